@@ -1,0 +1,42 @@
+# laurels: `make run` shows it on real data, `make test` proves it.
+VENV   ?= .venv
+PYTHON ?= python3
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+NATIVE := $(wildcard src/laurels/engine/*.pyx src/laurels/engine/*.pxd)
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint bench sanitize docs clean
+
+help: ## show what there is
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(READY): pyproject.toml $(NATIVE)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "laurels needs Python 3.11 or later: make PYTHON=/path/to/python3.11"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+run: $(READY) ## import 70,000 real purchases and show the boards
+	$(BIN)/python examples/cdnow.py
+
+test: $(READY) ## all tests
+	$(BIN)/python -m pytest
+
+lint: $(READY) ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(READY) ## speed and memory beside Redis; writes bench/results
+	$(BIN)/python -m bench
+
+sanitize: $(READY) ## the engine's tests under AddressSanitizer
+	scripts/sanitize.sh
+
+docs: $(READY) ## write the tables that come from the code
+	$(BIN)/python scripts/error_table.py
+
+clean: ## remove what was built
+	rm -rf $(VENV) build dist src/*.egg-info src/laurels/engine/*.so src/laurels/engine/*.c
