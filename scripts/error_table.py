@@ -1,0 +1,53 @@
+"""Writes docs/errors.md from the classes in laurels.errors.
+
+python scripts/error_table.py
+"""
+
+from pathlib import Path
+
+import laurels.cli.failures  # noqa: F401 (its codes belong in the table)
+from laurels.errors import ErrorRow, by_code, table
+
+PAGE = Path(__file__).parent.parent / "docs" / "errors.md"
+
+_HEAD = """\
+# Error codes
+
+Every error is a `laurels.LaurelsError` with a stable `code`. A program decides by the code, by
+the class in `laurels.errors` or by `retryable`; a person reads `str(error)`, which says what
+happened and what to do. An event of a batch that is refused is no error: its receipt carries the
+code as its `reason`.
+
+This page is made by `scripts/error_table.py`; the status is the HTTP status a code maps to.
+"""
+_COLUMNS = """\
+| code | class | status | retry | meaning | what to do |
+|---|---|---|---|---|---|
+"""
+
+
+def page() -> str:
+    """The whole page as Markdown."""
+    rows = table()
+    shell = [row for row in rows if _module(row).startswith("laurels.cli.")]
+    library = [row for row in rows if _module(row) == "laurels.errors"]
+    return f"{_HEAD}\n{_lines(library)}\n## Of the command line alone\n\n{_lines(shell)}"
+
+
+def _module(row: ErrorRow) -> str:
+    return by_code(row.code).__module__
+
+
+def _lines(rows: list[ErrorRow]) -> str:
+    return _COLUMNS + "".join(_line(row) + "\n" for row in rows)
+
+
+def _line(row: ErrorRow) -> str:
+    retry = "yes" if row.retryable else ""
+    advice = row.advice[0].upper() + row.advice[1:] + "."
+    cells = (f"`{row.code}`", f"`{row.name}`", str(row.status), retry, row.meaning, advice)
+    return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,291 @@
+"""Boards: what is ranked and how. A definition is judged here, whole, before anything uses it.
+
+`Board` takes what people write (text, milliseconds, objects), names every fault at once, and
+keeps what is right in canonical form, so that two definitions that say the same are equal.
+`Board.rules()` resolves it to integers for those who count. `safe_change` makes the changes
+that leave the meaning of what was counted as it is, and refuses the others.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict, force_setattr, replace
+
+from .columns import Column, judged_columns, rule_of
+from .durations import MAX_DURATION_MS, duration_ms, duration_of, duration_text
+from .errors import (
+    BoardInvalid,
+    FormatTooNew,
+    InvalidJson,
+    InvalidName,
+    JsonTooDeep,
+    UnsafeChange,
+)
+from .faults import Faults
+from .given import is_name, is_unicode, is_whole, one_of, shown
+from .rules import ColumnRule, RankStyle, Rules
+from .window_forms import (
+    WindowDefaults,
+    WindowForm,
+    keep_of,
+    parse_window,
+    tz_of,
+    week_start_of,
+)
+from .windows import Weekday
+
+__all__ = ["FORMAT", "Board", "Column", "ColumnRule", "Rules", "safe_change"]
+
+FORMAT = 1
+"""The format of `Board.to_json`."""
+MAX_WINDOWS = 16
+MAX_TITLE = 200
+MAX_DEDUPE = 100_000_000
+
+T = TypeVar("T")
+F = TypeVar("F")
+Tie = Literal["first", "last", "member"]
+_TIES: dict[Tie, Literal[1, -1, 0]] = {"first": 1, "last": -1, "member": 0}
+
+
+class Board(Struct, frozen=True):
+    """The definition of a board; raises BoardInvalid with every fault it has.
+
+    `columns` are 1 to 4 components of a score, compared in turn. Among equal scores, `tie` puts
+    who reached it `first` higher, or who did `last`, or goes by `member` id alone, at a
+    resolution of `tie_resolution`. `rank` numbers equal scores 1,2,3,4 (`ordinal`), 1,2,2,4
+    (`competition`) or 1,2,2,3 (`dense`). `windows` say which events count together; a question
+    that names none means the first. `tz`, `week_start`, `grace` and `keep` hold for every window
+    that does not say otherwise. An event id is remembered for `dedupe`, never shorter than the
+    longest grace, and at most `dedupe_max` of them at a time.
+
+    Durations are text (`500ms`, `5s`, `5m`, `1h`, `7d`) or milliseconds, windows text
+    (`month:keep=12`, `today=day`) or mappings, columns `Column`s or mappings. The fields hold
+    the canonical form: tuples, and text for windows and durations.
+    """
+
+    name: str
+    title: str = ""
+    columns: tuple[Column, ...] = (Column(),)
+    tie: Tie = "first"
+    tie_resolution: str = "1ms"
+    rank: RankStyle = "ordinal"
+    windows: tuple[str, ...] = ("all",)
+    tz: str = "UTC"
+    week_start: Weekday = "monday"
+    grace: str = "5m"
+    dedupe: str = "1h"
+    dedupe_max: int = 1_000_000
+    keep: int = 2
+
+    if TYPE_CHECKING:  # what is taken is wider than what is kept
+
+        def __init__(
+            self,
+            name: str,
+            *,
+            title: str = "",
+            columns: Sequence[Column | Mapping[str, Any]] = ...,
+            tie: Tie = "first",
+            tie_resolution: str | int = "1ms",
+            rank: RankStyle = "ordinal",
+            windows: Sequence[str | Mapping[str, Any]] = ...,
+            tz: str = "UTC",
+            week_start: Weekday = "monday",
+            grace: str | int = "5m",
+            dedupe: str | int = "1h",
+            dedupe_max: int = 1_000_000,
+            keep: int = 2,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        for field, value in _judged(asdict(self)).items():
+            force_setattr(self, field, value)
+
+    def rules(self) -> Rules:
+        """The definition resolved to integers and windows."""
+        defaults = WindowDefaults(self.tz, self.week_start, self.keep, duration_ms(self.grace))
+        windows = [parse_window(text).window(defaults) for text in self.windows]
+        return Rules(
+            columns=tuple(map(rule_of, self.columns)),
+            tie=_TIES[self.tie],
+            resolution_ms=duration_ms(self.tie_resolution),
+            rank=self.rank,
+            windows={window.name: window for window in windows},
+            grace_ms=defaults.grace_ms,
+            dedupe_ms=duration_ms(self.dedupe),
+            dedupe_max=self.dedupe_max,
+        )
+
+    def to_json(self) -> bytes:
+        """The definition as JSON, every field written out; equal boards give equal bytes."""
+        return msgspec.json.encode({"format": FORMAT, **asdict(self)})
+
+    @classmethod
+    def from_json(cls, written: bytes | str | Mapping[str, Any]) -> "Board":
+        """The board that JSON, or the mapping it stands for, defines.
+
+        Raises InvalidJson, JsonTooDeep, FormatTooNew, or BoardInvalid with every fault.
+        """
+        fields = _fields_of(written)
+        format = fields.pop("format", FORMAT)
+        if is_whole(format, FORMAT + 1):
+            raise FormatTooNew(
+                f"the definition of the board has format {format}, this laurels reads {FORMAT}"
+            )
+        faults = Faults()
+        if not is_whole(format, 1):
+            faults.add(f"format is {shown(format)}, not {FORMAT}")
+        for unknown in sorted(fields.keys() - set(cls.__struct_fields__), key=str):
+            faults.add(f"unknown field {shown(unknown)}")
+            del fields[unknown]
+        try:
+            board = cls(**{"name": "", **fields})
+        except BoardInvalid as error:
+            faults.add_error(error)
+        faults.raise_any()
+        return board
+
+
+def safe_change(old: Board, changes: Mapping[str, Any]) -> Board:
+    """The board with these fields changed, if that leaves the meaning of what was counted.
+
+    Title and `keep` may change, of the board or of a window, and windows may be added at the
+    end; a new window counts what comes from then on. A field that is given as it is does not
+    change. Raises UnsafeChange with every reason, or BoardInvalid with every fault.
+    """
+    new = Board.from_json({**asdict(old), **changes})
+    reasons = [
+        _STAYS[field]
+        for field in Board.__struct_fields__
+        if field in _STAYS and getattr(new, field) != getattr(old, field)
+    ]
+    reasons += _unsafe_windows(old, new)
+    if reasons:
+        raise UnsafeChange(*reasons)
+    return new
+
+
+_STAYS = {
+    "name": "the name of a board stays",
+    "columns": "columns cannot change: the scores there are counted by them",
+    "tie": "tie cannot change: the rankings there are ordered by it",
+    "tie_resolution": "tie_resolution cannot change: the rankings there are ordered by it",
+    "rank": "rank cannot change: the same score would have another rank",
+    "tz": "tz cannot change: the boundaries of the periods there would move",
+    "week_start": "week_start cannot change: the boundaries of the weeks there would move",
+    "grace": "grace cannot change: events were refused or taken by it",
+    "dedupe": "dedupe cannot change: ids are remembered for that long",
+    "dedupe_max": "dedupe_max cannot change: events were refused or taken by it",
+}
+
+
+def _unsafe_windows(old: Board, new: Board) -> list[str]:
+    """Why the windows of one board cannot become those of the other; empty if they can."""
+    before = [parse_window(text) for text in old.windows]
+    after = {form.name: form for form in map(parse_window, new.windows)}
+    reasons = []
+    for form in before:
+        if form.name not in after:
+            reasons.append(f"window {form.name!r} cannot go: what it counted would be lost")
+        elif replace(after[form.name], keep=form.keep, own_name=form.own_name) != form:
+            reasons.append(f"window {form.name!r} can change in nothing but keep")
+    if not reasons and list(after)[: len(before)] != [form.name for form in before]:
+        reasons.append("windows stay in their order, new ones come at the end")
+    return reasons
+
+
+def _fields_of(written: object) -> dict[str, Any]:
+    """The fields of a written definition; numbers with a point are exact."""
+    if isinstance(written, Mapping):
+        return dict(written)
+    if not isinstance(written, (bytes, str)):
+        raise BoardInvalid(f"{shown(written)} is no board: give a Board, a mapping or JSON")
+    try:
+        fields = _decoder.decode(written)
+    except RecursionError as error:
+        raise JsonTooDeep("the definition of the board is nested too deeply") from error
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise InvalidJson(f"the definition of the board is not JSON: {error}") from error
+    if not isinstance(fields, dict):
+        raise InvalidJson("the definition of the board is not a JSON object")
+    return fields
+
+
+_decoder = msgspec.json.Decoder(float_hook=Decimal)
+
+
+_DURATIONS = {"tie_resolution": 1, "grace": 0, "dedupe": MAX_DURATION_MS}
+"""The durations of a board, with values that make no fault where one cannot be read."""
+
+
+def _judged(given: Mapping[str, Any]) -> dict[str, object]:
+    """The fields of a board in canonical form; BoardInvalid with every fault they have."""
+    faults = Faults()
+
+    def read(field: str, judge: Callable[[object], T], fallback: F) -> T | F:
+        return faults.read(judge, given[field], fallback)
+
+    windows = read("windows", _windows, ())
+    fields: dict[str, object] = {
+        "name": read("name", _name, ""),
+        "title": read("title", _title, ""),
+        "columns": read("columns", judged_columns, ()),
+        "tie": read("tie", lambda value: one_of(value, _TIES, "tie"), "first"),
+        "rank": read("rank", lambda value: one_of(value, get_args(RankStyle), "rank"), "ordinal"),
+        "windows": tuple([form.text for form in windows]),
+        "tz": read("tz", tz_of, ""),
+        "week_start": read("week_start", week_start_of, "monday"),
+        "dedupe_max": read("dedupe_max", _dedupe_max, 0),
+        "keep": read("keep", keep_of, 1),
+    }
+    durations_ms = {
+        field: read(field, partial(duration_of, field), fallback_ms)
+        for field, fallback_ms in _DURATIONS.items()
+    }
+    fields |= {field: duration_text(length_ms) for field, length_ms in durations_ms.items()}
+    if durations_ms["tie_resolution"] == 0:
+        faults.add("tie_resolution is 0, not 1ms or longer")
+    graces_ms = [form.grace_ms for form in windows if form.grace_ms is not None]
+    if durations_ms["dedupe"] < (longest_ms := max([durations_ms["grace"], *graces_ms])):
+        faults.add(f"dedupe is shorter than the longest grace, {duration_text(longest_ms)}")
+    faults.raise_any()
+    return fields
+
+
+def _name(value: object) -> str:
+    if is_name(value):
+        return value
+    raise InvalidName(f"{shown(value)} is no name for a board")
+
+
+def _title(value: object) -> str:
+    if isinstance(value, str) and len(value) <= MAX_TITLE and is_unicode(value):
+        return value
+    raise BoardInvalid(f"title is {shown(value)}, not text of at most {MAX_TITLE} characters")
+
+
+def _dedupe_max(value: object) -> int:
+    if is_whole(value, 0, MAX_DEDUPE):
+        return value
+    raise BoardInvalid(f"dedupe_max is {shown(value)}, not a number from 0 to {MAX_DEDUPE}")
+
+
+def _windows(given: object) -> tuple[WindowForm, ...]:
+    if not isinstance(given, Sequence) or isinstance(given, (str, bytes)):
+        raise BoardInvalid(f"windows is {shown(given)}, not a list of windows")
+    if not 1 <= len(given) <= MAX_WINDOWS:
+        raise BoardInvalid(f"there are {len(given)} windows, not 1 to {MAX_WINDOWS}")
+    faults = Faults()
+    forms = [faults.read(parse_window, window, None) for window in given]
+    named = Counter([form.name for form in forms if form])
+    for name, count in named.items():
+        if count > 1:
+            faults.add(f"window {name!r} is there {count} times")
+    faults.raise_any()
+    return tuple([form for form in forms if form])

@@ -1,0 +1,122 @@
+"""Columns: the components of a score, as they are defined and as they are counted."""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Literal, get_args
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from .errors import BoardInvalid, InvalidName
+from .faults import Faults
+from .given import is_name, is_whole, one_of, shown
+from .rules import ColumnRule, Op
+from .score import LIMIT, MAX_SCALE, exact_units, to_value
+
+MAX_COLUMNS = 4
+
+Order = Literal["desc", "asc"]
+
+
+class Column(Struct, frozen=True):
+    """One component of a score.
+
+    `op` says what an event does: `sum` adds to the total, `last` replaces it by the value of the
+    latest `at`, `best` keeps the better whole tuple (all columns of a board or none). `order`
+    says which is better, more (`desc`) or less (`asc`). `scale` is the number of decimal places
+    kept, 0 to 15. Nothing leaves `min` to `max`: what would is refused, never clamped.
+
+    A column is judged with its board.
+    """
+
+    name: str = "score"
+    op: Op = "sum"
+    order: Order = "desc"
+    scale: int = 0
+    min: int | Decimal | str | None = None
+    max: int | Decimal | str | None = None
+
+
+def rule_of(column: Column) -> ColumnRule:
+    """A column resolved to integers."""
+    return ColumnRule(
+        name=column.name,
+        op=column.op,
+        sign=-1 if column.order == "desc" else 1,
+        scale=column.scale,
+        low=-LIMIT if column.min is None else exact_units(column.min, column.scale, "min"),
+        high=LIMIT if column.max is None else exact_units(column.max, column.scale, "max"),
+    )
+
+
+def judged_columns(given: object) -> tuple[Column, ...]:
+    """The columns of a board in canonical form; BoardInvalid with every fault they have."""
+    if not isinstance(given, Sequence) or isinstance(given, (str, bytes)):
+        raise BoardInvalid(f"columns is {shown(given)}, not a list of columns")
+    if not 1 <= len(given) <= MAX_COLUMNS:
+        raise BoardInvalid(f"there are {len(given)} columns, not 1 to {MAX_COLUMNS}")
+    faults = Faults()
+    columns = tuple([faults.read(_judged, column, Column()) for column in given])
+    faults.raise_any()
+    names = [column.name for column in columns]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        faults.add(f"column {name!r} is there more than once")
+    if len({column.op == "best" for column in columns}) > 1:
+        faults.add("op best is for all columns or none: it keeps the better whole tuple")
+    faults.raise_any()
+    return columns
+
+
+def _judged(given: object) -> Column:
+    fields: Mapping[str, Any]
+    if isinstance(given, Column):
+        fields = asdict(given)
+    elif isinstance(given, Mapping):
+        fields = given
+    else:
+        raise BoardInvalid(f"{shown(given)} is no column: give a Column or a mapping")
+    faults = Faults(f"column {shown(fields.get('name', 'score'))}")
+    for key in fields:
+        if key not in Column.__struct_fields__:
+            faults.add(f"unknown field {shown(key)}")
+    scale = faults.read(_scale, fields.get("scale", 0), MAX_SCALE)
+    column = Column(
+        name=faults.read(_name, fields.get("name", "score"), "score"),
+        op=faults.read(_op, fields.get("op", "sum"), "sum"),
+        order=faults.read(_order, fields.get("order", "desc"), "desc"),
+        scale=scale,
+        min=_bound(faults, fields.get("min"), scale, "min"),
+        max=_bound(faults, fields.get("max"), scale, "max"),
+    )
+    rule = rule_of(column)
+    if rule.low > rule.high:
+        faults.add(f"min {column.min} is greater than max {column.max}")
+    faults.raise_any()
+    return column
+
+
+def _name(value: object) -> str:
+    if is_name(value):
+        return value
+    raise InvalidName(f"{shown(value)} is no name for a column")
+
+
+def _op(value: object) -> Op:
+    return one_of(value, get_args(Op), "op")
+
+
+def _order(value: object) -> Order:
+    return one_of(value, get_args(Order), "order")
+
+
+def _scale(value: object) -> int:
+    if is_whole(value, 0, MAX_SCALE):
+        return value
+    raise BoardInvalid(f"scale is {shown(value)}, not a number from 0 to {MAX_SCALE}")
+
+
+def _bound(faults: Faults, value: object, scale: int, which: str) -> int | Decimal | None:
+    if value is None:
+        return None
+    units = faults.read(lambda given: exact_units(given, scale, which), value, None)
+    return None if units is None else to_value(units, scale)

@@ -1,0 +1,48 @@
+"""Durations: the text `500ms`, `5s`, `5m`, `1h`, `7d`, and milliseconds.
+
+A day here is 24 hours. Days that follow a local calendar belong to `windows`.
+"""
+
+import re
+
+from .errors import BoardInvalid
+from .given import is_whole, shown
+
+_UNITS_MS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
+_TEXT = re.compile(r"([0-9]{1,15})(ms|s|m|h|d)")
+MAX_DURATION_MS = 36_525 * _UNITS_MS["d"]
+"""A hundred years."""
+
+
+def duration_ms(value: object) -> int:
+    """Milliseconds of a duration given as text or as an int of milliseconds.
+
+    BoardInvalid where it is neither, negative or longer than a hundred years.
+    """
+    if isinstance(value, str) and (found := _TEXT.fullmatch(value)):
+        length_ms = int(found[1]) * _UNITS_MS[found[2]]
+    elif is_whole(value, 0):
+        length_ms = value
+    else:
+        raise BoardInvalid(
+            f"{shown(value)} is no duration: write 500ms, 5s, 5m, 1h or 7d, or give milliseconds"
+        )
+    if length_ms > MAX_DURATION_MS:
+        raise BoardInvalid(f"{shown(value)} is longer than 36525d")
+    return length_ms
+
+
+def duration_of(field: str, value: object) -> int:
+    """The same for the duration that `field` of a definition holds, which the fault names."""
+    try:
+        return duration_ms(value)
+    except BoardInvalid as error:
+        raise BoardInvalid(f"{field}: {error.what}") from error
+
+
+def duration_text(length_ms: int) -> str:
+    """The canonical text: a count of the largest unit that divides it."""
+    if length_ms == 0:
+        return "0s"
+    unit = next(unit for unit, unit_ms in _UNITS_MS.items() if length_ms % unit_ms == 0)
+    return f"{length_ms // _UNITS_MS[unit]}{unit}"

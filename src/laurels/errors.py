@@ -1,0 +1,535 @@
+"""Every way laurels says no: one hierarchy, one stable code for each.
+
+A class states once what its code means (the first line of its docstring), what to do about it
+(`advice`), the HTTP status it maps to and whether trying the same again may succeed. Where it
+is raised, only the particulars are added: `UnknownBoard("there is no board 'gifts'")`. What a
+person reads, `str(error)`, is both.
+
+Catch `LaurelsError` for all of them, or one of the families `InvalidInput`, `NotFound`,
+`Conflict`, `TooLarge`, `Unavailable`, `Fault`. Programs tell them apart by `code`, which never
+changes its meaning.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+if TYPE_CHECKING:
+    from .receipt import Receipts
+
+
+class LaurelsError(Exception):
+    """Anything laurels refuses or fails at.
+
+    `what` says what happened, in lower case and without a full stop; the advice of the class
+    follows it in the message.
+    """
+
+    code: ClassVar[str]
+    status: ClassVar[int]
+    advice: ClassVar[str]
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def __str__(self) -> str:
+        return f"{self.what}; {self.advice}"
+
+
+class InvalidInput(LaurelsError):  # noqa: N818 (a family, not an error)
+    """What was given is not well-formed; the same input is refused again."""
+
+    status = 400
+
+
+class NotFound(LaurelsError):  # noqa: N818 (a family, not an error)
+    """What was asked for is not there."""
+
+    status = 404
+
+
+class Conflict(LaurelsError):  # noqa: N818 (a family, not an error)
+    """Well-formed, but what is stored does not allow it."""
+
+    status = 409
+
+
+class TooLarge(LaurelsError):  # noqa: N818 (a family, not an error)
+    """More than is taken at once."""
+
+    status = 413
+
+
+class Unavailable(LaurelsError):  # noqa: N818 (a family, not an error)
+    """Not now; the same call may succeed later."""
+
+    status = 503
+    retryable = True
+
+
+class Fault(LaurelsError):  # noqa: N818 (a family, not an error)
+    """The store or the program around it is not in order."""
+
+    status = 500
+
+
+# Boards and windows
+
+
+class BoardInvalid(InvalidInput):
+    """The definition of a board breaks one or more rules; `faults` names every one."""
+
+    code = "invalid_board"
+    advice = "correct what is named and define the board again"
+
+    def __init__(self, *faults: str) -> None:
+        super().__init__("; ".join(faults))
+        self.faults = list(faults)
+
+
+class InvalidName(BoardInvalid):
+    """The name of a board, column or window has a form no name may have."""
+
+    code = "invalid_name"
+    advice = (
+        "use 1 to 64 ASCII letters, digits, '_', '.' and '-', beginning with a letter or a digit"
+    )
+
+
+class UnknownBoard(NotFound):
+    """No board has this name."""
+
+    code = "unknown_board"
+    advice = "create it, or take one of the names that boards() lists"
+
+
+class BoardExists(Conflict):
+    """A board of this name is there already."""
+
+    code = "board_exists"
+    advice = "choose another name, or create with exist_ok=True to accept an equal definition"
+
+
+class UnsafeChange(Conflict):
+    """The change would give what was counted already another meaning; `reasons` has them all."""
+
+    code = "unsafe_change"
+    advice = "change only title and keep, or add windows at the end; else create a new board"
+
+    def __init__(self, *reasons: str) -> None:
+        super().__init__("; ".join(reasons))
+        self.reasons = list(reasons)
+
+
+class UnknownWindow(NotFound):
+    """The board has no window of this name."""
+
+    code = "unknown_window"
+    advice = "take one of the board's windows, or add this one with change()"
+
+
+class NoAllWindow(Conflict):
+    """Setting a total needs the window `all`, and the board has none."""
+
+    code = "no_all_window"
+    advice = "submit the difference instead, or use a board with the window all"
+
+
+class UnknownPeriod(NotFound):
+    """The label names no period of this window."""
+
+    code = "unknown_period"
+    advice = "take a label as periods() writes it"
+
+
+class PeriodExpired(NotFound):
+    """The period is older than those the window keeps."""
+
+    code = "period_expired"
+    status = 410
+    advice = "ask for a kept period (periods() lists them), or keep more from now on"
+
+
+class PeriodFuture(NotFound):
+    """The period has not begun."""
+
+    code = "period_future"
+    advice = "ask again when it has begun, or leave period out for the current one"
+
+
+# Members and ids
+
+
+class MemberEmpty(InvalidInput):
+    """The member id is empty."""
+
+    code = "member_empty"
+    advice = "name members by 1 to 128 bytes of UTF-8"
+
+
+class MemberTooLong(InvalidInput):
+    """The member id has more than 128 bytes in UTF-8."""
+
+    code = "member_too_long"
+    advice = "name members by 1 to 128 bytes of UTF-8"
+
+
+class MemberNotUtf8(InvalidInput):
+    """The member id cannot be written in UTF-8."""
+
+    code = "member_not_utf8"
+    advice = "decode it with the encoding it came in, without lone surrogates"
+
+
+class InvalidMember(InvalidInput):
+    """The member id is not text."""
+
+    code = "invalid_member"
+    advice = "give the member as str"
+
+
+class IdEmpty(InvalidInput):
+    """The event id is empty."""
+
+    code = "id_empty"
+    advice = "leave the id out, or give 1 to 128 bytes of UTF-8"
+
+
+class IdTooLong(InvalidInput):
+    """The event id has more than 128 bytes in UTF-8."""
+
+    code = "id_too_long"
+    advice = "shorten it to 128 bytes of UTF-8, by a hash if need be"
+
+
+class IdNotUtf8(InvalidInput):
+    """The event id cannot be written in UTF-8."""
+
+    code = "id_not_utf8"
+    advice = "decode it with the encoding it came in, without lone surrogates"
+
+
+class InvalidId(InvalidInput):
+    """The event id is not text."""
+
+    code = "invalid_id"
+    advice = "give the id as str, or leave it out"
+
+
+# Values
+
+
+class InvalidValue(InvalidInput):
+    """The value is not an exact number."""
+
+    code = "invalid_value"
+    advice = "give an int, a Decimal or a decimal string; a float is not exact"
+
+
+class NotFinite(InvalidInput):
+    """The value is NaN or an infinity."""
+
+    code = "not_finite"
+    advice = "give a finite number, or leave the event out"
+
+
+class TooManyPlaces(InvalidInput):
+    """The value has more decimal places than the column's scale."""
+
+    code = "too_many_places"
+    advice = "round it to the column's scale, as your rules say; laurels does not round"
+
+
+class ValueOutOfRange(InvalidInput):
+    """The value alone is outside the column's range."""
+
+    code = "value_out_of_range"
+    advice = "keep values within the column's min and max and ±(2^53-1) units of its last place"
+
+
+class WrongColumns(InvalidInput):
+    """The value has not one number for each column."""
+
+    code = "wrong_columns"
+    advice = "give a tuple with one number for each column of the board, in its order"
+
+
+class TotalOutOfRange(Conflict):
+    """With this event the member's total would leave the column's range; nothing was counted."""
+
+    code = "total_out_of_range"
+    advice = "keep totals within the column's min and max and ±(2^53-1) units of its last place"
+
+
+# Time
+
+
+class InvalidAt(InvalidInput):
+    """The time of the event is not one."""
+
+    code = "invalid_at"
+    advice = "give an aware datetime or integer milliseconds since 1970 UTC, in years 1900 to 9899"
+
+
+class AtInFuture(InvalidInput):
+    """The time of the event is more than 5 s ahead of the clock."""
+
+    code = "at_in_future"
+    advice = "check the sender's clock, or leave `at` out to stamp the event on acceptance"
+
+
+class AtRequired(InvalidInput):
+    """Under the event clock an event must bring its time."""
+
+    code = "at_required"
+    advice = "give `at`, or open the store with the system clock"
+
+
+class TooLate(Conflict):
+    """Every window of the board refused the event: its period has closed for it."""
+
+    code = "too_late"
+    advice = "send events within the windows' grace; a board with the window all takes any"
+
+
+# Events and batches
+
+
+class InvalidEvent(InvalidInput):
+    """The event has not the form of one."""
+
+    code = "invalid_event"
+    advice = "give (member, value[, at[, id]]), a mapping with those keys, or an Event"
+
+
+class BatchTooLarge(TooLarge):
+    """The batch has more than 100,000 events; nothing was counted."""
+
+    code = "batch_too_large"
+    advice = "send batches of at most 100,000 events"
+
+
+class BatchRefused(Conflict):
+    """An all-or-nothing batch holds an event that was refused; nothing was counted.
+
+    `receipts` tells which and why, one for each event of the batch.
+    """
+
+    code = "batch_refused"
+    advice = "correct or leave out the events whose receipts are refused, and send it again"
+
+    def __init__(self, what: str, receipts: "Receipts") -> None:
+        super().__init__(what)
+        self.receipts = receipts
+
+
+class DedupeFull(Unavailable):
+    """The board remembers as many event ids as its dedupe_max allows."""
+
+    code = "dedupe_full"
+    advice = "send it again when older ids have left the dedupe time, or define a larger dedupe_max"
+
+
+# Queries
+
+
+class InvalidLimit(InvalidInput):
+    """The limit is not an integer from 0 to 10,000."""
+
+    code = "invalid_limit"
+    advice = "ask for at most 10,000 entries and page on with `after`, or use export()"
+
+
+class InvalidOffset(InvalidInput):
+    """The offset is not an integer of 0 or more, or stands beside a cursor."""
+
+    code = "invalid_offset"
+    advice = "give either an offset of 0 or more or the cursor `after`"
+
+
+class InvalidRank(InvalidInput):
+    """The rank is not an integer of 1 or more."""
+
+    code = "invalid_rank"
+    advice = "count ranks from 1"
+
+
+class InvalidRadius(InvalidInput):
+    """The radius is not an integer from 0 to 5,000."""
+
+    code = "invalid_radius"
+    advice = "ask for at most 5,000 neighbours on each side"
+
+
+class InvalidPercentile(InvalidInput):
+    """The percentile is not a number from 0 to 100."""
+
+    code = "invalid_percentile"
+    advice = "give a number from 0 (the lowest) to 100 (the best)"
+
+
+class InvalidRange(InvalidInput):
+    """The bounds enclose nothing or have not the form of a score."""
+
+    code = "invalid_range"
+    advice = "give low <= high, each None, a number, or a tuple for the first columns"
+
+
+class InvalidCursor(InvalidInput):
+    """The cursor was not given out for this ranking."""
+
+    code = "invalid_cursor"
+    advice = "pass the `next` of the page before unchanged, for the same board and window"
+
+
+# Data and JSON
+
+
+class InvalidData(InvalidInput):
+    """The member's data cannot be written as JSON."""
+
+    code = "invalid_data"
+    advice = "give None, text, finite numbers, lists and mappings with text keys"
+
+
+class DataTooLarge(TooLarge):
+    """The member's data has more than 1 KiB as JSON."""
+
+    code = "data_too_large"
+    advice = "keep what a leaderboard shows, and the rest elsewhere under the member's id"
+
+
+class InvalidJson(InvalidInput):
+    """The text is not JSON, or not of the form asked for."""
+
+    code = "invalid_json"
+    advice = "send one JSON document in UTF-8, without NaN or Infinity"
+
+
+class JsonTooDeep(InvalidInput):
+    """The JSON is nested too deeply."""
+
+    code = "json_too_deep"
+    advice = "send flat documents; nothing here needs deep nesting"
+
+
+# The store
+
+
+class Locked(Conflict):
+    """Another process holds the folder; `pid` is its process id, if it is known."""
+
+    code = "locked"
+    advice = "stop that process, or let it do the work; one process at a time owns a folder"
+
+    def __init__(self, what: str, pid: int | None = None) -> None:
+        super().__init__(what)
+        self.pid = pid
+
+
+class Forked(Fault):
+    """The store was opened in the parent of this process."""
+
+    code = "forked"
+    advice = "open the store in the process that uses it, after the fork"
+
+
+class Closed(Conflict):
+    """The store is closed."""
+
+    code = "closed"
+    advice = "open it again, and keep it open while it is used"
+
+
+class StorageFailed(Unavailable):
+    """The store could not be written or read; what was not acknowledged is not counted."""
+
+    code = "storage_failed"
+    advice = "look at the cause (disk full, permissions), then try again"
+
+
+class LogDamaged(Fault):
+    """A record of the log is not what was written."""
+
+    code = "log_damaged"
+    advice = "restore the folder from a backup; do not edit its files"
+
+
+class FormatTooNew(Conflict):
+    """Written by a newer laurels in a format this one does not know."""
+
+    code = "format_too_new"
+    advice = "use the version of laurels that wrote it, or a newer one"
+
+
+class CheckFailed(Fault):
+    """The rankings are not what the log says."""
+
+    code = "check_failed"
+    advice = "run rebuild() to derive them from the log, and report how it came about"
+
+
+class FolderMissing(NotFound):
+    """There is no folder to open."""
+
+    code = "folder_missing"
+    advice = "check the path, or let it be created by creating a board in it"
+
+
+class UnknownUrl(InvalidInput):
+    """The URL names no deployment."""
+
+    code = "unknown_url"
+    advice = "give the path of a folder, or memory:"
+
+
+class MissingExtra(Fault):
+    """A package is not installed that this needs."""
+
+    code = "missing_extra"
+    advice = "install laurels with the extra that is named"
+
+
+class InvalidClock(InvalidInput):
+    """The clock is none there is, or not the one the folder is kept by."""
+
+    code = "invalid_clock"
+    advice = 'give "system", "event" or a Clock, or None for the one the folder remembers'
+
+
+class ErrorRow(NamedTuple):
+    """One row of the table of codes in docs/errors.md."""
+
+    code: str
+    name: str
+    status: int
+    retryable: bool
+    meaning: str
+    advice: str
+
+
+def _coded(family: type[LaurelsError]) -> Iterator[type[LaurelsError]]:
+    if "code" in vars(family):
+        yield family
+    for child in family.__subclasses__():
+        yield from _coded(child)
+
+
+def by_code(code: str) -> type[LaurelsError]:
+    """The class that carries `code`; KeyError where there is none."""
+    return {error.code: error for error in _coded(LaurelsError)}[code]
+
+
+def table() -> list[ErrorRow]:
+    """All codes in alphabetical order, with those of every module that was imported."""
+    return [
+        ErrorRow(
+            error.code,
+            error.__name__,
+            error.status,
+            error.retryable,
+            (error.__doc__ or "").splitlines()[0],
+            error.advice,
+        )
+        for error in sorted(_coded(LaurelsError), key=lambda error: error.code)
+    ]

@@ -1,0 +1,42 @@
+"""Collecting faults, so that a wrong definition is refused with every one of them at once."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from .errors import BoardInvalid, InvalidName, LaurelsError
+
+T = TypeVar("T")
+F = TypeVar("F")
+
+
+class Faults:
+    """The faults found so far, each said of `subject`."""
+
+    def __init__(self, subject: str = "") -> None:
+        self._prefix = f"{subject}: " if subject else ""
+        self._found: list[str] = []
+        self._only_names = True
+
+    def add(self, fault: str) -> None:
+        """Notes a fault."""
+        self._only_names = False
+        self._found.append(self._prefix + fault)
+
+    def add_error(self, error: LaurelsError) -> None:
+        """Notes the fault, or all the faults, that an error tells of."""
+        faults = error.faults if isinstance(error, BoardInvalid) else [error.what]
+        self._only_names &= isinstance(error, InvalidName)
+        self._found += [self._prefix + fault for fault in faults]
+
+    def read(self, parse: Callable[[object], T], value: object, fallback: F) -> T | F:
+        """What `parse` makes of a value; where it refuses, notes why and answers `fallback`."""
+        try:
+            return parse(value)
+        except LaurelsError as error:
+            self.add_error(error)
+            return fallback
+
+    def raise_any(self) -> None:
+        """Raises what was found: InvalidName where only names are wrong, else BoardInvalid."""
+        if self._found:
+            raise (InvalidName if self._only_names else BoardInvalid)(*self._found)

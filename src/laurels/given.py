@@ -1,0 +1,49 @@
+"""What a caller gave: the small judgements that definitions share."""
+
+import re
+from collections.abc import Iterable
+from typing import TypeGuard, TypeVar
+
+from .errors import BoardInvalid
+
+T = TypeVar("T")
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+def is_name(value: object) -> TypeGuard[str]:
+    """Whether `value` may name a board, a column or a window."""
+    return isinstance(value, str) and _NAME.fullmatch(value) is not None
+
+
+def is_whole(value: object, low: int, high: int | None = None) -> TypeGuard[int]:
+    """Whether `value` is an int (True and False are none) within its bounds, ends included."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return False
+    return low <= value and (high is None or value <= high)
+
+
+def is_unicode(text: str) -> bool:
+    """Whether text can be written in UTF-8: a lone surrogate cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def one_of(value: object, choices: Iterable[T], what: str) -> T:
+    """The choice that `value` equals; BoardInvalid where it is none of them."""
+    choices = list(choices)
+    for choice in choices:
+        if value == choice:
+            return choice
+    raise BoardInvalid(f"{what} is {shown(value)}, not one of {', '.join(map(str, choices))}")
+
+
+def shown(value: object, most: int = 60) -> str:
+    """A value short enough to stand in a message."""
+    if isinstance(value, int) and value.bit_length() > 200:
+        return "an integer of more than 60 digits"
+    text = repr(value)
+    return text if len(text) <= most else f"{text[: most - 1]}…"

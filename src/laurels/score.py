@@ -1,0 +1,155 @@
+"""Scores: exact numbers in, integers inside, exact numbers out. Pure.
+
+A column holds an integer count of its units, 10^-scale. No value passes through a binary float
+on its way in, and none through the precision of a decimal context.
+
+Inside, order is always ascending: an entry's order key is a tuple of integers, its *words*: one
+per column, the units times the column's sign, then, unless ties go by member, the tie stamp
+times the tie's sign. Whoever has the smaller words stands higher; equal words go by member id.
+"""
+
+import re
+from array import array
+from collections.abc import Sequence
+from decimal import Decimal
+
+from .errors import InvalidValue, NotFinite, TooManyPlaces, ValueOutOfRange
+from .given import shown
+from .rules import ColumnRule, Rules
+
+LIMIT = 2**53 - 1
+"""The greatest number of units a total may have, either side of zero."""
+MAX_SCALE = 15
+MAX_TEXT = 64
+
+Number = int | Decimal
+Score = Number | tuple[Number, ...]
+
+_TEXT = re.compile(r"([+-]?)(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(?:[eE]([+-]?[0-9]+))?")
+_LIMIT_DIGITS = len(str(LIMIT))
+
+
+def to_units(value: object, column: ColumnRule) -> int:
+    """The value of one event as a count of the column's units.
+
+    Takes an int, a Decimal or a decimal string such as `12`, `-0.5` or `1e3`. A value that the
+    column keeps (`last`, `best`) must lie within its range; of a `sum` only the total must.
+    Raises InvalidValue, NotFinite, TooManyPlaces or ValueOutOfRange.
+    """
+    units = exact_units(value, column.scale, column.name)
+    if column.op != "sum" and not column.low <= units <= column.high:
+        low, high = to_value(column.low, column.scale), to_value(column.high, column.scale)
+        raise ValueOutOfRange(f"{shown(value)} is outside {column.name!r}, {low} to {high}")
+    return units
+
+
+def exact_units(value: object, scale: int, name: str) -> int:
+    """A number as a count of 10^-scale, within ±LIMIT; `name` says whose it is in messages.
+
+    Raises InvalidValue, NotFinite, TooManyPlaces or ValueOutOfRange. Costs no more for
+    `1e1000000` than for 1.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        units = value * 10**scale if -LIMIT <= value <= LIMIT else LIMIT + 1
+    elif isinstance(value, Decimal):
+        units = _units_of_decimal(value, scale, name)
+    elif isinstance(value, str):
+        units = _units_of_text(value, scale, name)
+    else:
+        raise InvalidValue(f"{shown(value)} is no exact number for {name!r}")
+    if not -LIMIT <= units <= LIMIT:
+        raise ValueOutOfRange(f"{shown(value)} is outside the range of {name!r} at scale {scale}")
+    return units
+
+
+def _units_of_decimal(value: Decimal, scale: int, name: str) -> int:
+    if not value.is_finite():
+        raise NotFinite(f"{shown(value)} is no score for {name!r}")
+    sign, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int), "only NaN and the infinities have another exponent"
+    text = "".join(map(str, digits))
+    return _scaled(text, exponent + scale, value, name) * (-1 if sign else 1)
+
+
+def _units_of_text(value: str, scale: int, name: str) -> int:
+    found = _TEXT.fullmatch(value) if len(value) <= MAX_TEXT else None
+    if found is None:
+        if value.strip().lstrip("+-").lower() in {"nan", "inf", "infinity"}:
+            raise NotFinite(f"{shown(value)} is no score for {name!r}")
+        raise InvalidValue(f"{shown(value)} is no decimal number for {name!r}")
+    sign, whole, places, bare, exponent = found.groups()
+    places = places or bare or ""
+    shift = int(exponent or 0) - len(places) + scale
+    return _scaled((whole or "") + places, shift, value, name) * (-1 if sign == "-" else 1)
+
+
+def _scaled(digits: str, shift: int, value: object, name: str) -> int:
+    """The integer `digits` times 10^shift; LIMIT + 1 for anything beyond LIMIT."""
+    significant = digits.lstrip("0")
+    whole = significant.rstrip("0")
+    if not whole:
+        return 0
+    shift += len(significant) - len(whole)
+    if shift < 0:
+        raise TooManyPlaces(f"{shown(value)} has more decimal places than {name!r} keeps")
+    return int(whole) * 10**shift if len(whole) + shift <= _LIMIT_DIGITS else LIMIT + 1
+
+
+def to_value(units: int, scale: int) -> Number:
+    """A count of units as a caller sees it: an int at scale 0, else a Decimal of that scale."""
+    return Decimal(f"{units}e-{scale}") if scale else units
+
+
+def score_of(units: Sequence[int], rules: Rules) -> Score:
+    """The score of an entry: one number, or a tuple where the board has several columns."""
+    if len(rules.columns) == 1:
+        return to_value(units[0], rules.columns[0].scale)
+    return tuple(
+        [to_value(count, column.scale) for count, column in zip(units, rules.columns, strict=True)]
+    )
+
+
+def scores_of(words: Sequence[Sequence[int]], rules: Rules) -> list[Score]:
+    """The scores of many entries, from their words kept column by column."""
+    if len(rules.columns) == 1:
+        column = rules.columns[0]
+        return [to_value(column.sign * word, column.scale) for word in words[0]]
+    columns = words[: len(rules.columns)]
+    return [score_of(units_of(entry, rules), rules) for entry in zip(*columns, strict=True)]
+
+
+def gap(better: Sequence[int], worse: Sequence[int], rules: Rules) -> Score:
+    """What the better of two entries is ahead by, column by column.
+
+    In a column in which it is behind, though ahead in an earlier one, the gap is negative.
+    """
+    ahead = tuple(
+        column.sign * (below - above)
+        for above, below, column in zip(better, worse, rules.columns, strict=True)
+    )
+    return score_of(ahead, rules)
+
+
+def stamp(at_ms: int, resolution_ms: int) -> int:
+    """The tie stamp of an instant: how many times the tie resolution fits before it."""
+    return at_ms // resolution_ms
+
+
+def stamps_of(ats_ms: "array[int] | int", resolution_ms: int) -> "array[int] | int":
+    """The tie stamps of many instants, or of the one that all share."""
+    if resolution_ms == 1:
+        return ats_ms
+    if isinstance(ats_ms, int):
+        return stamp(ats_ms, resolution_ms)
+    return array("q", [stamp(at_ms, resolution_ms) for at_ms in ats_ms])
+
+
+def words_of(units: Sequence[int], tie_stamp: int, rules: Rules) -> tuple[int, ...]:
+    """The order key of an entry; ascending is the order of standing."""
+    words = tuple(column.sign * count for count, column in zip(units, rules.columns, strict=True))
+    return (*words, rules.tie * tie_stamp) if rules.tie else words
+
+
+def units_of(words: Sequence[int], rules: Rules) -> tuple[int, ...]:
+    """The units of an entry from its order key."""
+    return tuple(column.sign * word for word, column in zip(words, rules.columns, strict=False))

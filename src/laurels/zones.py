@@ -1,0 +1,105 @@
+"""Local time: the time zones of the `tzdata` package and where a local date begins in them.
+
+The host's own zone files are never read: a period's boundary is part of what a log means and
+must be the same on every machine.
+
+Clocks are put forward and back, by an hour, by half an hour, by a day where a country crossed
+the date line, and sometimes at midnight. Two rules make dates tile time all the same:
+
+- a date starts at the first instant at which the local clock shows its midnight, or, where that
+  midnight was skipped, at the instant of the skip;
+- the date of an instant is the greatest one that has started. Where clocks go back just after
+  midnight, the repeated minutes of the evening before count to the new date.
+
+A date skipped whole starts with the one after it, lasts no time and so is nobody's date.
+"""
+
+from datetime import date, datetime, timedelta
+from functools import lru_cache
+from importlib import resources
+from zoneinfo import ZoneInfo
+
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 (local time; its offset is applied apart)
+_EPOCH_DAY = _EPOCH.toordinal()
+_DAY = timedelta(days=1)
+_DAY_MS = 86_400_000
+
+
+@lru_cache(maxsize=1)
+def zone_names() -> frozenset[str]:
+    """The IANA names there are."""
+    listed = resources.files("tzdata").joinpath("zones").read_text(encoding="ascii")
+    return frozenset(listed.split())
+
+
+@lru_cache(maxsize=1024)
+def zone(name: str) -> "Zone":
+    """The zone of an IANA name, one of `zone_names()`; KeyError for another."""
+    if name not in zone_names():
+        raise KeyError(name)
+    with resources.files("tzdata.zoneinfo").joinpath(*name.split("/")).open("rb") as file:
+        return Zone(ZoneInfo.from_file(file, key=name))
+
+
+class Zone:
+    """Local time of one zone. All instants are milliseconds since 1970 UTC."""
+
+    def __init__(self, info: ZoneInfo) -> None:
+        self._info = info
+
+    def offset_ms(self, at_ms: int) -> int:
+        """What local time is ahead of UTC at an instant; whole seconds."""
+        return _milliseconds(datetime.fromtimestamp(at_ms // 1000, self._info).utcoffset())
+
+    def local_offsets(self, local: datetime) -> tuple[int, int]:
+        """The offsets, in milliseconds, with which a local time (naive) is read.
+
+        Both are equal but where clocks change: of a repeated time these are the offsets of its
+        first and second pass, of a skipped one those before and after the skip.
+        """
+        first = local.replace(tzinfo=self._info)
+        return _milliseconds(first.utcoffset()), _milliseconds(first.replace(fold=1).utcoffset())
+
+    def date_start(self, day: date) -> int:
+        """The first instant of a local date, that of the skip where its midnight was skipped."""
+        midnight = datetime(day.year, day.month, day.day)  # noqa: DTZ001 (local)
+        before_ms, after_ms = self.local_offsets(midnight)
+        midnight_ms = (day.toordinal() - _EPOCH_DAY) * _DAY_MS
+        start_ms = midnight_ms - before_ms
+        if before_ms == after_ms or self.offset_ms(start_ms) == before_ms:
+            return start_ms
+        return self.change(midnight_ms - after_ms, start_ms)
+
+    def change(self, before_ms: int, after_ms: int) -> int:
+        """The instant in (before_ms, after_ms] at which the offset changes, if it does so once."""
+        offset_ms = self.offset_ms(before_ms)
+        low, high = before_ms // 1000, after_ms // 1000
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.offset_ms(middle * 1000) == offset_ms:
+                low = middle
+            else:
+                high = middle
+        return high * 1000
+
+    def date_at(self, at_ms: int) -> date:
+        """The local date of an instant: the greatest that has started."""
+        day = datetime.fromtimestamp(at_ms // 1000, self._info).date() + _DAY
+        while self.date_start(day) > at_ms:
+            day -= _DAY
+        return day
+
+
+def local_time(local_ms: int) -> datetime:
+    """What a local clock shows (naive), from its milliseconds since local 1970."""
+    return _EPOCH + timedelta(milliseconds=local_ms)
+
+
+def local_ms(local: datetime) -> int:
+    """The milliseconds since local 1970 of what a local clock shows."""
+    return (local - _EPOCH) // timedelta(milliseconds=1)
+
+
+def _milliseconds(offset: timedelta | None) -> int:
+    assert offset is not None, "every zone of tzdata knows its offset at every time"
+    return (offset.days * 86_400 + offset.seconds) * 1000

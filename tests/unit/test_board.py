@@ -1,0 +1,278 @@
+"""A definition is taken as people write it, kept in one form, and refused with every fault."""
+
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from laurels.board import Board, Column
+from laurels.errors import (
+    BoardInvalid,
+    FormatTooNew,
+    InvalidJson,
+    InvalidName,
+    JsonTooDeep,
+    LaurelsError,
+)
+from laurels.score import LIMIT
+from laurels.windows import All, Calendar
+
+
+def board(**fields: Any) -> Board:
+    return Board.from_json({"name": "gifts", **fields})
+
+
+def faults(**fields: Any) -> list[str]:
+    with pytest.raises(BoardInvalid) as refused:
+        board(**fields)
+    return refused.value.faults
+
+
+def test_a_name_is_enough() -> None:
+    rules = Board("gifts").rules()
+    [column] = rules.columns
+    assert (column.name, column.op, column.sign, column.scale) == ("score", "sum", -1, 0)
+    assert (column.low, column.high) == (-LIMIT, LIMIT)
+    assert (rules.tie, rules.resolution_ms, rules.rank, rules.best) == (1, 1, "ordinal", False)
+    assert rules.windows == {"all": All("all")}
+    assert (rules.grace_ms, rules.dedupe_ms, rules.dedupe_max) == (300_000, 3_600_000, 1_000_000)
+
+
+def test_everything_said_is_in_the_rules() -> None:
+    rules = Board(
+        "race",
+        columns=[
+            Column("points", op="best", scale=2, min="-0.5", max=100),
+            {"name": "time", "op": "best", "order": "asc"},
+        ],
+        tie="last",
+        tie_resolution="1s",
+        rank="dense",
+        windows=["day", "weekly=week:week_start=sunday,tz=Asia/Shanghai,keep=9,grace=10m"],
+        tz="Europe/Berlin",
+        grace="1m",
+        dedupe="2h",
+        dedupe_max=5,
+        keep=3,
+    ).rules()
+    assert [(c.sign, c.low, c.high) for c in rules.columns] == [
+        (-1, -50, 10_000),
+        (1, -LIMIT, LIMIT),
+    ]
+    assert (rules.tie, rules.resolution_ms, rules.rank, rules.best) == (-1, 1000, "dense", True)
+    assert (rules.dedupe_ms, rules.dedupe_max) == (7_200_000, 5)
+    assert list(rules.windows.values()) == [
+        Calendar("day", "day", "Europe/Berlin", "monday", 3, 60_000),
+        Calendar("weekly", "week", "Asia/Shanghai", "sunday", 9, 600_000),
+    ]
+    assert Board("b", tie="member").rules().tie == 0
+
+
+def test_definitions_that_say_the_same_are_equal() -> None:
+    one = Board("b", windows=["month:tz=Asia/Tokyo,keep=12"], grace=60_000, dedupe="60m")
+    other = Board(
+        "b",
+        windows=({"type": "month", "keep": 12, "tz": "Asia/Tokyo"},),
+        grace="1m",
+        dedupe="1h",
+    )
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one.windows == ("month:keep=12,tz=Asia/Tokyo",)
+    assert (one.grace, one.dedupe) == ("1m", "1h")
+    assert Column(min=Decimal("1")) != Column(min="1.0")
+    assert board(columns=[Column(min=Decimal(1))]) == board(columns=[Column(min="1.0")])
+
+
+@pytest.mark.parametrize(
+    ("fields", "fault"),
+    [
+        ({"title": 3}, "title is 3"),
+        ({"title": "x" * 201}, "at most 200 characters"),
+        ({"title": "\ud800"}, "title is"),
+        ({"columns": []}, "there are 0 columns, not 1 to 4"),
+        ({"columns": [Column(str(i)) for i in range(5)]}, "there are 5 columns, not 1 to 4"),
+        ({"columns": "score"}, "not a list of columns"),
+        ({"columns": None}, "not a list of columns"),
+        ({"columns": ["score"]}, "'score' is no column"),
+        ({"columns": [Column("a"), Column("a")]}, "column 'a' is there more than once"),
+        ({"columns": [Column("a", op="best"), Column("b")]}, "op best is for all columns or none"),
+        ({"columns": [{"op": "max"}]}, "op is 'max', not one of sum, last, best"),
+        ({"columns": [{"order": "up"}]}, "order is 'up', not one of desc, asc"),
+        ({"columns": [{"scale": 16}]}, "scale is 16, not a number from 0 to 15"),
+        ({"columns": [{"scale": True}]}, "scale is True"),
+        ({"columns": [{"places": 2}]}, "unknown field 'places'"),
+        ({"columns": [{"min": 2, "max": 1}]}, "min 2 is greater than max 1"),
+        ({"columns": [{"min": "0.5"}]}, "more decimal places"),
+        ({"columns": [{"max": 0.5, "scale": 1}]}, "no exact number"),
+        ({"columns": [{"max": "1e1000000"}]}, "outside the range"),
+        ({"columns": [{"max": "nan"}]}, "'nan' is no score"),
+        ({"tie": "random"}, "tie is 'random', not one of first, last, member"),
+        ({"tie": []}, "tie is []"),
+        ({"tie_resolution": 0}, "tie_resolution is 0"),
+        ({"tie_resolution": "1w"}, "tie_resolution: '1w' is no duration"),
+        ({"rank": "olympic"}, "rank is 'olympic', not one of ordinal, competition, dense"),
+        ({"windows": []}, "there are 0 windows, not 1 to 16"),
+        ({"windows": [f"w{i}=day" for i in range(17)]}, "there are 17 windows, not 1 to 16"),
+        ({"windows": "all"}, "not a list of windows"),
+        ({"windows": ["all", "all"]}, "window 'all' is there 2 times"),
+        ({"windows": ["x=day", "x=week"]}, "window 'x' is there 2 times"),
+        ({"windows": ["fortnight"]}, "'fortnight' is no window"),
+        ({"tz": "Mars/Olympus"}, "tz is 'Mars/Olympus', not an IANA time zone"),
+        ({"tz": "../../etc/passwd"}, "not an IANA time zone"),
+        ({"tz": ["UTC"]}, "not an IANA time zone"),
+        ({"week_start": "Mon"}, "week_start is 'Mon', not one of monday"),
+        ({"grace": -1}, "grace: -1 is no duration"),
+        ({"grace": 1.5}, "grace: 1.5 is no duration"),
+        ({"grace": "40000d"}, "grace: '40000d' is longer than 36525d"),
+        ({"grace": "2h"}, "dedupe is shorter than the longest grace, 2h"),
+        ({"windows": ["day:grace=3h"]}, "dedupe is shorter than the longest grace, 3h"),
+        ({"dedupe_max": -1}, "dedupe_max is -1"),
+        ({"dedupe_max": 100_000_001}, "dedupe_max is 100000001"),
+        ({"keep": 0}, "keep is 0, not a number from 1 to 10000"),
+        ({"keep": 10_001}, "keep is 10001"),
+        ({"keep": True}, "keep is True"),
+        ({"colour": "red"}, "unknown field 'colour'"),
+        ({"format": 0}, "format is 0, not 1"),
+    ],
+)
+def test_a_wrong_definition_says_what_is_wrong(fields: dict[str, Any], fault: str) -> None:
+    [found] = faults(**fields)
+    assert fault in found
+
+
+def test_every_fault_is_named_at_once() -> None:
+    found = faults(
+        name="no name",
+        columns=[{"name": "a b", "op": "no", "scale": 99}, {"order": "up"}],
+        windows=["day:keep=0,tz=x", "week:week_start=someday", {"type": "day", "hours": 1}],
+        tie="x",
+        rank="x",
+        keep=0,
+        colour="red",
+    )
+    for part in (
+        "unknown field 'colour'",
+        "'no name' is no name for a board",
+        "'a b' is no name for a column",
+        "op is 'no'",
+        "scale is 99",
+        "order is 'up'",
+        "window 'day': keep is 0",
+        "window 'day': tz is 'x'",
+        "week_start is 'someday'",
+        "unknown option 'hours'",
+        "tie is 'x'",
+        "rank is 'x'",
+        "keep is 0",
+    ):
+        assert any(part in fault for fault in found), part
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"name": ""},
+        {"name": "-x"},
+        {"name": "x" * 65},
+        {"name": "héllo"},
+        {"name": "x\n"},
+        {"name": 7},
+        {"columns": [Column("a b")]},
+        {"windows": ["a b=day"]},
+        {"windows": [{"name": "a:b", "type": "day"}]},
+        {"windows": ["day=week"]},
+        {"name": "a b", "columns": [Column("?")], "windows": ["!=day"]},
+    ],
+)
+def test_a_definition_wrong_only_in_names_has_the_code_of_names(fields: dict[str, Any]) -> None:
+    with pytest.raises(InvalidName) as refused:
+        board(**fields)
+    assert refused.value.code == "invalid_name"
+    assert len(refused.value.faults) == len(fields)
+
+
+COLUMNS = st.builds(
+    Column,
+    name=st.just("a"),
+    op=st.sampled_from(["sum", "last", "best"]),
+    order=st.sampled_from(["desc", "asc"]),
+    scale=st.integers(0, 5),
+    min=st.none() | st.integers(-1000, 0),
+    max=st.none() | st.sampled_from(["0", "7", "1e3"]),
+)
+WINDOWS = st.lists(
+    st.sampled_from(["all", "hour", "day:keep=7", "w=week:week_start=sunday", "x=year:grace=0s"]),
+    min_size=1,
+    unique=True,
+)
+BOARDS = st.builds(
+    Board,
+    name=st.just("b"),
+    title=st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
+    columns=st.tuples(COLUMNS),
+    tie=st.sampled_from(["first", "last", "member"]),
+    tie_resolution=st.integers(1, 10**7),
+    rank=st.sampled_from(["ordinal", "competition", "dense"]),
+    windows=WINDOWS,
+    tz=st.sampled_from(["UTC", "Asia/Kathmandu", "America/Argentina/Ushuaia"]),
+    grace=st.integers(0, 10**7),
+    dedupe=st.integers(10**7, 10**12),
+)
+
+
+@settings(deadline=None)
+@given(BOARDS)
+def test_a_board_goes_through_json_and_back(given_board: Board) -> None:
+    written = given_board.to_json()
+    for back in (
+        Board.from_json(written),
+        Board.from_json(written.decode()),
+        Board.from_json(msgspec.json.decode(written)),
+    ):
+        assert back == given_board
+        assert back.rules() == given_board.rules()
+        assert back.to_json() == written
+
+
+def test_json_says_every_field_and_its_format() -> None:
+    fields = msgspec.json.decode(Board("b").to_json())
+    assert fields.pop("format") == 1
+    assert set(fields) == set(Board.__struct_fields__)
+
+
+def test_numbers_in_json_are_exact() -> None:
+    [column] = board_of(b'{"name":"b","columns":[{"scale":1,"min":0.1,"max":1e2}]}').columns
+    assert (column.min, column.max) == (Decimal("0.1"), Decimal("100.0"))
+
+
+@pytest.mark.parametrize(
+    ("written", "error"),
+    [
+        (b"", InvalidJson),
+        (b"{", InvalidJson),
+        (b"[]", InvalidJson),
+        (b'{"name":NaN}', InvalidJson),
+        (b'{"name":"\xff"}', InvalidJson),
+        ("[" * 100_000, JsonTooDeep),
+        (b'{"name":"b","format":2,"colour":"red"}', FormatTooNew),
+        (b'{"name":"b","format":"2"}', BoardInvalid),
+        (b"{}", InvalidName),
+        (b'{"name":"b","columns":[{"max":1e1000000}]}', BoardInvalid),
+    ],
+)
+def test_json_that_is_no_board_is_refused(written: bytes | str, error: type[LaurelsError]) -> None:
+    with pytest.raises(error):
+        board_of(written)
+
+
+def test_what_is_neither_json_nor_a_mapping_is_no_board() -> None:
+    with pytest.raises(BoardInvalid, match="7 is no board"):
+        Board.from_json(7)  # type: ignore[arg-type]
+
+
+def board_of(written: bytes | str) -> Board:
+    return Board.from_json(written)

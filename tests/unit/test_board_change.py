@@ -1,0 +1,115 @@
+"""A board changes only where what was counted keeps its meaning."""
+
+from typing import Any
+
+import pytest
+
+from laurels.board import Board, Column, safe_change
+from laurels.errors import BoardInvalid, UnsafeChange
+from laurels.windows import Calendar, Window
+
+OLD = Board(
+    "gifts",
+    title="Gifts",
+    columns=[Column(scale=2)],
+    windows=["all", "day", "month:keep=12", "recent=week:keep=4"],
+)
+
+
+def keeps(board: Board) -> dict[str, int]:
+    windows: dict[str, Window] = board.rules().windows
+    return {name: w.keep for name, w in windows.items() if isinstance(w, Calendar)}
+
+
+def reasons(**changes: Any) -> list[str]:
+    with pytest.raises(UnsafeChange) as refused:
+        safe_change(OLD, changes)
+    return refused.value.reasons
+
+
+def test_the_title_may_change() -> None:
+    assert safe_change(OLD, {"title": "Presents"}).title == "Presents"
+
+
+def test_keep_may_change_and_holds_for_windows_without_their_own() -> None:
+    changed = safe_change(OLD, {"keep": 7})
+    assert keeps(changed) == {"day": 7, "month:keep=12": 12, "recent": 4}
+
+
+def test_a_window_may_be_added_at_the_end() -> None:
+    changed = safe_change(OLD, {"windows": [*OLD.windows, "year"]})
+    assert list(changed.rules().windows) == ["all", "day", "month:keep=12", "recent", "year"]
+
+
+def test_the_keep_of_a_window_may_change_under_its_name() -> None:
+    windows = [
+        "all",
+        "day=day:keep=9",
+        {"name": "month:keep=12", "type": "month", "keep": 24},
+        "recent=week",
+    ]
+    changed = safe_change(OLD, {"windows": windows})
+    assert keeps(changed) == {"day": 9, "month:keep=12": 24, "recent": 2}
+    assert Board.from_json(changed.to_json()) == changed
+    again = safe_change(changed, {"windows": list(OLD.windows)})
+    assert again == OLD
+
+
+def test_what_is_said_again_does_not_change() -> None:
+    same = {"columns": [{"scale": 2}], "tz": "UTC", "dedupe": 3_600_000, "windows": OLD.windows}
+    assert safe_change(OLD, same) == OLD
+    assert safe_change(OLD, {}) == OLD
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("name", "other"),
+        ("columns", [Column(scale=3)]),
+        ("columns", [Column(scale=2, max=100)]),
+        ("tie", "last"),
+        ("tie_resolution", "1s"),
+        ("rank", "dense"),
+        ("tz", "Asia/Tokyo"),
+        ("week_start", "sunday"),
+        ("grace", "6m"),
+        ("dedupe", "2h"),
+        ("dedupe_max", 7),
+    ],
+)
+def test_any_other_field_stays(field: str, value: object) -> None:
+    [reason] = reasons(**{field: value})
+    assert field in reason
+
+
+@pytest.mark.parametrize(
+    ("windows", "said"),
+    [
+        (["all", "day", "month:keep=12"], "window 'recent' cannot go"),
+        (["all", "day", "month:keep=24", "recent=week"], "window 'month:keep=12' cannot go"),
+        (
+            ["all", "day=day:tz=Asia/Tokyo", "month:keep=12", "recent=week"],
+            "window 'day' can change in nothing but keep",
+        ),
+        (
+            ["all", "day", "month:keep=12", "recent=month"],
+            "window 'recent' can change in nothing but keep",
+        ),
+        (["day", "all", "month:keep=12", "recent=week"], "stay in their order"),
+        (["year", *OLD.windows], "stay in their order"),
+    ],
+)
+def test_windows_neither_go_nor_turn_into_others(windows: list[str], said: str) -> None:
+    [reason] = reasons(windows=windows)
+    assert said in reason
+
+
+def test_every_reason_is_given_at_once() -> None:
+    found = reasons(tie="last", rank="dense", windows=["all"])
+    assert len(found) == 5
+
+
+def test_a_change_to_what_is_no_board_names_the_faults() -> None:
+    with pytest.raises(BoardInvalid) as refused:
+        safe_change(OLD, {"keep": 0, "colour": "red", "tie": "x"})
+    assert len(refused.value.faults) == 3

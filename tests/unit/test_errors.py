@@ -1,0 +1,75 @@
+"""Errors keep their codes, say what to do, and are all in the table."""
+
+import pickle
+import re
+
+import pytest
+from scripts.error_table import PAGE, page
+
+from laurels import errors
+from laurels.errors import ErrorRow, LaurelsError, by_code, table
+
+CODES = """
+at_in_future at_required batch_refused batch_too_large board_exists check_failed closed
+data_too_large dedupe_full folder_missing forked format_too_new id_empty id_not_utf8 id_too_long
+invalid_at invalid_board invalid_clock invalid_cursor invalid_data invalid_event invalid_id
+invalid_json invalid_limit invalid_member invalid_name invalid_offset invalid_percentile
+invalid_radius invalid_range invalid_rank invalid_value json_too_deep locked log_damaged
+member_empty member_not_utf8 member_too_long missing_extra no_all_window not_finite
+period_expired period_future storage_failed too_late too_many_places total_out_of_range
+unknown_board unknown_period unknown_url unknown_window unsafe_change value_out_of_range
+wrong_columns
+"""
+
+
+def test_the_codes_of_the_library_are_these() -> None:
+    found = [row.code for row in table() if by_code(row.code).__module__ == "laurels.errors"]
+    assert found == CODES.split()
+
+
+@pytest.mark.parametrize("row", table(), ids=lambda row: row.code)
+def test_every_code_says_what_it_means_and_what_to_do(row: ErrorRow) -> None:
+    assert re.fullmatch(r"[a-z][a-z0-9_]*", row.code)
+    assert row.meaning.endswith(".")
+    assert row.advice
+    assert not row.advice.endswith(".")
+    assert 400 <= row.status < 600
+    assert row.retryable is (row.status == 503)
+    assert by_code(row.code).__name__ == row.name
+
+
+def test_codes_are_unique() -> None:
+    codes = [row.code for row in table()]
+    assert len(set(codes)) == len(codes)
+
+
+def test_an_unknown_code_is_no_class() -> None:
+    with pytest.raises(KeyError):
+        by_code("no_such_code")
+
+
+def test_the_message_says_what_happened_and_what_to_do() -> None:
+    error = errors.UnknownBoard("there is no board 'gifts'")
+    assert error.what == "there is no board 'gifts'"
+    assert str(error) == f"there is no board 'gifts'; {errors.UnknownBoard.advice}"
+
+
+def test_faults_and_reasons_are_there_one_by_one() -> None:
+    assert errors.BoardInvalid("one", "two").faults == ["one", "two"]
+    assert errors.UnsafeChange("one", "two").reasons == ["one", "two"]
+    assert errors.Locked("held", 4711).pid == 4711
+
+
+@pytest.mark.parametrize(
+    "error",
+    [errors.UnknownBoard("x"), errors.BoardInvalid("one", "two"), errors.Locked("held", 4711)],
+    ids=lambda error: error.code,
+)
+def test_errors_travel_between_processes(error: LaurelsError) -> None:
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    assert (str(copy), vars(copy)) == (str(error), vars(error))
+
+
+def test_the_page_of_codes_is_current() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run python scripts/error_table.py"

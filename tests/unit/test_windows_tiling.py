@@ -1,0 +1,158 @@
+"""Whatever a zone does to its clocks, periods tile time and are found by their labels."""
+
+from datetime import UTC, date, datetime, timedelta
+from functools import cache
+from importlib import resources
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from laurels.windows import MAX_MS, MIN_MS, UNITS, WEEKDAYS, Calendar, Unit, Weekday
+from laurels.zones import zone_names
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_HOUR_MS = 3_600_000
+_MONTH_MS = 2_629_746_000
+
+NASTY = [
+    ("Africa/Monrovia", "1972-01-07T00:44:30Z"),  # offsets with seconds
+    ("America/Havana", "2026-03-08T05:00:00Z"),  # midnight skipped
+    ("America/New_York", "2026-11-01T06:00:00Z"),
+    ("America/Sao_Paulo", "2018-02-18T02:00:00Z"),  # back at midnight
+    ("America/Sao_Paulo", "2018-11-04T03:00:00Z"),  # midnight skipped
+    ("America/St_Johns", "1988-04-03T03:31:00Z"),  # two hours at 00:01
+    ("America/St_Johns", "2010-11-07T02:31:00Z"),  # back at 00:01
+    ("America/Toronto", "1919-03-31T04:30:00Z"),  # from 23:30 to 00:30
+    ("Asia/Amman", "2022-10-28T00:00:00Z"),
+    ("Asia/Beirut", "2022-03-26T22:00:00Z"),
+    ("Asia/Kathmandu", "1985-12-31T18:30:00Z"),  # a quarter of an hour
+    ("Asia/Pyongyang", "2018-05-04T15:00:00Z"),  # from 23:30 to 00:00
+    ("Australia/Lord_Howe", "2026-04-04T15:00:00Z"),  # half an hour
+    ("Australia/Lord_Howe", "2026-10-03T15:30:00Z"),
+    ("Pacific/Apia", "2011-12-30T10:00:00Z"),  # a date left out
+    ("Pacific/Kiritimati", "1994-12-31T10:40:00Z"),
+    ("Pacific/Kwajalein", "1969-09-30T13:00:00Z"),  # a date of 47 hours
+    ("Pacific/Kwajalein", "1993-08-21T12:00:00Z"),
+]
+UNIT = st.sampled_from(UNITS)
+WEEKDAY = st.sampled_from(WEEKDAYS)
+
+
+def calendar(unit: Unit, tz: str, week_start: Weekday = "monday") -> Calendar:
+    return Calendar("w", unit, tz, week_start, 2, 0)
+
+
+@cache
+def zone(tz: str) -> ZoneInfo:
+    with resources.files("tzdata.zoneinfo").joinpath(*tz.split("/")).open("rb") as file:
+        return ZoneInfo.from_file(file, key=tz)
+
+
+def local(at_ms: int, tz: str) -> datetime:
+    return (_EPOCH + timedelta(milliseconds=at_ms)).astimezone(zone(tz))
+
+
+def offset(at_ms: int, tz: str) -> timedelta | None:
+    return local(at_ms, tz).utcoffset()
+
+
+def next_change(tz: str, at_ms: int) -> int:
+    """The first change of the offset within two years; their end where there is none."""
+    for _ in range(24):
+        if offset(at_ms, tz) != offset(at_ms + _MONTH_MS, tz):
+            low, high = at_ms, at_ms + _MONTH_MS
+            while high - low > 1:
+                middle = (low + high) // 2
+                same = offset(middle, tz) == offset(low, tz)
+                low, high = (middle, high) if same else (low, middle)
+            return high
+        at_ms += _MONTH_MS
+    return at_ms
+
+
+AWAY = (
+    st.integers(-2, 2)
+    | st.integers(-60, 60).map(lambda minutes: minutes * 60_000)
+    | st.integers(-50 * _HOUR_MS, 50 * _HOUR_MS)
+)
+
+
+@st.composite
+def moments(draw: st.DrawFn) -> tuple[str, int]:
+    """A zone with an instant: any, one close to a change of its clocks, or to a nasty one."""
+    kind = draw(st.sampled_from(["any", "change", "nasty", "nasty"]))
+    if kind == "nasty":
+        tz, at = draw(st.sampled_from(NASTY))
+        return tz, (datetime.fromisoformat(at) - _EPOCH) // _MILLISECOND + draw(AWAY)
+    tz = draw(st.sampled_from(sorted(zone_names())))
+    if kind == "any":
+        return tz, draw(st.integers(MIN_MS, MAX_MS - 1))
+    return tz, next_change(tz, draw(st.integers(-69 * 12, 80 * 12)) * _MONTH_MS) + draw(AWAY)
+
+
+@settings(deadline=None, max_examples=400)
+@given(moments(), UNIT, WEEKDAY)
+def test_every_instant_has_one_period_and_its_label_leads_back(
+    moment: tuple[str, int], unit: Unit, week_start: Weekday
+) -> None:
+    tz, at_ms = moment
+    window = calendar(unit, tz, week_start)
+    period = window.period_at(at_ms)
+    assert period.start_ms <= at_ms < period.end_ms
+    assert window.period(period.label) == period
+    for inside_ms in (period.start_ms, period.end_ms - 1):
+        assert window.period_at(inside_ms) == period
+
+
+@settings(deadline=None, max_examples=400)
+@given(moments(), UNIT, WEEKDAY)
+def test_periods_follow_one_another_without_gap_or_overlap(
+    moment: tuple[str, int], unit: Unit, week_start: Weekday
+) -> None:
+    tz, at_ms = moment
+    window = calendar(unit, tz, week_start)
+    period = window.period_at(at_ms)
+    for _ in range(4):
+        before = window.before(period)
+        assert before.end_ms == period.start_ms
+        assert before.start_ms < before.end_ms
+        assert before.label != period.label
+        assert window.period_at(before.end_ms) == period
+        period = before
+
+
+@settings(deadline=None)
+@given(moments())
+def test_a_day_is_the_greatest_date_that_has_begun(moment: tuple[str, int]) -> None:
+    tz, at_ms = moment
+    begun = max(local(at_ms - i * 30_000, tz).date() for i in range(60 * 120))
+    assert calendar("day", tz).period_at(at_ms).label == begun.isoformat()
+
+
+@pytest.mark.parametrize(("tz", "at"), NASTY)
+def test_days_around_a_nasty_change(tz: str, at: str) -> None:
+    change_ms = (datetime.fromisoformat(at) - _EPOCH) // _MILLISECOND
+    begun = date.min
+    for step in range(-60 * 60, 60 * 60):
+        at_ms = change_ms + step * 60_000
+        begun = max(begun, local(at_ms, tz).date())
+        assert calendar("day", tz).period_at(at_ms).label == begun.isoformat()
+
+
+def clock(at_ms: int, tz: str) -> tuple[date, int, timedelta | None]:
+    shown = local(at_ms, tz)
+    return shown.date(), shown.hour, shown.utcoffset()
+
+
+@settings(deadline=None, max_examples=400)
+@given(moments())
+def test_an_hour_is_the_longest_time_of_one_hour_on_the_clock(moment: tuple[str, int]) -> None:
+    tz, at_ms = moment
+    period = calendar("hour", tz).period_at(at_ms)
+    for inside_ms in (period.start_ms, (period.start_ms + at_ms) // 2, period.end_ms - 1):
+        assert clock(inside_ms, tz) == clock(at_ms, tz)
+    for outside_ms in (period.start_ms - 1, period.end_ms):
+        assert clock(outside_ms, tz) != clock(at_ms, tz)
