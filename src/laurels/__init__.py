@@ -1,0 +1,103 @@
+"""laurels: exact, live, durable leaderboards.
+
+import laurels
+
+with laurels.open("./boards") as lb:
+    lb.create(laurels.Board("gifts", windows=["all", "day"]))
+    lb.submit("gifts", "alice", 120)
+    lb.top("gifts", window="day")
+"""
+
+import asyncio
+from collections.abc import Generator
+from types import TracebackType
+from typing import Any
+
+from . import config, errors
+from .aio import AsyncLeaderboards
+from .board import Board, Column
+from .clock import Clock, EventClock, ManualClock, SystemClock
+from .errors import LaurelsError
+from .event import Event
+from .leaderboards import Leaderboards
+from .receipt import Receipt, Receipts
+from .standing import AsOf, Entry, Gap, Neighbour, Page, PeriodInfo, Standing
+from .stats import BoardStats, CheckReport, Stats, WindowStats
+
+__all__ = [
+    "AsOf",
+    "AsyncLeaderboards",
+    "Board",
+    "BoardStats",
+    "CheckReport",
+    "Clock",
+    "Column",
+    "Entry",
+    "Event",
+    "EventClock",
+    "Gap",
+    "LaurelsError",
+    "Leaderboards",
+    "ManualClock",
+    "Neighbour",
+    "Page",
+    "PeriodInfo",
+    "Receipt",
+    "Receipts",
+    "Standing",
+    "Stats",
+    "SystemClock",
+    "WindowStats",
+    "errors",
+    "open",
+    "open_async",
+]
+__version__ = "0.1.0"
+
+
+def open(
+    url: str = config.DEFAULT_URL, *, clock: str | Clock | None = None, create: bool = True
+) -> Leaderboards:
+    """Opens a deployment: a folder (made when it is not there) or `memory:`.
+
+    `clock` is "system", "event" (now is the latest `at` seen: imports and replays) or a Clock;
+    by default the one the folder was last written by, at first the system's. With
+    `create=False` a folder without boards is an error. Recovery reads the whole log.
+    Raises UnknownUrl, Locked, FolderMissing, StorageFailed, LogDamaged, FormatTooNew.
+    """
+    return config.connect(Leaderboards, url, clock, create=create)
+
+
+class _Opening:
+    """What `open_async` gives: to be awaited, or entered with `async with`."""
+
+    def __init__(self, url: str, clock: str | Clock | None, create: bool) -> None:
+        self._arguments = url, clock, create
+        self._opened: AsyncLeaderboards | None = None
+
+    async def _open(self) -> AsyncLeaderboards:
+        url, clock, create = self._arguments
+        return AsyncLeaderboards(await asyncio.to_thread(open, url, clock=clock, create=create))
+
+    def __await__(self) -> Generator[Any, None, AsyncLeaderboards]:
+        return self._open().__await__()
+
+    async def __aenter__(self) -> AsyncLeaderboards:
+        self._opened = await self._open()
+        return self._opened
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._opened is not None:
+            await self._opened.close()
+
+
+def open_async(
+    url: str = config.DEFAULT_URL, *, clock: str | Clock | None = None, create: bool = True
+) -> _Opening:
+    """The same for event loops: `async with laurels.open_async(url) as lb`, or awaited."""
+    return _Opening(url, clock, create)

@@ -1,0 +1,200 @@
+"""The verbs for event loops: the same names and arguments, awaited.
+
+A question is answered on the loop, at once, unless a commit is being counted just then; it then
+waits in a thread. A write is handed to the commit thread and awaited as a future. So no await
+here holds the loop for a disk.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from functools import update_wrapper
+from itertools import islice
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from . import writes
+from .event import MAX_BATCH, Value, member_bytes
+from .leaderboards import EXPORT_CHUNK, Leaderboards
+from .receipt import Receipt, Receipts
+from .service import data_bytes, only_receipt
+from .standing import Entry
+
+_ON_LOOP = 1_000
+"""A batch of more events than this is read in a thread."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+_Sync = Callable[Concatenate[Leaderboards, P], T]
+_Async = Callable[Concatenate["AsyncLeaderboards", P], Coroutine[Any, Any, T]]
+
+
+def _documented_as(verb: Callable[..., Any]) -> Callable[[F], F]:
+    """Gives an awaited verb the docstring of the verb it stands for."""
+
+    def document(awaited: F) -> F:
+        awaited.__doc__ = verb.__doc__
+        return awaited
+
+    return document
+
+
+def _question(verb: _Sync[P, T]) -> _Async[P, T]:
+    """A verb that only reads, answered on the loop when nothing stands in its way."""
+
+    async def ask(self: "AsyncLeaderboards", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        lock = self.sync.reading_lock
+        if lock.acquire(blocking=False):
+            try:
+                return verb(self.sync, *args, **kwargs)
+            finally:
+                lock.release()
+        return await asyncio.to_thread(verb, self.sync, *args, **kwargs)
+
+    update_wrapper(ask, verb)
+    return ask
+
+
+def _work(verb: _Sync[P, T]) -> _Async[P, T]:
+    """A verb that is rare or long, done in a thread."""
+
+    async def do(self: "AsyncLeaderboards", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await asyncio.to_thread(verb, self.sync, *args, **kwargs)
+
+    update_wrapper(do, verb)
+    return do
+
+
+class AsyncLeaderboards:
+    """Boards on one deployment, for event loops. Open one with `laurels.open_async`.
+
+    Every verb of `Leaderboards` under its name, with `await`; `sync` is that object, for threads
+    beside the loop.
+    """
+
+    def __init__(self, sync: Leaderboards) -> None:
+        self.sync = sync
+
+    create = _work(Leaderboards.create)
+    change = _work(Leaderboards.change)
+    delete = _work(Leaderboards.delete)
+    check = _work(Leaderboards.check)
+    rebuild = _work(Leaderboards.rebuild)
+    close = _work(Leaderboards.close)
+
+    get = _question(Leaderboards.get)
+    boards = _question(Leaderboards.boards)
+    position = _question(Leaderboards.position)
+    top = _question(Leaderboards.top)
+    around = _question(Leaderboards.around)
+    standing = _question(Leaderboards.standing)
+    standings = _question(Leaderboards.standings)
+    range = _question(Leaderboards.range)
+    at_rank = _question(Leaderboards.at_rank)
+    score_at_percentile = _question(Leaderboards.score_at_percentile)
+    count = _question(Leaderboards.count)
+    periods = _question(Leaderboards.periods)
+    stats = _question(Leaderboards.stats)
+
+    @_documented_as(Leaderboards.submit)
+    async def submit(
+        self,
+        board: str,
+        member: str,
+        value: Value,
+        *,
+        at: Any = None,
+        id: str | None = None,
+        window: str | None = None,
+    ) -> Receipt:
+        write = self.sync.submission(board, [(member, value, at, id)], window, ranks=True)
+        return only_receipt(await self._write(write))
+
+    @_documented_as(Leaderboards.set)
+    async def set(
+        self,
+        board: str,
+        member: str,
+        value: Value,
+        *,
+        at: Any = None,
+        id: str | None = None,
+        window: str | None = None,
+    ) -> Receipt:
+        events = [(member, value, at, id)]
+        write = self.sync.submission(board, events, window, ranks=True, absolute=True)
+        return only_receipt(await self._write(write))
+
+    @_documented_as(Leaderboards.submit_many)
+    async def submit_many(
+        self,
+        board: str,
+        events: Iterable[Any],
+        *,
+        window: str | None = None,
+        ranks: bool = False,
+        all_or_nothing: bool = False,
+        key: str | None = None,
+        position: tuple[str, str] | None = None,
+    ) -> Receipts:
+        def accept() -> writes.Submission:
+            return self.sync.submission(
+                board,
+                given,
+                window,
+                ranks=ranks,
+                atomic=all_or_nothing,
+                key=key,
+                position=position,
+            )
+
+        given = list(islice(events, MAX_BATCH + 1))
+        write = accept() if len(given) <= _ON_LOOP else await asyncio.to_thread(accept)
+        receipts: Receipts = await self._write(write)
+        return receipts
+
+    @_documented_as(Leaderboards.set_data)
+    async def set_data(self, board: str, member: str, data: Any) -> None:
+        state = self.sync.named(board)
+        await self._write(writes.data_change(state, member_bytes(member), data_bytes(data)))
+
+    @_documented_as(Leaderboards.remove)
+    async def remove(self, board: str, member: str) -> bool:
+        state = self.sync.named(board)
+        removed: bool = await self._write(writes.removal(state, member_bytes(member)))
+        return removed
+
+    @_documented_as(Leaderboards.export)
+    async def export(
+        self,
+        board: str,
+        *,
+        window: str | None = None,
+        period: str | None = None,
+        with_data: bool = False,
+    ) -> AsyncIterator[Entry]:
+        page = await self.top(
+            board, window=window, period=period, limit=EXPORT_CHUNK, with_data=with_data
+        )
+        while True:
+            for entry in page.entries:
+                yield entry
+            if page.next is None:
+                return
+            page = await self.top(
+                board, window=window, limit=EXPORT_CHUNK, after=page.next, with_data=with_data
+            )
+
+    async def _write(self, write: writes.FoldedWrite) -> Any:
+        return await self.sync.write_async(write)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()

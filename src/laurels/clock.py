@@ -1,0 +1,63 @@
+"""What time it is: one clock per deployment, handed in, never looked up.
+
+Times are integer milliseconds since 1970-01-01T00:00Z. Nothing below `config.py` reads the
+host's clock; it asks the clock it was given.
+"""
+
+import time
+from typing import Protocol, runtime_checkable
+
+from .windows import MIN_MS
+
+
+@runtime_checkable
+class Clock(Protocol):
+    """Answers the time in integer milliseconds; never less than it answered before."""
+
+    def now_ms(self) -> int: ...
+
+
+class SystemClock:
+    """The host's clock, held so that a step backwards never shows."""
+
+    def __init__(self) -> None:
+        self._latest_ms = MIN_MS
+
+    def now_ms(self) -> int:
+        self._latest_ms = max(self._latest_ms, time.time_ns() // 1_000_000)
+        return self._latest_ms
+
+
+class EventClock:
+    """Event time, for imports and replays: now is the latest `at` seen.
+
+    The service moves it as it accepts events; recovery moves it to where the log ends.
+    """
+
+    def __init__(self) -> None:
+        self._latest_ms = MIN_MS
+
+    def now_ms(self) -> int:
+        return self._latest_ms
+
+    def observe(self, at_ms: int) -> None:
+        self._latest_ms = max(self._latest_ms, at_ms)
+
+
+class ManualClock:
+    """A clock that stands still until it is told otherwise: for tests and simulations."""
+
+    def __init__(self, start_ms: int) -> None:
+        self._now_ms = start_ms
+
+    def now_ms(self) -> int:
+        return self._now_ms
+
+    def set(self, now_ms: int) -> None:
+        """Moves to `now_ms`; a time before the present one is a ValueError."""
+        if now_ms < self._now_ms:
+            raise ValueError(f"a clock does not run backwards: {now_ms} < {self._now_ms}")
+        self._now_ms = now_ms
+
+    def advance(self, by_ms: int) -> None:
+        self.set(self._now_ms + by_ms)

@@ -1,0 +1,52 @@
+"""Cursors: where a page ended, as text to go on from.
+
+A cursor is the order key of the last entry read, so it marks a place in the order rather than a
+count of entries: members who do not move across it are seen exactly once, whatever others do.
+It also names the ranking and the direction, so that it cannot be used on another one.
+"""
+
+import binascii
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+
+import msgspec
+from msgspec import Struct
+
+from .errors import InvalidCursor
+from .plan import RankingKey
+
+_VERSION = 1
+
+
+class Cursor(Struct, frozen=True, array_like=True):
+    version: int
+    key: RankingKey
+    reverse: bool
+    words: tuple[int, ...]
+    member: bytes
+
+
+_decoder = msgspec.msgpack.Decoder(Cursor)
+
+
+def encode(key: RankingKey, reverse: bool, words: tuple[int, ...], member: bytes) -> str:
+    """The cursor behind an entry, as URL-safe text."""
+    packed = msgspec.msgpack.encode(Cursor(_VERSION, key, reverse, words, member))
+    return urlsafe_b64encode(packed).rstrip(b"=").decode()
+
+
+def decode(text: object, board: int, window: str, reverse: bool, width: int) -> Cursor:
+    """The cursor a caller hands back, if it was made for this board, window and direction."""
+    if not isinstance(text, str):
+        raise InvalidCursor(f"a {type(text).__name__} is no cursor")
+    try:
+        packed = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
+        cursor = _decoder.decode(packed)
+    except (binascii.Error, UnicodeError, msgspec.MsgspecError, ValueError) as error:
+        raise InvalidCursor(f"{text[:40]!r} is no cursor") from error
+    if cursor.version != _VERSION or len(cursor.words) != width:
+        raise InvalidCursor("the cursor was made by another version or for another definition")
+    if any(not -(2**63) <= word < 2**63 for word in cursor.words):
+        raise InvalidCursor(f"{text[:40]!r} is no cursor")
+    if (cursor.key.board, cursor.key.window, cursor.reverse) != (board, window, reverse):
+        raise InvalidCursor("the cursor was made for another board, window or direction")
+    return cursor

@@ -1,0 +1,235 @@
+"""Events: what a caller reports, and the one place that judges its form.
+
+An event enters as a tuple, a mapping or an `Event` and leaves as a row of columns: the member's
+UTF-8 bytes, one exact integer per column (in units of 10^-scale), `at` in milliseconds and the
+id's bytes. Plain tuples of plain numbers take a native path (`engine.intake`); whatever that
+path does not know comes to `EventReader.parse`, which is where the rules are written.
+"""
+
+from array import array
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+from msgspec import Struct
+
+from .engine.intake import Columns, gather
+from .errors import (
+    IdEmpty,
+    IdNotUtf8,
+    IdTooLong,
+    InvalidAt,
+    InvalidEvent,
+    InvalidId,
+    InvalidMember,
+    LaurelsError,
+    MemberEmpty,
+    MemberNotUtf8,
+    MemberTooLong,
+    WrongColumns,
+)
+from .rules import Rules
+from .score import LIMIT, to_units
+from .windows import MAX_MS, MIN_MS
+
+MAX_ID_BYTES = 128
+MAX_BATCH = 100_000
+AHEAD_MS = 5_000
+"""How far in the future an `at` may lie; it is clamped to now."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIELDS = {"member", "value", "at", "id"}
+
+Number = int | Decimal | str
+Value = Number | tuple[Number, ...]
+Row = tuple[bytes, tuple[int, ...], int | None, bytes | None]
+
+
+class Event(Struct, frozen=True):
+    """One score report.
+
+    `value` is an int, a Decimal or a decimal string, for several columns a tuple of them;
+    `at` an aware datetime or integer milliseconds, by default the moment of acceptance; an
+    event with an `id` counts once per member and id within the board's `dedupe`.
+    """
+
+    member: str
+    value: Value
+    at: datetime | int | None = None
+    id: str | None = None
+
+
+class Batch(Struct, frozen=True):
+    """Events of one board as columns, all accepted at `now_ms`: what the fold reads."""
+
+    board: int
+    now_ms: int
+    size: int
+    members: bytes
+    lengths: bytes
+    values: tuple["array[int]", ...]
+    ats: "array[int] | None" = None
+    ids: list[bytes | None] | None = None
+    absolute: bool = False
+    atomic: bool = False
+
+    def member(self, i: int) -> bytes:
+        """The id of event i's member; O(i)."""
+        start = sum(self.lengths[:i])
+        return self.members[start : start + self.lengths[i]]
+
+    def member_list(self) -> list[bytes]:
+        """The ids of all members, in the order of the events."""
+        found, start = [], 0
+        for length in self.lengths:
+            found.append(self.members[start : start + length])
+            start += length
+        return found
+
+    def at(self, i: int) -> int:
+        return self.now_ms if self.ats is None else self.ats[i]
+
+    def take(self, kept: Sequence[int]) -> "Batch":
+        """The same batch with only the events at the positions `kept`; O(size)."""
+        members = self.member_list()
+        ids = self.ids
+        return Batch(
+            board=self.board,
+            now_ms=self.now_ms,
+            size=len(kept),
+            members=b"".join([members[i] for i in kept]),
+            lengths=bytes([self.lengths[i] for i in kept]),
+            values=tuple(array("q", [column[i] for i in kept]) for column in self.values),
+            ats=None if self.ats is None else array("q", [self.ats[i] for i in kept]),
+            ids=None if ids is None else [ids[i] for i in kept],
+            absolute=self.absolute,
+            atomic=self.atomic,
+        )
+
+
+def _utf8(
+    text: str,
+    empty: type[LaurelsError],
+    too_long: type[LaurelsError],
+    not_utf8: type[LaurelsError],
+    what: str,
+) -> bytes:
+    if not text:
+        raise empty(f"{what} is empty")
+    try:
+        coded = text.encode()
+    except UnicodeEncodeError as error:
+        raise not_utf8(f"{what} {text[:40]!r} is not valid Unicode: {error.reason}") from error
+    if len(coded) > MAX_ID_BYTES:
+        raise too_long(f"{what} is {len(coded)} bytes long, the limit is {MAX_ID_BYTES}")
+    return coded
+
+
+def member_bytes(member: object) -> bytes:
+    """The UTF-8 bytes of a member id of 1 to 128 bytes; anything else is refused."""
+    if not isinstance(member, str):
+        raise InvalidMember(f"a {type(member).__name__} is no member id")
+    return _utf8(member, MemberEmpty, MemberTooLong, MemberNotUtf8, "a member id")
+
+
+def id_bytes(id: object) -> bytes | None:
+    """The UTF-8 bytes of an event id of 1 to 128 bytes, None for None."""
+    if id is None:
+        return None
+    if not isinstance(id, str):
+        raise InvalidId(f"a {type(id).__name__} is no event id")
+    return _utf8(id, IdEmpty, IdTooLong, IdNotUtf8, "an event id")
+
+
+def at_ms(at: object) -> int | None:
+    """Milliseconds since 1970 UTC from an aware datetime or an int; None for None."""
+    if at is None:
+        return None
+    if isinstance(at, datetime):
+        if at.utcoffset() is None:
+            raise InvalidAt(f"{at.isoformat()} has no time zone")
+        at = (at - _EPOCH) // timedelta(milliseconds=1)
+    if type(at) is not int:
+        raise InvalidAt(f"a {type(at).__name__} is no time")
+    if not MIN_MS <= at < MAX_MS:
+        raise InvalidAt(f"`at` = {at} ms lies outside the years 1900 to 9899")
+    return at
+
+
+class EventReader:
+    """Reads events of one board: judges what can be judged of an event alone."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._columns = rules.columns
+        self._multipliers = [10**column.scale for column in rules.columns]
+        # The range of a sum holds for its total, which only the fold knows.
+        self._lows = [-LIMIT if c.op == "sum" else c.low for c in rules.columns]
+        self._highs = [LIMIT if c.op == "sum" else c.high for c in rules.columns]
+
+    def gather(self, events: Sequence[object]) -> Columns:
+        """The events as columns, with the errors of those refused; see `engine.intake`."""
+        return gather(
+            events,
+            multipliers=self._multipliers,
+            lows=self._lows,
+            highs=self._highs,
+            at_low=MIN_MS,
+            at_high=MAX_MS - 1,
+            parse=self.parse,
+            refusal=LaurelsError,
+        )
+
+    def parse(self, event: object) -> Row:
+        """One event in any accepted form as a row, or the error that refuses it."""
+        member, value, at, id = _fields(event)
+        return member_bytes(member), self.units(value), at_ms(at), id_bytes(id)
+
+    def units(self, value: object) -> tuple[int, ...]:
+        """The exact integers of a score, one per column of the board."""
+        values = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+        if len(values) != len(self._columns):
+            names = ", ".join(column.name for column in self._columns)
+            raise WrongColumns(f"{len(values)} values for {len(self._columns)} columns ({names})")
+        return tuple(map(to_units, values, self._columns))
+
+
+def _fields(event: object) -> tuple[object, object, object, object]:
+    if isinstance(event, Event):
+        return event.member, event.value, event.at, event.id
+    if isinstance(event, Mapping):
+        if unknown := sorted(str(key) for key in event.keys() - _FIELDS):
+            raise InvalidEvent(f"unknown fields in an event: {', '.join(unknown)}")
+        if "member" not in event or "value" not in event:
+            raise InvalidEvent("an event without `member` or `value`")
+        return event["member"], event["value"], event.get("at"), event.get("id")
+    if isinstance(event, (tuple, list)) and 2 <= len(event) <= 4:
+        member, value, at, id = (*event, None, None)[:4]
+        return member, value, at, id
+    raise InvalidEvent(f"a {type(event).__name__} of this form is no event")
+
+
+def member_of(event: object) -> str | None:
+    """The member an event names, as far as it can be told, for the receipt of a refusal."""
+    try:
+        member = _fields(event)[0]
+    except LaurelsError:
+        return None
+    return member if isinstance(member, str) else None
+
+
+def batch_of(
+    columns: Columns, board: int, now_ms: int, *, absolute: bool = False, atomic: bool = False
+) -> Batch:
+    """Gathered columns as a batch accepted at `now_ms`; `at` is still as the caller gave it."""
+    return Batch(
+        board=board,
+        now_ms=now_ms,
+        size=columns.n,
+        members=columns.arena,
+        lengths=columns.lengths,
+        values=columns.values,
+        ats=columns.ats,
+        ids=columns.ids,
+        absolute=absolute,
+        atomic=atomic,
+    )

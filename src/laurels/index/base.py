@@ -1,0 +1,138 @@
+"""What an index is: all rankings of all boards, kept current from the log.
+
+An index knows boards by number, rankings by key and order by words; it knows neither windows nor
+clocks. An entry's *words* are ascending integers: each column times its sign, then the tie stamp
+where arrival decides. Positions and ranks in here start at 0.
+"""
+
+from array import array
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Protocol
+
+from msgspec import Struct
+
+from laurels.event import Batch
+from laurels.plan import Plan, RankingKey
+from laurels.rules import Rules
+
+
+class Outcome(IntEnum):
+    """What became of one event."""
+
+    APPLIED = 1
+    UNCHANGED = 2
+    OUT_OF_RANGE = 3
+    DUPLICATE = 4
+    TOO_LATE = 5
+    DEDUPE_FULL = 6
+    ROLLED_BACK = 7
+
+    @property
+    def counted(self) -> bool:
+        return self <= Outcome.UNCHANGED
+
+    @property
+    def refused(self) -> bool:
+        return self not in (Outcome.APPLIED, Outcome.UNCHANGED, Outcome.DUPLICATE)
+
+
+class Scores(Struct, frozen=True):
+    """Column words of a run of events' members; `present[i]` is 0 where there was no entry."""
+
+    present: bytearray
+    words: list["array[int]"]
+
+    def at(self, i: int) -> tuple[int, ...] | None:
+        return tuple(column[i] for column in self.words) if self.present[i] else None
+
+
+class Outcomes(Struct, frozen=True):
+    """What became of a batch, event by event; `before` and `after` in the watched window."""
+
+    codes: bytearray
+    before: Scores | None = None
+    after: Scores | None = None
+
+    @property
+    def refused(self) -> int:
+        """How many events were refused."""
+        return sum(self.codes.count(code) for code in Outcome if code.refused)
+
+
+class Slice(Struct, frozen=True):
+    """Entries of a ranking side by side, in standing order, the first at position `start`.
+
+    `words` are all that is kept of each entry, those that decide the order first.
+    """
+
+    start: int
+    members: list[str]
+    ranks: "array[int]"
+    words: list["array[int]"]
+
+
+class Located(Struct, frozen=True):
+    """Where members stand, in the order asked; position -1 where one is not ranked."""
+
+    positions: "array[int]"
+    ranks: "array[int]"
+    words: list["array[int]"]
+
+
+class Index(Protocol):
+    """All rankings. Calls are atomic one by one; the caller keeps reads out of a commit."""
+
+    def open_board(self, number: int, rules: Rules) -> None:
+        """Makes a board known, or its changed definition."""
+
+    def close_board(self, number: int) -> None:
+        """Forgets a board with all its rankings, ids and member data."""
+
+    def apply(self, batch: Batch, plan: Plan, watch: int | None = None) -> Outcomes:
+        """Counts a batch as planned, event by event; `watch` is a place in the plan's routes."""
+
+    def remove(self, board: int, member: bytes) -> bool:
+        """Takes a member and its data out of every ranking; whether it was in any."""
+
+    def set_data(self, board: int, member: bytes, data: bytes | None) -> None: ...
+
+    def data(self, board: int, members: Sequence[str]) -> list[bytes | None]: ...
+
+    def remembered(self, board: int, now_ms: int) -> int:
+        """How many event ids the board remembers at `now_ms`."""
+
+    def keys(self, board: int) -> list[RankingKey]:
+        """The rankings of a board that hold anybody."""
+
+    def drop(self, keys: Sequence[RankingKey]) -> None: ...
+
+    def size(self, key: RankingKey) -> int:
+        """Members in a ranking; 0 for one that has none."""
+
+    def nbytes(self, key: RankingKey) -> int:
+        """Memory a ranking holds, in bytes."""
+
+    def shared_nbytes(self) -> int:
+        """Memory that all rankings share (the roster), in bytes."""
+
+    def members(self) -> int:
+        """How many members are known over all boards."""
+
+    def locate(self, key: RankingKey, members: Sequence[str]) -> Located: ...
+
+    def slice(self, key: RankingKey, start: int, stop: int) -> Slice:
+        """The entries at positions start to stop (exclusive), cut to what there is."""
+
+    def bound(
+        self, key: RankingKey, words: Sequence[int], member: bytes | None = None, *, right: bool
+    ) -> int:
+        """How many entries have leading words (then member) below these; `right`: or equal."""
+
+    def ids(self, board: int) -> list[tuple[bytes, int]]:
+        """The remembered ids and when each was accepted, in that order."""
+
+    def all_data(self, board: int) -> dict[bytes, bytes]: ...
+
+    def check(self) -> None:
+        """Asserts every invariant of every structure; CheckFailed names the first broken one."""

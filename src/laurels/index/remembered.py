@@ -1,0 +1,70 @@
+"""The event ids a board remembers, so that each counts once.
+
+Two structures with one owner: a dict from (member, id) to the instant of acceptance, and a queue
+of the same keys in that order, grouped by instant, so that forgetting costs O(1) per id. The
+dict's keys are exactly the keys in the queue.
+"""
+
+from collections import deque
+
+from laurels.errors import CheckFailed
+
+
+def key_of(member: bytes, id: bytes) -> bytes:
+    """One unambiguous key for a member's event id."""
+    return b"%c%b%b" % (len(member), member, id)
+
+
+class Remembered:
+    """Ids by acceptance time; `add` with times that never decrease."""
+
+    def __init__(self) -> None:
+        self._accepted: dict[bytes, int] = {}
+        self._queue: deque[tuple[int, list[bytes]]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._accepted)
+
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._accepted
+
+    def add(self, key: bytes, now_ms: int) -> None:
+        self._accepted[key] = now_ms
+        if self._queue and self._queue[-1][0] == now_ms:
+            self._queue[-1][1].append(key)
+        else:
+            self._queue.append((now_ms, [key]))
+
+    def undo(self, keys: list[bytes]) -> None:
+        """Takes back the newest adds, which were `keys` in this order."""
+        for key in reversed(keys):
+            del self._accepted[key]
+            newest = self._queue[-1][1]
+            newest.pop()
+            if not newest:
+                self._queue.pop()
+
+    def forget_until(self, instant_ms: int) -> None:
+        """Forgets what was accepted at or before the instant."""
+        while self._queue and self._queue[0][0] <= instant_ms:
+            for key in self._queue.popleft()[1]:
+                del self._accepted[key]
+
+    def count_after(self, instant_ms: int) -> int:
+        """How many were accepted after the instant; O(groups forgotten)."""
+        count = len(self._accepted)
+        for accepted_ms, keys in self._queue:
+            if accepted_ms > instant_ms:
+                break
+            count -= len(keys)
+        return count
+
+    def items(self) -> list[tuple[bytes, int]]:
+        return list(self._accepted.items())
+
+    def check(self) -> None:
+        queued = [(key, now_ms) for now_ms, keys in self._queue for key in keys]
+        if queued != self.items():
+            raise CheckFailed("remembered ids: the queue and the table differ")
+        if any(a[0] >= b[0] for a, b in zip(self._queue, list(self._queue)[1:], strict=False)):
+            raise CheckFailed("remembered ids: the queue is not in the order of time")

@@ -1,0 +1,330 @@
+"""The verbs, synchronous: what `laurels.open` gives."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, overload
+
+from . import writes
+from .board import Board
+from .event import Value, member_bytes
+from .queries import Bound, period_infos
+from .receipt import Receipt, Receipts
+from .score import Score
+from .service import Service, data_bytes
+from .standing import Entry, Page, PeriodInfo, Standing
+from .stats import BoardStats, CheckReport, Stats, board_stats, store_stats
+
+EXPORT_CHUNK = 1_000
+
+
+class Leaderboards(Service):
+    """Boards on one deployment. Open one with `laurels.open`; use it from any thread.
+
+    Every method that names a board raises `UnknownBoard` when there is none of that name, and
+    every method raises `Closed` after `close` and `Forked` in a child of the process that
+    opened it. `window` is a window's name, by default the board's first; `period` the label of
+    one of its periods, by default the running one.
+    """
+
+    # Boards
+
+    def create(self, board: Board | Mapping[str, Any], *, exist_ok: bool = False) -> Board:
+        """Creates a board, given as a `Board` or in its JSON form.
+
+        With `exist_ok` an equal board that is there already is accepted. Raises BoardInvalid
+        (every fault named), BoardExists.
+        """
+        defined = board if isinstance(board, Board) else Board.from_json(board)
+        self._write(writes.creation(defined, exist_ok=exist_ok))
+        return self.get(defined.name)
+
+    def change(self, name: str, /, **changes: Any) -> Board:
+        """Changes a board's `title`, `keep` or `windows` (to add some, from now on).
+
+        Anything else, and taking a window away, is refused as UnsafeChange with the reasons.
+        """
+        self._write(writes.change(name, changes))
+        return self.get(name)
+
+    def get(self, name: str) -> Board:
+        """The definition of a board."""
+        with self._reading():
+            return self._state(name).board
+
+    def boards(self) -> list[Board]:
+        """All definitions, in the order of their names."""
+        with self._reading():
+            return [self._fold.boards[name].board for name in sorted(self._fold.boards)]
+
+    def delete(self, name: str) -> None:
+        """Deletes a board with everything it holds."""
+        self._write(writes.deletion(name))
+
+    # Writes
+
+    def submit(
+        self,
+        board: str,
+        member: str,
+        value: Value,
+        *,
+        at: Any = None,
+        id: str | None = None,
+        window: str | None = None,
+    ) -> Receipt:
+        """Reports one score and answers, when it is durable, where the member stands now.
+
+        Raises the error of whatever refuses it; a repeated id is not an error but the status
+        `duplicate`. See `Event` for the forms of value and at. O(log n) a window, one flush.
+        """
+        return self._one(self.submission(board, [(member, value, at, id)], window, ranks=True))
+
+    def submit_many(
+        self,
+        board: str,
+        events: Iterable[Any],
+        *,
+        window: str | None = None,
+        ranks: bool = False,
+        all_or_nothing: bool = False,
+        key: str | None = None,
+        position: tuple[str, str] | None = None,
+    ) -> Receipts:
+        """Reports up to 100,000 scores in one commit: tuples (member, value[, at[, id]]),
+        mappings with those keys, or Events.
+
+        A refused event does not refuse the others: its receipt says why. With `all_or_nothing`
+        any refusal refuses them all (BatchRefused). A batch `key` stands for the ids key#0,
+        key#1, … of events without one. `ranks` asks for ranks before and after the commit.
+        `position`, a pair (source, text), is kept with the batch in one commit and read back by
+        `position()`: an import goes on from there and counts nothing twice.
+        """
+        submission = self.submission(
+            board,
+            events,
+            window,
+            ranks=ranks,
+            atomic=all_or_nothing,
+            key=key,
+            position=position,
+        )
+        receipts: Receipts = self._write(submission)
+        return receipts
+
+    def set(
+        self,
+        board: str,
+        member: str,
+        value: Value,
+        *,
+        at: Any = None,
+        id: str | None = None,
+        window: str | None = None,
+    ) -> Receipt:
+        """Sets a member's score: on `sum` columns by an event of the difference to what it has
+        in the window `all`, counted in every window; on `last` and `best` by an event of the
+        value. Raises NoAllWindow on a board with a sum column and without that window.
+        """
+        submission = self.submission(
+            board, [(member, value, at, id)], window, ranks=True, absolute=True
+        )
+        return self._one(submission)
+
+    def set_data(self, board: str, member: str, data: Any) -> None:
+        """Gives a member JSON of up to 1 KiB to carry (a name, an avatar); None takes it away.
+
+        Lists return it with `with_data=True`. It never ranks. Raises InvalidData, DataTooLarge.
+        """
+        self._write(writes.data_change(self.named(board), member_bytes(member), data_bytes(data)))
+
+    def remove(self, board: str, member: str) -> bool:
+        """Takes a member and its data out of every ranking of a board; whether it was in any.
+
+        Ids of its events stay remembered.
+        """
+        removed: bool = self._write(writes.removal(self.named(board), member_bytes(member)))
+        return removed
+
+    def position(self, source: str) -> str | None:
+        """The position committed last for that source of an import, None if there is none."""
+        with self._reading():
+            return self._fold.positions.get(source)
+
+    # Questions
+
+    def top(
+        self,
+        board: str,
+        *,
+        window: str | None = None,
+        limit: int = 10,
+        offset: int = 0,
+        reverse: bool = False,
+        after: str | None = None,
+        period: str | None = None,
+        with_data: bool = False,
+    ) -> Page:
+        """The entries from the top, with `reverse` from the bottom, after `offset` entries.
+
+        `after` is the `next` of the page before: members that do not move across it are seen
+        exactly once, whatever happens in between. At most 10,000 entries. O(log n + limit).
+        """
+        with self._reading():
+            return self._view(board, window, period).top(limit, offset, reverse, after, with_data)
+
+    def around(
+        self,
+        board: str,
+        member: str,
+        *,
+        radius: int = 5,
+        window: str | None = None,
+        period: str | None = None,
+        with_data: bool = False,
+    ) -> Page | None:
+        """A member and its neighbours: min(2·radius + 1, total) entries, shifted at the ends.
+
+        None for a member that is not ranked. O(log n + radius).
+        """
+        with self._reading():
+            return self._view(board, window, period).around(member, radius, with_data)
+
+    def standing(
+        self,
+        board: str,
+        member: str,
+        *,
+        window: str | None = None,
+        period: str | None = None,
+        to_rank: int | None = None,
+        with_data: bool = False,
+    ) -> Standing | None:
+        """Where a member stands: rank, score, neighbours and the gaps to them, top percent.
+
+        `to_rank` adds the gap to the holder of that position. None for a member that is not
+        ranked. O(log n).
+        """
+        with self._reading():
+            return self._view(board, window, period).standing(member, to_rank, with_data)
+
+    def standings(
+        self,
+        board: str,
+        members: Sequence[str],
+        *,
+        window: str | None = None,
+        period: str | None = None,
+        with_data: bool = False,
+    ) -> Page:
+        """Friends: those of the members who are ranked, in standing order; `place` is the rank
+        among them, in the board's rank style. At most 10,000. O(k log n)."""
+        with self._reading():
+            return self._view(board, window, period).standings(members, with_data)
+
+    def range(
+        self,
+        board: str,
+        *,
+        low: Bound | None = None,
+        high: Bound | None = None,
+        limit: int = 100,
+        offset: int = 0,
+        window: str | None = None,
+        period: str | None = None,
+        with_data: bool = False,
+    ) -> Page:
+        """The entries with scores from low to high, ends included, in standing order.
+
+        On several columns a bound may name only the first ones, as a tuple. O(log n + limit).
+        """
+        with self._reading():
+            return self._view(board, window, period).range(low, high, limit, offset, with_data)
+
+    def at_rank(
+        self,
+        board: str,
+        rank: int,
+        *,
+        window: str | None = None,
+        period: str | None = None,
+        with_data: bool = False,
+    ) -> Standing | None:
+        """Who stands at that position, counted from 1; None beyond the last. O(log n)."""
+        with self._reading():
+            return self._view(board, window, period).at_rank(rank, with_data)
+
+    def score_at_percentile(
+        self,
+        board: str,
+        percentile: Any,
+        *,
+        window: str | None = None,
+        period: str | None = None,
+    ) -> Score | None:
+        """The score that this percent of the members do not exceed (nearest rank): 100 is the
+        best, 50 the median. None on an empty ranking. O(log n)."""
+        with self._reading():
+            return self._view(board, window, period).score_at_percentile(percentile)
+
+    def count(
+        self,
+        board: str,
+        *,
+        low: Bound | None = None,
+        high: Bound | None = None,
+        window: str | None = None,
+        period: str | None = None,
+    ) -> int:
+        """How many members have scores from low to high, ends included. O(log n)."""
+        with self._reading():
+            return self._view(board, window, period).count(low, high)
+
+    def periods(self, board: str, window: str | None = None) -> list[PeriodInfo]:
+        """The periods of a window that can be read, newest first. O(keep)."""
+        with self._reading():
+            return period_infos(self._fold, self._state(board), self._now(), window)
+
+    def export(
+        self,
+        board: str,
+        *,
+        window: str | None = None,
+        period: str | None = None,
+        with_data: bool = False,
+    ) -> Iterator[Entry]:
+        """All entries in standing order, read in pages; between pages commits go on, and
+        members who do not move across the place read so far are seen exactly once."""
+        after: str | None = None
+        while True:
+            with self._reading():
+                view = self._view(board, window, period)
+                page = view.top(EXPORT_CHUNK, 0, False, after, with_data)
+                period = page.as_of.period
+            yield from page.entries
+            if (after := page.next) is None:
+                return
+
+    @overload
+    def stats(self) -> Stats: ...
+    @overload
+    def stats(self, board: str) -> BoardStats: ...
+    def stats(self, board: str | None = None) -> Stats | BoardStats:
+        """Figures of a board (members, rankings, memory, ids remembered), or of the whole store.
+
+        O(rankings).
+        """
+        with self._reading():
+            if board is None:
+                return store_stats(self._fold, self._log.nbytes(), self._now())
+            return board_stats(self._fold, self._state(board), self._now())
+
+    # Keeping it in order
+
+    def check(self) -> CheckReport:
+        """Asserts every invariant of every structure, and that the index equals a fold of the
+        log from its beginning. Raises CheckFailed with the first difference. Writes wait."""
+        return self._checked()
+
+    def rebuild(self) -> None:
+        """Folds the log anew and puts the result in the place of the present index. Writes
+        wait; reads go on until the exchange."""
+        self._rebuilt()

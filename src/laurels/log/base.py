@@ -1,0 +1,31 @@
+"""What a log is: the durable, ordered record of everything that may change an answer."""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+
+class Log(Protocol):
+    """Entries under consecutive offsets from 1. One writer at a time; readers at any time."""
+
+    @property
+    def offset(self) -> int:
+        """The offset of the newest entry, 0 when there is none."""
+
+    def append(self, body: bytes) -> int:
+        """Makes an entry durable and answers its offset; StorageFailed when it could not."""
+
+    def read(self, after: int = 0) -> Iterator[tuple[int, bytes]]:
+        """The entries after an offset, in order; LogDamaged at the first that is not whole."""
+
+    def trim(self, until: int) -> None:
+        """Forgets the entries up to and including an offset; the newest entry always stays."""
+
+    def note(self, key: str) -> str | None:
+        """A small fact kept beside the entries, such as which clock they were written by."""
+
+    def set_note(self, key: str, value: str) -> None: ...
+
+    def nbytes(self) -> int:
+        """What the log takes on its medium, in bytes."""
+
+    def close(self) -> None: ...

@@ -1,0 +1,49 @@
+"""The folder of an embedded deployment: one process at a time."""
+
+import errno
+import fcntl
+import os
+from pathlib import Path
+
+from laurels.errors import FolderMissing, Locked, StorageFailed
+
+LOG_NAME = "log.db"
+_LOCK_NAME = "lock"
+
+
+class Folder:
+    """A folder held for this process until `close`; the lock file names the pid that holds it.
+
+    The lock is the kernel's (flock), so it ends with the process however that ends.
+    """
+
+    def __init__(self, path: Path, *, create: bool) -> None:
+        self.path = path
+        if not create and not (path / LOG_NAME).exists():
+            raise FolderMissing(f"there are no boards at {path}")
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(path / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise StorageFailed(f"{path} cannot be used as a folder: {error}") from error
+        self._take()
+
+    @property
+    def log_path(self) -> Path:
+        return self.path / LOG_NAME
+
+    def _take(self) -> None:
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.pread(self._lock, 20, 0).decode(errors="replace").strip()
+            os.close(self._lock)
+            if error.errno not in (errno.EAGAIN, errno.EACCES):
+                raise StorageFailed(f"{self.path} cannot be locked: {error}") from error
+            pid = int(holder) if holder.isdigit() else None
+            raise Locked(f"{self.path} is in use by process {pid or '?'}", pid=pid) from error
+        os.ftruncate(self._lock, 0)
+        os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
+
+    def close(self) -> None:
+        os.close(self._lock)

@@ -1,0 +1,45 @@
+"""A log that lives as long as its process: for tests, notebooks and throw-away boards."""
+
+from collections.abc import Iterator
+
+from laurels.errors import LogDamaged
+
+
+class MemoryLog:
+    """Entries in a list; implements `Log`. Grows with every entry and is gone with the process."""
+
+    def __init__(self) -> None:
+        self._entries: list[bytes] = []
+        self._trimmed = 0
+        self._notes: dict[str, str] = {}
+
+    @property
+    def offset(self) -> int:
+        return self._trimmed + len(self._entries)
+
+    def append(self, body: bytes) -> int:
+        self._entries.append(body)
+        return self.offset
+
+    def read(self, after: int = 0) -> Iterator[tuple[int, bytes]]:
+        if after < self._trimmed:
+            raise LogDamaged(f"the log begins after offset {self._trimmed}, asked after {after}")
+        for offset in range(after + 1, self.offset + 1):
+            yield offset, self._entries[offset - self._trimmed - 1]
+
+    def trim(self, until: int) -> None:
+        count = max(0, min(until, self.offset - 1) - self._trimmed)
+        del self._entries[:count]
+        self._trimmed += count
+
+    def note(self, key: str) -> str | None:
+        return self._notes.get(key)
+
+    def set_note(self, key: str, value: str) -> None:
+        self._notes[key] = value
+
+    def nbytes(self) -> int:
+        return sum(map(len, self._entries))
+
+    def close(self) -> None:
+        self._entries.clear()

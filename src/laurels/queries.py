@@ -1,0 +1,302 @@
+"""Questions: from the index to what a user sees.
+
+A question names a board, a window and a period, which together are one ranking at one moment: a
+`View`. Every method here reads that view and nothing else, so its answer is one state, named by
+`as_of`. The caller keeps commits out while it asks.
+"""
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal, InvalidOperation
+from functools import cached_property
+from math import ceil
+from typing import Any
+
+import msgspec
+
+from . import cursor as cursors
+from .errors import (
+    InvalidLimit,
+    InvalidOffset,
+    InvalidPercentile,
+    InvalidRadius,
+    InvalidRange,
+    InvalidRank,
+    LaurelsError,
+)
+from .event import member_bytes
+from .fold import BoardState, Fold
+from .index.base import Slice
+from .plan import RankingKey, kept_periods, readable, window_named
+from .score import Score, exact_units
+from .standing import (
+    AsOf,
+    Entry,
+    Gap,
+    Page,
+    PeriodInfo,
+    Standing,
+    entries,
+    gap_between,
+    neighbour,
+    public_rank,
+    score_at,
+    words_at,
+)
+from .windows import MIN_MS
+
+MAX_LIMIT = 10_000
+MAX_RADIUS = 5_000
+
+Bound = int | Decimal | str | tuple[int | Decimal | str, ...]
+
+
+def whole(value: object, low: int, high: int | None, refusal: Callable[[str], LaurelsError]) -> int:
+    """An integer argument within its bounds, ends included, or the refusal."""
+    if type(value) is not int:
+        raise refusal(f"a {type(value).__name__} is no whole number")
+    if value < low or (high is not None and value > high):
+        upto = "" if high is None else f" to {high:,}"
+        raise refusal(f"{value} is not within {low}{upto}")
+    return value
+
+
+def period_infos(
+    fold: Fold, state: BoardState, now_ms: int, window: str | None
+) -> list[PeriodInfo]:
+    """The periods of a window that can be read, newest first."""
+    chosen = window_named(state.rules, window)
+    kept = kept_periods(chosen, state.floors.get(chosen.name, MIN_MS), now_ms)
+    return [
+        PeriodInfo(
+            label=period.label,
+            start_ms=period.start_ms,
+            end_ms=period.end_ms,
+            total=fold.index.size(RankingKey(state.number, chosen.name, period.start_ms)),
+            current=period is kept[0],
+        )
+        for period in kept
+    ]
+
+
+class View:
+    """One ranking at one moment, and what can be asked of it."""
+
+    def __init__(
+        self,
+        fold: Fold,
+        state: BoardState,
+        now_ms: int,
+        window: str | None,
+        period: str | None,
+    ) -> None:
+        chosen = window_named(state.rules, window)
+        floor_ms = state.floors.get(chosen.name, MIN_MS)
+        self.period = readable(chosen, floor_ms, now_ms, period)
+        self.key = RankingKey(state.number, chosen.name, self.period.start_ms)
+        self.as_of = AsOf(fold.offset, chosen.name, self.period.label or None)
+        self._state = state
+        self._rules = state.rules
+        self._index = fold.index
+
+    @property
+    def _width(self) -> int:
+        """How many words decide the order: the columns, and the tie stamp if there is one."""
+        return len(self._rules.columns) + (self._rules.tie != 0)
+
+    @cached_property
+    def total(self) -> int:
+        return self._index.size(self.key)
+
+    def top(self, limit: int, offset: int, reverse: bool, after: str | None, data: bool) -> Page:
+        whole(limit, 0, MAX_LIMIT, InvalidLimit)
+        whole(offset, 0, None, InvalidOffset)
+        if after is not None:
+            if offset:
+                raise InvalidOffset("an offset beside a cursor")
+            offset = self._entries_until(after, reverse)
+        if reverse:
+            stop = max(0, self.total - offset)
+            return self._page(max(0, stop - limit), stop, data, reverse=True)
+        return self._page(offset, offset + limit, data)
+
+    def around(self, member: str, radius: int, data: bool) -> Page | None:
+        whole(radius, 0, MAX_RADIUS, InvalidRadius)
+        if (position := self._position(member)) is None:
+            return None
+        shown = min(2 * radius + 1, self.total)
+        start = min(max(0, position - radius), self.total - shown)
+        return self._page(start, start + shown, data)
+
+    def standing(self, member: str, to_rank: int | None, data: bool) -> Standing | None:
+        if to_rank is not None:
+            whole(to_rank, 1, None, InvalidRank)
+        position = self._position(member)
+        return None if position is None else self._standing(position, to_rank, data)
+
+    def at_rank(self, rank: int, data: bool) -> Standing | None:
+        position = whole(rank, 1, None, InvalidRank) - 1
+        return self._standing(position, None, data) if position < self.total else None
+
+    def standings(self, members: Sequence[str], data: bool) -> Page:
+        """Those of the members who are ranked, in standing order, ranked among themselves."""
+        asked = list(dict.fromkeys(members))
+        whole(len(asked), 0, MAX_LIMIT, InvalidLimit)
+        for member in asked:
+            member_bytes(member)
+        located = self._index.locate(self.key, asked)
+        order = sorted(
+            (i for i, position in enumerate(located.positions) if position >= 0),
+            key=located.positions.__getitem__,
+        )
+        ranked = [asked[i] for i in order]
+        words = [words_at(located.words, i) for i in order]
+        scores = [tuple(w[: len(self._rules.columns)]) for w in words]
+        carried = self._data(ranked) if data else [None] * len(ranked)
+        listed = [
+            Entry(
+                member=ranked[j],
+                rank=public_rank(located.ranks[i]),
+                score=score_at(words[j], self._rules),
+                data=carried[j],
+                place=place,
+            )
+            for j, (i, place) in enumerate(zip(order, self._places(scores), strict=True))
+        ]
+        return Page(listed, self.total, self.as_of)
+
+    def _places(self, scores: Sequence[tuple[int, ...]]) -> list[int]:
+        """Ranks, from 1 and in the board's style, of members whose scores are in order."""
+        places: list[int] = []
+        for i, score in enumerate(scores):
+            if i and self._rules.rank != "ordinal" and score == scores[i - 1]:
+                places.append(places[-1])
+            elif i and self._rules.rank == "dense":
+                places.append(places[-1] + 1)
+            else:
+                places.append(public_rank(i))
+        return places
+
+    def range(
+        self, low: Bound | None, high: Bound | None, limit: int, offset: int, data: bool
+    ) -> Page:
+        whole(limit, 0, MAX_LIMIT, InvalidLimit)
+        whole(offset, 0, None, InvalidOffset)
+        first, last = self._between(low, high)
+        start = min(first + offset, last)
+        return self._page(start, min(start + limit, last), data, end=last)
+
+    def count(self, low: Bound | None, high: Bound | None) -> int:
+        first, last = self._between(low, high)
+        return last - first
+
+    def score_at_percentile(self, percentile: object) -> Score | None:
+        """The score that at least this percent of the members do not exceed (nearest rank)."""
+        share = _percentile(percentile)
+        if not self.total:
+            return None
+        from_worst = max(1, ceil(share * self.total / 100))
+        part = self._index.slice(self.key, self.total - from_worst, self.total - from_worst + 1)
+        return score_at(words_at(part.words, 0), self._rules)
+
+    def _position(self, member: str) -> int | None:
+        member_bytes(member)
+        position = self._index.locate(self.key, [member]).positions[0]
+        return None if position < 0 else position
+
+    def _standing(self, position: int, to_rank: int | None, data: bool) -> Standing:
+        part = self._index.slice(self.key, position - 1, position + 2)
+        at = position - part.start
+        words = words_at(part.words, at)
+        return Standing(
+            member=part.members[at],
+            rank=public_rank(part.ranks[at]),
+            score=score_at(words, self._rules),
+            total=self.total,
+            percent=100 * (position + 1) / self.total,
+            as_of=self.as_of,
+            above=neighbour(part, at - 1, at, self._rules),
+            below=neighbour(part, at + 1, at, self._rules),
+            to_rank=None if to_rank is None else self._gap(position, words, to_rank),
+            data=self._data([part.members[at]])[0] if data else None,
+        )
+
+    def _gap(self, position: int, words: Sequence[int], to_rank: int) -> Gap:
+        target = words
+        if to_rank - 1 < position:
+            target = words_at(self._index.slice(self.key, to_rank - 1, to_rank).words, 0)
+        return Gap(to_rank, gap_between(target, words, self._rules))
+
+    def _page(
+        self, start: int, stop: int, data: bool, *, reverse: bool = False, end: int | None = None
+    ) -> Page:
+        """The entries at positions start to stop; `end` is where there is nothing more to show."""
+        part = self._index.slice(self.key, start, stop)
+        listed = entries(part, self._rules, self._data(part.members) if data else None)
+        more = start > 0 if reverse else stop < (self.total if end is None else end)
+        after = self._cursor(part, 0 if reverse else -1, reverse) if more and listed else None
+        return Page(listed[::-1] if reverse else listed, self.total, self.as_of, after)
+
+    def _cursor(self, part: Slice, i: int, reverse: bool) -> str:
+        member = part.members[i].encode()
+        return cursors.encode(self.key, reverse, words_at(part.words, i)[: self._width], member)
+
+    def _entries_until(self, after: str, reverse: bool) -> int:
+        """How many entries, from the end that is read first, come up to and with the cursor."""
+        cursor = cursors.decode(after, self.key.board, self.key.window, reverse, self._width)
+        upto = self._index.bound(self.key, cursor.words, cursor.member, right=not reverse)
+        return self.total - upto if reverse else upto
+
+    def _between(self, low: Bound | None, high: Bound | None) -> tuple[int, int]:
+        """The positions, first and end, of the entries between two scores, ends included."""
+        lower, upper = self._prefix(low), self._prefix(high)
+        if _beyond(lower, upper):
+            raise InvalidRange(f"low {low} lies above high {high}")
+        worst, best = self._signed(lower), self._signed(upper)
+        if self._rules.columns[0].sign > 0:
+            worst, best = best, worst
+        if _beyond(best, worst):  # equal in the first column, and the next runs the other way
+            worst, best = best, worst
+        first = 0 if best is None else self._index.bound(self.key, best, right=False)
+        last = self.total if worst is None else self._index.bound(self.key, worst, right=True)
+        return first, max(first, last)
+
+    def _prefix(self, bound: Bound | None) -> tuple[int, ...] | None:
+        if bound is None:
+            return None
+        parts = tuple(bound) if isinstance(bound, (tuple, list)) else (bound,)
+        if not 1 <= len(parts) <= len(self._rules.columns):
+            raise InvalidRange(f"{bound} has not 1 to {len(self._rules.columns)} parts")
+        return tuple(
+            exact_units(part, column.scale, column.name)
+            for part, column in zip(parts, self._rules.columns, strict=False)
+        )
+
+    def _signed(self, units: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        if units is None:
+            return None
+        return tuple(
+            [u * column.sign for u, column in zip(units, self._rules.columns, strict=False)]
+        )
+
+    def _data(self, members: Sequence[str]) -> list[Any]:
+        found = self._index.data(self.key.board, members)
+        return [None if data is None else msgspec.json.decode(data) for data in found]
+
+
+def _beyond(first: tuple[int, ...] | None, second: tuple[int, ...] | None) -> bool:
+    """Whether the first lies above the second in the columns that both have."""
+    if first is None or second is None:
+        return False
+    shared = min(len(first), len(second))
+    return first[:shared] > second[:shared]
+
+
+def _percentile(percentile: object) -> Decimal:
+    if isinstance(percentile, (int, float, Decimal, str)) and not isinstance(percentile, bool):
+        try:
+            share = Decimal(str(percentile))
+        except InvalidOperation:
+            share = Decimal("NaN")
+        if share.is_finite() and 0 <= share <= 100:
+            return share
+    raise InvalidPercentile(f"{percentile!r} is not within 0 to 100")

@@ -1,0 +1,212 @@
+"""Receipts: what became of each event, built when somebody looks at them."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Literal, overload
+
+from msgspec import Struct
+
+from .errors import (
+    BatchRefused,
+    DedupeFull,
+    LaurelsError,
+    TooLate,
+    TotalOutOfRange,
+)
+from .fold import Folded
+from .index.base import Outcome, Scores
+from .rules import Rules
+from .score import Score
+from .standing import public_rank, score_at
+
+Status = Literal["applied", "unchanged", "duplicate", "refused"]
+
+_STATUS: dict[Outcome, Status] = {
+    Outcome.APPLIED: "applied",
+    Outcome.UNCHANGED: "unchanged",
+    Outcome.DUPLICATE: "duplicate",
+}
+
+
+class Receipt(Struct, frozen=True):
+    """What became of one event.
+
+    `status` is `applied`, `unchanged` (counted, but the member stands as before), `duplicate`
+    (its id was counted already) or `refused`, then with the code of the error as `reason`.
+    Scores are those before and after this event, ranks those before and after its commit, in
+    `window` and the period the event fell in; None where the member was not ranked, where that
+    window refused the event, and ranks also where nobody asked for them.
+    """
+
+    member: str | None
+    status: Status
+    window: str
+    offset: int
+    period: str | None = None
+    previous_score: Score | None = None
+    score: Score | None = None
+    previous_rank: int | None = None
+    rank: int | None = None
+    refused_windows: tuple[str, ...] = ()
+    reason: str | None = None
+    message: str | None = None
+
+
+class Ranks(Struct, frozen=True):
+    """Ranks of a batch's members before and after its commit, from 0, -1 where not ranked."""
+
+    before: Sequence[int]
+    after: Sequence[int]
+
+
+class Part:
+    """A folded batch of the events handed in, and the ranks that were asked for."""
+
+    def __init__(self, folded: Folded, ranks: Ranks | None) -> None:
+        self.folded = folded
+        self.ranks = ranks
+
+    @cached_property
+    def members(self) -> list[str]:
+        return [member.decode() for member in self.folded.batch.member_list()]
+
+
+class Receipts(Sequence[Receipt]):
+    """The receipts of a batch, in the order the events were given.
+
+    A sequence that builds a receipt when it is looked at; the counts cost nothing. `offset` is
+    where the log holds the batch, or the newest offset when nothing of it was accepted.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        window: str,
+        size: int,
+        offset: int,
+        parts: Sequence[Part],
+        refusals: dict[int, tuple[str | None, LaurelsError]],
+    ) -> None:
+        self._rules = rules
+        self._window = window
+        self._place = list(rules.windows).index(window)
+        self._size = size
+        self.offset = offset
+        self._parts = parts
+        self._refusals = refusals
+        self._starts = [0]
+        for part in parts:
+            self._starts.append(self._starts[-1] + part.folded.batch.size)
+        self._kept: list[int] | None = None
+        if refusals:
+            kept = iter(range(size))
+            self._kept = [-1 if i in refusals else next(kept) for i in range(size)]
+
+    @property
+    def applied(self) -> int:
+        return self._count(Outcome.APPLIED)
+
+    @property
+    def unchanged(self) -> int:
+        return self._count(Outcome.UNCHANGED)
+
+    @property
+    def duplicates(self) -> int:
+        return self._count(Outcome.DUPLICATE)
+
+    @property
+    def refused(self) -> int:
+        return len(self._refusals) + sum(part.folded.outcomes.refused for part in self._parts)
+
+    def _count(self, outcome: Outcome) -> int:
+        return sum(part.folded.outcomes.codes.count(outcome) for part in self._parts)
+
+    def __len__(self) -> int:
+        return self._size
+
+    @overload
+    def __getitem__(self, i: int) -> Receipt: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[Receipt]: ...
+    def __getitem__(self, i: int | slice) -> Receipt | list[Receipt]:
+        if isinstance(i, slice):
+            return [self._receipt(j) for j in range(*i.indices(self._size))]
+        if not -self._size <= i < self._size:
+            raise IndexError(f"receipt {i} of {self._size}")
+        return self._receipt(i % self._size)
+
+    def __iter__(self) -> Iterator[Receipt]:
+        return map(self._receipt, range(self._size))
+
+    def __repr__(self) -> str:
+        return (
+            f"<{self._size} receipts at offset {self.offset}: {self.applied} applied, "
+            f"{self.unchanged} unchanged, {self.duplicates} duplicates, {self.refused} refused>"
+        )
+
+    def error(self, i: int) -> LaurelsError | None:
+        """The error that the refusal of event i stands for, None when it was not refused."""
+        if i in self._refusals:
+            return self._refusals[i][1]
+        return self._refusal(*self._locate(i))
+
+    def _locate(self, i: int) -> tuple[Part, int]:
+        kept = i if self._kept is None else self._kept[i]
+        at = bisect_right(self._starts, kept) - 1
+        return self._parts[at], kept - self._starts[at]
+
+    def _receipt(self, i: int) -> Receipt:
+        if i in self._refusals:
+            member, error = self._refusals[i]
+            return Receipt(
+                member=member,
+                status="refused",
+                window=self._window,
+                offset=self.offset,
+                reason=error.code,
+                message=str(error),
+            )
+        return self._built(*self._locate(i))
+
+    def _built(self, part: Part, j: int) -> Receipt:
+        folded = part.folded
+        target = folded.plan.target(self._place, j)
+        error = self._refusal(part, j)
+        return Receipt(
+            member=part.members[j],
+            status=_STATUS.get(Outcome(folded.outcomes.codes[j]), "refused"),
+            window=self._window,
+            offset=self.offset,
+            period=None if target is None else target.period.label or None,
+            previous_score=self._score(folded.outcomes.before, j),
+            score=self._score(folded.outcomes.after, j),
+            previous_rank=None if part.ranks is None else _ranked(part.ranks.before[j]),
+            rank=None if part.ranks is None else _ranked(part.ranks.after[j]),
+            refused_windows=folded.plan.refused_by(j),
+            reason=None if error is None else error.code,
+            message=None if error is None else str(error),
+        )
+
+    def _score(self, scores: Scores | None, j: int) -> Score | None:
+        words = None if scores is None else scores.at(j)
+        return None if words is None else score_at(words, self._rules)
+
+    def _refusal(self, part: Part, j: int) -> LaurelsError | None:
+        member = part.members[j]
+        match Outcome(part.folded.outcomes.codes[j]):
+            case Outcome.OUT_OF_RANGE:
+                return TotalOutOfRange(f"the total of {member!r} would leave its range")
+            case Outcome.TOO_LATE:
+                at = part.folded.batch.at(j)
+                return TooLate(f"the event of {member!r} at {at} ms came too late")
+            case Outcome.DEDUPE_FULL:
+                return DedupeFull(f"the id for {member!r} is new, and no more ids fit")
+            case Outcome.ROLLED_BACK:
+                return BatchRefused(f"{member!r} shares its batch with a refused event", self)
+            case _:
+                return None
+
+
+def _ranked(rank: int) -> int | None:
+    return None if rank < 0 else public_rank(rank)

@@ -1,0 +1,152 @@
+"""Log records: everything that may change an answer, as bytes and back.
+
+One commit is one entry of the log: a list of records that become durable, and visible, at once.
+A record carries the `now` it was accepted at, the number of its board (never used again, so a
+board created anew under an old name is another board) and the version of the definition it was
+judged by. The bytes are msgpack arrays; a batch's columns are narrow little-endian integers.
+"""
+
+from array import array
+
+import msgspec
+from msgspec import Struct
+
+from .engine.intake import pack, unpack
+from .errors import FormatTooNew, LogDamaged
+from .event import Batch
+
+FORMAT = 1
+
+
+class Events(Struct, frozen=True, array_like=True, tag="events"):
+    """A batch of events, in columns; `ages` are now - at, None when all were accepted at now."""
+
+    board: int
+    version: int
+    now_ms: int
+    size: int
+    members: bytes
+    lengths: bytes
+    values: list[bytes]
+    ages: bytes | None
+    ids: list[bytes | None] | None
+    absolute: bool
+    atomic: bool
+
+
+class Create(Struct, frozen=True, array_like=True, tag="create"):
+    board: int
+    version: int
+    now_ms: int
+    definition: bytes
+
+
+class Change(Struct, frozen=True, array_like=True, tag="change"):
+    board: int
+    version: int
+    now_ms: int
+    definition: bytes
+
+
+class Delete(Struct, frozen=True, array_like=True, tag="delete"):
+    board: int
+    version: int
+    now_ms: int
+
+
+class Remove(Struct, frozen=True, array_like=True, tag="remove"):
+    board: int
+    version: int
+    now_ms: int
+    member: bytes
+
+
+class MemberData(Struct, frozen=True, array_like=True, tag="data"):
+    """What a member carries beside its score, as JSON; None takes it away."""
+
+    board: int
+    version: int
+    now_ms: int
+    member: bytes
+    data: bytes | None
+
+
+class Position(Struct, frozen=True, array_like=True, tag="position"):
+    """How far an import has come, committed together with what it imported."""
+
+    now_ms: int
+    source: str
+    position: str
+
+
+Record = Events | Create | Change | Delete | Remove | MemberData | Position
+
+
+class _Entry(Struct, frozen=True, array_like=True):
+    format: int
+    records: list[Record]
+
+
+class _Format(Struct, frozen=True, array_like=True):
+    format: int
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(_Entry)
+_format_decoder = msgspec.msgpack.Decoder(_Format)
+
+
+def encode(records: list[Record]) -> bytes:
+    """The bytes of one log entry."""
+    return _encoder.encode(_Entry(FORMAT, records))
+
+
+def decode(body: bytes) -> list[Record]:
+    """The records of one log entry; a format newer than this version knows is refused by name."""
+    try:
+        if (found := _format_decoder.decode(body).format) > FORMAT:
+            raise FormatTooNew(
+                f"the log is written in format {found}, this version reads up to {FORMAT}"
+            )
+        return _decoder.decode(body).records
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise LogDamaged(f"a log entry cannot be read: {error}") from error
+
+
+def events_of(batch: Batch, version: int) -> Events:
+    """A batch as its log record."""
+    ages = None
+    if batch.ats is not None:
+        ages = pack(array("q", [batch.now_ms - at for at in batch.ats]))
+    return Events(
+        board=batch.board,
+        version=version,
+        now_ms=batch.now_ms,
+        size=batch.size,
+        members=batch.members,
+        lengths=batch.lengths,
+        values=[pack(column) for column in batch.values],
+        ages=ages,
+        ids=batch.ids,
+        absolute=batch.absolute,
+        atomic=batch.atomic,
+    )
+
+
+def batch_of(record: Events) -> Batch:
+    """The batch a log record holds."""
+    ats = None
+    if record.ages is not None:
+        ats = array("q", [record.now_ms - age for age in unpack(record.ages, record.size)])
+    return Batch(
+        board=record.board,
+        now_ms=record.now_ms,
+        size=record.size,
+        members=record.members,
+        lengths=record.lengths,
+        values=tuple(unpack(column, record.size) for column in record.values),
+        ats=ats,
+        ids=record.ids,
+        absolute=record.absolute,
+        atomic=record.atomic,
+    )

@@ -1,0 +1,132 @@
+"""What questions answer: entries, standings and pages, and how words become them.
+
+Inside, ranks and positions start at 0 and scores are words; this is where they become what a
+user sees. The +1 of a rank happens here and nowhere else.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from .index.base import Slice
+from .rules import Rules
+from .score import Score, gap, score_of, scores_of, units_of
+
+
+class AsOf(Struct, frozen=True):
+    """Which state an answer shows: the log offset it reflects and the window and period read.
+
+    Two answers with the same `as_of` agree.
+    """
+
+    offset: int
+    window: str
+    period: str | None = None
+
+
+class Entry(Struct, frozen=True, omit_defaults=True):
+    """A member in a list. `place` is its rank among the members asked for, where some were."""
+
+    member: str
+    rank: int
+    score: Score
+    data: Any = None
+    place: int | None = None
+
+
+class Neighbour(Struct, frozen=True):
+    """Who stands next to a member, and by how much: `gap` is what the better of both is ahead."""
+
+    member: str
+    rank: int
+    score: Score
+    gap: Score
+
+
+class Gap(Struct, frozen=True):
+    """How much a member is behind the holder of position `rank`; 0 when it is there or above."""
+
+    rank: int
+    gap: Score
+
+
+class Standing(Struct, frozen=True):
+    """A member's place in a ranking, with its context.
+
+    `percent` is the share of members it takes to hold this one, from the top: 1.0 is "top 1 %".
+    A score is an int (scale 0) or a Decimal, with several columns a tuple of them.
+    """
+
+    member: str
+    rank: int
+    score: Score
+    total: int
+    percent: float
+    as_of: AsOf
+    above: Neighbour | None = None
+    below: Neighbour | None = None
+    to_rank: Gap | None = None
+    data: Any = None
+
+
+class Page(Struct, frozen=True):
+    """A part of a ranking. `total` counts the whole ranking; `next` is the cursor to go on from,
+    None at the end."""
+
+    entries: list[Entry]
+    total: int
+    as_of: AsOf
+    next: str | None = None
+
+
+class PeriodInfo(Struct, frozen=True):
+    """A period that can be read: from `start_ms` up to, not including, `end_ms`."""
+
+    label: str
+    start_ms: int
+    end_ms: int
+    total: int
+    current: bool
+
+
+def public_rank(rank: int) -> int:
+    """A rank as users count it, from 1."""
+    return rank + 1
+
+
+def words_at(words: Sequence[Sequence[int]], i: int) -> tuple[int, ...]:
+    """The words of the i-th of several entries kept column by column."""
+    return tuple([column[i] for column in words])
+
+
+def score_at(words: Sequence[int], rules: Rules) -> Score:
+    """The score an entry's words stand for."""
+    return score_of(units_of(tuple(words), rules), rules)
+
+
+def gap_between(better: Sequence[int], worse: Sequence[int], rules: Rules) -> Score:
+    """What the better entry's words are ahead by."""
+    return gap(units_of(tuple(better), rules), units_of(tuple(worse), rules), rules)
+
+
+def neighbour(part: Slice, i: int, of: int, rules: Rules) -> Neighbour | None:
+    """The i-th entry of a slice as the neighbour of another one in it, None beyond its ends."""
+    if not 0 <= i < len(part.members):
+        return None
+    words, own = words_at(part.words, i), words_at(part.words, of)
+    return Neighbour(
+        member=part.members[i],
+        rank=public_rank(part.ranks[i]),
+        score=score_at(words, rules),
+        gap=gap_between(words, own, rules) if i < of else gap_between(own, words, rules),
+    )
+
+
+def entries(part: Slice, rules: Rules, data: Sequence[Any] | None) -> list[Entry]:
+    """The entries of a slice, with member data where it was asked for."""
+    scores = scores_of(part.words, rules)
+    ranks = [public_rank(rank) for rank in part.ranks]
+    if data is None:
+        return list(map(Entry, part.members, ranks, scores))
+    return list(map(Entry, part.members, ranks, scores, data))

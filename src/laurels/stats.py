@@ -1,0 +1,95 @@
+"""Figures about a store and its boards, for whoever runs it."""
+
+from msgspec import Struct
+
+from .fold import BoardState, Fold
+from .plan import RankingKey
+from .windows import Window
+
+
+class WindowStats(Struct, frozen=True):
+    """One window in its running period: `rankings` kept over all periods, their memory."""
+
+    window: str
+    period: str | None
+    members: int
+    rankings: int
+    nbytes: int
+
+
+class BoardStats(Struct, frozen=True):
+    """A board as it stands. `remembered` counts the event ids kept against repeats."""
+
+    board: str
+    version: int
+    created_ms: int
+    windows: list[WindowStats]
+    remembered: int
+    nbytes: int
+    offset: int
+
+
+class Stats(Struct, frozen=True):
+    """The whole store: memory of all rankings and of the members' names, size of the log."""
+
+    boards: int
+    members: int
+    nbytes: int
+    log_nbytes: int
+    offset: int
+    now_ms: int
+
+
+class CheckReport(Struct, frozen=True):
+    """What a check has found in order."""
+
+    boards: int
+    rankings: int
+    entries: int
+    offset: int
+
+
+def board_stats(fold: Fold, state: BoardState, now_ms: int) -> BoardStats:
+    """The figures of one board; O(rankings)."""
+    keys = fold.index.keys(state.number)
+    windows = [
+        _window_stats(fold, state.number, window, keys, now_ms)
+        for window in state.rules.windows.values()
+    ]
+    return BoardStats(
+        board=state.board.name,
+        version=state.version,
+        created_ms=state.created_ms,
+        windows=windows,
+        remembered=fold.index.remembered(state.number, now_ms),
+        nbytes=sum(window.nbytes for window in windows),
+        offset=fold.offset,
+    )
+
+
+def _window_stats(
+    fold: Fold, number: int, window: Window, keys: list[RankingKey], now_ms: int
+) -> WindowStats:
+    running = window.period_at(now_ms)
+    kept = [key for key in keys if key.window == window.name]
+    return WindowStats(
+        window=window.name,
+        period=running.label or None,
+        members=fold.index.size(RankingKey(number, window.name, running.start_ms)),
+        rankings=len(kept),
+        nbytes=sum(map(fold.index.nbytes, kept)),
+    )
+
+
+def store_stats(fold: Fold, log_nbytes: int, now_ms: int) -> Stats:
+    """The figures of the whole store; O(rankings)."""
+    index = fold.index
+    keys = [key for state in fold.boards.values() for key in index.keys(state.number)]
+    return Stats(
+        boards=len(fold.boards),
+        members=index.members(),
+        nbytes=sum(map(index.nbytes, keys)) + index.shared_nbytes(),
+        log_nbytes=log_nbytes,
+        offset=fold.offset,
+        now_ms=now_ms,
+    )

@@ -1,0 +1,48 @@
+"""Whether two folds of the same log say the same, down to the last entry."""
+
+from .errors import CheckFailed
+from .fold import BoardState, Fold
+from .plan import RankingKey
+from .stats import CheckReport
+
+_CHUNK = 10_000
+
+
+def compare(live: Fold, other: Fold) -> CheckReport:
+    """Compares everything two folds hold; CheckFailed names the first difference."""
+    _same("offset", live.offset, other.offset)
+    _same("time", live.now_ms, other.now_ms)
+    _same("import positions", live.positions, other.positions)
+    _same("board names", sorted(live.boards), sorted(other.boards))
+    rankings = entries = 0
+    for name, state in live.boards.items():
+        _same_board(live, other, state, other.boards[name])
+        keys = sorted(live.index.keys(state.number))
+        _same(f"rankings of {name!r}", keys, sorted(other.index.keys(state.number)))
+        rankings += len(keys)
+        entries += sum(_same_ranking(live, other, key) for key in keys)
+    return CheckReport(len(live.boards), rankings, entries, live.offset)
+
+
+def _same_board(live: Fold, other: Fold, state: BoardState, mirror: BoardState) -> None:
+    name = state.board.name
+    for what in ("number", "board", "version", "created_ms", "floors"):
+        _same(f"{what} of {name!r}", getattr(state, what), getattr(mirror, what))
+    number = state.number
+    _same(f"ids of {name!r}", live.index.ids(number), other.index.ids(number))
+    _same(f"member data of {name!r}", live.index.all_data(number), other.index.all_data(number))
+
+
+def _same_ranking(live: Fold, other: Fold, key: RankingKey) -> int:
+    size = live.index.size(key)
+    _same(f"size of {key}", size, other.index.size(key))
+    for start in range(0, size, _CHUNK):
+        one = live.index.slice(key, start, start + _CHUNK)
+        _same(f"{key} from position {start}", one, other.index.slice(key, start, start + _CHUNK))
+    return size
+
+
+def _same(what: str, one: object, other: object) -> None:
+    if one != other:
+        differs = f"the index has {str(one)[:200]}, the log says {str(other)[:200]}"
+        raise CheckFailed(f"{what}: {differs}")

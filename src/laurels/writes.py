@@ -1,0 +1,283 @@
+"""Writes: what callers want committed, each from its acceptance to its fold.
+
+A write is made by the caller's thread (form is judged there), turned into log records by the
+leader of the commit, who knows `now`, and folded once those records are durable.
+"""
+
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, Protocol
+
+import msgspec
+
+from . import record as records
+from .board import Board, safe_change
+from .engine.intake import MISSING, Columns
+from .errors import AtInFuture, AtRequired, BatchRefused, BoardExists, LaurelsError
+from .event import AHEAD_MS, Batch, batch_of
+from .fold import BoardState, Fold, Folded
+from .plan import Plan, cut
+from .receipt import Part, Ranks, Receipts
+
+Refusals = dict[int, tuple[str | None, LaurelsError]]
+
+
+class FoldedWrite(Protocol):
+    """A write as the leader of a commit drives it, in the order of these methods."""
+
+    @property
+    def weight(self) -> int: ...
+
+    @property
+    def alone(self) -> bool: ...
+
+    def records(self, fold: Fold, now_ms: int) -> list[records.Record]:
+        """The records to log; raises when the write is refused, and then leaves no trace."""
+
+    def before(self, fold: Fold) -> None:
+        """Notes what it must know of the state before the commit."""
+
+    def fold(self, fold: Fold) -> None:
+        """Applies the records, now durable."""
+
+    def result(self, fold: Fold) -> Any:
+        """What the caller gets, when the whole commit is folded; may raise."""
+
+
+class Submission:
+    """A batch of events for one board."""
+
+    alone = False
+
+    def __init__(
+        self,
+        state: BoardState,
+        columns: Columns,
+        refusals: Refusals,
+        *,
+        window: str,
+        ranks: bool,
+        event_time: bool,
+        absolute: bool = False,
+        atomic: bool = False,
+        position: tuple[str, str] | None = None,
+    ) -> None:
+        self._state = state
+        self._window = window
+        self._ranks = ranks
+        self._event_time = event_time
+        self._position = position
+        self._refusals = refusals
+        self._size = columns.n + len(refusals)
+        self._origin: Sequence[int] = columns.kept or range(columns.n)
+        self._taken = batch_of(columns, state.number, 0, absolute=absolute, atomic=atomic)
+        self._batches: list[Batch] = []
+        self._plans: list[Plan] = []
+        self._parts: list[Part] = []
+        self._ranks_before: list[array[int] | None] = []
+        self._folded: list[Folded] = []
+
+    @property
+    def weight(self) -> int:
+        return self._taken.size
+
+    def records(self, fold: Fold, now_ms: int) -> list[records.Record]:
+        self._state = fold.current(self._state)
+        stamped = self._in_event_time if self._event_time else self._at_now
+        self._batches = stamped(now_ms)
+        if self._taken.atomic and self._refusals:
+            raise self._refused_whole(fold)
+        self._batches = [batch for batch in self._batches if batch.size]
+        logged: list[records.Record] = [
+            records.events_of(batch, self._state.version) for batch in self._batches
+        ]
+        if self._position is not None:
+            latest_ms = self._batches[-1].now_ms if self._batches else now_ms
+            logged.append(records.Position(latest_ms, *self._position))
+        return logged
+
+    def before(self, fold: Fold) -> None:
+        self._plans = [fold.plan(batch) for batch in self._batches]
+        if self._ranks:
+            self._ranks_before = [self._ranks_now(fold, i) for i in range(len(self._batches))]
+
+    def fold(self, fold: Fold) -> None:
+        place = list(self._state.rules.windows).index(self._window)
+        for batch, plan in zip(self._batches, self._plans, strict=True):
+            self._folded.append(fold.count(batch, plan, place))
+        if self._position is not None:
+            fold.positions[self._position[0]] = self._position[1]
+
+    def result(self, fold: Fold) -> Receipts:
+        for i, folded in enumerate(self._folded):
+            ranks = None
+            if self._ranks:
+                ranks = Ranks(self._ranks_before[i] or (), self._ranks_now(fold, i))
+            self._parts.append(Part(folded, ranks))
+        receipts = self._receipts(fold)
+        if self._taken.atomic and receipts.refused:
+            raise BatchRefused("no event was counted", receipts)
+        return receipts
+
+    def _refused_whole(self, fold: Fold) -> BatchRefused:
+        """An all-or-nothing batch some of whose events are refused before any is counted."""
+        refusal = BatchRefused("no event was counted", self._receipts(fold))
+        for i, member in zip(self._origin, self._taken.member_list(), strict=True):
+            self._refusals.setdefault(i, (member.decode(), refusal))
+        return refusal
+
+    def _receipts(self, fold: Fold) -> Receipts:
+        return Receipts(
+            self._state.rules,
+            self._window,
+            self._size,
+            fold.offset,
+            self._parts,
+            self._refusals,
+        )
+
+    def _ranks_now(self, fold: Fold, i: int) -> "array[int]":
+        """The ranks of a batch's members in the watched window, -1 where not ranked."""
+        batch, plan = self._batches[i], self._plans[i]
+        place = plan.windows.index(self._window)
+        members = [member.decode() for member in batch.member_list()]
+        ranks = array("q", [-1]) * batch.size
+        by_target: dict[int, list[int]] = {}
+        for j in range(batch.size):
+            if (target := plan.index_of(place, j)) >= 0:
+                by_target.setdefault(target, []).append(j)
+        for target, events in by_target.items():
+            located = fold.index.locate(plan.targets[target].key, [members[j] for j in events])
+            for j, rank in zip(events, located.ranks, strict=True):
+                ranks[j] = rank
+        return ranks
+
+    def _refuse(self, i: int, error: LaurelsError) -> None:
+        self._refusals[self._origin[i]] = (self._taken.member(i).decode(), error)
+
+    def _at_now(self, now_ms: int) -> list[Batch]:
+        """The batch accepted at `now_ms`: every event has its `at`, none lies ahead."""
+        batch = msgspec.structs.replace(self._taken, now_ms=now_ms)
+        ats = batch.ats
+        if ats is None or (min(ats, default=0) > MISSING and max(ats, default=0) <= now_ms):
+            return [batch]
+        for i, at in enumerate(ats):
+            if at > now_ms + AHEAD_MS:
+                self._refuse(i, AtInFuture(f"`at` is {at - now_ms} ms ahead of the clock"))
+        stamped = array("q", [now_ms if at == MISSING else min(at, now_ms) for at in ats])
+        return [self._without_refused(msgspec.structs.replace(batch, ats=stamped))]
+
+    def _in_event_time(self, now_ms: int) -> list[Batch]:
+        """The batch cut at boundaries, each part accepted at the latest `at` seen by then."""
+        ats = self._taken.ats or array("q", [MISSING]) * self._taken.size
+        for i, at in enumerate(ats):
+            if at == MISSING:
+                self._refuse(i, AtRequired("the store runs on event time"))
+        if self._taken.atomic and self._refusals:
+            return []
+        batch = self._without_refused(msgspec.structs.replace(self._taken, ats=ats))
+        nows = list(accumulate(batch.ats or (), max, initial=now_ms))[1:]
+        if not nows:
+            return []
+        if self._taken.atomic:
+            return [msgspec.structs.replace(batch, now_ms=nows[-1])]
+        parts, start = [], 0
+        for stop in cut(self._state.rules, nows):
+            part = batch if stop - start == batch.size else batch.take(range(start, stop))
+            parts.append(msgspec.structs.replace(part, now_ms=nows[stop - 1]))
+            start = stop
+        return parts
+
+    def _without_refused(self, batch: Batch) -> Batch:
+        kept = [i for i in range(batch.size) if self._origin[i] not in self._refusals]
+        return batch if len(kept) == batch.size else batch.take(kept)
+
+
+class Single:
+    """A write of one record, which `propose` makes from what stands when it is committed.
+
+    `alone` has it commit by itself, because later writes are judged by it. Its result is what
+    the fold says of the record.
+    """
+
+    weight = 1
+
+    def __init__(
+        self, propose: Callable[[Fold, int], records.Record | None], *, alone: bool = False
+    ) -> None:
+        self.alone = alone
+        self._propose = propose
+        self._record: records.Record | None = None
+        self._done = False
+
+    def records(self, fold: Fold, now_ms: int) -> list[records.Record]:
+        self._record = self._propose(fold, now_ms)
+        return [] if self._record is None else [self._record]
+
+    def before(self, fold: Fold) -> None:
+        pass
+
+    def fold(self, fold: Fold) -> None:
+        if self._record is not None:
+            self._done = fold.apply(self._record)
+
+    def result(self, fold: Fold) -> bool:
+        return self._done
+
+
+def creation(board: Board, *, exist_ok: bool) -> Single:
+    """Creates a board; with `exist_ok` an equal one that is there already is left as it is."""
+
+    def propose(fold: Fold, now_ms: int) -> records.Record | None:
+        if (known := fold.boards.get(board.name)) is not None:
+            if exist_ok and known.board == board:
+                return None
+            differs = " with another definition" if known.board != board else ""
+            raise BoardExists(f"there is a board {board.name!r} already{differs}")
+        return records.Create(fold.next_number, 1, now_ms, board.to_json())
+
+    return Single(propose, alone=True)
+
+
+def change(name: str, changes: Mapping[str, Any]) -> Single:
+    """Changes what can be changed without giving earlier answers another meaning."""
+
+    def propose(fold: Fold, now_ms: int) -> records.Record | None:
+        state = fold.named(name)
+        changed = safe_change(state.board, changes)
+        if changed == state.board:
+            return None
+        return records.Change(state.number, state.version + 1, now_ms, changed.to_json())
+
+    return Single(propose, alone=True)
+
+
+def deletion(name: str) -> Single:
+    """Deletes a board with all it holds."""
+
+    def propose(fold: Fold, now_ms: int) -> records.Record | None:
+        state = fold.named(name)
+        return records.Delete(state.number, state.version, now_ms)
+
+    return Single(propose, alone=True)
+
+
+def removal(board: BoardState, member: bytes) -> Single:
+    """Takes a member out of a board; its result is whether the member was ranked."""
+
+    def propose(fold: Fold, now_ms: int) -> records.Record | None:
+        state = fold.current(board)
+        return records.Remove(state.number, state.version, now_ms, member)
+
+    return Single(propose)
+
+
+def data_change(board: BoardState, member: bytes, data: bytes | None) -> Single:
+    """Gives a member the JSON it carries, or takes it away."""
+
+    def propose(fold: Fold, now_ms: int) -> records.Record | None:
+        state = fold.current(board)
+        return records.MemberData(state.number, state.version, now_ms, member, data)
+
+    return Single(propose)

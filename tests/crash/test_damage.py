@@ -1,0 +1,108 @@
+"""A damaged or newer log is refused by name; nothing is guessed, nothing is lost in silence."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import laurels
+from laurels import errors
+from laurels.log.memory import MemoryLog
+from laurels.log.sqlite import SqliteLog
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    with laurels.open(str(tmp_path)) as lb:
+        lb.create(laurels.Board("gifts"))
+        for i in range(5):
+            lb.submit("gifts", f"m{i}", i)
+    return tmp_path
+
+
+@contextmanager
+def _editing(folder: Path) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(folder / "log.db")) as connection:
+        yield connection
+        connection.commit()
+
+
+def test_a_flipped_bit_in_an_entry_is_found(folder: Path) -> None:
+    with _editing(folder) as log:
+        body = bytearray(log.execute("SELECT body FROM log WHERE offset = 3").fetchone()[0])
+        body[-3] ^= 1
+        log.execute("UPDATE log SET body = ? WHERE offset = 3", (bytes(body),))
+    with pytest.raises(errors.LogDamaged, match="entry 3"):
+        laurels.open(str(folder))
+
+
+def test_a_missing_entry_is_found(folder: Path) -> None:
+    with _editing(folder) as log:
+        log.execute("DELETE FROM log WHERE offset = 4")
+    with pytest.raises(errors.LogDamaged, match="entry 4"):
+        laurels.open(str(folder))
+
+
+def test_a_file_that_is_no_log_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "log.db").write_bytes(b"not a database, but long enough to look at" * 100)
+    with pytest.raises(errors.LogDamaged):
+        laurels.open(str(tmp_path))
+    assert (tmp_path / "log.db").read_bytes().startswith(b"not a database")
+
+
+def test_a_newer_file_format_is_refused_by_name(folder: Path) -> None:
+    with _editing(folder) as log:
+        log.execute("UPDATE note SET value = '2' WHERE key = 'format'")
+    with pytest.raises(errors.FormatTooNew, match="format 2"):
+        laurels.open(str(folder))
+
+
+def test_a_newer_entry_format_is_refused_by_name(folder: Path) -> None:
+    with closing(SqliteLog(folder / "log.db")) as log:
+        log.append(msgspec.msgpack.encode([7, [["comet", 1, 2]]]))
+    with pytest.raises(errors.FormatTooNew, match="format 7"):
+        laurels.open(str(folder))
+
+
+def test_after_a_refused_open_the_folder_is_free(folder: Path) -> None:
+    with _editing(folder) as log:
+        log.execute("UPDATE note SET value = '2' WHERE key = 'format'")
+    for _ in range(2):
+        with pytest.raises(errors.FormatTooNew):
+            laurels.open(str(folder))
+
+
+def test_a_full_disk_refuses_the_write_and_counts_nothing(folder: Path) -> None:
+    with laurels.open(str(folder)) as lb:
+        before = list(lb.export("gifts")), lb.stats("gifts").offset
+        log = lb._log
+        assert isinstance(log, SqliteLog)
+        pages = log._writer.execute("PRAGMA page_count").fetchone()[0]
+        log._writer.execute(f"PRAGMA max_page_count = {pages}")
+        events = [(f"n{i}", i) for i in range(50_000)]
+        with pytest.raises(errors.StorageFailed) as failed:
+            lb.submit_many("gifts", events)
+        assert failed.value.retryable
+        assert (list(lb.export("gifts")), lb.stats("gifts").offset) == before
+        log._writer.execute("PRAGMA max_page_count = 1073741823")
+        assert lb.submit_many("gifts", events).applied == len(events)
+        lb.check()
+
+
+def test_logs_answer_alike(tmp_path: Path) -> None:
+    with closing(SqliteLog(tmp_path / "log.db")) as durable:
+        for log in (durable, MemoryLog()):
+            assert log.offset == 0
+            assert [log.append(body) for body in (b"a", b"b", b"c")] == [1, 2, 3]
+            assert list(log.read(1)) == [(2, b"b"), (3, b"c")]
+            log.trim(1)
+            assert log.offset == 3
+            assert list(log.read(1)) == [(2, b"b"), (3, b"c")]
+            with pytest.raises(errors.LogDamaged):
+                list(log.read(0))
+            assert log.note("clock") is None
+            log.set_note("clock", "event")
+            assert log.note("clock") == "event"

@@ -1,0 +1,60 @@
+"""What was acknowledged survives SIGKILL: there once, nothing half there, `check` passes."""
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import laurels
+
+from .writer import batch_members
+
+KILLS = int(os.environ.get("LAURELS_KILLS", "20"))
+SEED = 20_261_120
+
+
+def _killed_run(folder: Path, first: int, lines: int) -> list[str]:
+    """Runs the writer until it has printed that many lines, kills it, answers all it printed."""
+    command = [sys.executable, "-m", "tests.crash.writer", str(folder), str(first)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        printed = [writer.stdout.readline().strip() for _ in range(lines)]
+        writer.kill()
+        printed += [line.strip() for line in writer.stdout if line.endswith("\n")]
+    assert all(printed), "the writer ended by itself"
+    return printed
+
+
+def _members(acknowledged: str) -> list[str]:
+    if acknowledged.startswith("b"):
+        return batch_members(int(acknowledged[1:]))
+    return [acknowledged]
+
+
+def test_every_acknowledged_event_is_there_once_after_each_kill(tmp_path: Path) -> None:
+    moments = random.Random(SEED)
+    acknowledged: list[str] = []
+    for kill in range(KILLS):
+        acknowledged += _killed_run(tmp_path, kill * 1_000_000, moments.randint(1, 400))
+        with laurels.open(str(tmp_path)) as lb:
+            there = {entry.member: entry.score for entry in lb.export("kills")}
+            expected = [member for line in acknowledged for member in _members(line)]
+            assert [there.get(member) for member in expected] == [1] * len(expected)
+            assert set(there.values()) == {1}
+            numbers = {member.split("-")[0] for member in there if member.startswith("b")}
+            whole = [member for b in numbers for member in batch_members(int(b[1:]))]
+            assert set(whole) <= set(there), "half a batch is there"
+            lb.check()
+    with laurels.open(str(tmp_path)) as lb:
+        again = lb.submit_many(
+            "kills", [(line, 1, None, line) for line in acknowledged if line.startswith("s")]
+        )
+        assert again.duplicates == len(again)
+
+
+def test_the_commit_in_flight_is_whole_or_absent(tmp_path: Path) -> None:
+    printed = _killed_run(tmp_path, 0, 1)
+    with laurels.open(str(tmp_path)) as lb:
+        report = lb.check()
+        assert report.entries >= len(printed)

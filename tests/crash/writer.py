@@ -1,0 +1,56 @@
+"""A process to be killed: submits without end and prints what was acknowledged.
+
+    python -m tests.crash.writer FOLDER FIRST
+
+Two threads report single events, a third batches of ten; each line printed names a member (or a
+batch) whose event was acknowledged before the line was written.
+"""
+
+import sys
+import threading
+from itertools import count
+
+import laurels
+
+BATCH = 10
+BOARD = laurels.Board("kills", windows=["all", "day"], dedupe="7d", dedupe_max=10_000_000)
+
+
+def batch_members(number: int) -> list[str]:
+    """The members whose events form one batch: all of them count, or none."""
+    return [f"b{number}-{i}" for i in range(BATCH)]
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def _singles(lb: laurels.Leaderboards, first: int, step: int) -> None:
+    for number in count(first, step):
+        lb.submit("kills", f"s{number}", 1, id=f"s{number}")
+        _say(f"s{number}")
+
+
+def _batches(lb: laurels.Leaderboards, first: int) -> None:
+    for number in count(first):
+        lb.submit_many("kills", [(member, 1) for member in batch_members(number)], key=f"b{number}")
+        _say(f"b{number}")
+
+
+def main(folder: str, first: int) -> None:
+    lb = laurels.open(folder)
+    lb.create(BOARD, exist_ok=True)
+    threads = [
+        threading.Thread(target=_singles, args=(lb, first, 2)),
+        threading.Thread(target=_singles, args=(lb, first + 1, 2)),
+        threading.Thread(target=_batches, args=(lb, first)),
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

@@ -1,0 +1,76 @@
+"""The layout holds: who may import whom, and who may ask the world for time or chance."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import laurels
+
+ROOT = Path(laurels.__file__).parent
+MODULES = sorted(ROOT.rglob("*.py"))
+
+PURE = {"board", "columns", "windows", "score", "plan", "rules", "periods", "zones", "event"}
+CONCRETE = {
+    "laurels.index.memory",
+    "laurels.log.sqlite",
+    "laurels.log.memory",
+    "laurels.log.folder",
+}
+CHANCE_AND_TIME = {"time", "random", "secrets", "uuid"}
+MAY_ASK_THE_WORLD = {"config", "clock"}
+WORLD_ABOVE = {"cli"}
+CORE_LIBRARIES = {"laurels", "msgspec", "tzdata"}
+STDLIB_CLIENTS = {"sqlite3", "socket", "http", "urllib"}
+
+
+def _name(path: Path) -> str:
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _imports(path: Path) -> Iterator[str]:
+    """The modules a file imports, written out in full."""
+    package = _name(path).split(".")[: None if path.name == "__init__.py" else -1]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            origin = ".".join([*base, *([node.module] if node.module else [])])
+            yield origin
+            yield from (f"{origin}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_only_config_names_concrete_parts(path: Path) -> None:
+    name = _name(path)
+    named = {imported for imported in _imports(path) if imported in CONCRETE} - {name}
+    assert name == "laurels.config" or not named
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_nothing_below_config_asks_for_time_or_chance(path: Path) -> None:
+    parts = _name(path).split(".")[1:]
+    if parts and (parts[0] in WORLD_ABOVE or parts[-1] in MAY_ASK_THE_WORLD):
+        return
+    asked = {imported.split(".")[0] for imported in _imports(path)} & CHANCE_AND_TIME
+    assert not asked
+    assert "environ" not in path.read_text()
+
+
+@pytest.mark.parametrize("module", sorted(PURE))
+def test_pure_modules_import_no_client_and_no_part(module: str) -> None:
+    imported = set(_imports(ROOT / f"{module}.py"))
+    tops = {name.split(".")[0] for name in imported}
+    assert not tops & STDLIB_CLIENTS
+    inside = {name for name in imported if name.startswith("laurels.")}
+    assert not {n for n in inside if n.startswith(("laurels.log", "laurels.index", "laurels.cli"))}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_the_command_line_is_imported_by_nobody_else(path: Path) -> None:
+    if not _name(path).startswith("laurels.cli"):
+        assert not {name for name in _imports(path) if name.startswith("laurels.cli")}
+        assert not {"typer", "rich"} & {name.split(".")[0] for name in _imports(path)}
