@@ -173,17 +173,20 @@ class AsyncLeaderboards:
         period: str | None = None,
         with_data: bool = False,
     ) -> AsyncIterator[Entry]:
-        page = await self.top(
-            board, window=window, period=period, limit=EXPORT_CHUNK, with_data=with_data
-        )
+        after: str | None = None
         while True:
+            page = await self.top(
+                board,
+                window=window,
+                period=period,
+                limit=EXPORT_CHUNK,
+                after=after,
+                with_data=with_data,
+            )
             for entry in page.entries:
                 yield entry
-            if page.next is None:
+            if (after := page.next) is None:
                 return
-            page = await self.top(
-                board, window=window, limit=EXPORT_CHUNK, after=page.next, with_data=with_data
-            )
 
     async def _write(self, write: writes.FoldedWrite) -> Any:
         return await self.sync.write_async(write)

@@ -15,6 +15,7 @@ from .errors import InvalidCursor
 from .plan import RankingKey
 
 _VERSION = 1
+_LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 class Cursor(Struct, frozen=True, array_like=True):
@@ -34,8 +35,8 @@ def encode(key: RankingKey, reverse: bool, words: tuple[int, ...], member: bytes
     return urlsafe_b64encode(packed).rstrip(b"=").decode()
 
 
-def decode(text: object, board: int, window: str, reverse: bool, width: int) -> Cursor:
-    """The cursor a caller hands back, if it was made for this board, window and direction."""
+def decode(text: object, board: int, window: str) -> Cursor:
+    """The cursor a caller hands back, if it was made for this board and window."""
     if not isinstance(text, str):
         raise InvalidCursor(f"a {type(text).__name__} is no cursor")
     try:
@@ -43,10 +44,11 @@ def decode(text: object, board: int, window: str, reverse: bool, width: int) -> 
         cursor = _decoder.decode(packed)
     except (binascii.Error, UnicodeError, msgspec.MsgspecError, ValueError) as error:
         raise InvalidCursor(f"{text[:40]!r} is no cursor") from error
-    if cursor.version != _VERSION or len(cursor.words) != width:
-        raise InvalidCursor("the cursor was made by another version or for another definition")
-    if any(not -(2**63) <= word < 2**63 for word in cursor.words):
+    if cursor.version != _VERSION:
+        raise InvalidCursor("the cursor was made by another version")
+    numbers = (*cursor.words, cursor.key.start_ms)
+    if any(not _LEAST <= number <= _MOST for number in numbers):
         raise InvalidCursor(f"{text[:40]!r} is no cursor")
-    if (cursor.key.board, cursor.key.window, cursor.reverse) != (board, window, reverse):
-        raise InvalidCursor("the cursor was made for another board, window or direction")
+    if (cursor.key.board, cursor.key.window) != (board, window):
+        raise InvalidCursor("the cursor was made for another board or window")
     return cursor

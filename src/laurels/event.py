@@ -60,7 +60,10 @@ class Event(Struct, frozen=True):
 
 
 class Batch(Struct, frozen=True):
-    """Events of one board as columns, all accepted at `now_ms`: what the fold reads."""
+    """Events of one board as columns, all accepted at `now_ms`: what the fold reads.
+
+    `position` is how far an import has come with them: a source and a text of its own.
+    """
 
     board: int
     now_ms: int
@@ -72,6 +75,7 @@ class Batch(Struct, frozen=True):
     ids: list[bytes | None] | None = None
     absolute: bool = False
     atomic: bool = False
+    position: tuple[str, str] | None = None
 
     def member(self, i: int) -> bytes:
         """The id of event i's member; O(i)."""
@@ -104,6 +108,7 @@ class Batch(Struct, frozen=True):
             ids=None if ids is None else [ids[i] for i in kept],
             absolute=self.absolute,
             atomic=self.atomic,
+            position=self.position,
         )
 
 

@@ -69,7 +69,7 @@ class Fold:
             case records.MemberData():
                 self.index.set_data(record.board, record.member, record.data)
             case records.Position():
-                self.positions[record.source] = record.position
+                self._note(record.position)
         return True
 
     def advance(self, now_ms: int) -> None:
@@ -89,7 +89,14 @@ class Fold:
         """Counts a batch; `watch` is the place of the window whose scores are reported."""
         self.advance(batch.now_ms)
         plan = plan or self.plan(batch)
-        return Folded(batch, plan, self.index.apply(batch, plan, watch))
+        outcomes = self.index.apply(batch, plan, watch)
+        if batch.position is not None and not (batch.atomic and outcomes.refused):
+            self._note(batch.position)
+        return Folded(batch, plan, outcomes)
+
+    def _note(self, position: tuple[str, str]) -> None:
+        source, text = position
+        self.positions[source] = text
 
     def named(self, name: str) -> BoardState:
         """The board of that name."""

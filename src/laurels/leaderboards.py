@@ -165,11 +165,13 @@ class Leaderboards(Service):
     ) -> Page:
         """The entries from the top, with `reverse` from the bottom, after `offset` entries.
 
-        `after` is the `next` of the page before: members that do not move across it are seen
-        exactly once, whatever happens in between. At most 10,000 entries. O(log n + limit).
+        `after` is the `next` of the page before, and goes on in its period: members that do not
+        move across it are seen exactly once, whatever happens in between. At most 10,000
+        entries. O(log n + limit).
         """
         with self._reading():
-            return self._view(board, window, period).top(limit, offset, reverse, after, with_data)
+            view = self._view(board, window, period, after)
+            return view.top(limit, offset, reverse, with_data)
 
     def around(
         self,
@@ -234,7 +236,8 @@ class Leaderboards(Service):
     ) -> Page:
         """The entries with scores from low to high, ends included, in standing order.
 
-        On several columns a bound may name only the first ones, as a tuple. O(log n + limit).
+        On several columns a bound is a tuple that may name only the first ones, and either bound
+        may stand higher. O(log n + limit).
         """
         with self._reading():
             return self._view(board, window, period).range(low, high, limit, offset, with_data)
@@ -296,9 +299,8 @@ class Leaderboards(Service):
         after: str | None = None
         while True:
             with self._reading():
-                view = self._view(board, window, period)
-                page = view.top(EXPORT_CHUNK, 0, False, after, with_data)
-                period = page.as_of.period
+                view = self._view(board, window, period, after)
+                page = view.top(EXPORT_CHUNK, 0, False, with_data)
             yield from page.entries
             if (after := page.next) is None:
                 return

@@ -15,6 +15,7 @@ import msgspec
 
 from . import cursor as cursors
 from .errors import (
+    InvalidCursor,
     InvalidLimit,
     InvalidOffset,
     InvalidPercentile,
@@ -42,7 +43,7 @@ from .standing import (
     score_at,
     words_at,
 )
-from .windows import MIN_MS
+from .windows import MIN_MS, Calendar
 
 MAX_LIMIT = 10_000
 MAX_RADIUS = 5_000
@@ -88,9 +89,13 @@ class View:
         now_ms: int,
         window: str | None,
         period: str | None,
+        after: str | None = None,
     ) -> None:
         chosen = window_named(state.rules, window)
         floor_ms = state.floors.get(chosen.name, MIN_MS)
+        self._after = None if after is None else cursors.decode(after, state.number, chosen.name)
+        if self._after is not None and period is None and isinstance(chosen, Calendar):
+            period = chosen.period_at(self._after.key.start_ms).label
         self.period = readable(chosen, floor_ms, now_ms, period)
         self.key = RankingKey(state.number, chosen.name, self.period.start_ms)
         self.as_of = AsOf(fold.offset, chosen.name, self.period.label or None)
@@ -107,13 +112,13 @@ class View:
     def total(self) -> int:
         return self._index.size(self.key)
 
-    def top(self, limit: int, offset: int, reverse: bool, after: str | None, data: bool) -> Page:
+    def top(self, limit: int, offset: int, reverse: bool, data: bool) -> Page:
         whole(limit, 0, MAX_LIMIT, InvalidLimit)
         whole(offset, 0, None, InvalidOffset)
-        if after is not None:
+        if self._after is not None:
             if offset:
                 raise InvalidOffset("an offset beside a cursor")
-            offset = self._entries_until(after, reverse)
+            offset = self._entries_until(self._after, reverse)
         if reverse:
             stop = max(0, self.total - offset)
             return self._page(max(0, stop - limit), stop, data, reverse=True)
@@ -240,21 +245,22 @@ class View:
         member = part.members[i].encode()
         return cursors.encode(self.key, reverse, words_at(part.words, i)[: self._width], member)
 
-    def _entries_until(self, after: str, reverse: bool) -> int:
+    def _entries_until(self, cursor: cursors.Cursor, reverse: bool) -> int:
         """How many entries, from the end that is read first, come up to and with the cursor."""
-        cursor = cursors.decode(after, self.key.board, self.key.window, reverse, self._width)
+        if (cursor.key, cursor.reverse, len(cursor.words)) != (self.key, reverse, self._width):
+            raise InvalidCursor("the cursor was made for another period or direction")
         upto = self._index.bound(self.key, cursor.words, cursor.member, right=not reverse)
         return self.total - upto if reverse else upto
 
     def _between(self, low: Bound | None, high: Bound | None) -> tuple[int, int]:
         """The positions, first and end, of the entries between two scores, ends included."""
         lower, upper = self._prefix(low), self._prefix(high)
-        if _beyond(lower, upper):
+        if len(self._rules.columns) == 1 and _beyond(lower, upper):
             raise InvalidRange(f"low {low} lies above high {high}")
         worst, best = self._signed(lower), self._signed(upper)
         if self._rules.columns[0].sign > 0:
             worst, best = best, worst
-        if _beyond(best, worst):  # equal in the first column, and the next runs the other way
+        if _beyond(best, worst):  # several columns have several directions: either end may lead
             worst, best = best, worst
         first = 0 if best is None else self._index.bound(self.key, best, right=False)
         last = self.total if worst is None else self._index.bound(self.key, worst, right=True)

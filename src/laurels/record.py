@@ -32,6 +32,7 @@ class Events(Struct, frozen=True, array_like=True, tag="events"):
     ids: list[bytes | None] | None
     absolute: bool
     atomic: bool
+    position: tuple[str, str] | None
 
 
 class Create(Struct, frozen=True, array_like=True, tag="create"):
@@ -72,11 +73,10 @@ class MemberData(Struct, frozen=True, array_like=True, tag="data"):
 
 
 class Position(Struct, frozen=True, array_like=True, tag="position"):
-    """How far an import has come, committed together with what it imported."""
+    """How far an import has come when none of the events since was accepted."""
 
     now_ms: int
-    source: str
-    position: str
+    position: tuple[str, str]
 
 
 Record = Events | Create | Change | Delete | Remove | MemberData | Position
@@ -130,6 +130,7 @@ def events_of(batch: Batch, version: int) -> Events:
         ids=batch.ids,
         absolute=batch.absolute,
         atomic=batch.atomic,
+        position=batch.position,
     )
 
 
@@ -149,4 +150,5 @@ def batch_of(record: Events) -> Batch:
         ids=record.ids,
         absolute=record.absolute,
         atomic=record.atomic,
+        position=record.position,
     )

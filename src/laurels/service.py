@@ -109,8 +109,10 @@ class Service:
     def _state(self, board: str) -> BoardState:
         return self._fold.named(board)
 
-    def _view(self, board: str, window: str | None, period: str | None) -> View:
-        return View(self._fold, self._state(board), self._now(), window, period)
+    def _view(
+        self, board: str, window: str | None, period: str | None, after: str | None = None
+    ) -> View:
+        return View(self._fold, self._state(board), self._now(), window, period, after)
 
     # Writing
 
@@ -146,7 +148,7 @@ class Service:
             columns,
             {i: (member_of(given[i]), error) for i, error in columns.errors},
             window=window_named(state.rules, window).name,
-            ranks=ranks,
+            ranks=ranks or len(given) == 1,
             event_time=isinstance(self._clock, EventClock),
             absolute=absolute,
             atomic=atomic,

@@ -89,12 +89,14 @@ class Submission:
         if self._taken.atomic and self._refusals:
             raise self._refused_whole(fold)
         self._batches = [batch for batch in self._batches if batch.size]
+        if self._batches:
+            last = msgspec.structs.replace(self._batches[-1], position=self._position)
+            self._batches[-1] = last
         logged: list[records.Record] = [
             records.events_of(batch, self._state.version) for batch in self._batches
         ]
-        if self._position is not None:
-            latest_ms = self._batches[-1].now_ms if self._batches else now_ms
-            logged.append(records.Position(latest_ms, *self._position))
+        if self._position is not None and not logged:
+            logged.append(records.Position(now_ms, self._position))
         return logged
 
     def before(self, fold: Fold) -> None:
@@ -106,8 +108,8 @@ class Submission:
         place = list(self._state.rules.windows).index(self._window)
         for batch, plan in zip(self._batches, self._plans, strict=True):
             self._folded.append(fold.count(batch, plan, place))
-        if self._position is not None:
-            fold.positions[self._position[0]] = self._position[1]
+        if self._position is not None and not self._batches:
+            fold.apply(records.Position(fold.now_ms, self._position))
 
     def result(self, fold: Fold) -> Receipts:
         for i, folded in enumerate(self._folded):

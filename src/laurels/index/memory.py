@@ -35,6 +35,11 @@ class _Board(Struct):
     remembered: Remembered
     data: dict[bytes, bytes]
 
+    @property
+    def width(self) -> int:
+        """Words that decide the order of an entry: its columns, and the tie stamp if any."""
+        return len(self.rules.columns) + (self.rules.tie != 0)
+
 
 class MemoryIndex:
     """All rankings in memory; implements `Index`. Not thread-safe: the service holds the lock."""
@@ -72,7 +77,7 @@ class MemoryIndex:
         if (id := self._roster.find(member)) < 0:
             return False
         one = array("I", [id])
-        found = sum([ranking.discard(one) for ranking in held.rankings.values()])
+        found: int = sum([ranking.discard(one) for ranking in held.rankings.values()])
         _drop_empty(held)
         return found > 0
 
@@ -120,7 +125,7 @@ class MemoryIndex:
     def locate(self, key: RankingKey, members: Sequence[str]) -> Located:
         ranking = self._ranking(key)
         held = self._boards[key.board]
-        width = len(held.rules.columns) + (held.rules.tie != 0)
+        width = held.width
         found = array("q", [-1]) * len(members)
         located = Located(found, found[:], [array("q", bytes(8 * len(found)))] * width)
         if ranking is None:
@@ -139,7 +144,7 @@ class MemoryIndex:
     def slice(self, key: RankingKey, start: int, stop: int) -> Slice:
         ranking = self._ranking(key)
         if ranking is None:
-            return Slice(0, [], array("q"), [])
+            return Slice(0, [], array("q"), [array("q")] * self._boards[key.board].width)
         rules = self._boards[key.board].rules
         start, stop = max(0, start), min(stop, len(ranking))
         start = min(start, stop)
