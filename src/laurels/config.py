@@ -46,19 +46,27 @@ def connect(kind: type[_S], url: str, clock: str | Clock | None, *, create: bool
 
 
 def _compose(kind: type[_S], log: Log, clock: str | Clock | None) -> _S:
-    return kind(log, lambda: MemoryIndex(secrets.randbits(64)), _clock(log, clock))
+    """A service on the clock asked for, else the one the log was last written by.
 
-
-def _clock(log: Log, asked: str | Clock | None) -> Clock:
-    """The clock asked for, else the one the log was last written by, else the system's."""
-    if isinstance(asked, Clock):
-        return asked
-    name = asked or log.note("clock") or "system"
+    Boards made for the system's clock go over to event time only while nothing has happened:
+    later, time would go back.
+    """
+    if isinstance(clock, Clock):
+        return _service(kind, log, clock)
+    kept = log.note("clock")
+    name = clock or kept or "system"
     if name not in _CLOCKS:
         raise InvalidClock(f"there is no clock {name!r}")
-    if log.note("clock") != name:
+    service = _service(kind, log, _CLOCKS[name]())
+    if name == "event" and kept == "system" and service.begun:
+        raise InvalidClock("the boards already run on the system's clock")
+    if name != kept:
         log.set_note("clock", name)
-    return _CLOCKS[name]()
+    return service
+
+
+def _service(kind: type[_S], log: Log, clock: Clock) -> _S:
+    return kind(log, lambda: MemoryIndex(secrets.randbits(64)), clock)
 
 
 def _folder_path(url: str) -> Path:

@@ -20,7 +20,10 @@ from .windows import MAX_MS, MIN_MS, All
 
 
 class BoardState(Struct):
-    """A board as the log has left it. `number` names it for ever, names may be used again."""
+    """A board as the log has left it. `number` names it for ever, names may be used again.
+
+    `floors` are per window what `keep` cannot bring back; `positions` how far imports have come.
+    """
 
     number: int
     board: Board
@@ -29,6 +32,7 @@ class BoardState(Struct):
     version: int
     created_ms: int
     floors: Floors
+    positions: dict[str, str]
 
 
 class Folded(Struct, frozen=True):
@@ -40,12 +44,11 @@ class Folded(Struct, frozen=True):
 
 
 class Fold:
-    """Boards, import positions and the index, as of the records applied so far."""
+    """Boards and the index, as of the records applied so far."""
 
     def __init__(self, index: Index) -> None:
         self.index = index
         self.boards: dict[str, BoardState] = {}
-        self.positions: dict[str, str] = {}
         self.now_ms = MIN_MS
         self.offset = 0
         self.next_number = 1
@@ -53,13 +56,17 @@ class Fold:
         self._due: list[tuple[int, int]] = []
 
     def apply(self, record: records.Record) -> bool:
-        """Applies a record; False when it removes a member that is not ranked."""
+        """Applies a record; False when it removes a member that is not ranked.
+
+        Creating a board does not move time: a board may be made today for the events of old.
+        """
+        if isinstance(record, records.Create):
+            self._create(record)
+            return True
         self.advance(record.now_ms)
         match record:
             case records.Events():
                 self.count(records.batch_of(record))
-            case records.Create():
-                self._create(record)
             case records.Change():
                 self._change(record)
             case records.Delete():
@@ -69,7 +76,7 @@ class Fold:
             case records.MemberData():
                 self.index.set_data(record.board, record.member, record.data)
             case records.Position():
-                self._note(record.position)
+                self._note(record.board, record.position)
         return True
 
     def advance(self, now_ms: int) -> None:
@@ -91,12 +98,12 @@ class Fold:
         plan = plan or self.plan(batch)
         outcomes = self.index.apply(batch, plan, watch)
         if batch.position is not None and not (batch.atomic and outcomes.refused):
-            self._note(batch.position)
+            self._note(batch.board, batch.position)
         return Folded(batch, plan, outcomes)
 
-    def _note(self, position: tuple[str, str]) -> None:
+    def _note(self, board: int, position: tuple[str, str]) -> None:
         source, text = position
-        self.positions[source] = text
+        self._state(board).positions[source] = text
 
     def named(self, name: str) -> BoardState:
         """The board of that name."""
@@ -129,6 +136,7 @@ class Fold:
             version=record.version,
             created_ms=record.now_ms,
             floors={},
+            positions={},
         )
         self.index.open_board(record.board, rules)
         self.boards[board.name] = self._by_number[record.board] = state

@@ -144,10 +144,10 @@ class Leaderboards(Service):
         removed: bool = self._write(writes.removal(self.named(board), member_bytes(member)))
         return removed
 
-    def position(self, source: str) -> str | None:
-        """The position committed last for that source of an import, None if there is none."""
+    def position(self, board: str, source: str) -> str | None:
+        """The position committed last for a source imported into a board, None without one."""
         with self._reading():
-            return self._fold.positions.get(source)
+            return self._state(board).positions.get(source)
 
     # Questions
 

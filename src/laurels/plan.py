@@ -63,6 +63,14 @@ class Plan(Struct, frozen=True):
         index = self.index_of(window, event)
         return None if index < 0 else self.targets[index]
 
+    def late_by_window(self, size: int) -> list[tuple[str, int]]:
+        """The windows that refuse events of a batch of this size as too late, and how many."""
+        counts = [
+            route.count(-1) if isinstance(route, array) else size if route < 0 else 0
+            for route in self.routes
+        ]
+        return [(name, n) for name, n in zip(self.windows, counts, strict=True) if n]
+
     def refused_by(self, event: int) -> tuple[str, ...]:
         """The names of the windows that refuse this event as too late."""
         return tuple(name for i, name in enumerate(self.windows) if self.target(i, event) is None)

@@ -28,7 +28,7 @@ from .event import member_bytes
 from .fold import BoardState, Fold
 from .index.base import Slice
 from .plan import RankingKey, kept_periods, readable, window_named
-from .score import Score, exact_units
+from .score import Score, exact_units, gap, scores_of
 from .standing import (
     AsOf,
     Entry,
@@ -37,10 +37,9 @@ from .standing import (
     PeriodInfo,
     Standing,
     entries,
-    gap_between,
-    neighbour,
     public_rank,
     score_at,
+    standing,
     words_at,
 )
 from .windows import MIN_MS, Calendar
@@ -154,22 +153,13 @@ class View:
             key=located.positions.__getitem__,
         )
         ranked = [asked[i] for i in order]
-        words = [words_at(located.words, i) for i in order]
-        scores = [tuple(w[: len(self._rules.columns)]) for w in words]
+        ranks = [public_rank(located.ranks[i]) for i in order]
+        scores = scores_of([[column[i] for i in order] for column in located.words], self._rules)
         carried = self._data(ranked) if data else [None] * len(ranked)
-        listed = [
-            Entry(
-                member=ranked[j],
-                rank=public_rank(located.ranks[i]),
-                score=score_at(words[j], self._rules),
-                data=carried[j],
-                place=place,
-            )
-            for j, (i, place) in enumerate(zip(order, self._places(scores), strict=True))
-        ]
+        listed = list(map(Entry, ranked, ranks, scores, carried, self._places(scores)))
         return Page(listed, self.total, self.as_of)
 
-    def _places(self, scores: Sequence[tuple[int, ...]]) -> list[int]:
+    def _places(self, scores: Sequence[Score]) -> list[int]:
         """Ranks, from 1 and in the board's style, of members whose scores are in order."""
         places: list[int] = []
         for i, score in enumerate(scores):
@@ -204,32 +194,27 @@ class View:
         return score_at(words_at(part.words, 0), self._rules)
 
     def _position(self, member: str) -> int | None:
-        member_bytes(member)
-        position = self._index.locate(self.key, [member]).positions[0]
+        position = self._index.position(self.key, member_bytes(member))
         return None if position < 0 else position
 
     def _standing(self, position: int, to_rank: int | None, data: bool) -> Standing:
         part = self._index.slice(self.key, position - 1, position + 2)
         at = position - part.start
-        words = words_at(part.words, at)
-        return Standing(
-            member=part.members[at],
-            rank=public_rank(part.ranks[at]),
-            score=score_at(words, self._rules),
-            total=self.total,
-            percent=100 * (position + 1) / self.total,
-            as_of=self.as_of,
-            above=neighbour(part, at - 1, at, self._rules),
-            below=neighbour(part, at + 1, at, self._rules),
-            to_rank=None if to_rank is None else self._gap(position, words, to_rank),
+        return standing(
+            part,
+            at,
+            self.total,
+            self.as_of,
+            self._rules,
+            to_rank=None if to_rank is None else self._gap(part, at, to_rank),
             data=self._data([part.members[at]])[0] if data else None,
         )
 
-    def _gap(self, position: int, words: Sequence[int], to_rank: int) -> Gap:
-        target = words
-        if to_rank - 1 < position:
+    def _gap(self, part: Slice, at: int, to_rank: int) -> Gap:
+        own = target = words_at(part.words, at)
+        if to_rank - 1 < part.start + at:
             target = words_at(self._index.slice(self.key, to_rank - 1, to_rank).words, 0)
-        return Gap(to_rank, gap_between(target, words, self._rules))
+        return Gap(to_rank, gap(target, own, self._rules))
 
     def _page(
         self, start: int, stop: int, data: bool, *, reverse: bool = False, end: int | None = None

@@ -119,6 +119,15 @@ class Receipts(Sequence[Receipt]):
     def refused(self) -> int:
         return len(self._refusals) + sum(part.folded.outcomes.refused for part in self._parts)
 
+    @property
+    def late(self) -> dict[str, int]:
+        """How many events each window refused as too late, by the window's name."""
+        counts: dict[str, int] = {}
+        for part in self._parts:
+            for name, refused in part.folded.plan.late_by_window(part.folded.batch.size):
+                counts[name] = counts.get(name, 0) + refused
+        return counts
+
     def _count(self, outcome: Outcome) -> int:
         return sum(part.folded.outcomes.codes.count(outcome) for part in self._parts)
 

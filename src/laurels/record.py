@@ -75,6 +75,8 @@ class MemberData(Struct, frozen=True, array_like=True, tag="data"):
 class Position(Struct, frozen=True, array_like=True, tag="position"):
     """How far an import has come when none of the events since was accepted."""
 
+    board: int
+    version: int
     now_ms: int
     position: tuple[str, str]
 

@@ -119,15 +119,11 @@ def scores_of(words: Sequence[Sequence[int]], rules: Rules) -> list[Score]:
 
 
 def gap(better: Sequence[int], worse: Sequence[int], rules: Rules) -> Score:
-    """What the better of two entries is ahead by, column by column.
+    """What one entry is ahead of another by, column by column, from the words of both.
 
     In a column in which it is behind, though ahead in an earlier one, the gap is negative.
     """
-    ahead = tuple(
-        column.sign * (below - above)
-        for above, below, column in zip(better, worse, rules.columns, strict=True)
-    )
-    return score_of(ahead, rules)
+    return score_of([w - b for b, w, _ in zip(better, worse, rules.columns, strict=False)], rules)
 
 
 def stamp(at_ms: int, resolution_ms: int) -> int:
@@ -144,12 +140,6 @@ def stamps_of(ats_ms: "array[int] | int", resolution_ms: int) -> "array[int] | i
     return array("q", [stamp(at_ms, resolution_ms) for at_ms in ats_ms])
 
 
-def words_of(units: Sequence[int], tie_stamp: int, rules: Rules) -> tuple[int, ...]:
-    """The order key of an entry; ascending is the order of standing."""
-    words = tuple(column.sign * count for count, column in zip(units, rules.columns, strict=True))
-    return (*words, rules.tie * tie_stamp) if rules.tie else words
-
-
 def units_of(words: Sequence[int], rules: Rules) -> tuple[int, ...]:
-    """The units of an entry from its order key."""
-    return tuple(column.sign * word for word, column in zip(words, rules.columns, strict=False))
+    """The units of an entry from its words."""
+    return tuple([column.sign * word for word, column in zip(words, rules.columns, strict=False)])

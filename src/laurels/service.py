@@ -39,6 +39,7 @@ from .queries import View
 from .receipt import Receipt, Receipts
 from .stats import CheckReport
 from .verify import compare
+from .windows import MIN_MS
 from .writes import FoldedWrite, Submission
 
 MAX_DATA_BYTES = 1_024
@@ -59,6 +60,11 @@ class Service:
         if isinstance(clock, EventClock):
             clock.observe(self._fold.now_ms)
         self._committer = Committer(self._commit)
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything was recorded besides the creation of boards."""
+        return self._fold.now_ms > MIN_MS
 
     def on_close(self, action: Callable[[], None]) -> None:
         """Has `action` called when this is closed, after the log is."""
@@ -91,11 +97,9 @@ class Service:
         """Held by every question and, while it counts, by a commit; never over a disk write."""
         return self._lock
 
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
+    def _reading(self) -> threading.RLock:
         self._ensure_usable()
-        with self._lock:
-            yield
+        return self._lock
 
     def _ensure_usable(self) -> None:
         if self._pid != os.getpid():
@@ -146,7 +150,11 @@ class Service:
         return Submission(
             state,
             columns,
-            {i: (member_of(given[i]), error) for i, error in columns.errors},
+            {
+                i: (member_of(given[i]), error)
+                for i, error in columns.errors
+                if isinstance(error, LaurelsError)
+            },
             window=window_named(state.rules, window).name,
             ranks=ranks or len(given) == 1,
             event_time=isinstance(self._clock, EventClock),

@@ -102,24 +102,40 @@ def words_at(words: Sequence[Sequence[int]], i: int) -> tuple[int, ...]:
 
 def score_at(words: Sequence[int], rules: Rules) -> Score:
     """The score an entry's words stand for."""
-    return score_of(units_of(tuple(words), rules), rules)
+    return score_of(units_of(words, rules), rules)
 
 
-def gap_between(better: Sequence[int], worse: Sequence[int], rules: Rules) -> Score:
-    """What the better entry's words are ahead by."""
-    return gap(units_of(tuple(better), rules), units_of(tuple(worse), rules), rules)
+def standing(
+    part: Slice,
+    i: int,
+    total: int,
+    as_of: AsOf,
+    rules: Rules,
+    to_rank: Gap | None = None,
+    data: Any = None,
+) -> Standing:
+    """The i-th entry of a slice, with those beside it as its neighbours."""
+    scores = scores_of(part.words, rules)
+    own = words_at(part.words, i)
 
+    def neighbour(j: int) -> Neighbour | None:
+        if not 0 <= j < len(scores):
+            return None
+        other = words_at(part.words, j)
+        ahead = gap(other, own, rules) if j < i else gap(own, other, rules)
+        return Neighbour(part.members[j], public_rank(part.ranks[j]), scores[j], ahead)
 
-def neighbour(part: Slice, i: int, of: int, rules: Rules) -> Neighbour | None:
-    """The i-th entry of a slice as the neighbour of another one in it, None beyond its ends."""
-    if not 0 <= i < len(part.members):
-        return None
-    words, own = words_at(part.words, i), words_at(part.words, of)
-    return Neighbour(
+    return Standing(
         member=part.members[i],
         rank=public_rank(part.ranks[i]),
-        score=score_at(words, rules),
-        gap=gap_between(words, own, rules) if i < of else gap_between(own, words, rules),
+        score=scores[i],
+        total=total,
+        percent=100 * (part.start + i + 1) / total,
+        as_of=as_of,
+        above=neighbour(i - 1),
+        below=neighbour(i + 1),
+        to_rank=to_rank,
+        data=data,
     )
 
 

@@ -12,7 +12,6 @@ def compare(live: Fold, other: Fold) -> CheckReport:
     """Compares everything two folds hold; CheckFailed names the first difference."""
     _same("offset", live.offset, other.offset)
     _same("time", live.now_ms, other.now_ms)
-    _same("import positions", live.positions, other.positions)
     _same("board names", sorted(live.boards), sorted(other.boards))
     rankings = entries = 0
     for name, state in live.boards.items():
@@ -26,7 +25,7 @@ def compare(live: Fold, other: Fold) -> CheckReport:
 
 def _same_board(live: Fold, other: Fold, state: BoardState, mirror: BoardState) -> None:
     name = state.board.name
-    for what in ("number", "board", "version", "created_ms", "floors"):
+    for what in ("number", "board", "version", "created_ms", "floors", "positions"):
         _same(f"{what} of {name!r}", getattr(state, what), getattr(mirror, what))
     number = state.number
     _same(f"ids of {name!r}", live.index.ids(number), other.index.ids(number))

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from . import record as records
+from . import record
 from .board import Board, safe_change
 from .engine.intake import MISSING, Columns
 from .errors import AtInFuture, AtRequired, BatchRefused, BoardExists, LaurelsError
@@ -32,7 +32,7 @@ class FoldedWrite(Protocol):
     @property
     def alone(self) -> bool: ...
 
-    def records(self, fold: Fold, now_ms: int) -> list[records.Record]:
+    def records(self, fold: Fold, now_ms: int) -> list[record.Record]:
         """The records to log; raises when the write is refused, and then leaves no trace."""
 
     def before(self, fold: Fold) -> None:
@@ -82,7 +82,7 @@ class Submission:
     def weight(self) -> int:
         return self._taken.size
 
-    def records(self, fold: Fold, now_ms: int) -> list[records.Record]:
+    def records(self, fold: Fold, now_ms: int) -> list[record.Record]:
         self._state = fold.current(self._state)
         stamped = self._in_event_time if self._event_time else self._at_now
         self._batches = stamped(now_ms)
@@ -92,11 +92,11 @@ class Submission:
         if self._batches:
             last = msgspec.structs.replace(self._batches[-1], position=self._position)
             self._batches[-1] = last
-        logged: list[records.Record] = [
-            records.events_of(batch, self._state.version) for batch in self._batches
+        logged: list[record.Record] = [
+            record.events_of(batch, self._state.version) for batch in self._batches
         ]
         if self._position is not None and not logged:
-            logged.append(records.Position(now_ms, self._position))
+            logged.append(self._position_record(now_ms, self._position))
         return logged
 
     def before(self, fold: Fold) -> None:
@@ -109,7 +109,10 @@ class Submission:
         for batch, plan in zip(self._batches, self._plans, strict=True):
             self._folded.append(fold.count(batch, plan, place))
         if self._position is not None and not self._batches:
-            fold.apply(records.Position(fold.now_ms, self._position))
+            fold.apply(self._position_record(fold.now_ms, self._position))
+
+    def _position_record(self, now_ms: int, position: tuple[str, str]) -> record.Position:
+        return record.Position(self._state.number, self._state.version, now_ms, position)
 
     def result(self, fold: Fold) -> Receipts:
         for i, folded in enumerate(self._folded):
@@ -143,15 +146,15 @@ class Submission:
         """The ranks of a batch's members in the watched window, -1 where not ranked."""
         batch, plan = self._batches[i], self._plans[i]
         place = plan.windows.index(self._window)
-        members = [member.decode() for member in batch.member_list()]
+        members = batch.member_list()
         ranks = array("q", [-1]) * batch.size
         by_target: dict[int, list[int]] = {}
         for j in range(batch.size):
-            if (target := plan.index_of(place, j)) >= 0:
-                by_target.setdefault(target, []).append(j)
+            by_target.setdefault(plan.index_of(place, j), []).append(j)
+        by_target.pop(-1, None)
         for target, events in by_target.items():
-            located = fold.index.locate(plan.targets[target].key, [members[j] for j in events])
-            for j, rank in zip(events, located.ranks, strict=True):
+            found = fold.index.ranks(plan.targets[target].key, [members[j] for j in events])
+            for j, rank in zip(events, found, strict=True):
                 ranks[j] = rank
         return ranks
 
@@ -206,14 +209,14 @@ class Single:
     weight = 1
 
     def __init__(
-        self, propose: Callable[[Fold, int], records.Record | None], *, alone: bool = False
+        self, propose: Callable[[Fold, int], record.Record | None], *, alone: bool = False
     ) -> None:
         self.alone = alone
         self._propose = propose
-        self._record: records.Record | None = None
+        self._record: record.Record | None = None
         self._done = False
 
-    def records(self, fold: Fold, now_ms: int) -> list[records.Record]:
+    def records(self, fold: Fold, now_ms: int) -> list[record.Record]:
         self._record = self._propose(fold, now_ms)
         return [] if self._record is None else [self._record]
 
@@ -231,13 +234,13 @@ class Single:
 def creation(board: Board, *, exist_ok: bool) -> Single:
     """Creates a board; with `exist_ok` an equal one that is there already is left as it is."""
 
-    def propose(fold: Fold, now_ms: int) -> records.Record | None:
+    def propose(fold: Fold, now_ms: int) -> record.Record | None:
         if (known := fold.boards.get(board.name)) is not None:
             if exist_ok and known.board == board:
                 return None
             differs = " with another definition" if known.board != board else ""
             raise BoardExists(f"there is a board {board.name!r} already{differs}")
-        return records.Create(fold.next_number, 1, now_ms, board.to_json())
+        return record.Create(fold.next_number, 1, now_ms, board.to_json())
 
     return Single(propose, alone=True)
 
@@ -245,12 +248,12 @@ def creation(board: Board, *, exist_ok: bool) -> Single:
 def change(name: str, changes: Mapping[str, Any]) -> Single:
     """Changes what can be changed without giving earlier answers another meaning."""
 
-    def propose(fold: Fold, now_ms: int) -> records.Record | None:
+    def propose(fold: Fold, now_ms: int) -> record.Record | None:
         state = fold.named(name)
         changed = safe_change(state.board, changes)
         if changed == state.board:
             return None
-        return records.Change(state.number, state.version + 1, now_ms, changed.to_json())
+        return record.Change(state.number, state.version + 1, now_ms, changed.to_json())
 
     return Single(propose, alone=True)
 
@@ -258,9 +261,9 @@ def change(name: str, changes: Mapping[str, Any]) -> Single:
 def deletion(name: str) -> Single:
     """Deletes a board with all it holds."""
 
-    def propose(fold: Fold, now_ms: int) -> records.Record | None:
+    def propose(fold: Fold, now_ms: int) -> record.Record | None:
         state = fold.named(name)
-        return records.Delete(state.number, state.version, now_ms)
+        return record.Delete(state.number, state.version, now_ms)
 
     return Single(propose, alone=True)
 
@@ -268,9 +271,9 @@ def deletion(name: str) -> Single:
 def removal(board: BoardState, member: bytes) -> Single:
     """Takes a member out of a board; its result is whether the member was ranked."""
 
-    def propose(fold: Fold, now_ms: int) -> records.Record | None:
+    def propose(fold: Fold, now_ms: int) -> record.Record | None:
         state = fold.current(board)
-        return records.Remove(state.number, state.version, now_ms, member)
+        return record.Remove(state.number, state.version, now_ms, member)
 
     return Single(propose)
 
@@ -278,8 +281,8 @@ def removal(board: BoardState, member: bytes) -> Single:
 def data_change(board: BoardState, member: bytes, data: bytes | None) -> Single:
     """Gives a member the JSON it carries, or takes it away."""
 
-    def propose(fold: Fold, now_ms: int) -> records.Record | None:
+    def propose(fold: Fold, now_ms: int) -> record.Record | None:
         state = fold.current(board)
-        return records.MemberData(state.number, state.version, now_ms, member, data)
+        return record.MemberData(state.number, state.version, now_ms, member, data)
 
     return Single(propose)

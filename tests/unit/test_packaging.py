@@ -20,7 +20,12 @@ print(laurels.__version__)
 
 def _run(*command: str | Path, cwd: Path) -> str:
     done = subprocess.run(
-        [str(part) for part in command], cwd=cwd, capture_output=True, text=True, timeout=600
+        [str(part) for part in command],
+        cwd=cwd,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=600,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -119,6 +119,12 @@ class Index(Protocol):
     def members(self) -> int:
         """How many members are known over all boards."""
 
+    def position(self, key: RankingKey, member: bytes) -> int:
+        """Where a member stands, -1 for one that is not ranked."""
+
+    def ranks(self, key: RankingKey, members: Sequence[bytes]) -> "array[int]":
+        """The ranks of members in the board's style, -1 for those that are not ranked."""
+
     def locate(self, key: RankingKey, members: Sequence[str]) -> Located: ...
 
     def slice(self, key: RankingKey, start: int, stop: int) -> Slice:

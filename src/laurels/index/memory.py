@@ -18,6 +18,7 @@ from laurels.event import Batch
 from laurels.plan import Plan, RankingKey
 from laurels.rules import Rules
 from laurels.score import stamps_of
+
 from .base import Located, Outcome, Outcomes, Scores, Slice
 from .remembered import Remembered, key_of
 
@@ -122,23 +123,37 @@ class MemoryIndex:
     def members(self) -> int:
         return len(self._roster)
 
-    def locate(self, key: RankingKey, members: Sequence[str]) -> Located:
+    def position(self, key: RankingKey, member: bytes) -> int:
         ranking = self._ranking(key)
-        held = self._boards[key.board]
-        width = held.width
-        found = array("q", [-1]) * len(members)
-        located = Located(found, found[:], [array("q", bytes(8 * len(found)))] * width)
+        id = self._roster.find(member)
+        return -1 if ranking is None or id < 0 else ranking.rank(id, ORDINAL)
+
+    def ranks(self, key: RankingKey, members: Sequence[bytes]) -> "array[int]":
+        ranking = self._ranking(key)
         if ranking is None:
+            return array("q", [-1]) * len(members)
+        style = _STYLES[self._boards[key.board].rules.rank]
+        ids = map(self._roster.find, members)
+        return array("q", [ranking.rank(id, style) if id >= 0 else -1 for id in ids])
+
+    def locate(self, key: RankingKey, members: Sequence[str]) -> Located:
+        held = self._boards[key.board]
+        absent = array("q", [-1]) * len(members)
+        empty = array("q", bytes(8 * len(members)))
+        located = Located(absent, absent[:], [empty[:] for _ in range(held.width)])
+        if (ranking := self._ranking(key)) is None:
             return located
         known = self._roster.find_many(members)
         wanted = [i for i, id in enumerate(known) if id >= 0]
         ids = array("I", [known[i] for i in wanted])
         _, words = ranking.words(ids)
-        _scatter(located.positions, wanted, ranking.ranks(ids, ORDINAL))
-        _scatter(located.ranks, wanted, ranking.ranks(ids, _STYLES[held.rules.rank]))
-        for w in range(width):
-            located.words[w] = located.words[w][:]
-            _scatter(located.words[w], wanted, words[w])
+        style = _STYLES[held.rules.rank]
+        positions = ranking.ranks(ids, ORDINAL)
+        _scatter(located.positions, wanted, positions)
+        ranks = positions if style == ORDINAL else ranking.ranks(ids, style)
+        _scatter(located.ranks, wanted, ranks)
+        for column, found in zip(located.words, words, strict=False):
+            _scatter(column, wanted, found)
         return located
 
     def slice(self, key: RankingKey, start: int, stop: int) -> Slice:

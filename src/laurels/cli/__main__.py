@@ -1,0 +1,7 @@
+"""`python -m laurels.cli`: the command line without its script."""
+
+import sys
+
+from .program import main
+
+sys.exit(main())

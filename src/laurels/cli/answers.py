@@ -1,0 +1,218 @@
+"""`top`, `rank` and `around`: what a board says."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+import laurels
+
+from .failures import Usage
+from .options import DEFAULT_URL, AsJson, BoardName, PeriodLabel, Url, WindowName, WithData
+from .show import Side, escaped, json_bytes, numbers, put_json, put_line, put_pairs, put_table
+
+NOT_RANKED = 1
+
+
+def top(
+    board: BoardName,
+    window: WindowName = None,
+    period: PeriodLabel = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="How many entries.")] = 10,
+    offset: Annotated[int, typer.Option("--offset", help="How many to pass over.")] = 0,
+    reverse: Annotated[bool, typer.Option("--reverse", help="From the last place up.")] = False,
+    after: Annotated[
+        str | None,
+        typer.Option("--after", metavar="CURSOR", help="Go on where the page before ended."),
+    ] = None,
+    data: WithData = False,
+    at: Url = DEFAULT_URL,
+    json: AsJson = False,
+) -> int:
+    """Show who leads.
+
+    \b
+    Examples:
+      laurels top gifts
+      laurels top gifts --window month --period 2021-02 --limit 5
+      laurels top gifts --offset 100 --json
+    """
+    with laurels.open(at, create=False) as lb:
+        page = lb.top(
+            board,
+            window=window,
+            period=period,
+            limit=limit,
+            offset=offset,
+            reverse=reverse,
+            after=after,
+            with_data=data,
+        )
+        definition = lb.get(board)
+    if json:
+        put_json(page)
+    else:
+        _put_page(definition, page, data=data)
+        if page.next is not None and page.entries:
+            put_line(f"next page: --after {page.next}")
+    return 0
+
+
+def rank(
+    board: BoardName,
+    members: Annotated[list[str], typer.Argument(metavar="MEMBER...", help="Who.")],
+    window: WindowName = None,
+    period: PeriodLabel = None,
+    to_rank: Annotated[
+        int | None,
+        typer.Option("--to-rank", metavar="K", help="Show the gap to position K."),
+    ] = None,
+    data: WithData = False,
+    at: Url = DEFAULT_URL,
+    json: AsJson = False,
+) -> int:
+    """Show where members stand.
+
+    One is shown with its neighbours; several are ranked among themselves too. Ends with 1 when
+    one of them is not ranked.
+
+    \b
+    Examples:
+      laurels rank gifts alice
+      laurels rank gifts alice --window week --to-rank 10
+      laurels rank gifts alice bob carol
+    """
+    if len(members) > 1:
+        if to_rank is not None:
+            raise Usage("--to-rank asks about one member")
+        return _friends(board, members, window, period, data=data, at=at, json=json)
+    (member,) = members
+    with laurels.open(at, create=False) as lb:
+        standing = lb.standing(
+            board, member, window=window, period=period, to_rank=to_rank, with_data=data
+        )
+        definition = lb.get(board)
+    if json:
+        put_json(standing)
+    elif standing is None:
+        put_line(f"{escaped(member)} is not ranked")
+    else:
+        _put_card(definition, standing, data=data)
+    return NOT_RANKED if standing is None else 0
+
+
+def _friends(
+    board: str,
+    members: Sequence[str],
+    window: str | None,
+    period: str | None,
+    *,
+    data: bool,
+    at: str,
+    json: bool,
+) -> int:
+    with laurels.open(at, create=False) as lb:
+        page = lb.standings(board, members, window=window, period=period, with_data=data)
+        definition = lb.get(board)
+    ranked = {entry.member for entry in page.entries}
+    absent = [member for member in dict.fromkeys(members) if member not in ranked]
+    if json:
+        put_json(
+            {"entries": page.entries, "total": page.total, "as_of": page.as_of} | {"absent": absent}
+        )
+    else:
+        _put_page(definition, page, data=data, places=True)
+        if absent:
+            put_line(f"not ranked: {', '.join(map(escaped, absent))}")
+    return NOT_RANKED if absent else 0
+
+
+def around(
+    board: BoardName,
+    member: Annotated[str, typer.Argument(metavar="MEMBER", help="Who.")],
+    radius: Annotated[int, typer.Option("--radius", "-r", help="Neighbours on each side.")] = 5,
+    window: WindowName = None,
+    period: PeriodLabel = None,
+    data: WithData = False,
+    at: Url = DEFAULT_URL,
+    json: AsJson = False,
+) -> int:
+    """Show who stands around a member.
+
+    Ends with 1 when the member is not ranked.
+
+    \b
+    Examples:
+      laurels around gifts alice
+      laurels around gifts alice --radius 2 --window day
+    """
+    with laurels.open(at, create=False) as lb:
+        page = lb.around(board, member, radius=radius, window=window, period=period, with_data=data)
+        definition = lb.get(board)
+    if json:
+        put_json(page)
+    elif page is None:
+        put_line(f"{escaped(member)} is not ranked")
+    else:
+        _put_page(definition, page, data=data, marked=member)
+    return NOT_RANKED if page is None else 0
+
+
+def _put_page(
+    board: laurels.Board,
+    page: laurels.Page,
+    *,
+    data: bool,
+    places: bool = False,
+    marked: str | None = None,
+) -> None:
+    columns: list[tuple[str, Side]] = [("place", "right")] if places else []
+    columns += [("rank", "right"), ("member", "left")]
+    columns += [(column.name, "right") for column in board.columns]
+    columns += [("data", "left")] if data else []
+    if marked is not None:
+        columns.insert(0, ("", "left"))
+
+    def cells(entry: laurels.Entry) -> list[str]:
+        found = [str(entry.place)] if places else []
+        found += [str(entry.rank), entry.member, *numbers(entry.score)]
+        found += [_data_text(entry.data)] if data else []
+        if marked is not None:
+            found.insert(0, ">" if entry.member == marked else "")
+        return found
+
+    put_table(
+        columns,
+        map(cells, page.entries),
+        title=_title(board, page.as_of),
+        foot=f"{page.total:,} members",
+    )
+
+
+def _put_card(board: laurels.Board, standing: laurels.Standing, *, data: bool) -> None:
+    rows = [
+        ("member", standing.member),
+        ("rank", f"{standing.rank} of {standing.total:,} (top {standing.percent:.4g} %)"),
+        *zip([column.name for column in board.columns], numbers(standing.score), strict=True),
+    ]
+    for name, other in (("above", standing.above), ("below", standing.below)):
+        if other is not None:
+            ahead = "ahead" if name == "above" else "behind"
+            gap = ", ".join(numbers(other.gap))
+            score = ", ".join(numbers(other.score))
+            rows.append((name, f"{other.rank}. {other.member} with {score}, {gap} {ahead}"))
+    if standing.to_rank is not None:
+        gap = ", ".join(numbers(standing.to_rank.gap))
+        rows.append((f"to rank {standing.to_rank.rank}", gap))
+    if data:
+        rows.append(("data", _data_text(standing.data)))
+    put_pairs(rows, title=_title(board, standing.as_of))
+
+
+def _data_text(data: object) -> str:
+    return "" if data is None else json_bytes(data).decode()
+
+
+def _title(board: laurels.Board, as_of: laurels.AsOf) -> str:
+    period = f" {as_of.period}" if as_of.period else ""
+    return f"{board.title or board.name}, {as_of.window}{period}"

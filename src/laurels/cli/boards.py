@@ -1,0 +1,277 @@
+"""`board create | list | show | change | delete`: what is ranked, and how."""
+
+import sys
+from typing import Annotated, Any, Literal
+
+import msgspec
+import typer
+
+import laurels
+
+from .definitions import column_of, definition_in, windows_with
+from .failures import Usage
+from .options import DEFAULT_URL, AsJson, BoardName, Url
+from .show import put_json, put_line, put_pairs, put_table
+
+app = typer.Typer(help="Define boards: what is ranked, and how.", rich_markup_mode=None)
+
+Clock = Annotated[
+    Literal["system", "event"] | None,
+    typer.Option(
+        "--clock",
+        help="What a new folder is kept by: system time (the default), or event for histories: "
+        "now is the latest time among the events.",
+    ),
+]
+Windows = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--window",
+        metavar="WINDOW",
+        help="all, hour, day, week, month, quarter or year; with options "
+        "month:keep=12,tz=Asia/Shanghai,grace=1h; with a name today=day. May be repeated.",
+    ),
+]
+Title = Annotated[str | None, typer.Option("--title", help="What people call it.")]
+Keep = Annotated[
+    int | None,
+    typer.Option("--keep", metavar="N", help="Periods that stay readable, the current included."),
+]
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The board's name.")],
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column",
+            metavar="COLUMN",
+            help="score, or with options score:op=sum|last|best,order=desc|asc,scale=2,min=0,"
+            "max=100. May be repeated, up to four.",
+        ),
+    ] = None,
+    window: Windows = None,
+    title: Title = None,
+    tie: Annotated[
+        str | None,
+        typer.Option("--tie", metavar="first|last|member", help="Who of equals stands higher."),
+    ] = None,
+    tie_resolution: Annotated[
+        str | None, typer.Option("--tie-resolution", metavar="TIME", help="Such as 1ms or 1s.")
+    ] = None,
+    rank: Annotated[
+        str | None,
+        typer.Option("--rank", metavar="ordinal|competition|dense", help="1234, 1224 or 1223."),
+    ] = None,
+    tz: Annotated[
+        str | None, typer.Option("--tz", metavar="ZONE", help="An IANA zone; default UTC.")
+    ] = None,
+    week_start: Annotated[
+        str | None, typer.Option("--week-start", metavar="DAY", help="Default monday.")
+    ] = None,
+    grace: Annotated[
+        str | None,
+        typer.Option("--grace", metavar="TIME", help="How late an event may be; default 5m."),
+    ] = None,
+    dedupe: Annotated[
+        str | None,
+        typer.Option("--dedupe", metavar="TIME", help="How long ids are remembered; default 1h."),
+    ] = None,
+    dedupe_max: Annotated[
+        int | None, typer.Option("--dedupe-max", metavar="N", help="How many ids are remembered.")
+    ] = None,
+    keep: Keep = None,
+    file: Annotated[
+        str | None,
+        typer.Option("--file", metavar="FILE", help="A definition as JSON; - reads it from stdin."),
+    ] = None,
+    clock: Clock = None,
+    exist_ok: Annotated[
+        bool, typer.Option("--exist-ok", help="Accept a board that is there and equal.")
+    ] = False,
+    at: Url = DEFAULT_URL,
+    json: AsJson = False,
+) -> int:
+    """Create a board, and the folder where there is none.
+
+    Options win over what --file says.
+
+    \b
+    Examples:
+      laurels board create gifts --window all --window month:keep=12 --tz Asia/Shanghai
+      laurels board create spent --column amount:scale=2 --tie member
+      laurels board create race --column time:op=best,order=asc,scale=3 --rank competition
+      laurels board create gifts --file gifts.json
+    """
+    given = {
+        "columns": None if column is None else [column_of(text) for text in column],
+        "windows": window,
+        "title": title,
+        "tie": tie,
+        "tie_resolution": tie_resolution,
+        "rank": rank,
+        "tz": tz,
+        "week_start": week_start,
+        "grace": grace,
+        "dedupe": dedupe,
+        "dedupe_max": dedupe_max,
+        "keep": keep,
+    }
+    definition = {} if file is None else dict(definition_in(file))
+    definition |= {field: value for field, value in given.items() if value is not None}
+    definition["name"] = name
+    defined = laurels.Board.from_json(definition)
+    with laurels.open(at, clock=clock, create=True) as lb:
+        board = lb.create(defined, exist_ok=exist_ok)
+    if json:
+        put_json(msgspec.Raw(board.to_json()))
+    else:
+        put_line(f"created {board.name}: {_summary(board)}")
+    return 0
+
+
+@app.command("list")
+def list_(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
+    """List the boards.
+
+    \b
+    Example:
+      laurels board list --at /srv/boards
+    """
+    with laurels.open(at, create=False) as lb:
+        boards = lb.boards()
+    if json:
+        put_json([msgspec.Raw(board.to_json()) for board in boards])
+        return 0
+    put_table(
+        [("board", "left"), ("title", "left"), ("columns", "left"), ("windows", "left")],
+        [[board.name, board.title, _columns_text(board), _windows_text(board)] for board in boards],
+    )
+    return 0
+
+
+@app.command()
+def show(name: BoardName, at: Url = DEFAULT_URL, json: AsJson = False) -> int:
+    """Show a board's definition, its windows and the periods they keep.
+
+    \b
+    Examples:
+      laurels board show gifts
+      laurels board show gifts --json > gifts.json
+    """
+    with laurels.open(at, create=False) as lb:
+        board = lb.get(name)
+        periods = {window: lb.periods(name, window) for window in board.rules().windows}
+    if json:
+        put_json(msgspec.Raw(board.to_json()))
+        return 0
+    _put_definition(board)
+    put_table(
+        [("window", "left"), ("period", "left"), ("members", "right"), ("", "left")],
+        [
+            [window, period.label, f"{period.total:,}", "current" if period.current else ""]
+            for window, kept in periods.items()
+            for period in kept
+        ],
+    )
+    return 0
+
+
+@app.command()
+def change(
+    name: BoardName,
+    title: Title = None,
+    keep: Keep = None,
+    window: Windows = None,
+    at: Url = DEFAULT_URL,
+    json: AsJson = False,
+) -> int:
+    """Change what may be changed: title, keep, and windows added from now on.
+
+    A --window with the name of one the board has gives that one another keep.
+
+    \b
+    Examples:
+      laurels board change gifts --title "Gifts of the season" --keep 12
+      laurels board change gifts --window day --window hours=hour:keep=48
+      laurels board change gifts --window hours=hour:keep=72
+    """
+    given = {"title": title, "keep": keep}
+    changes: dict[str, Any] = {field: said for field, said in given.items() if said is not None}
+    if not changes and not window:
+        raise Usage("give what is to change: --title, --keep or --window")
+    with laurels.open(at, create=False) as lb:
+        if window:
+            changes["windows"] = windows_with(lb.get(name).windows, window)
+        board = lb.change(name, **changes)
+    if json:
+        put_json(msgspec.Raw(board.to_json()))
+    else:
+        put_line(f"changed {board.name}: {_summary(board)}")
+    return 0
+
+
+@app.command()
+def delete(
+    name: BoardName,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    at: Url = DEFAULT_URL,
+    json: AsJson = False,
+) -> int:
+    """Delete a board and everything in it.
+
+    \b
+    Example:
+      laurels board delete gifts --yes
+    """
+    with laurels.open(at, create=False) as lb:
+        lb.get(name)
+        if not yes:
+            _confirm(name)
+        lb.delete(name)
+    if json:
+        put_json({"deleted": name})
+    else:
+        put_line(f"deleted {name}")
+    return 0
+
+
+def _confirm(name: str) -> None:
+    if not sys.stdin.isatty():
+        raise Usage("deleting is final: give --yes where nobody can be asked")
+    typer.confirm(f"Delete {name} and everything in it?", abort=True, err=True)
+
+
+def _put_definition(board: laurels.Board) -> None:
+    rows = [
+        ("title", board.title),
+        *[(f"column {column.name}", _column_text(column)) for column in board.columns],
+        ("tie", f"{board.tie}, to {board.tie_resolution}"),
+        ("rank", board.rank),
+        ("tz", board.tz),
+        ("week start", board.week_start),
+        ("grace", board.grace),
+        ("dedupe", f"{board.dedupe}, at most {board.dedupe_max:,} ids"),
+        ("keep", str(board.keep)),
+    ]
+    put_pairs([row for row in rows if row[1]], title=board.name)
+
+
+def _column_text(column: laurels.Column) -> str:
+    parts = [column.op, column.order, f"scale {column.scale}"]
+    parts += [f"min {column.min}"] if column.min is not None else []
+    parts += [f"max {column.max}"] if column.max is not None else []
+    return ", ".join(parts)
+
+
+def _summary(board: laurels.Board) -> str:
+    return f"{_columns_text(board)} in {_windows_text(board)}"
+
+
+def _columns_text(board: laurels.Board) -> str:
+    return ", ".join(column.name for column in board.columns)
+
+
+def _windows_text(board: laurels.Board) -> str:
+    return ", ".join(board.rules().windows)

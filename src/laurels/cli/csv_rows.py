@@ -1,0 +1,170 @@
+"""CSV: each record the fields of an event, by the names of a header or by number."""
+
+import csv
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from laurels.errors import LaurelsError
+
+from .failures import InvalidCsv, MissingField, Usage, WrongFieldCount
+from .lines import Lines, too_long
+from .reading import BOM, VALUE, Mapping, RawEvent, Reject, Row, decoded, rejected
+
+RECORD_LINES = 100
+"""Lines over which a quoted field may run."""
+_SMALL_INT_DIGITS = 15
+
+
+class _Places(NamedTuple):
+    member: int
+    values: tuple[int, ...]
+    at: int | None
+    id: int | None
+
+
+class CsvRows:
+    """The events of a CSV source; a header is read from `lines` at once.
+
+    Every line has as many fields as the header. Without a header columns are numbered from 1.
+    """
+
+    def __init__(self, lines: Lines, mapping: Mapping, *, delimiter: str, header: bool) -> None:
+        self._lines = lines
+        self._delimiter = delimiter
+        self._mapping = mapping
+        self._width: int | None = None
+        if header:
+            names = self._header()
+            self._width = len(names)
+            self._places = _places_in(names, mapping)
+        else:
+            self._places = _numbered(mapping)
+        self._needed = 1 + max(
+            self._places.member,
+            *self._places.values,
+            -1 if self._places.at is None else self._places.at,
+            -1 if self._places.id is None else self._places.id,
+        )
+
+    def __iter__(self) -> Iterator[Row | Reject]:
+        lines = self._lines
+        while raw := lines.take():
+            line = lines.line
+            if raw.isspace():
+                continue
+            try:
+                fields, raw = self._fields(raw)
+                yield Row(line, raw, self._event(fields))
+            except LaurelsError as error:
+                yield rejected(line, error, raw)
+
+    def _header(self) -> list[str]:
+        raw = self._lines.take().removeprefix(BOM)
+        if not raw.strip():
+            raise Usage("the source has no header; a file without one is read with --no-header")
+        fields, _ = self._fields(raw)
+        return [field.strip() for field in fields]
+
+    def _fields(self, raw: bytes) -> tuple[list[str], bytes]:
+        text = decoded(raw)
+        if '"' not in text:
+            return text.rstrip("\r\n").split(self._delimiter), raw
+        return self._quoted(text, raw)
+
+    def _quoted(self, text: str, raw: bytes) -> tuple[list[str], bytes]:
+        """The fields of a record with quotes, which may run over several lines.
+
+        Where the record is faulty only its first line has been taken, so that a stray quote
+        costs one line and not the rest of the file.
+        """
+        more: list[bytes] = []
+
+        def record() -> Iterator[str]:
+            yield text
+            while len(more) < RECORD_LINES - 1 and (following := self._following(len(more))):
+                more.append(following)
+                yield decoded(following)
+
+        try:
+            fields = next(csv.reader(record(), delimiter=self._delimiter, strict=True))
+        except csv.Error as error:
+            raise InvalidCsv(str(error)) from error
+        for _ in more:
+            self._lines.take()
+        return fields, b"".join([raw, *more])
+
+    def _following(self, place: int) -> bytes:
+        raw = self._lines.look_ahead(place)
+        return b"" if too_long(raw) else raw
+
+    def _event(self, fields: Sequence[str]) -> RawEvent:
+        if self._width is not None and len(fields) != self._width:
+            raise WrongFieldCount(f"{len(fields)} fields, the header has {self._width}")
+        if len(fields) < self._needed:
+            raise MissingField(f"{len(fields)} fields, at least {self._needed} are read")
+        places = self._places
+        values = [_number(fields[place]) for place in places.values]
+        return (
+            fields[places.member],
+            values[0] if len(values) == 1 else tuple(values),
+            None if places.at is None else self._time(fields[places.at]),
+            None if places.id is None else fields[places.id] or None,
+        )
+
+    def _time(self, text: str) -> int | None:
+        if not text and self._mapping.at not in self._mapping.given:
+            return None
+        return self._mapping.read_time(text)
+
+
+def _number(text: str) -> int | str:
+    """A small whole number as int, which the board reads fastest; anything else as written."""
+    text = text.strip()
+    if len(text) <= _SMALL_INT_DIGITS and text.isascii() and text.isdigit():
+        return int(text)
+    return text
+
+
+def _places_in(names: list[str], mapping: Mapping) -> _Places:
+    repeated = {name for name in names if names.count(name) > 1}
+
+    def place(name: str) -> int:
+        if name in repeated:
+            raise Usage(f"the header has the column {name!r} more than once")
+        try:
+            return names.index(name)
+        except ValueError:
+            listed = ", ".join(names)
+            raise Usage(f"the header has no column {name!r}, only: {listed}") from None
+
+    def optional(name: str) -> int | None:
+        return place(name) if name in names or name in mapping.given else None
+
+    values = mapping.values
+    if len(values) == 1 and not mapping.given.intersection(values) and VALUE in names:
+        values = (VALUE,)
+    return _Places(
+        place(mapping.member),
+        tuple(place(name) for name in values),
+        optional(mapping.at),
+        optional(mapping.id),
+    )
+
+
+def _numbered(mapping: Mapping) -> _Places:
+    def place(name: str, otherwise: int) -> int:
+        if name not in mapping.given:
+            return otherwise
+        if not (name.isascii() and name.isdigit() and 1 <= int(name) <= 10_000):
+            raise Usage(f"without a header columns are numbered from 1; {name!r} is no number")
+        return int(name) - 1
+
+    def optional(name: str) -> int | None:
+        return place(name, 0) if name in mapping.given else None
+
+    return _Places(
+        place(mapping.member, 0),
+        tuple(place(name, 1 + i) for i, name in enumerate(mapping.values)),
+        optional(mapping.at),
+        optional(mapping.id),
+    )

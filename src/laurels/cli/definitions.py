@@ -1,0 +1,54 @@
+"""Definitions of boards as the command line is given them: columns, windows, files."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from laurels.errors import InvalidJson
+from laurels.window_forms import parse_window
+
+from .failures import SourceUnreadable, Usage
+from .json_rows import decode_json
+
+_COLUMN_FIELDS = ("op", "order", "scale", "min", "max")
+
+
+def windows_with(present: Sequence[str], given: Sequence[str]) -> list[str]:
+    """The windows of a board with those given added, or put in the place of their namesakes."""
+    windows = {parse_window(text).name: text for text in present}
+    windows |= {parse_window(text).name: text for text in given}
+    return list(windows.values())
+
+
+def column_of(text: str) -> Mapping[str, Any]:
+    """A column out of `name` or `name:op=…,order=…,scale=…,min=…,max=…`."""
+    name, colon, options = text.partition(":")
+    column: dict[str, Any] = {"name": name}
+    for option in options.split(",") if colon else ():
+        field, equals, value = option.partition("=")
+        if field not in _COLUMN_FIELDS or not equals:
+            known = ", ".join(f"{field}=…" for field in _COLUMN_FIELDS)
+            raise Usage(f"--column {text}: {option!r} is none of {known}")
+        if field in column:
+            raise Usage(f"--column {text}: {field} is given twice")
+        column[field] = _scale(text, value) if field == "scale" else value
+    return column
+
+
+def _scale(text: str, value: str) -> int:
+    if not (value.isascii() and value.isdigit() and len(value) < 10):
+        raise Usage(f"--column {text}: scale is a number of decimal places, not {value!r}")
+    return int(value)
+
+
+def definition_in(file: str) -> Mapping[str, Any]:
+    """The JSON object in a file, `-` for standard input."""
+    try:
+        content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise SourceUnreadable(f"{file}: {error.strerror}") from error
+    definition = decode_json(content)
+    if not isinstance(definition, dict):
+        raise InvalidJson(f"{file} does not hold a JSON object")
+    return definition

@@ -1,0 +1,109 @@
+"""`export`: a whole ranking, entry by entry."""
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+import laurels
+
+from .failures import OutputFailed, Usage
+from .options import DEFAULT_URL, AsJson, BoardName, PeriodLabel, Url, WindowName, WithData
+from .show import json_bytes, numbers, put_bytes
+
+_FLUSH_BYTES = 1 << 16
+
+Write = Callable[[bytes], object]
+
+
+def export(
+    board: BoardName,
+    window: WindowName = None,
+    period: PeriodLabel = None,
+    form: Annotated[
+        Literal["csv", "jsonl"] | None,
+        typer.Option("--format", help="CSV (the default) or JSON Lines."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write a file, whole or not at all."),
+    ] = None,
+    data: WithData = False,
+    at: Url = DEFAULT_URL,
+    json: AsJson = False,
+) -> int:
+    """Write a whole ranking, best first.
+
+    \b
+    Examples:
+      laurels export gifts > gifts.csv
+      laurels export gifts --window month --period 2021-02 -o february.csv
+      laurels export gifts --format jsonl --data
+    """
+    if json and form == "csv":
+        raise Usage("--json and --format csv exclude each other")
+    with laurels.open(at, create=False) as lb:
+        definition = lb.get(board)
+        entries = lb.export(board, window=window, period=period, with_data=data)
+        lines = (
+            _json_lines(entries)
+            if json or form == "jsonl"
+            else _csv_lines(definition, entries, data=data)
+        )
+        with _output(output) as write:
+            _write_out(lines, write)
+    return 0
+
+
+def _json_lines(entries: Iterable[laurels.Entry]) -> Iterator[bytes]:
+    for entry in entries:
+        yield json_bytes(entry) + b"\n"
+
+
+def _csv_lines(
+    board: laurels.Board, entries: Iterable[laurels.Entry], *, data: bool
+) -> Iterator[bytes]:
+    buffer = io.StringIO(newline="")
+    writer = csv.writer(buffer, lineterminator="\n")
+    names = [column.name for column in board.columns]
+    writer.writerow(["rank", "member", *names, *(["data"] if data else [])])
+    for entry in entries:
+        row = [str(entry.rank), entry.member, *numbers(entry.score)]
+        if data:
+            row.append("" if entry.data is None else json_bytes(entry.data).decode())
+        writer.writerow(row)
+        yield buffer.getvalue().encode()
+        buffer.seek(0)
+        buffer.truncate()
+    yield buffer.getvalue().encode()
+
+
+def _write_out(lines: Iterable[bytes], write: Write) -> None:
+    held = bytearray()
+    for line in lines:
+        held += line
+        if len(held) >= _FLUSH_BYTES:
+            write(bytes(held))
+            held.clear()
+    write(bytes(held))
+
+
+@contextmanager
+def _output(path: Path | None) -> Iterator[Write]:
+    """Where to write; a file appears under its name when all of it is written."""
+    if path is None:
+        yield put_bytes
+        return
+    partial = path.with_name(f"{path.name}.part")
+    try:
+        with partial.open("wb") as file:
+            yield file.write
+        partial.replace(path)
+    except OSError as error:
+        raise OutputFailed(f"{path} cannot be written: {error.strerror}") from error
+    finally:
+        partial.unlink(missing_ok=True)

@@ -1,0 +1,79 @@
+"""The errors only the command line knows: wrong usage, and files that cannot be read or written.
+
+They are `LaurelsError`s like all others. Those of the family `LineRefused` never end an import:
+they are the codes of its rejects file, beside the codes the board itself refuses by.
+"""
+
+from laurels.errors import InvalidInput, LaurelsError
+
+
+class Usage(InvalidInput):
+    """The command was not given as it takes it."""
+
+    code = "usage"
+    advice = "see the command's --help"
+
+
+class SourceUnreadable(InvalidInput):
+    """A file to import cannot be opened, or its compressed content is damaged."""
+
+    code = "source_unreadable"
+    advice = "check the path, its permissions and that it is a whole file"
+
+
+class SourceChanged(InvalidInput):
+    """What was imported of a file is not what its beginning says now."""
+
+    code = "source_changed"
+    advice = "to import the file as another one from its first line, name it by another --source"
+
+
+class OutputFailed(InvalidInput):
+    """A file cannot be written."""
+
+    code = "output_failed"
+    advice = "check the path, its permissions and the space on the disk"
+
+
+class LineRefused(InvalidInput):
+    """A line of an import holds no event; the next line is tried."""
+
+
+class LineTooLong(LineRefused):
+    """The line has more than 1 MiB."""
+
+    code = "line_too_long"
+    advice = "an event is short: check the line ends of the file"
+
+
+class LineNotUtf8(LineRefused):
+    """The line is not UTF-8."""
+
+    code = "line_not_utf8"
+    advice = "convert the file to UTF-8"
+
+
+class InvalidCsv(LineRefused):
+    """The line breaks the rules of quoting, or its quotes do not close."""
+
+    code = "invalid_csv"
+    advice = 'write fields that hold a quote as "a ""quoted"" field"'
+
+
+class WrongFieldCount(LineRefused):
+    """The line has more or fewer fields than the header."""
+
+    code = "wrong_field_count"
+    advice = "quote fields that hold the delimiter"
+
+
+class MissingField(LineRefused):
+    """The line lacks a field that the import reads."""
+
+    code = "missing_field"
+    advice = "check the line, or the column options of the import"
+
+
+def one_line(error: LaurelsError) -> str:
+    """The error as a person reads it, on one line."""
+    return " ".join(str(error).split())

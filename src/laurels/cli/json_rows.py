@@ -1,0 +1,106 @@
+"""JSON Lines: each line an object with the fields of an event."""
+
+from collections.abc import Iterator
+from decimal import Decimal, InvalidOperation
+
+import msgspec
+
+from laurels.errors import (
+    InvalidEvent,
+    InvalidId,
+    InvalidJson,
+    InvalidMember,
+    JsonTooDeep,
+    LaurelsError,
+    ValueOutOfRange,
+)
+
+from .failures import MissingField
+from .lines import Lines
+from .reading import BOM, VALUE, Mapping, RawEvent, Reject, Row, Value, decoded, rejected
+
+
+def looks_like_json(lines: Lines) -> bool:
+    """Whether the first line with anything on it begins an object; nothing is taken."""
+    place = 0
+    while (raw := lines.look_ahead(place)) and not raw.removeprefix(BOM).strip():
+        place += 1
+    return raw.removeprefix(BOM).lstrip().startswith(b"{")
+
+
+def _exact(text: str) -> Decimal:
+    """A JSON number that is not whole; an exponent beyond all numbers stays out of range."""
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        return Decimal("1e999999")
+
+
+_json = msgspec.json.Decoder(float_hook=_exact)
+
+
+def decode_json(raw: bytes) -> object:
+    """One JSON document, its numbers exact: ints and Decimals, never floats."""
+    try:
+        return _json.decode(raw)
+    except msgspec.ValidationError as error:
+        raise ValueOutOfRange("a number has more digits than any score") from error
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise InvalidJson(str(error)) from error
+    except RecursionError as error:
+        raise JsonTooDeep("the JSON is nested too deeply") from error
+
+
+class JsonRows:
+    """The events of a JSON Lines source: one object a line; keys not mapped are passed over."""
+
+    def __init__(self, lines: Lines, mapping: Mapping) -> None:
+        self._lines = lines
+        self._mapping = mapping
+
+    def __iter__(self) -> Iterator[Row | Reject]:
+        lines = self._lines
+        while raw := lines.take():
+            if raw.isspace():
+                continue
+            try:
+                yield Row(lines.line, raw, self._event(raw))
+            except LaurelsError as error:
+                yield rejected(lines.line, error, raw)
+
+    def _event(self, raw: bytes) -> RawEvent:
+        decoded(raw)
+        found = decode_json(raw.removeprefix(BOM))
+        if not isinstance(found, dict):
+            raise InvalidEvent("the line is not a JSON object")
+        mapping = self._mapping
+        at = (_required if mapping.at in mapping.given else dict.get)(found, mapping.at)
+        id = found.get(mapping.id)
+        return (
+            _text(_required(found, mapping.member), InvalidMember),
+            self._value(found),
+            None if at is None else mapping.read_time(at),
+            None if id is None or id == "" else _text(id, InvalidId),
+        )
+
+    def _value(self, found: dict[str, object]) -> Value:
+        mapping = self._mapping
+        if VALUE in found and not mapping.given.intersection(mapping.values):
+            return found[VALUE]
+        values = [_required(found, name) for name in mapping.values]
+        return values[0] if len(values) == 1 else tuple(values)
+
+
+def _required(found: dict[str, object], name: str) -> object:
+    if found.get(name) is None:
+        raise MissingField(f"the object has no {name!r}")
+    return found[name]
+
+
+def _text(value: object, refusal: type[LaurelsError]) -> str:
+    """An id as text; whole numbers, as many sources write ids, by their digits."""
+    if type(value) is int:
+        return str(value)
+    if not isinstance(value, str):
+        raise refusal(f"{value!r:.60} is neither text nor a whole number")
+    return value

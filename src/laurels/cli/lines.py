@@ -1,0 +1,153 @@
+"""The lines of one source: where the reading stands, and what its beginning was.
+
+A source is read once, from its first byte, whether it is a file, a compressed file or standard
+input. Every line taken goes into a digest, so that after an interruption the beginning of the
+source can be compared with what was imported of it: the same bytes are skipped, any others are
+an error, and what was appended since is simply the rest.
+"""
+
+import gzip
+import io
+import sys
+import zlib
+from collections import deque
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, cast
+
+from .failures import SourceChanged, SourceUnreadable
+
+LINE_LIMIT = 1 << 20
+"""Bytes of the longest line that is read whole."""
+_CHUNK = 1 << 20
+_GZIP_MAGIC = b"\x1f\x8b"
+_FAILURES = (OSError, EOFError, zlib.error)
+
+
+class Lines:
+    """Takes a binary stream line by line. `line` and `offset` count what was taken so far.
+
+    `end` is an offset to stop at as if the stream ended there, None for its real end.
+    """
+
+    def __init__(self, stream: "gzip.GzipFile | io.BufferedReader[Any]") -> None:
+        self.line = 0
+        self.offset = 0
+        self.end: int | None = None
+        self._stream = stream
+        self._digest = blake2b(digest_size=16)
+        self._ahead: deque[bytes] = deque()
+
+    def take(self) -> bytes:
+        """The next line with its end, b"" after the last.
+
+        Of a line over `LINE_LIMIT` only the beginning is returned, longer than the limit and
+        without a line end; the rest of it is passed over.
+        """
+        if self.end is not None and self.offset >= self.end:
+            return b""
+        raw = self._ahead.popleft() if self._ahead else self._read_line()
+        if raw:
+            self.line += 1
+            self._count(raw)
+            if too_long(raw):
+                self._pass_over_rest()
+        return raw
+
+    def look_ahead(self, place: int) -> bytes:
+        """The line `place` lines after the next one, not taken yet; b"" where there is none.
+
+        Nothing is read beyond a line over the limit.
+        """
+        while len(self._ahead) <= place:
+            raw = b"" if self._ahead and too_long(self._ahead[-1]) else self._read_line()
+            if not raw:
+                return b""
+            self._ahead.append(raw)
+        return self._ahead[place]
+
+    def digest(self) -> str:
+        """A fingerprint of everything taken so far."""
+        return self._digest.hexdigest()
+
+    def skip_to(self, offset: int, line: int) -> None:
+        """Passes over everything before `offset`, the end of line number `line`."""
+        last = b"\n"
+        while self.offset < offset:
+            chunk = self._next_chunk(offset - self.offset)
+            if not chunk:
+                raise SourceChanged(
+                    f"{offset:,} bytes of it were imported before, it has {self.offset:,} now"
+                )
+            self._count(chunk)
+            last = chunk[-1:]
+        self.line = line
+        if last != b"\n" and self.look_ahead(0):
+            raise SourceChanged(f"line {line}, imported before, was written on since")
+
+    def _next_chunk(self, size: int) -> bytes:
+        return self._ahead.popleft() if self._ahead else self._read(min(_CHUNK, size))
+
+    def _count(self, raw: bytes) -> None:
+        self.offset += len(raw)
+        self._digest.update(raw)
+
+    def _pass_over_rest(self) -> None:
+        while (part := self._read_line()) and not part.endswith(b"\n"):
+            self._count(part)
+        self._count(part)
+
+    def _read_line(self) -> bytes:
+        try:
+            return self._stream.readline(LINE_LIMIT + 1)
+        except _FAILURES as error:
+            raise _unreadable(error) from error
+
+    def _read(self, size: int) -> bytes:
+        try:
+            return self._stream.read(size)
+        except _FAILURES as error:
+            raise _unreadable(error) from error
+
+
+def too_long(raw: bytes) -> bool:
+    """Whether a line taken is only the beginning of one over the limit."""
+    return len(raw) > LINE_LIMIT and not raw.endswith(b"\n")
+
+
+class Source:
+    """An opened source: its lines, and how much of the file has been read for them."""
+
+    def __init__(self, raw: "io.BufferedReader[Any]", size: int | None) -> None:
+        self.size = size
+        self._raw = raw
+        packed = raw.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
+        self.lines = Lines(gzip.GzipFile(fileobj=raw) if packed else raw)
+
+    def consumed(self) -> int:
+        """Bytes of the file read so far (packed ones where it is packed)."""
+        return self._raw.tell() if self.size is not None else self.lines.offset
+
+
+@contextmanager
+def opened_source(path: Path | None) -> Iterator[Source]:
+    """Opens a file for import, packed by gzip or not; None is standard input."""
+    with ExitStack() as stack:
+        try:
+            source = _opened(path, stack)
+        except _FAILURES as error:
+            raise _unreadable(error) from error
+        yield source
+
+
+def _opened(path: Path | None, stack: ExitStack) -> Source:
+    if path is None:
+        return Source(cast(io.BufferedReader, sys.stdin.buffer), None)
+    raw = stack.enter_context(io.BufferedReader(io.FileIO(path), _CHUNK))
+    return Source(raw, path.stat().st_size if path.is_file() else None)
+
+
+def _unreadable(error: Exception) -> SourceUnreadable:
+    return SourceUnreadable(getattr(error, "strerror", None) or str(error))

@@ -1,0 +1,70 @@
+"""How far an import is, drawn on a terminal and nowhere else."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+from .lines import Source
+from .show import escaped
+
+
+class _CountAndRate(ProgressColumn):
+    """Lines or events done, and how many a second."""
+
+    def render(self, task: Task) -> Text:
+        count, unit = task.fields["count"], task.fields["unit"]
+        rate = f", {count / task.elapsed:,.0f}/s" if task.elapsed else ""
+        return Text(f"{count:,} {unit}{rate}")
+
+
+class SourceProgress:
+    """Draws one source: bytes read while reading, events while replaying in time order."""
+
+    def __init__(self, progress: Progress | None, name: str, source: Source) -> None:
+        self._progress = progress
+        self._source = source
+        self._replaying = False
+        if progress is not None:
+            self._task = progress.add_task(escaped(name), total=source.size, count=0, unit="lines")
+
+    def read(self, lines: int) -> None:
+        if self._progress is not None:
+            self._progress.update(self._task, completed=self._source.consumed(), count=lines)
+
+    def replayed(self, events: int, of: int) -> None:
+        if self._progress is None:
+            return
+        if not self._replaying:
+            self._replaying = True
+            self._progress.reset(self._task, total=of, unit="events")
+        self._progress.update(self._task, completed=events, count=events)
+
+
+@contextmanager
+def progress_bar(wanted: bool) -> Iterator[Progress | None]:
+    """A bar on standard error where that is a terminal and a bar is wanted, else None."""
+    console = Console(stderr=True)
+    if not (wanted and console.is_terminal):
+        yield None
+        return
+    with Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        _CountAndRate(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+    ) as progress:
+        yield progress

@@ -1,0 +1,79 @@
+"""What a line of a file becomes: a row with the event it holds, or a reject with the reason.
+
+Nothing is judged here that the board can judge: values leave as they are written (text, int or
+Decimal, never a float). What holds no event at all leaves as a `Reject`, with the code of the
+error and the line as it stood in the file.
+"""
+
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from laurels.errors import AtRequired, LaurelsError
+
+from .failures import LineNotUtf8, LineTooLong, one_line
+from .lines import LINE_LIMIT, too_long
+from .times import ReadTime
+
+VALUE = "value"
+"""Where the value is looked for when no column was named."""
+BOM = b"\xef\xbb\xbf"
+
+Value = object
+"""A number as the file writes it, a tuple of them for several columns; the board judges it."""
+RawEvent = tuple[str, Value, int | None, str | None]
+
+
+class Row(NamedTuple):
+    """A line (or the lines of one CSV record, named by the first) and the event it holds."""
+
+    line: int
+    raw: bytes
+    event: RawEvent
+
+
+class Reject(NamedTuple):
+    """A line that was not counted, and why."""
+
+    line: int
+    code: str
+    message: str
+    raw: bytes
+
+
+class Mapping(Struct, frozen=True):
+    """Where a line has what an event needs.
+
+    A name not `given` by the user may be missing from the source, or empty: `at` and `id` are
+    then left out, and the values may also stand in one column named `value`.
+    """
+
+    member: str
+    values: tuple[str, ...]
+    at: str
+    id: str
+    read_time: ReadTime
+    given: frozenset[str]
+
+
+def rejected(line: int, error: LaurelsError, raw: bytes) -> Reject:
+    return Reject(line, error.code, one_line(error), raw)
+
+
+def decoded(raw: bytes) -> str:
+    """The text of a line; raises LineTooLong, LineNotUtf8."""
+    if too_long(raw):
+        raise LineTooLong(f"the line has more than {LINE_LIMIT:,} bytes")
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise LineNotUtf8(f"byte {error.start + 1} of the line is not UTF-8") from error
+
+
+def in_time_order(rows: list[Row]) -> tuple[list[Row], list[Reject]]:
+    """The rows by `at`, equal times in the order of the file; those without one are refused."""
+    timed = [row for row in rows if row.event[2] is not None]
+    timed.sort(key=lambda row: row.event[2] or 0)
+    refusal = AtRequired("the line has no time, and events are to be put in time order")
+    untimed = [rejected(row.line, refusal, row.raw) for row in rows if row.event[2] is None]
+    return timed, untimed

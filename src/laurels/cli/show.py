@@ -1,0 +1,112 @@
+"""What commands print: tables for people, JSON for programs.
+
+Ids come from anywhere, so nothing in them may act: whatever a terminal could obey or hide
+(control characters, text direction, invisible marks) is shown as an escape, and no text is read
+as markup.
+"""
+
+import sys
+import unicodedata
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import Literal
+
+import msgspec
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from laurels.score import Score
+
+_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+_UNBOUNDED = 100_000
+"""Columns of a table that is not printed on a terminal: lines are never broken there."""
+
+Side = Literal["left", "right"]
+
+
+def escaped(text: str) -> str:
+    """The text with everything invisible as an escape; two different texts stay different."""
+    return harmless(text.replace("\\", "\\\\"))
+
+
+def harmless(text: str) -> str:
+    """The text with everything invisible as an escape, backslashes as they are: for messages."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        char.encode("unicode_escape").decode() if unicodedata.category(char) in _HIDDEN else char
+        for char in text
+    )
+
+
+def number(value: int | Decimal) -> str:
+    """A number in full, without exponent."""
+    return format(value, "f") if isinstance(value, Decimal) else str(value)
+
+
+def numbers(score: Score) -> list[str]:
+    """The columns of a score."""
+    return [number(part) for part in (score if isinstance(score, tuple) else (score,))]
+
+
+def put_table(
+    columns: Sequence[tuple[str, Side]],
+    rows: Iterable[Sequence[str]],
+    *,
+    title: str = "",
+    foot: str = "",
+    headed: bool = True,
+) -> None:
+    """Prints a table; cells are plain text, escaped here."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, show_header=headed)
+    for heading, side in columns:
+        table.add_column(Text(heading), justify=side, overflow="fold")
+    for row in rows:
+        table.add_row(*[Text(escaped(cell)) for cell in row])
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=_UNBOUNDED)
+    with console.capture() as captured:
+        if title:
+            console.print(Text(harmless(title), style="bold"))
+        console.print(table)
+        if foot:
+            console.print(Text(harmless(foot), style="dim"))
+    for line in captured.get().splitlines():
+        sys.stdout.write(line.rstrip() + "\n")
+
+
+def put_pairs(pairs: Iterable[tuple[str, str]], *, title: str) -> None:
+    """Prints names and what they stand for."""
+    put_table([("", "left"), ("", "left")], pairs, title=title, headed=False)
+
+
+def put_line(text: str) -> None:
+    """Prints one line, escaped."""
+    sys.stdout.write(harmless(text) + "\n")
+
+
+def put_json(value: object) -> None:
+    """Prints one JSON document on one line; Decimals as numbers, digit for digit."""
+    put_bytes(json_bytes(value) + b"\n")
+
+
+_encoder = msgspec.json.Encoder(decimal_format="number")
+
+
+def json_bytes(value: object) -> bytes:
+    return _encoder.encode(value)
+
+
+def put_bytes(content: bytes) -> None:
+    """Writes to standard output as it is, whatever encoding the terminal has."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()
+
+
+def complain(message: str) -> None:
+    """Prints one line on standard error, escaped."""
+    sys.stderr.write(harmless(message) + "\n")

@@ -1,0 +1,110 @@
+"""Times as files write them, to integer milliseconds.
+
+A form is `iso` (a date, or a date and time), `ms` or `s` (since 1970 UTC), or a pattern of
+`datetime.strptime` such as `%d.%m.%Y`. A time without an offset is local time of a given zone:
+of a local time that occurs twice the first is meant, one that does not exist is read with the
+offset before the gap, so that a missing midnight is the instant of the change.
+"""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
+from functools import lru_cache, partial
+
+from laurels.errors import InvalidAt
+from laurels.zones import Zone
+
+from .failures import Usage
+
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  subtracted from naive UTC time
+_MILLISECOND = timedelta(milliseconds=1)
+_REMEMBERED = 65_536
+"""Texts whose reading is kept: files repeat their dates."""
+
+_floor = Context(rounding=ROUND_FLOOR)
+
+ReadTime = Callable[[object], int]
+
+
+def time_reader(form: str, zone: Zone) -> ReadTime:
+    """What reads a time of this form; it raises `InvalidAt` for what is none.
+
+    Whole numbers out of JSON are milliseconds under `iso`.
+    """
+    if form == "ms":
+        return _milliseconds
+    if form == "s":
+        return _seconds
+    if form == "iso":
+        return _IsoReader(zone).read
+    if "%" in form:
+        return _PatternReader(form, zone).read
+    raise Usage(f"--at-format {form!r} is neither iso, ms, s nor a pattern such as %Y%m%d")
+
+
+def _milliseconds(value: object) -> int:
+    return _scaled(value, 1, "ms")
+
+
+def _seconds(value: object) -> int:
+    return _scaled(value, 1000, "s")
+
+
+def _scaled(value: object, factor: int, unit: str) -> int:
+    """A number of the unit as whole milliseconds, rounded down; exact for any digits given."""
+    if not isinstance(value, (int, str, Decimal)) or isinstance(value, bool):
+        raise InvalidAt(f"{value!r} is not a number of {unit}")
+    try:
+        number = Decimal(value)
+    except InvalidOperation as error:
+        raise InvalidAt(f"{value!r:.60} is not a number of {unit}") from error
+    if not number.is_finite() or number.adjusted() > 15:
+        raise InvalidAt(f"{value!s:.60} {unit} lies outside the years 1900 to 9899")
+    return int(_floor.multiply(number, Decimal(factor)).to_integral_value(ROUND_FLOOR))
+
+
+class _IsoReader:
+    def __init__(self, zone: Zone) -> None:
+        self._parse = lru_cache(_REMEMBERED)(partial(_from_iso, zone=zone))
+
+    def read(self, value: object) -> int:
+        if type(value) is int:
+            return value
+        if not isinstance(value, str):
+            raise InvalidAt(f"{value!r:.60} is neither an ISO date and time nor whole ms")
+        return self._parse(value)
+
+
+class _PatternReader:
+    def __init__(self, pattern: str, zone: Zone) -> None:
+        self._pattern = pattern
+        self._parse = lru_cache(_REMEMBERED)(partial(_from_pattern, pattern=pattern, zone=zone))
+
+    def read(self, value: object) -> int:
+        if type(value) is int:
+            value = str(value)
+        if not isinstance(value, str):
+            raise InvalidAt(f"{value!r:.60} is not a time of the form {self._pattern}")
+        return self._parse(value)
+
+
+def _from_iso(text: str, zone: Zone) -> int:
+    try:
+        return _instant(datetime.fromisoformat(text.strip()), zone)
+    except (ValueError, OverflowError) as error:
+        raise InvalidAt(f"{text!r:.60} is not an ISO date and time; see --at-format") from error
+
+
+def _from_pattern(text: str, pattern: str, zone: Zone) -> int:
+    try:
+        time = datetime.strptime(text.strip(), pattern)  # noqa: DTZ007  _instant gives the zone
+        return _instant(time, zone)
+    except (ValueError, OverflowError) as error:
+        raise InvalidAt(f"{text!r:.60} is not a time of the form {pattern}") from error
+
+
+def _instant(time: datetime, zone: Zone) -> int:
+    if (offset := time.utcoffset()) is not None:
+        return (time.replace(tzinfo=None) - _EPOCH - offset) // _MILLISECOND
+    offset_ms, _ = zone.local_offsets(time)
+    return (time - _EPOCH) // _MILLISECOND - offset_ms

@@ -1,0 +1,85 @@
+"""Runs the command line inside the test's process, and in processes of its own."""
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+
+from laurels.cli import main
+
+
+class Ran(NamedTuple):
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        return msgspec.json.decode(self.out)
+
+
+class Shell:
+    """Runs commands on one folder."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, directory: Path) -> None:
+        self.directory = directory
+        self._monkeypatch = monkeypatch
+        monkeypatch.setenv("LAURELS_URL", str(directory / "boards"))
+        monkeypatch.chdir(directory)
+
+    def __call__(self, *arguments: str | Path, stdin: bytes = b"") -> Ran:
+        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+        given = io.TextIOWrapper(io.BufferedReader(io.BytesIO(stdin)))
+        with self._monkeypatch.context() as patched:
+            patched.setattr(sys, "stdin", given)
+            patched.setattr(sys, "stdout", out)
+            patched.setattr(sys, "stderr", err)
+            code = main([str(argument) for argument in arguments])
+        return Ran(code, _text(out), _text(err))
+
+    def process(
+        self, *arguments: str | Path, prelude: str = "", stdin: bytes = b""
+    ) -> "subprocess.CompletedProcess[bytes]":
+        """Runs a command in a process of its own, after some lines of Python."""
+        program = f"import sys\nfrom laurels.cli import main\n{prelude}\nsys.exit(main())"
+        return subprocess.run(
+            [sys.executable, "-c", program, *arguments],
+            cwd=self.directory,
+            input=stdin,
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )
+
+    def ok(self, *arguments: str | Path, stdin: bytes = b"") -> Ran:
+        """Runs a command that has to succeed."""
+        ran = self(*arguments, stdin=stdin)
+        assert ran.code == 0, ran
+        return ran
+
+    def json(self, *arguments: str | Path, stdin: bytes = b"") -> Any:
+        """The JSON a command that has to succeed prints."""
+        return self.ok(*arguments, "--json", stdin=stdin).json()
+
+    def file(self, name: str, content: str | bytes) -> Path:
+        path = self.directory / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    def scores(self, board: str, *options: str) -> dict[str, Any]:
+        """Member to score of a whole ranking."""
+        lines = self.ok("export", board, "--format", "jsonl", *options).out.splitlines()
+        entries = [msgspec.json.decode(line) for line in lines]
+        return {entry["member"]: entry["score"] for entry in entries}
+
+
+def _text(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    buffer = stream.buffer
+    assert isinstance(buffer, io.BytesIO)
+    return buffer.getvalue().decode()

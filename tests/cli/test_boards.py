@@ -1,0 +1,123 @@
+"""`board create | list | show | change | delete`."""
+
+import msgspec
+import pytest
+
+import laurels
+
+from .running import Shell
+
+
+def test_a_board_of_every_option(shell: Shell) -> None:
+    created = shell.json(
+        *("board", "create", "b", "--title", "B", "--tie", "last", "--tie-resolution", "1s"),
+        *("--column", "level:op=last", "--column", "time:order=asc,scale=2,min=-1.5,max=99"),
+        *("--rank", "dense", "--window", "all", "--window", "month:keep=12", "--keep", "3"),
+        *("--tz", "Asia/Shanghai", "--week-start", "sunday", "--grace", "1h", "--dedupe", "2h"),
+        *("--dedupe-max", "1000"),
+    )
+    assert laurels.Board.from_json(created) == laurels.Board(
+        "b",
+        title="B",
+        columns=[
+            laurels.Column("level", op="last"),
+            laurels.Column("time", order="asc", scale=2, min="-1.5", max=99),
+        ],
+        tie="last",
+        tie_resolution="1s",
+        rank="dense",
+        windows=["all", "month:keep=12"],
+        tz="Asia/Shanghai",
+        week_start="sunday",
+        grace="1h",
+        dedupe="2h",
+        dedupe_max=1000,
+        keep=3,
+    )
+    assert shell.json("board", "show", "b") == created
+    assert shell.json("board", "list") == [created]
+
+
+def test_a_definition_in_a_file(shell: Shell) -> None:
+    definition = {"name": "other", "windows": ["day"], "keep": 5}
+    path = shell.file("b.json", msgspec.json.encode(definition))
+    created = shell.json("board", "create", "b", "--file", path, "--keep", "7")
+    assert (created["name"], created["windows"], created["keep"]) == ("b", ["day"], 7)
+    content = msgspec.json.encode(created)
+    copy = shell.json("board", "create", "c", "--file", "-", stdin=content)
+    assert copy == created | {"name": "c"}
+
+
+def test_every_fault_is_named_and_no_folder_is_left(shell: Shell) -> None:
+    ran = shell(
+        *("board", "create", "b", "--column", "a:op=most", "--window", "decade", "--keep", "0"),
+        *("--tz", "Mars/Phobos"),
+    )
+    assert ran.code == 2
+    assert ran.err.startswith("error [invalid_board]")
+    for fault in ("most", "decade", "keep", "Mars/Phobos"):
+        assert fault in ran.err
+    assert not (shell.directory / "boards").exists()
+
+
+def test_a_board_that_is_there(shell: Shell) -> None:
+    shell.ok("board", "create", "b")
+    assert shell("board", "create", "b").err.startswith("error [board_exists]")
+    shell.ok("board", "create", "b", "--exist-ok")
+    assert shell("board", "create", "b", "--keep", "9", "--exist-ok").code == 2
+
+
+def test_show_and_list_for_people(shell: Shell) -> None:
+    shell.ok("board", "create", "b", "--title", "The board", "--window", "all", "--window", "day")
+    shell.ok("import", "b", "-", stdin=b"member,score\na,1\n")
+    listed = shell.ok("board", "list").out.splitlines()[2]
+    assert listed.split() == ["b", "The", "board", "score", "all,", "day"]
+    shown = shell.ok("board", "show", "b").out
+    for text in ("The board", "sum, desc, scale 0", "ordinal", "UTC", "current"):
+        assert text in shown
+
+
+def test_change(shell: Shell) -> None:
+    shell.ok("board", "create", "b", "--window", "all", "--window", "d=day")
+    changed = shell.json("board", "change", "b", "--title", "New", "--keep", "4")
+    assert (changed["title"], changed["keep"]) == ("New", 4)
+    changed = shell.json("board", "change", "b", "--window", "d=day:keep=9", "--window", "hour")
+    assert changed["windows"] == ["all", "d=day:keep=9", "hour"]
+    ran = shell("board", "change", "b", "--window", "d=week")
+    assert ran.err.startswith("error [unsafe_change]")
+    assert shell("board", "change", "b").err.startswith("error [usage]")
+    assert shell.json("board", "show", "b") == changed
+
+
+def test_delete(shell: Shell) -> None:
+    shell.ok("board", "create", "b")
+    refused = shell("board", "delete", "b")
+    assert (refused.code, refused.err.split(":")[0]) == (2, "error [usage]")
+    assert shell.json("board", "delete", "b", "--yes") == {"deleted": "b"}
+    assert shell("board", "delete", "b", "--yes").err.startswith("error [unknown_board]")
+    assert shell.json("board", "list") == []
+
+
+@pytest.mark.parametrize(
+    "column",
+    ["a:", "a:op", "a:size=3", "a:scale=x", "a:scale=-1", "a:op=sum,op=last", "a:op=sum,"],
+)
+def test_columns_that_cannot_be_read(shell: Shell, column: str) -> None:
+    ran = shell("board", "create", "b", "--column", column)
+    assert (ran.code, ran.err.split(":")[0]) == (2, "error [usage]")
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        (b"", "invalid_json"),
+        (b"[1]", "invalid_json"),
+        (b"\xff", "invalid_json"),
+        (b"[" * 100_000, "json_too_deep"),
+        (b'{"colums":[]}', "invalid_board"),
+        (b'{"format":2}', "format_too_new"),
+    ],
+)
+def test_files_that_hold_no_definition(shell: Shell, content: bytes, code: str) -> None:
+    ran = shell("board", "create", "b", "--file", shell.file("b.json", content))
+    assert (ran.code, ran.err.split(":")[0]) == (2, f"error [{code}]")

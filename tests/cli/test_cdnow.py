@@ -1,0 +1,132 @@
+"""The main job on real data: the figures of the example, imported through the command line."""
+
+import csv
+import gzip
+import io
+from collections import Counter
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pytest
+from examples import cdnow
+
+import laurels
+from laurels.cli import main
+
+from .running import Shell
+
+
+class Purchase(NamedTuple):
+    customer: str
+    day: date
+    cents: int
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example's board, with the purchases imported."""
+    folder = tmp_path_factory.mktemp("cdnow") / "boards"
+    for command in (cdnow.CREATE, cdnow.IMPORT):
+        assert main([*command, "--at", str(folder)]) == 0
+    return folder
+
+
+@pytest.fixture
+def spent(shell: Shell, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    monkeypatch.setenv("LAURELS_URL", str(folder))
+    return shell
+
+
+@pytest.fixture(scope="module")
+def purchases() -> list[Purchase]:
+    text = gzip.decompress(cdnow.PURCHASES.read_bytes()).decode()
+    return [
+        Purchase(row["customer"], date.fromisoformat(row["date"]), _cents(row["amount"]))
+        for row in csv.DictReader(io.StringIO(text))
+    ]
+
+
+def _cents(amount: object) -> int:
+    return int(Decimal(str(amount)) * 100)
+
+
+def _exported(spent: Shell, *options: str) -> list[tuple[str, int]]:
+    out = spent.ok("export", "spent", "--format", "jsonl", *options).out
+    decoder = msgspec.json.Decoder(float_hook=Decimal)
+    entries = [decoder.decode(line) for line in out.splitlines()]
+    assert [entry["rank"] for entry in entries] == list(range(1, len(entries) + 1))
+    return [(entry["member"], _cents(entry["score"])) for entry in entries]
+
+
+def _ranked(purchases: list[Purchase]) -> list[tuple[str, int]]:
+    totals: Counter[str] = Counter()
+    for purchase in purchases:
+        totals[purchase.customer] += purchase.cents
+    return sorted(totals.items(), key=lambda entry: (-entry[1], entry[0]))
+
+
+def test_all_time(spent: Shell) -> None:
+    entries = _exported(spent)
+    assert len(entries) == 23_544
+    assert entries[:5] == [
+        ("07592", 1_399_093),
+        ("14048", 897_633),
+        ("07983", 697_307),
+        ("19339", 655_270),
+        ("07931", 649_718),
+    ]
+
+
+def test_february_2021(spent: Shell) -> None:
+    entries = _exported(spent, "--window", "month", "--period", "2021-02")
+    assert len(entries) == 9_632
+    assert entries[:5] == [
+        ("14894", 161_918),
+        ("07592", 125_480),
+        ("12304", 113_415),
+        ("07983", 101_458),
+        ("08529", 84_623),
+    ]
+
+
+def test_all_time_as_recomputed(spent: Shell, purchases: list[Purchase]) -> None:
+    assert _exported(spent) == _ranked(purchases)
+
+
+@pytest.mark.parametrize(("window", "label_form"), [("month", "%Y-%m"), ("week", "%G-W%V")])
+def test_every_period_as_recomputed(
+    folder: Path, purchases: list[Purchase], window: str, label_form: str
+) -> None:
+    periods: dict[str, list[Purchase]] = {}
+    for purchase in purchases:
+        periods.setdefault(purchase.day.strftime(label_form), []).append(purchase)
+    with laurels.open(str(folder), create=False) as lb:
+        assert sorted(kept.label for kept in lb.periods("spent", window)) == sorted(periods)
+        for label, found in periods.items():
+            entries = lb.export("spent", window=window, period=label)
+            assert [(entry.member, _cents(entry.score)) for entry in entries] == _ranked(found)
+
+
+def test_current_periods_are_those_of_the_last_purchase(spent: Shell) -> None:
+    assert spent.json("top", "spent", "--window", "month")["as_of"]["period"] == "2022-06"
+    assert spent.json("top", "spent", "--window", "week")["as_of"]["period"] == "2022-W26"
+
+
+def test_importing_again_counts_nothing(spent: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(cdnow.__file__).parent.parent)
+    spent.ok(*cdnow.CREATE)
+    (figures,) = spent.json(*cdnow.IMPORT)["files"]
+    assert (figures["lines"], figures["resumed_after"]) == (0, 69_660)
+    assert _exported(spent)[0] == ("07592", 1_399_093)
+
+
+def test_the_example_asks_questions_that_have_answers(spent: Shell) -> None:
+    for question in cdnow.QUESTIONS:
+        assert spent.ok(*question).out
+
+
+def test_check(spent: Shell) -> None:
+    assert spent.json("check")["boards"] == 1

@@ -1,0 +1,307 @@
+"""What lines of a file become: events, or rejects with a code and the line."""
+
+import gzip
+import io
+import tracemalloc
+
+import pytest
+from typing_extensions import Buffer
+
+from laurels.cli.csv_rows import CsvRows
+from laurels.cli.failures import Usage
+from laurels.cli.json_rows import JsonRows, looks_like_json
+from laurels.cli.lines import LINE_LIMIT, Lines
+from laurels.cli.reading import Mapping, Reject, Row
+from laurels.cli.times import time_reader
+from laurels.zones import zone
+
+UTC = zone("UTC")
+
+
+def _lines(content: bytes) -> Lines:
+    return Lines(io.BufferedReader(io.BytesIO(content)))
+
+
+def _mapping(
+    *,
+    member: str = "member",
+    values: tuple[str, ...] = ("score",),
+    at: str = "at",
+    id: str = "id",
+    given: frozenset[str] = frozenset(),
+) -> Mapping:
+    return Mapping(member, values, at, id, time_reader("iso", UTC), given)
+
+
+def _csv(
+    content: str | bytes,
+    mapping: Mapping | None = None,
+    *,
+    delimiter: str = ",",
+    header: bool = True,
+) -> list[Row | Reject]:
+    raw = content.encode() if isinstance(content, str) else content
+    rows = CsvRows(_lines(raw), mapping or _mapping(), delimiter=delimiter, header=header)
+    return list(rows)
+
+
+def _json(content: str | bytes, mapping: Mapping | None = None) -> list[Row | Reject]:
+    raw = content.encode() if isinstance(content, str) else content
+    return list(JsonRows(_lines(raw), mapping or _mapping()))
+
+
+def _events(found: list[Row | Reject]) -> list[object]:
+    return [row.event if isinstance(row, Row) else row.code for row in found]
+
+
+def _given(*names: str) -> frozenset[str]:
+    return frozenset(names)
+
+
+# CSV
+
+
+def test_csv_by_names_of_the_header() -> None:
+    found = _csv("id,score,note,member,at\ne1,5,x,alice,1970-01-01T00:00:01\n,1.50,,bob,\n")
+    assert _events(found) == [("alice", 5, 1000, "e1"), ("bob", "1.50", None, None)]
+    assert [row.line for row in found] == [2, 3]
+
+
+def test_csv_value_column_is_taken_for_the_only_column() -> None:
+    assert _events(_csv("member,value\na,1\n")) == [("a", 1, None, None)]
+
+
+def test_csv_columns_named_by_the_user() -> None:
+    mapping = _mapping(
+        member="user", values=("level", "wins"), at="day", given=_given("user", "day")
+    )
+    found = _csv("day,wins,level,user\n2021-01-02,7,3,a\n", mapping)
+    assert _events(found) == [("a", (3, 7), 1_609_545_600_000, None)]
+
+
+def test_csv_without_a_header() -> None:
+    found = _csv("a,1\nb,2,ignored\nc\n", header=False)
+    assert _events(found) == [("a", 1, None, None), ("b", 2, None, None), "missing_field"]
+
+
+def test_csv_without_a_header_by_numbers() -> None:
+    mapping = _mapping(member="3", values=("1",), at="2", given=_given("1", "2", "3"))
+    assert _events(_csv("5,1970-01-02,a\n", mapping, header=False)) == [("a", 5, 86_400_000, None)]
+
+
+@pytest.mark.parametrize(
+    ("content", "mapping", "header"),
+    [
+        ("", _mapping(), True),
+        ("\n", _mapping(), True),
+        ("name,score\na,1\n", _mapping(), True),
+        ("member,score,score\na,1,2\n", _mapping(), True),
+        ("member,score\na,1\n", _mapping(at="day", given=_given("day")), True),
+        ("a,1\n", _mapping(member="user", given=_given("user")), False),
+        ("a,1\n", _mapping(member="0", given=_given("0")), False),
+    ],
+)
+def test_csv_columns_that_are_not_there(content: str, mapping: Mapping, header: bool) -> None:
+    with pytest.raises(Usage):
+        _csv(content, mapping, header=header)
+
+
+def test_csv_byte_order_mark_line_ends_and_blank_lines() -> None:
+    found = _csv(b"\xef\xbb\xbfmember,score\r\na,1\r\n\r\n  \nb,2")
+    assert _events(found) == [("a", 1, None, None), ("b", 2, None, None)]
+    assert [row.line for row in found] == [2, 5]
+
+
+def test_csv_other_delimiters() -> None:
+    assert _events(_csv("member\tscore\na,b\t1\n", delimiter="\t")) == [("a,b", 1, None, None)]
+
+
+def test_csv_quoted_fields() -> None:
+    found = _csv('member,score\n"a,""b""",1\n"two\nlines",2\nc,3\n')
+    assert _events(found) == [
+        ('a,"b"', 1, None, None),
+        ("two\nlines", 2, None, None),
+        ("c", 3, None, None),
+    ]
+    assert [row.line for row in found] == [2, 3, 5]
+    assert found[1].raw == b'"two\nlines",2\n'
+
+
+def test_csv_a_stray_quote_costs_one_line() -> None:
+    lines = "".join(f"m{i},{i}\n" for i in range(1000))
+    found = _csv(f'member,score\n"oops,1\n{lines}')
+    assert _events(found)[:2] == ["invalid_csv", ("m0", 0, None, None)]
+    assert len(found) == 1001
+    assert found[0].line == 2
+    assert found[0].raw == b'"oops,1\n'
+
+
+def test_csv_faults_of_lines() -> None:
+    found = _csv(b'member,score\na,1,2\nb\n\xff,1\n"x"y,1\n,3\nok,4\n')
+    assert _events(found) == [
+        "wrong_field_count",
+        "wrong_field_count",
+        "line_not_utf8",
+        "invalid_csv",
+        ("", 3, None, None),
+        ("ok", 4, None, None),
+    ]
+
+
+def test_csv_values_are_left_as_written() -> None:
+    values = ["007", " 5 ", "-5", "+5", "1e3", "1,5", "9" * 15, "9" * 16, "٣", "", "nan"]
+    content = "member;score\n" + "".join(f"a;{value}\n" for value in values)
+    found = [row.event[1] for row in _csv(content, delimiter=";") if isinstance(row, Row)]
+    assert found == [
+        *(7, 5, "-5", "+5", "1e3", "1,5"),
+        *(999_999_999_999_999, "9" * 16, "٣", "", "nan"),
+    ]
+
+
+def test_csv_times_that_must_be_there() -> None:
+    mapping = _mapping(given=_given("at"))
+    found = _csv("member,score,at\na,1,\nb,1,yesterday\n", mapping)
+    assert _events(found) == ["invalid_at", "invalid_at"]
+
+
+# JSON Lines
+
+
+def test_json_numbers_are_exact() -> None:
+    found = _json('{"member":"a","score":0.1}\n{"member":"a","score":12345678901234567890}\n')
+    assert [str(row.event[1]) for row in found if isinstance(row, Row)] == [
+        "0.1",
+        "12345678901234567890",
+    ]
+    assert not any(isinstance(row, Row) and isinstance(row.event[1], float) for row in found)
+
+
+def test_json_fields() -> None:
+    found = _json(
+        '{"member":7,"value":"1.5","at":1000,"id":8,"more":{"x":[1]}}\n'
+        '{"member":"b","score":1,"at":"1970-01-01T00:00:02Z","id":null}\n'
+        '{"member":"c","value":[1,2]}\n'
+    )
+    assert _events(found) == [
+        ("7", "1.5", 1000, "8"),
+        ("b", 1, 2000, None),
+        ("c", [1, 2], None, None),
+    ]
+
+
+def test_json_several_columns() -> None:
+    mapping = _mapping(values=("level", "wins"))
+    assert _events(_json('{"wins":1,"member":"a","level":2}', mapping)) == [
+        ("a", (2, 1), None, None)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        (b"nonsense", "invalid_json"),
+        (b'{"member":"a","score":NaN}', "invalid_json"),
+        (b'{"member":"\\ud800","score":1}', "invalid_json"),
+        (b'{"member":"\xff","score":1}', "line_not_utf8"),
+        (b"[1]", "invalid_event"),
+        (b'"text"', "invalid_event"),
+        (b"[" * 100_000, "json_too_deep"),
+        (b'{"x":' * 100_000, "json_too_deep"),
+        (b'{"member":"a"}', "missing_field"),
+        (b'{"score":1}', "missing_field"),
+        (b'{"member":null,"score":1}', "missing_field"),
+        (b'{"member":1.5,"score":1}', "invalid_member"),
+        (b'{"member":true,"score":1}', "invalid_member"),
+        (b'{"member":"a","score":1,"id":[]}', "invalid_id"),
+        (b'{"member":"a","score":1,"at":1.5}', "invalid_at"),
+        (b'{"member":"a","score":1,"at":true}', "invalid_at"),
+        (b'{"member":"a","score":' + b"9" * 10_000 + b"}", "value_out_of_range"),
+    ],
+)
+def test_json_faults_of_lines(line: bytes, code: str) -> None:
+    found = _json(line + b'\n{"member":"ok","score":1}\n')
+    assert _events(found) == [code, ("ok", 1, None, None)]
+    assert found[0].raw == line + b"\n"
+
+
+@pytest.mark.parametrize("number", ["1e1000000", "-1e1000000", "1e99999999999999999999"])
+def test_json_numbers_beyond_all_ranges_are_left_to_the_board(number: str) -> None:
+    (row,) = _json(f'{{"member":"a","score":{number}}}')
+    assert isinstance(row, Row)
+
+
+# Lines
+
+
+def test_a_line_over_the_limit_is_one_reject() -> None:
+    raw = b"member,score\n" + b"x" * (5 * LINE_LIMIT) + b"\na,1\n"
+    found = _csv(raw)
+    assert _events(found) == ["line_too_long", ("a", 1, None, None)]
+    assert [row.line for row in found] == [2, 3]
+
+
+def test_a_line_over_the_limit_after_an_open_quote() -> None:
+    raw = b'member,score\n"a,1\n' + b"x" * (2 * LINE_LIMIT) + b"\nb,1\n"
+    assert _events(_csv(raw)) == ["invalid_csv", "line_too_long", ("b", 1, None, None)]
+
+
+def test_a_file_without_line_ends_is_read_in_bounded_memory() -> None:
+    class Endless(io.RawIOBase):
+        left = 64 * LINE_LIMIT
+
+        def readable(self) -> bool:
+            return True
+
+        def readinto(self, buffer: Buffer, /) -> int:
+            view = memoryview(buffer)
+            size = min(len(view), self.left)
+            view[:size] = b"x" * size
+            self.left -= size
+            return size
+
+    lines = Lines(io.BufferedReader(Endless()))
+    tracemalloc.start()
+    try:
+        assert len(lines.take()) == LINE_LIMIT + 1
+        assert lines.take() == b""
+        assert tracemalloc.get_traced_memory()[1] < 8 * LINE_LIMIT
+    finally:
+        tracemalloc.stop()
+    assert lines.offset == 64 * LINE_LIMIT
+
+
+@pytest.mark.parametrize(
+    ("content", "json"),
+    [
+        (b'{"a":1}', True),
+        (b'\n \n\xef\xbb\xbf{"a":1}', True),
+        (b"a,b\n{", False),
+        (b"", False),
+        (b"\n", False),
+    ],
+)
+def test_telling_json_from_csv(content: bytes, json: bool) -> None:
+    lines = _lines(content)
+    assert looks_like_json(lines) is json
+    assert lines.offset == 0
+    assert lines.take() == (content.splitlines(keepends=True) or [b""])[0]
+
+
+def test_digest_is_that_of_the_bytes_however_they_are_taken() -> None:
+    content = b"".join(b"line %d\n" % i for i in range(1000))
+    one, other = _lines(content), _lines(content)
+    for _ in range(500):
+        one.take()
+    assert other.look_ahead(3) == b"line 3\n"
+    other.skip_to(one.offset, 500)
+    assert (one.digest(), one.line) == (other.digest(), other.line)
+    assert one.take() == other.take() == b"line 500\n"
+
+
+def test_packed_content_is_what_is_counted() -> None:
+    content = b"member,score\na,1\n"
+    with gzip.open(io.BytesIO(gzip.compress(content))) as unpacked:
+        lines = Lines(unpacked)
+        while lines.take():
+            pass
+    assert lines.offset == len(content)

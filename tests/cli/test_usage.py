@@ -1,0 +1,152 @@
+"""Wrong usage ends in one line and exit code 2, and every command says how it is used."""
+
+import subprocess
+import sys
+
+import pytest
+
+import laurels
+
+from .running import Shell
+
+COMMANDS = [
+    ["top"],
+    ["rank"],
+    ["around"],
+    ["export"],
+    ["import"],
+    ["check"],
+    ["rebuild"],
+    ["board", "create"],
+    ["board", "list"],
+    ["board", "show"],
+    ["board", "change"],
+    ["board", "delete"],
+]
+
+WRONG = [
+    (["nonsense"], "usage"),
+    (["top"], "usage"),
+    (["top", "g", "extra"], "usage"),
+    (["top", "g", "--nonsense"], "usage"),
+    (["top", "g", "--limit"], "usage"),
+    (["top", "g", "--limit", "many"], "usage"),
+    (["top", "g", "--limit", "-1"], "invalid_limit"),
+    (["top", "g", "--limit", "10001"], "invalid_limit"),
+    (["top", "g", "--limit", "9" * 40], "invalid_limit"),
+    (["top", "g", "--offset", "-1"], "invalid_offset"),
+    (["top", "g", "--after", "nonsense"], "invalid_cursor"),
+    (["top", "g", "--window", "day"], "unknown_window"),
+    (["top", "g", "--period", "2021"], "unknown_period"),
+    (["top", "none"], "unknown_board"),
+    (["top", "g", "--at", "redis://localhost"], "unknown_url"),
+    (["top", "g", "--at", ""], "unknown_url"),
+    (["rank", "g"], "usage"),
+    (["rank", "g", ""], "member_empty"),
+    (["rank", "g", "x" * 129], "member_too_long"),
+    (["rank", "g", "a", "--to-rank", "0"], "invalid_rank"),
+    (["rank", "g", "a", "b", "--to-rank", "1"], "usage"),
+    (["around", "g", "a", "--radius", "-1"], "invalid_radius"),
+    (["around", "g", "a", "--radius", "5001"], "invalid_radius"),
+    (["export", "g", "--format", "xml"], "usage"),
+    (["export", "g", "--format", "csv", "--json"], "usage"),
+    (["import", "g"], "usage"),
+    (["import", "g", "missing.csv"], "source_unreadable"),
+    (["import", "g", "."], "source_unreadable"),
+    (["import", "g", "in.csv", "in.csv"], "usage"),
+    (["import", "g", "in.csv", "-", "--source", "x"], "usage"),
+    (["import", "g", "in.csv", "-", "--rejects", "x"], "usage"),
+    (["import", "g", "in.csv", "--batch", "0"], "usage"),
+    (["import", "g", "in.csv", "--batch", "100001"], "usage"),
+    (["import", "g", "in.csv", "--format", "xml"], "usage"),
+    (["import", "g", "in.csv", "--delimiter", ""], "usage"),
+    (["import", "g", "in.csv", "--delimiter", "ab"], "usage"),
+    (["import", "g", "in.csv", "--delimiter", '"'], "usage"),
+    (["import", "g", "in.csv", "--tz", "Mars/Phobos"], "usage"),
+    (["import", "g", "in.csv", "--tz", "../etc"], "usage"),
+    (["import", "g", "in.csv", "--at-format", "unix"], "usage"),
+    (["import", "g", "in.csv", "--clock", "wall"], "usage"),
+    (["import", "g", "in.csv", "--member", "user"], "usage"),
+    (["import", "g", "in.csv", "--value", "a", "--value", "b"], "usage"),
+    (["import", "g", "in.csv", "--at-column", "day"], "usage"),
+    (["import", "g", "in.csv", "--no-header", "--member", "member"], "usage"),
+    (["import", "g", "in.csv", "--rejects", "missing/x.csv"], None),
+    (["import", "none", "in.csv"], "unknown_board"),
+    (["board"], "usage"),
+    (["--nonsense"], "usage"),
+    (["board", "nonsense"], "usage"),
+    (["board", "create"], "usage"),
+    (["board", "create", "bad name"], "invalid_name"),
+    (["board", "create", "b", "--keep", "few"], "usage"),
+    (["board", "create", "b", "--clock", "wall"], "usage"),
+    (["board", "create", "b", "--file", "missing.json"], "source_unreadable"),
+    (["board", "show", "none"], "unknown_board"),
+    (["board", "change", "none", "--keep", "1"], "unknown_board"),
+    (["board", "change", "g", "--keep", "0"], "invalid_board"),
+    (["board", "change", "g", "--window", "decade"], "invalid_board"),
+    (["board", "delete", "none", "--yes"], "unknown_board"),
+]
+
+
+@pytest.fixture
+def board(shell: Shell) -> Shell:
+    shell.ok("board", "create", "g")
+    shell.file("in.csv", "member,score\na,1\n")
+    return shell
+
+
+@pytest.mark.parametrize(("arguments", "code"), WRONG, ids=[" ".join(a)[:40] for a, _ in WRONG])
+def test_wrong_usage(board: Shell, arguments: list[str], code: str | None) -> None:
+    ran = board(*arguments)
+    if code is None:
+        assert ran.code == 0
+        return
+    assert ran.code == 2
+    assert ran.out == ""
+    assert ran.err.startswith(f"error [{code}]: ")
+    assert ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_help_has_an_example(shell: Shell, command: list[str]) -> None:
+    ran = shell.ok(*command, "--help")
+    assert "Example" in ran.out
+    assert f"laurels {' '.join(command)}" in ran.out
+    assert "--at URL" in ran.out
+    assert "--json" in ran.out
+    assert "\b" not in ran.out
+
+
+def test_help_lists_the_commands(shell: Shell) -> None:
+    assert shell("--help").code == 0
+    out = shell("--help").out
+    for command, *_ in COMMANDS:
+        assert command in out
+
+
+def test_without_a_command_the_help_is_shown(shell: Shell) -> None:
+    assert shell.ok().out == shell.ok("--help").out
+
+
+def test_a_folder_in_use_names_the_process(board: Shell) -> None:
+    url = str(board.directory / "boards")
+    with laurels.open(url):
+        ran = board.process("top", "g", "--at", url)
+    assert ran.returncode == 2
+    assert ran.stderr.startswith(b"error [locked]: ")
+
+
+def test_arguments_that_are_not_utf8(board: Shell) -> None:
+    ran = board.process("rank", "g", "a\udcff", "--at", str(board.directory / "boards"))
+    assert ran.returncode == 2
+    assert ran.stderr.startswith(b"error [member_not_utf8]: ")
+
+
+def test_run_as_a_module() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "laurels.cli", "top", "--help"],
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    assert ran.stdout.startswith(b"Usage: laurels top")

@@ -1,0 +1,113 @@
+"""The bench runs, verifies what it measures, and reports it."""
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+import pytest
+from bench.__main__ import main
+from bench.effort import Effort
+from bench.peers.redis_server import installed
+from bench.report import Report, grids
+from bench.tables import markdown
+from bench.timing import Question, Sample
+from bench.workload import MEMBER_BYTES, Population, in_batches
+
+NOW_MS = 1_700_000_000_000
+TINY = Effort(runs=1, events={1: 5, 100: 200}, calls=10, small_rankings=20)
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.__main__.QUICK", TINY)
+
+
+def measured(chosen: str, folder: Path) -> Report:
+    """The report of a run of one peer at one small size."""
+    file = folder / "report.json"
+    options = ["--quick", "--members", "200", "--only", chosen, "--json", str(file)]
+    assert main([*options, "--folder", str(folder)]) == 0
+    return msgspec.json.decode(file.read_bytes(), type=Report)
+
+
+def groups(report: Report) -> set[str]:
+    return {sample.question.group for sample in report.samples}
+
+
+def test_laurels_is_measured_in_memory_and_durable(tmp_path: Path) -> None:
+    report = measured("engine,api", tmp_path)
+    assert {"Load, members/s", "Reads, µs a call", "Durable events/s, zipf"} <= groups(report)
+    assert all(sample.ours and min(sample.figures) > 0 for sample in report.samples)
+    assert {sample.safety for sample in report.samples} == {"memory", "each commit"}
+
+
+def test_our_own_steps_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.stages._EVENTS", {10: 100})
+    file = tmp_path / "report.json"
+    options = ["--profile", "--only", "api", "--members", "200", "--folder", str(tmp_path)]
+    assert main([*options, "--json", str(file)]) == 0
+    report = msgspec.json.decode(file.read_bytes(), type=Report)
+    steps = {sample.contender for sample in report.samples}
+    assert {"SQLite commit", "receipts", "the whole submit_many"} <= steps
+
+
+def test_redis_is_measured_under_every_setting(tmp_path: Path) -> None:
+    if not installed():
+        if os.environ.get("CI") == "true":
+            pytest.fail("redis-server is missing")
+        pytest.skip("redis-server is not installed")
+    report = measured("redis", tmp_path)
+    assert {sample.safety for sample in report.samples} == {"memory", "each second", "each commit"}
+    assert "Durable events/s, 4 submitters, zipf" in groups(report)
+    assert "| Redis pipeline, pre-encoded | AOF always, one core |" in markdown(report)
+    assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
+
+
+@pytest.mark.parametrize("options", [["--members", "99"], ["--only", "engine,sql"]])
+def test_wrong_options_are_refused(options: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(options)
+    assert ended.value.code == 2
+
+
+def test_a_population_is_the_same_for_everyone() -> None:
+    first, second = (Population(1_000, NOW_MS) for _ in range(2))
+    batches = list(first.batches(300))
+    assert batches == list(second.batches(300))
+    assert [len(batch) for batch in batches] == [300, 300, 300, 100]
+    assert all(at <= NOW_MS for batch in batches for _, _, at in batch)
+    names = {member for batch in batches for member, _, _ in batch}
+    assert len(names) == 1_000
+    assert {len(name) for name in names} == {MEMBER_BYTES}
+    assert first.traffic("zipf", 500) == second.traffic("zipf", 500)
+
+
+def test_zipf_traffic_prefers_the_active() -> None:
+    population = Population(1_000, NOW_MS)
+    counts = Counter(member for member, _ in population.traffic("zipf", 20_000))
+    # With s = 1 the first of 1,000 draws 1/7.485 of all events, the second half of that.
+    assert 2_400 < counts[population.active(1)] < 2_950
+    assert 1_150 < counts[population.active(2)] < 1_530
+
+
+def test_events_are_cut_into_batches() -> None:
+    events = [("a", 1), ("b", 2), ("c", 3)]
+    assert in_batches(events, 2) == [[("a", 1), ("b", 2)], [("c", 3)]]
+
+
+def test_ratios_are_taken_to_the_best_of_each_safety() -> None:
+    fast = Question("writes", 100, "batch 1", "events/s")
+    quick = Question("reads", 100, "rank", "µs")
+    samples = [
+        Sample(fast, "ours", "x", True, "each commit", [8.0, 10.0, 30.0]),
+        Sample(fast, "slow", "x", False, "each commit", [2.0]),
+        Sample(fast, "best", "x", False, "each commit", [5.0]),
+        Sample(fast, "loose", "x", False, "each second", [20.0]),
+        Sample(quick, "ours", "x", True, "memory", [2.0]),
+        Sample(quick, "best", "x", False, "memory", [3.0]),
+    ]
+    writes, reads = grids(samples)
+    assert writes.figures[0] == ["ours", "x", "10\n8..30"]
+    assert [row[2] for row in writes.ratios] == ["2.00 x", "0.50 x"]
+    assert [row[2] for row in reads.ratios] == ["1.50 x"]
