@@ -1,0 +1,129 @@
+"""From the oracle's words to laurels' and back, and answers compared part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import laurels
+from tests.definitions import Card, Definition, Place, Score, Verdict
+
+Everything = dict[tuple[str, str, str | None], list[tuple[str, int, object, object]]]
+
+
+def board_of(definition: Definition) -> laurels.Board:
+    """The board that a definition of the oracle describes."""
+    fields: dict[str, Any] = {
+        name: getattr(definition, name)
+        for name in laurels.Board.__struct_fields__
+        if name not in {"name", "columns", "windows"}
+    }
+    columns = [asdict(column) for column in definition.columns]
+    windows = [window.definition for window in definition.windows]
+    return laurels.Board(definition.name, columns=columns, windows=windows, **fields)
+
+
+def shown(score: Score | None, definition: Definition) -> Any:
+    """A score as laurels shows it: ints at scale 0, else Decimals; alone or in a tuple."""
+    if score is None:
+        return None
+    parts = tuple(
+        Decimal(part).scaleb(-column.scale) if column.scale else part
+        for part, column in zip(score, definition.columns, strict=False)
+    )
+    return parts[0] if len(definition.columns) == 1 else parts
+
+
+def typed(score: object) -> object:
+    """A score together with the types of its parts, so that 1 and Decimal(1) differ."""
+    parts = score if isinstance(score, tuple) else (score,)
+    return [(type(part), part) for part in parts]
+
+
+def assert_entries(
+    entries: Iterable[laurels.Entry], places: Sequence[Place], definition: Definition
+) -> None:
+    """A list of entries is exactly these places."""
+    found = [(entry.member, entry.rank, typed(entry.score)) for entry in entries]
+    expected = [
+        (place.member, place.rank, typed(shown(place.score, definition))) for place in places
+    ]
+    assert found == expected
+
+
+def assert_standing(
+    standing: laurels.Standing | None, card: Card | None, definition: Definition
+) -> None:
+    """A standing says what the card says."""
+    if card is None or standing is None:
+        assert standing is None
+        assert card is None
+        return
+    found = (standing.member, standing.rank, typed(standing.score), standing.total)
+    place = card.place
+    score = typed(shown(place.score, definition))
+    assert found == (place.member, place.rank, score, card.total)
+    assert abs(Fraction(standing.percent) - card.percent) < Fraction(1, 10**9)
+    assert_neighbour(standing.above, card.above, definition)
+    assert_neighbour(standing.below, card.below, definition)
+
+
+def assert_neighbour(
+    neighbour: laurels.Neighbour | None,
+    expected: tuple[Place, Score] | None,
+    definition: Definition,
+) -> None:
+    """A neighbour is this place, at this gap."""
+    if neighbour is None or expected is None:
+        assert neighbour is None
+        assert expected is None
+        return
+    place, gap = expected
+    found = (neighbour.member, neighbour.rank, typed(neighbour.score), typed(neighbour.gap))
+    score = typed(shown(place.score, definition))
+    assert found == (place.member, place.rank, score, typed(shown(gap, definition)))
+
+
+def assert_receipt(
+    receipt: laurels.Receipt, verdict: Verdict, window: str, definition: Definition
+) -> None:
+    """A receipt says what the verdict says; a refusal for form has no more than its reason."""
+    assert (receipt.status, receipt.reason) == (verdict.status, verdict.reason)
+    assert receipt.window == window
+    assert (receipt.message is None) == (verdict.reason is None)
+    found = {
+        "member": receipt.member,
+        "period": receipt.period,
+        "previous_score": receipt.previous_score,
+        "score": receipt.score,
+        "previous_rank": receipt.previous_rank,
+        "rank": receipt.rank,
+        "refused_windows": receipt.refused_windows,
+    }
+    assert found == {
+        "member": verdict.member,
+        "period": verdict.period,
+        "previous_score": shown(verdict.previous_score, definition),
+        "score": shown(verdict.score, definition),
+        "previous_rank": verdict.previous_rank,
+        "rank": verdict.rank,
+        "refused_windows": verdict.refused_windows,
+    }
+
+
+def everything(lb: laurels.Leaderboards) -> Everything:
+    """All rankings of all boards in all periods, entry by entry."""
+    return {
+        (board.name, window, period.label or None): [
+            (entry.member, entry.rank, entry.score, entry.data)
+            for entry in lb.export(
+                board.name, window=window, period=period.label or None, with_data=True
+            )
+        ]
+        for board in lb.boards()
+        for window in board.rules().windows
+        for period in lb.periods(board.name, window)
+    }

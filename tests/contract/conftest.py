@@ -1,0 +1,66 @@
+"""A fresh deployment of every implementation, with a clock that stands still."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+import laurels
+from tests.calendar_by_scanning import utc_ms
+from tests.contract.deployments import IMPLEMENTATIONS, LASTING, Deployment, Implementation
+
+NOW_MS = utc_ms(datetime(2026, 11, 20, 15, 30, tzinfo=UTC))
+
+
+@pytest.fixture
+def clock() -> laurels.ManualClock:
+    """Stands at 15:30 UTC on Friday, 20 November 2026."""
+    return laurels.ManualClock(NOW_MS)
+
+
+@pytest.fixture(params=IMPLEMENTATIONS, ids=lambda implementation: implementation.name)
+def implementation(request: pytest.FixtureRequest) -> Implementation:
+    found: Implementation = request.param
+    return found
+
+
+@pytest.fixture(params=LASTING, ids=lambda implementation: implementation.name)
+def lasting(
+    request: pytest.FixtureRequest, tmp_path: Path, clock: laurels.ManualClock
+) -> Iterator[Deployment]:
+    """A deployment that can be closed and opened again."""
+    with Deployment(request.param, tmp_path, clock) as deployment:
+        yield deployment
+
+
+@pytest.fixture
+def deployment(
+    implementation: Implementation, tmp_path: Path, clock: laurels.ManualClock
+) -> Iterator[Deployment]:
+    with Deployment(implementation, tmp_path, clock) as deployment:
+        yield deployment
+
+
+@pytest.fixture
+def lb(deployment: Deployment) -> laurels.Leaderboards:
+    """The leaderboards of a fresh deployment."""
+    return deployment.lb
+
+
+@pytest.fixture
+def opened_at(
+    implementation: Implementation, tmp_path: Path
+) -> Iterator[Callable[[int], laurels.Leaderboards]]:
+    """Opens a fresh deployment at another time: `opened_at(now_ms)`."""
+    with ExitStack() as stack:
+        yield (
+            lambda now_ms: (
+                stack.enter_context(
+                    Deployment(implementation, tmp_path, laurels.ManualClock(now_ms))
+                ).lb
+            )
+        )

@@ -1,0 +1,108 @@
+"""The event clock: now is the latest `at` seen, and a batch is cut where a period begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import laurels
+from laurels.errors import AtRequired
+from tests.calendar_by_scanning import HOUR, MINUTE
+from tests.comparison import assert_entries, assert_receipt, board_of
+from tests.contract.conftest import NOW_MS
+from tests.contract.deployments import LASTING, Deployment, Implementation
+from tests.contract.reading import members, scores
+from tests.definitions import Definition, Refusal, Report, WindowDef
+from tests.oracle import Oracle
+
+NOON = NOW_MS - NOW_MS % (24 * HOUR) + 12 * HOUR
+
+
+@pytest.fixture
+def replayed(implementation: Implementation, tmp_path: Path) -> Iterator[Deployment]:
+    """A deployment by event time."""
+    with Deployment(implementation, tmp_path, "event") as deployment:
+        yield deployment
+
+
+def test_now_is_the_latest_at(replayed: Deployment) -> None:
+    lb = replayed.lb
+    lb.create(laurels.Board("b", windows=["hour", "all"]))
+    lb.submit("b", "ann", 1, at=NOON)
+    assert lb.top("b").as_of.period == "2026-11-20T12+00:00"
+    lb.submit("b", "bob", 1, at=NOON - HOUR)
+    lb.submit("b", "bob", 1, at=NOON + 30 * HOUR)
+    assert lb.top("b").as_of.period == "2026-11-21T18+00:00"
+    assert members(lb.top("b")) == ["bob"]
+    assert scores(lb.top("b", window="all")) == {"bob": 2, "ann": 1}
+
+
+def test_events_need_a_time(replayed: Deployment) -> None:
+    replayed.lb.create(laurels.Board("b"))
+    with pytest.raises(AtRequired):
+        replayed.lb.submit("b", "ann", 1)
+    found = replayed.lb.submit_many("b", [("ann", 1), ("bob", 1, NOON)])
+    assert [receipt.reason or receipt.status for receipt in found] == ["at_required", "applied"]
+
+
+def test_a_batch_is_replayed_as_if_live(replayed: Deployment) -> None:
+    lb = replayed.lb
+    lb.create(laurels.Board("b", windows=["hour:keep=1"], dedupe="1h"))
+    hours = [(f"m{i}", 1, NOON + i * HOUR, "same id") for i in range(5)]
+    late = ("late", 1, NOON + HOUR)
+    found = lb.submit_many(
+        "b", [*hours, late, *[(m, 1, at + 5 * HOUR, i) for m, _, at, i in hours]]
+    )
+    assert found.applied == 10
+    assert found[5].reason == "too_late"
+    assert members(lb.top("b")) == ["m4"]
+
+
+@pytest.mark.parametrize("implementation", LASTING, ids=lambda it: it.name)
+def test_time_goes_on_after_a_restart(replayed: Deployment) -> None:
+    lb = replayed.lb
+    lb.create(laurels.Board("b", windows=["hour"]))
+    lb.submit("b", "ann", 1, at=NOON)
+    lb = replayed.reopen()
+    assert lb.top("b").as_of.period == "2026-11-20T12+00:00"
+    assert members(lb.top("b")) == ["ann"]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_replays_agree_with_the_oracle(replayed: Deployment, seed: int) -> None:
+    rng = Random(seed)
+    windows = (WindowDef("hour"), WindowDef("day", keep=3), WindowDef("all"))
+    definition = Definition("b", windows=windows, grace="10m", dedupe="1h", tz="Europe/Berlin")
+    oracle = Oracle(None)
+    oracle.create(definition)
+    lb = replayed.lb
+    lb.create(board_of(definition))
+    at_ms = NOON
+    for _ in range(15):
+        reports = []
+        for _ in range(rng.randint(1, 8)):
+            at_ms += rng.choice([0, 1, MINUTE, 20 * MINUTE, HOUR, 9 * HOUR])
+            late_ms = rng.choice([0, 0, 0, 5 * MINUTE, HOUR, 30 * HOUR])
+            id = rng.choice([None, "x", "y"])
+            reports.append(Report(rng.choice("abc"), rng.randint(-2, 3), at_ms - late_ms, id))
+        events = [(r.member, r.value, r.at, r.id) for r in reports]
+        whole = rng.random() < 0.2
+        try:
+            verdicts = oracle.submit_many("b", reports, all_or_nothing=whole)
+        except Refusal:
+            with pytest.raises(laurels.errors.BatchRefused):
+                lb.submit_many("b", events, all_or_nothing=True)
+            continue
+        found = lb.submit_many("b", events, all_or_nothing=whole)
+        if len(reports) > 1:
+            for receipt, verdict in zip(found, verdicts, strict=True):
+                assert_receipt(receipt, verdict, "hour", definition)
+        for window in oracle.board("b").windows:
+            labels: list[str | None] = [span.label for span in oracle.periods("b", window)]
+            for label in labels or [None]:
+                places = oracle.places("b", window, label)
+                assert_entries(lb.export("b", window=window, period=label), places, definition)
+    lb.check()

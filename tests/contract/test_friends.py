@@ -1,0 +1,34 @@
+"""Friends: members among themselves, with their places in the whole ranking."""
+
+from __future__ import annotations
+
+import pytest
+
+import laurels
+from laurels.rules import RankStyle
+from tests.contract.reading import members, ranks
+
+
+@pytest.mark.parametrize(
+    ("style", "expected", "places"),
+    [
+        ("ordinal", [2, 3, 5], [1, 2, 3]),
+        ("competition", [2, 2, 5], [1, 1, 3]),
+        ("dense", [2, 2, 4], [1, 1, 2]),
+    ],
+)
+def test_friends_have_two_ranks(
+    lb: laurels.Leaderboards, style: RankStyle, expected: list[int], places: list[int]
+) -> None:
+    lb.create(laurels.Board("b", rank=style, tie="member"))
+    lb.submit_many("b", [("ann", 5), ("bob", 7), ("cid", 5), ("dan", 3), ("eve", 1)])
+    page = lb.standings("b", ["eve", "nobody", "cid", "ann", "eve"])
+    assert members(page) == ["ann", "cid", "eve"]
+    assert ranks(page) == expected
+    assert [entry.place for entry in page.entries] == places
+
+
+def test_nobody_ranked_is_an_empty_page(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("b"))
+    assert lb.standings("b", ["ann", "bob"]).entries == []
+    assert lb.standings("b", []).entries == []

@@ -1,0 +1,107 @@
+"""What was acknowledged is there after a restart, and the same in every part."""
+
+from __future__ import annotations
+
+import os
+from random import Random
+
+import pytest
+
+import laurels
+from laurels.errors import Locked
+from tests.comparison import everything
+from tests.contract.conftest import NOW_MS
+from tests.contract.deployments import Deployment
+from tests.contract.reading import scores
+
+DAY = 86_400_000
+
+
+def test_everything_is_there_after_a_restart(
+    lasting: Deployment, clock: laurels.ManualClock
+) -> None:
+    rng = Random(3)
+    lb = lasting.lb
+    columns = [laurels.Column("points", scale=2), laurels.Column("level", op="last", order="asc")]
+    lb.create(laurels.Board("b", columns=columns, windows=["all", "day", "week"], rank="dense"))
+    lb.create(laurels.Board("gone"))
+    lb.submit("gone", "ann", 1)
+    for day in range(3):
+        events = [(f"m{rng.randint(0, 30)}", (rng.randint(-3, 3), day)) for _ in range(200)]
+        lb.submit_many("b", events, position=("file", str(day)))
+        lb.remove("b", f"m{day}")
+        lb.set_data("b", f"m{day + 9}", {"day": day})
+        clock.advance(DAY)
+    lb.change("b", title="B", windows=["all", "day", "week", "month"])
+    lb.submit("b", "m1", (1, 1), id="x")
+    lb.delete("gone")
+    before, boards, offset = everything(lb), lb.boards(), lb.stats().offset
+    lb = lasting.reopen()
+    assert everything(lb) == before
+    assert lb.boards() == boards
+    assert lb.stats().offset == offset
+    assert lb.position("b", "file") == "2"
+    assert lb.position("b", "other") is None
+    assert lb.submit("b", "m1", (1, 1), id="x").status == "duplicate"
+    lb.check()
+
+
+def test_a_rebuild_changes_nothing(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
+    lb.create(laurels.Board("b", windows=["all", "day"]))
+    lb.submit_many("b", [(f"m{i}", i % 7, NOW_MS - i) for i in range(500)])
+    clock.advance(DAY)
+    lb.submit_many("b", [(f"m{i}", -1, None, "x") for i in range(100)])
+    before = everything(lb)
+    report = lb.check()
+    lb.rebuild()
+    assert everything(lb) == before
+    assert lb.check() == report
+    assert (report.boards, report.rankings, report.entries) == (1, 3, 500 + 500 + 100)
+    assert lb.submit("b", "m1", 1, id="x").status == "duplicate"
+
+
+def test_an_unfinished_batch_is_not_there(lasting: Deployment) -> None:
+    lb = lasting.lb
+    lb.create(laurels.Board("b", columns=[laurels.Column(max=5)]))
+    with pytest.raises(laurels.errors.BatchRefused):
+        lb.submit_many("b", [("ann", 1), ("ann", 9)], all_or_nothing=True)
+    assert lasting.reopen().top("b").total == 0
+
+
+def test_ids_are_remembered_over_a_restart(lasting: Deployment, clock: laurels.ManualClock) -> None:
+    lasting.lb.create(laurels.Board("b", dedupe="1h"))
+    lasting.lb.submit("b", "ann", 1, id="x")
+    clock.advance(3_600_000 - 1)
+    assert lasting.reopen().submit("b", "ann", 1, id="x").status == "duplicate"
+    clock.advance(1)
+    assert lasting.reopen().submit("b", "ann", 1, id="x").status == "applied"
+
+
+def test_periods_that_passed_meanwhile_have_passed(
+    lasting: Deployment, clock: laurels.ManualClock
+) -> None:
+    lasting.lb.create(laurels.Board("b", windows=["day"]))
+    lasting.lb.submit("b", "ann", 1)
+    clock.advance(DAY)
+    lb = lasting.reopen()
+    assert lb.top("b").total == 0
+    assert scores(lb.top("b", period="2026-11-20")) == {"ann": 1}
+
+
+def test_a_place_is_held_by_one_process(lasting: Deployment) -> None:
+    with pytest.raises(Locked) as refused:
+        laurels.open(lasting.url)
+    assert refused.value.pid == os.getpid()
+    assert str(os.getpid()) in str(refused.value)
+    lasting.lb.create(laurels.Board("b"))
+
+
+def test_a_position_commits_with_its_batch(lasting: Deployment) -> None:
+    lb = lasting.lb
+    lb.create(laurels.Board("b", columns=[laurels.Column(max=5)]))
+    lb.submit_many("b", [("ann", 1)], position=("file", "10"))
+    with pytest.raises(laurels.errors.BatchRefused):
+        lb.submit_many("b", [("ann", 9)], position=("file", "20"), all_or_nothing=True)
+    assert lasting.reopen().position("b", "file") == "10"
+    lasting.lb.submit_many("b", [], position=("file", "30"))
+    assert lasting.reopen().position("b", "file") == "30"

@@ -1,0 +1,191 @@
+"""The records of the oracle: boards as it knows them, events as callers give them, its answers.
+
+No laurels module is imported here. Scores are tuples of integers, one per column, in units of
+10^-scale of that column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+LIMIT = 2**53 - 1
+
+Score = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ColumnDef:
+    """One component of a score."""
+
+    name: str = "score"
+    op: str = "sum"
+    order: str = "desc"
+    scale: int = 0
+    min: int | Decimal | None = None
+    max: int | Decimal | None = None
+
+    @property
+    def low(self) -> int:
+        return -LIMIT if self.min is None else int(Fraction(self.min) * 10**self.scale)
+
+    @property
+    def high(self) -> int:
+        return LIMIT if self.max is None else int(Fraction(self.max) * 10**self.scale)
+
+
+@dataclass(frozen=True)
+class WindowDef:
+    """A window; what is None comes from the board."""
+
+    unit: str = "all"
+    name: str | None = None
+    keep: int | None = None
+    tz: str | None = None
+    week_start: str | None = None
+    grace: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The text form, without the window's own name."""
+        given = [
+            ("keep", self.keep),
+            ("tz", self.tz),
+            ("week_start", self.week_start),
+            ("grace", self.grace),
+        ]
+        options = ",".join(f"{key}={value}" for key, value in given if value is not None)
+        return f"{self.unit}:{options}" if options else self.unit
+
+    @property
+    def called(self) -> str:
+        return self.text if self.name is None else self.name
+
+    @property
+    def definition(self) -> str:
+        """What a board's definition says for this window."""
+        return self.text if self.name is None else f"{self.name}={self.text}"
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A board; durations in the text form, such as `5m`."""
+
+    name: str = "board"
+    columns: tuple[ColumnDef, ...] = (ColumnDef(),)
+    tie: str = "first"
+    tie_resolution: str = "1ms"
+    rank: str = "ordinal"
+    windows: tuple[WindowDef, ...] = (WindowDef(),)
+    tz: str = "UTC"
+    week_start: str = "monday"
+    grace: str = "5m"
+    dedupe: str = "1h"
+    dedupe_max: int = 1_000_000
+    keep: int = 2
+    title: str = ""
+
+    @property
+    def best(self) -> bool:
+        return self.columns[0].op == "best"
+
+
+@dataclass(frozen=True)
+class Report:
+    """One event as a caller gives it; `absolute` for the verb `set`."""
+
+    member: object
+    value: object
+    at: object = None
+    id: object = None
+    absolute: bool = False
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A report that is well-formed."""
+
+    member: str
+    values: Score
+    at_ms: int
+    id: str | None
+    absolute: bool
+
+
+@dataclass(frozen=True)
+class Counted:
+    """An event as one window counts it: for `set` the difference in place of the target."""
+
+    member: str
+    values: Score
+    at_ms: int
+    order: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """A member in a ranking: its score and when, in steps of the resolution, it reached it."""
+
+    member: str
+    score: Score
+    stamp: int
+
+
+@dataclass(frozen=True)
+class Place:
+    """A row with its place: `position` counts from 1, `rank` follows the rank style."""
+
+    row: Row
+    position: int
+    rank: int
+
+    @property
+    def member(self) -> str:
+        return self.row.member
+
+    @property
+    def score(self) -> Score:
+        return self.row.score
+
+
+@dataclass(frozen=True)
+class Card:
+    """A standing: who is next above and below with the gaps to them."""
+
+    place: Place
+    total: int
+    above: tuple[Place, Score] | None
+    below: tuple[Place, Score] | None
+    percent: Fraction
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of an event; the ranks are None unless they were asked for."""
+
+    member: object
+    status: str
+    reason: str | None = None
+    period: str | None = None
+    previous_score: Score | None = None
+    score: Score | None = None
+    previous_rank: int | None = None
+    rank: int | None = None
+    refused_windows: tuple[str, ...] = ()
+
+
+class Refusal(Exception):  # noqa: N818
+    """The oracle refuses; `code` is the stable error code."""
+
+    def __init__(self, code: str, verdicts: tuple[Verdict, ...] = ()) -> None:
+        super().__init__(code)
+        self.code = code
+        self.verdicts = verdicts
+
+
+def duration_ms(text: str) -> int:
+    """Milliseconds of `500ms`, `5s`, `5m`, `1h` or `7d`."""
+    number = text.rstrip("dhms")
+    unit = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+    return int(number) * unit[text[len(number) :]]

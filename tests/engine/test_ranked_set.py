@@ -1,0 +1,63 @@
+"""The ranked set equals a sorted list, in every shape and through every size."""
+
+from random import Random
+
+import pytest
+from tests.engine.pair import Pair
+from tests.engine.plain import Row
+
+SHAPES = [
+    (columns, tie, stamped, dense)
+    for columns in (1, 2, 3, 4)
+    for tie in (False, True)
+    for stamped in (False, True)
+    for dense in (False, True)
+]
+SPREADS = {
+    "a few values, ties galore": 3,
+    "small values": 1_000,
+    "53 bits": 2**53 - 1,
+    "64 bits": 2**63 - 1,
+}
+
+
+def some_members(random: Random, count: int) -> list[bytes]:
+    """Distinct members, many of which begin with another one."""
+    members: set[bytes] = set()
+    while len(members) < count:
+        stem = random.choice(["m", "member-", "mm", "é"]) + "0" * random.randint(0, 12)
+        members.add((stem + str(random.randrange(count))).encode()[: random.choice([3, 9, 128])])
+        members = {
+            member for member in members if member.decode(errors="ignore").encode() == member
+        }
+    return sorted(members, key=lambda _: random.random())
+
+
+def some_row(random: Random, width: int, spread: int) -> Row:
+    return tuple(random.randint(-spread, spread) for _ in range(width))
+
+
+def some_keys(random: Random, pair: Pair, spread: int) -> list[Row]:
+    """Keys of each length, of entries and of none."""
+    ordered = pair.plain.ordered
+    rows = [*pair.plain.rows.values()][:20] or [(0,) * pair.plain.width]
+    keys = [random.choice(rows)[: random.randint(0, ordered)] for _ in range(6)]
+    keys += [some_row(random, random.randint(1, ordered), spread) for _ in range(4)]
+    return [*keys, random.choice(rows)[:ordered]]
+
+
+@pytest.mark.parametrize(("columns", "tie", "stamped", "dense"), SHAPES)
+@pytest.mark.parametrize("spread", SPREADS.values(), ids=SPREADS.keys())
+def test_random_changes(columns: int, tie: bool, stamped: bool, dense: bool, spread: int) -> None:
+    random = Random(f"{columns} {tie} {stamped} {dense} {spread}")
+    pair = Pair(some_members(random, 700), columns=columns, tie=tie, stamped=stamped, dense=dense)
+    for _ in range(40):
+        places = [random.randrange(len(pair.members)) for _ in range(random.randint(1, 120))]
+        if random.random() < 0.25:
+            pair.discard(places)
+        else:
+            pair.put(places, [some_row(random, pair.plain.width, spread) for _ in places])
+        pair.native.check()
+    pair.compare()
+    pair.compare_pages(random)
+    pair.compare_bounds(random, some_keys(random, pair, spread))

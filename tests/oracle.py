@@ -1,0 +1,257 @@
+"""The semantics of laurels in the plainest Python: lists of events, sorting, integers.
+
+Written from the design, not from the code, and shares nothing with it: no laurels module is
+imported here or in what this file imports. Every event a window counted is kept for ever; each
+question is answered by going through all of them again. The words are those of the design.
+
+An `Oracle` is a deployment with a clock, `OracleBoard` one board of it, `OracleWindow` one
+window of a board. What is refused raises `Refusal` with the stable error code.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from tests.calendar_by_scanning import Span
+from tests.definitions import (
+    Accepted,
+    Definition,
+    Place,
+    Refusal,
+    Report,
+    Row,
+    Verdict,
+)
+from tests.oracle_board import OracleBoard, OracleWindow
+from tests.oracle_forms import FIRST_MS, at_of, text_of, values_of
+
+AHEAD_MS = 5_000
+MAX_BATCH = 100_000
+
+
+class Oracle:
+    """A deployment: boards and a clock; without a clock the time is that of the events."""
+
+    def __init__(self, clock: Callable[[], int] | None) -> None:
+        self.clock = clock
+        self.latest_ms = FIRST_MS
+        self.boards: dict[str, OracleBoard] = {}
+
+    def now_ms(self) -> int:
+        return self.latest_ms if self.clock is None else max(self.latest_ms, self.clock())
+
+    def board(self, name: str) -> OracleBoard:
+        if name not in self.boards:
+            raise Refusal("unknown_board")
+        return self.boards[name]
+
+    # Boards and members
+
+    def create(self, definition: Definition) -> None:
+        if definition.name in self.boards:
+            raise Refusal("board_exists")
+        self.latest_ms = self.now_ms()
+        self.boards[definition.name] = OracleBoard(definition)
+
+    def change(self, definition: Definition) -> None:
+        """The board of that name gets this definition; only safe changes are asked of it."""
+        self.latest_ms = self.now_ms()
+        self.board(definition.name).change(definition, self.latest_ms)
+
+    def delete(self, name: str) -> None:
+        del self.boards[self.board(name).definition.name]
+
+    def remove(self, name: str, member: str) -> bool:
+        """Takes a member and its data out; its event ids stay. Whether it was ranked anywhere."""
+        board = self.board(name)
+        self.latest_ms = self.now_ms()
+        board.profiles.pop(member, None)
+        found = False
+        for window in board.windows.values():
+            for label, counted in window.counted.items():
+                ranked = any(event.member == member for event in counted)
+                found = found or (ranked and window.readable(label, self.latest_ms))
+                window.counted[label] = [event for event in counted if event.member != member]
+        return found
+
+    def set_data(self, name: str, member: str, profile: object) -> None:
+        board = self.board(name)
+        self.latest_ms = self.now_ms()
+        if profile is None:
+            board.profiles.pop(member, None)
+        else:
+            board.profiles[member] = profile
+
+    # Events
+
+    def submit(self, name: str, report: Report, window: str | None = None) -> Verdict:
+        """One event; what is refused raises."""
+        verdict = self.submit_many(name, [report], window=window, ranks=True)[0]
+        if verdict.status == "refused":
+            raise Refusal(str(verdict.reason), (verdict,))
+        return verdict
+
+    def submit_many(
+        self,
+        name: str,
+        reports: Sequence[Report],
+        *,
+        window: str | None = None,
+        ranks: bool = False,
+        all_or_nothing: bool = False,
+    ) -> list[Verdict]:
+        """A batch; all or nothing raises when one event of it is refused."""
+        board = self.board(name)
+        board.window(window)
+        if len(reports) > MAX_BATCH:
+            raise Refusal("batch_too_large")
+        saved = copy.deepcopy(board) if all_or_nothing else board
+        verdicts = self._judge(board, reports, window, ranks or len(reports) == 1, all_or_nothing)
+        if all_or_nothing and any(verdict.status == "refused" for verdict in verdicts):
+            self.boards[name] = saved
+            raise Refusal("batch_refused", tuple(map(rolled_back, verdicts)))
+        return verdicts
+
+    def _judge(
+        self,
+        board: OracleBoard,
+        reports: Sequence[Report],
+        window: str | None,
+        ranks: bool,
+        whole: bool,
+    ) -> list[Verdict]:
+        now_ms = self.now_ms()
+        verdicts: dict[int, Verdict] = {}
+        accepted: dict[int, Accepted] = {}
+        for i, report in enumerate(reports):
+            try:
+                accepted[i] = self.accept(board.definition, report, now_ms)
+            except Refusal as refusal:
+                verdicts[i] = Verdict(report.member, "refused", refusal.code)
+        if whole and verdicts:
+            verdicts.update({i: Verdict(event.member, "applied") for i, event in accepted.items()})
+            accepted = {}
+        for record_ms, record in self.records(board, accepted, whole):
+            self.latest_ms = max(self.latest_ms, record_ms)
+            verdicts.update(self.commit(board, record, board.window(window), ranks))
+        return [verdicts[i] for i in range(len(reports))]
+
+    def accept(self, definition: Definition, report: Report, now_ms: int) -> Accepted:
+        """Judges what can be judged of an event alone."""
+        if report.absolute and not self._can_set(definition):
+            raise Refusal("no_all_window")
+        member = text_of(report.member, "member")
+        values = values_of(report.value, definition.columns)
+        at_ms = at_of(report.at)
+        id = None if report.id is None else text_of(report.id, "id")
+        if self.clock is None and at_ms is None:
+            raise Refusal("at_required")
+        at_ms = now_ms if at_ms is None else at_ms
+        if self.clock is not None and at_ms > now_ms + AHEAD_MS:
+            raise Refusal("at_in_future")
+        at_ms = at_ms if self.clock is None else min(at_ms, now_ms)
+        return Accepted(member, values, at_ms, id, report.absolute)
+
+    def _can_set(self, definition: Definition) -> bool:
+        sums = any(column.op == "sum" for column in definition.columns)
+        return not sums or any(window.unit == "all" for window in definition.windows)
+
+    def records(
+        self, board: OracleBoard, accepted: dict[int, Accepted], whole: bool
+    ) -> list[tuple[int, dict[int, Accepted]]]:
+        """The log records of a batch; by event time it is cut where a period begins."""
+        if self.clock is not None:
+            return [(self.now_ms(), accepted)] if accepted else []
+        records: list[tuple[int, dict[int, Accepted]]] = []
+        now_ms = self.latest_ms
+        for i, event in accepted.items():
+            before_ms, now_ms = now_ms, max(now_ms, event.at_ms)
+            crossed = any(
+                window.label(before_ms) != window.label(now_ms) for window in board.windows.values()
+            )
+            record = {} if not records or (crossed and not whole) else records.pop()[1]
+            records.append((now_ms, {**record, i: event}))
+        return records
+
+    def commit(
+        self,
+        board: OracleBoard,
+        record: dict[int, Accepted],
+        window: OracleWindow,
+        ranks: bool,
+    ) -> dict[int, Verdict]:
+        """Folds one record; scores are before and after each event, ranks of the record.
+
+        Where the window asked for refuses an event there is nothing to tell.
+        """
+        now_ms = self.latest_ms
+
+        def row(event: Accepted) -> Row | None:
+            label = window.label(event.at_ms)
+            taken = window.takes(event.at_ms, now_ms)
+            return board.row(window.counted.get(label, []), event.member) if taken else None
+
+        def rank(event: Accepted) -> int | None:
+            places = board.ranking(window, window.label(event.at_ms)) if row(event) else []
+            return next((place.rank for place in places if place.member == event.member), None)
+
+        ranks_before = {i: rank(event) for i, event in record.items()} if ranks else {}
+        verdicts = {}
+        for i, event in record.items():
+            before, verdict, after = row(event), board.fold(event, now_ms), row(event)
+            verdicts[i] = replace(
+                verdict,
+                period=window.label(event.at_ms) if window.takes(event.at_ms, now_ms) else None,
+                previous_score=None if before is None else before.score,
+                score=None if after is None else after.score,
+            )
+        for i, previous_rank in ranks_before.items():
+            verdicts[i] = replace(verdicts[i], previous_rank=previous_rank, rank=rank(record[i]))
+        return verdicts
+
+    # Questions
+
+    def places(
+        self, name: str, window: str | None = None, period: str | None = None
+    ) -> list[Place]:
+        """A whole ranking in standing order."""
+        board = self.board(name)
+        asked = board.window(window)
+        return board.ranking(asked, asked.asked(period, self.now_ms()))
+
+    def periods(self, name: str, window: str | None = None) -> list[Span]:
+        return self.board(name).window(window).kept(self.now_ms())
+
+    def top(
+        self,
+        name: str,
+        *,
+        window: str | None = None,
+        period: str | None = None,
+        limit: int = 10,
+        offset: int = 0,
+        reverse: bool = False,
+        after: Row | None = None,
+    ) -> list[Place]:
+        """A page; `after` is the last row of the page before, as it was then."""
+        board = self.board(name)
+        places = self.places(name, window, period)
+        if reverse:
+            places.reverse()
+        if after is not None:
+            key = board.key(after)
+            places = [
+                place
+                for place in places
+                if (board.key(place.row) < key if reverse else board.key(place.row) > key)
+            ]
+        return places[offset : offset + limit]
+
+
+def rolled_back(verdict: Verdict) -> Verdict:
+    """What is told of an event whose batch was refused."""
+    if verdict.status in {"refused", "duplicate"}:
+        return verdict
+    return Verdict(verdict.member, "refused", "batch_refused")

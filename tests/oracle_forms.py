@@ -1,0 +1,68 @@
+"""What the oracle makes of the parts of an event: ids, exact numbers, times."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+
+from tests.calendar_by_scanning import EPOCH, utc_ms
+from tests.definitions import LIMIT, ColumnDef, Refusal, Score
+
+FIRST_MS = utc_ms(datetime(1900, 1, 1))  # noqa: DTZ001
+LAST_MS = utc_ms(datetime(9900, 1, 1)) - 1  # noqa: DTZ001
+NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
+def text_of(text: object, what: str) -> str:
+    """A member or an event id: 1 to 128 bytes of UTF-8."""
+    if not isinstance(text, str):
+        raise Refusal(f"invalid_{what}")
+    try:
+        coded = text.encode()
+    except UnicodeEncodeError:
+        raise Refusal(f"{what}_not_utf8") from None
+    if not 1 <= len(coded) <= 128:
+        raise Refusal(f"{what}_too_long" if coded else f"{what}_empty")
+    return text
+
+
+def values_of(value: object, columns: Sequence[ColumnDef]) -> Score:
+    """The exact units of a score, one per column."""
+    parts = value if isinstance(value, tuple | list) else (value,)
+    if len(parts) != len(columns):
+        raise Refusal("wrong_columns")
+    return tuple(units_of(part, column) for part, column in zip(parts, columns, strict=True))
+
+
+def units_of(value: object, column: ColumnDef) -> int:
+    """One number in units of its column, exactly; a sum is bound by its total instead."""
+    if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
+        raise Refusal("invalid_value")
+    if isinstance(value, str) and (len(value) > 64 or not NUMBER.fullmatch(value)):
+        raise Refusal("invalid_value")
+    number = Decimal(value)
+    if not number.is_finite():
+        raise Refusal("not_finite")
+    if abs(number.adjusted()) > 64:
+        raise Refusal("value_out_of_range" if number.adjusted() > 0 else "too_many_places")
+    units = Fraction(number) * 10**column.scale
+    if units.denominator != 1:
+        raise Refusal("too_many_places")
+    low, high = (-LIMIT, LIMIT) if column.op == "sum" else (column.low, column.high)
+    if not low <= units <= high:
+        raise Refusal("value_out_of_range")
+    return int(units)
+
+
+def at_of(at: object) -> int | None:
+    """Milliseconds of an aware datetime or an integer."""
+    if at is None:
+        return None
+    if isinstance(at, datetime) and at.utcoffset() is not None:
+        at = (at - EPOCH) // timedelta(milliseconds=1)
+    if isinstance(at, bool) or not isinstance(at, int) or not FIRST_MS <= at <= LAST_MS:
+        raise Refusal("invalid_at")
+    return at

@@ -1,0 +1,53 @@
+"""Every ranking of every board compared with the oracle's, entry by entry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+import laurels
+from tests.comparison import board_of
+from tests.oracle import Oracle
+from tests.stateful.questions import Bookmarks, Questions
+
+
+class Comparison:
+    """Compares what a deployment answers with what the oracle does, and counts the rankings."""
+
+    def __init__(self, oracle: Oracle) -> None:
+        self.oracle = oracle
+        self.rankings = 0
+        self.bookmarks: Bookmarks = {}
+
+    def compare(self, lb: laurels.Leaderboards, rng: Random) -> None:
+        """Everything: the boards, their periods, each ranking in each of them."""
+        assert [board.name for board in lb.boards()] == sorted(self.oracle.boards)
+        for name, board in self.oracle.boards.items():
+            assert lb.get(name) == board_of(board.definition)
+            for window in board.windows:
+                for label in self._periods(lb, name, window):
+                    Questions(lb, self.oracle, name, window, label).whole(rng)
+                    self.rankings += 1
+
+    def _periods(self, lb: laurels.Leaderboards, name: str, window: str) -> Sequence[str | None]:
+        """The labels of the periods of a window that can be read, once compared."""
+        spans = self.oracle.periods(name, window)
+        found = lb.periods(name, window)
+        if not spans:
+            assert [period.label for period in found] == [""]
+            return [None]
+        assert [(p.label, p.start_ms, p.end_ms) for p in found] == [
+            (span.label, span.start_ms, span.end_ms) for span in spans
+        ]
+        assert [period.current for period in found] == [True] + [False] * (len(spans) - 1)
+        assert [period.total for period in found] == [
+            len(self.oracle.places(name, window, span.label)) for span in spans
+        ]
+        return [span.label for span in spans]
+
+    def some_ranking(self, lb: laurels.Leaderboards, name: str, rng: Random) -> Questions:
+        """One of the rankings of a board, to be asked about."""
+        window = rng.choice(list(self.oracle.boards[name].windows))
+        labels = [span.label for span in self.oracle.periods(name, window)]
+        label = rng.choice(labels) if labels else None
+        return Questions(lb, self.oracle, name, window, label)

@@ -1,0 +1,75 @@
+"""One run of random steps over one deployment, and what must hold at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+import laurels
+from tests.comparison import everything
+from tests.contract.deployments import IMPLEMENTATIONS, Deployment, Implementation
+from tests.stateful import choices
+from tests.stateful.journal import regrouped, replay
+from tests.stateful.rules import RULES, Rule
+from tests.stateful.world import World
+
+Combination = tuple[tuple[tuple[str, ...], ...], str, str]
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What an episode compared."""
+
+    steps: int
+    rankings: int
+
+
+def begin(
+    rng: Random, implementation: Implementation, folder: Path, combinations: Sequence[Combination]
+) -> World:
+    """A world with one board for each of these combinations."""
+    tz, start_ms = choices.start(rng)
+    clock = laurels.ManualClock(start_ms)
+    world = World(Deployment(implementation, folder, clock), clock, tz)
+    for i, combination in enumerate(combinations):
+        world.create(choices.definition(rng, f"board-{i}", combination, tz))
+    return world
+
+
+def step(world: World, rng: Random, rule: Rule) -> None:
+    """One thing happens; afterwards everything is compared."""
+    rule(world, rng)
+    world.comparison.compare(world.lb, rng)
+
+
+def finish(world: World, rng: Random) -> None:
+    """The log read again gives the same, in the same commits and gathered into others."""
+    before = everything(world.lb)
+    world.lb.check()
+    world.lb.rebuild()
+    assert everything(world.lb) == before
+    if world.deployment.lasting:
+        assert everything(world.deployment.reopen()) == before
+    world.comparison.compare(world.lb, rng)
+    clock = laurels.ManualClock(world.journal[0].now_ms)
+    with laurels.open("memory:", clock=clock) as other:
+        replay(regrouped(world.journal, rng), other, clock)
+        clock.set(world.clock.now_ms())
+        assert everything(other) == before
+
+
+def run(seed: int, combinations: Sequence[Combination], steps: int) -> Tally:
+    """A whole episode, reproducible from its seed and combinations."""
+    rng = Random(seed)
+    rules, weights = zip(*RULES, strict=True)
+    implementation = IMPLEMENTATIONS[seed % len(IMPLEMENTATIONS)]
+    with TemporaryDirectory() as folder:
+        world = begin(rng, implementation, Path(folder), combinations)
+        with world.deployment:
+            for _ in range(steps):
+                step(world, rng, rng.choices(rules, weights)[0])
+            finish(world, rng)
+    return Tally(steps, world.comparison.rankings)

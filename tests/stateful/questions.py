@@ -1,0 +1,140 @@
+"""Every kind of question about one ranking, put to a deployment and to the oracle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from random import Random
+from typing import Any
+
+import laurels
+from tests.comparison import assert_entries, assert_standing, shown
+from tests.definitions import Row
+from tests.oracle import Oracle
+from tests.oracle_board import OracleBoard
+from tests.stateful.choices import MEMBERS
+
+
+@dataclass(frozen=True)
+class Bookmark:
+    """Where a page of a board ended: the cursor, and the last entry as it was then."""
+
+    board: OracleBoard
+    cursor: str
+    row: Row
+
+
+Bookmarks = dict[tuple[str, str, str | None, bool], Bookmark]
+
+
+class Questions:
+    """One ranking: what the deployment `lb` says of it must be what the oracle says."""
+
+    def __init__(
+        self, lb: laurels.Leaderboards, oracle: Oracle, name: str, window: str, label: str | None
+    ) -> None:
+        self.lb = lb
+        self.oracle = oracle
+        self.name = name
+        self.board = oracle.boards[name]
+        self.definition = self.board.definition
+        self.places = oracle.places(name, window, label)
+        self.where: dict[str, Any] = {"window": window, "period": label}
+
+    def whole(self, rng: Random) -> None:
+        """The ranking entry by entry, with what members carry, and some standings."""
+        found = list(self.lb.export(self.name, with_data=True, **self.where))
+        assert_entries(found, self.places, self.definition)
+        carried = [self.board.profiles.get(place.member) for place in self.places]
+        assert [entry.data for entry in found] == carried
+        for member in rng.sample(MEMBERS, 3):
+            standing = self.lb.standing(self.name, member, **self.where)
+            assert_standing(standing, self.board.card(self.places, member), self.definition)
+
+    def every(self, rng: Random) -> None:
+        """One of each kind, at random."""
+        for ask in (
+            self.top,
+            self.around,
+            self.friends,
+            self.at_rank,
+            self.gap_to_rank,
+            self.percentile,
+            self.between,
+        ):
+            ask(rng)
+
+    def top(self, rng: Random) -> None:
+        limit, offset, reverse = rng.randint(0, 5), rng.randint(0, 4), rng.random() < 0.5
+        page = self.lb.top(self.name, limit=limit, offset=offset, reverse=reverse, **self.where)
+        turned = self.places[::-1] if reverse else self.places
+        assert_entries(page.entries, turned[offset : offset + limit], self.definition)
+        assert page.total == len(self.places)
+
+    def next_page(self, bookmarks: Bookmarks, rng: Random) -> None:
+        """The page after the last one that was read of this ranking, however long ago."""
+        reverse, limit = rng.random() < 0.5, rng.randint(1, 3)
+        key = (self.name, self.where["window"], self.where["period"], reverse)
+        mark = bookmarks.pop(key, None)
+        if mark is not None and mark.board is not self.board:
+            mark = None
+        cursor, row = (None, None) if mark is None else (mark.cursor, mark.row)
+        page = self.lb.top(self.name, limit=limit, reverse=reverse, after=cursor, **self.where)
+        following = self.oracle.top(self.name, limit=99, reverse=reverse, after=row, **self.where)
+        assert_entries(page.entries, following[:limit], self.definition)
+        assert (page.next is not None) == (len(following) > limit)
+        if page.next is not None:
+            bookmarks[key] = Bookmark(self.board, page.next, following[limit - 1].row)
+
+    def around(self, rng: Random) -> None:
+        member, radius = rng.choice(MEMBERS), rng.randint(0, 4)
+        page = self.lb.around(self.name, member, radius=radius, **self.where)
+        expected = self.board.around(self.places, member, radius)
+        assert (page is None) == (expected is None)
+        if page is not None and expected is not None:
+            assert_entries(page.entries, expected, self.definition)
+
+    def friends(self, rng: Random) -> None:
+        asked = rng.sample(MEMBERS, rng.randint(0, len(MEMBERS)))
+        entries = self.lb.standings(self.name, asked, **self.where).entries
+        expected = self.board.friends(self.places, asked)
+        assert_entries(entries, [place for place, _ in expected], self.definition)
+        assert [entry.place for entry in entries] == [among.rank for _, among in expected]
+
+    def at_rank(self, rng: Random) -> None:
+        rank = rng.randint(1, len(self.places) + 2)
+        found = self.lb.at_rank(self.name, rank, **self.where)
+        holder = self.places[rank - 1].member if rank <= len(self.places) else ""
+        assert_standing(found, self.board.card(self.places, holder), self.definition)
+
+    def gap_to_rank(self, rng: Random) -> None:
+        if not self.places:
+            return
+        rank, member = rng.randint(1, len(self.places) + 2), rng.choice(self.places).member
+        standing = self.lb.standing(self.name, member, to_rank=rank, **self.where)
+        assert standing is not None
+        gap = self.board.gap_to_rank(self.places, member, rank)
+        assert standing.to_rank == laurels.Gap(rank, shown(gap, self.definition))
+
+    def percentile(self, rng: Random) -> None:
+        percentile = rng.choice([0, 1, 50, 100, 33.3, 12.5])
+        score = self.lb.score_at_percentile(self.name, percentile, **self.where)
+        expected = self.board.at_percentile(self.places, Fraction(str(percentile)))
+        assert score == shown(expected, self.definition)
+
+    def between(self, rng: Random) -> None:
+        """By score: the bounds are scores of members, or the first columns of theirs."""
+        if not self.places:
+            return
+        width = rng.randint(1, len(self.definition.columns))
+        low, high = (
+            None if rng.random() < 0.2 else rng.choice(self.places).score[:width] for _ in range(2)
+        )
+        if low and high and len(self.definition.columns) == 1:
+            low, high = sorted([low, high])
+        inside = self.board.between(self.places, low, high)
+        bounds = {"low": shown(low, self.definition), "high": shown(high, self.definition)}
+        assert self.lb.count(self.name, **bounds, **self.where) == len(inside)
+        limit, offset = rng.randint(0, 4), rng.randint(0, 3)
+        page = self.lb.range(self.name, limit=limit, offset=offset, **bounds, **self.where)
+        assert_entries(page.entries, inside[offset : offset + limit], self.definition)

@@ -1,0 +1,74 @@
+"""The rules of the stateful run as a hypothesis machine, which shrinks what it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+
+from tests.contract.deployments import IMPLEMENTATIONS, Implementation
+from tests.stateful import rules
+from tests.stateful.choices import COMBINATIONS
+from tests.stateful.episode import begin, finish, step
+from tests.stateful.world import World
+
+randomness = st.randoms(use_true_random=False)
+
+
+class Machine(RuleBasedStateMachine):
+    """A deployment beside the oracle; hypothesis chooses what happens and in which order."""
+
+    implementation: Implementation
+    world: World
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = TemporaryDirectory()
+        self._random = Random(0)
+
+    @initialize(rng=randomness, combination=st.sampled_from(COMBINATIONS))
+    def start(self, rng: Random, combination: tuple[tuple[tuple[str, ...], ...], str, str]) -> None:
+        self.world = begin(rng, self.implementation, Path(self._folder.name), [combination])
+
+    def teardown(self) -> None:
+        if hasattr(self, "world"):
+            finish(self.world, self._random)
+            self.world.lb.close()
+        self._folder.cleanup()
+
+
+def happens(happening: rules.Rule) -> Callable[[Machine, Random], None]:
+    """A rule of the shared list as a rule of the machine."""
+
+    def act(self: Machine, rng: Random) -> None:
+        step(self.world, rng, happening)
+
+    act.__name__ = happening.__name__
+    decorated: Callable[[Machine, Random], None] = rule(rng=randomness)(act)
+    return decorated
+
+
+for happening, weight in rules.RULES:  # hypothesis picks evenly: what is frequent is there often
+    for copy in range(max(1, weight // 4)):
+        setattr(Machine, f"{happening.__name__}_{copy}", happens(happening))
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS, ids=lambda it: it.name)
+def test_everything_agrees_with_the_oracle(implementation: Implementation) -> None:
+    machine = type("Machine", (Machine,), {"implementation": implementation})
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=60,
+            stateful_step_count=40,
+            deadline=None,
+            derandomize=True,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )

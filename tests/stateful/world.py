@@ -1,0 +1,168 @@
+"""A deployment and the oracle side by side: every act is done to both and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import laurels
+from laurels.errors import BatchRefused, LaurelsError
+from tests.comparison import assert_receipt, board_of
+from tests.contract.deployments import Deployment
+from tests.definitions import Definition, Refusal, Report, Verdict
+from tests.oracle import Oracle
+from tests.stateful.comparing import Comparison
+from tests.stateful.journal import Done
+
+T = TypeVar("T")
+
+
+class World:
+    """The deployment under test, the oracle, and a journal of what was done."""
+
+    def __init__(self, deployment: Deployment, clock: laurels.ManualClock, tz: str) -> None:
+        self.deployment = deployment
+        self.clock = clock
+        self.tz = tz
+        self.oracle = Oracle(clock.now_ms)
+        self.comparison = Comparison(self.oracle)
+        self.journal: list[Done] = []
+        self._offset = 0
+
+    @property
+    def lb(self) -> laurels.Leaderboards:
+        return self.deployment.lb
+
+    def definition(self, name: str) -> Definition:
+        return self.oracle.boards[name].definition
+
+    def _do(
+        self,
+        act: Callable[[laurels.Leaderboards], object],
+        board: str = "",
+        events: Sequence[object] = (),
+    ) -> object:
+        """Does something to the deployment; what it refuses comes back as the error."""
+        self.journal.append(Done(self.clock.now_ms(), act, board, tuple(events)))
+        try:
+            return act(self.lb)
+        except LaurelsError as error:
+            return error
+
+    # Boards and members
+
+    def create(self, definition: Definition) -> None:
+        board = board_of(definition)
+        assert self._do(lambda lb: lb.create(board)) == board
+        self.oracle.create(definition)
+
+    def change(self, definition: Definition) -> None:
+        """Gives a board another title, other keeps and more windows."""
+        windows = [window.definition for window in definition.windows]
+        found = self._do(
+            lambda lb: lb.change(
+                definition.name, title=definition.title, keep=definition.keep, windows=windows
+            )
+        )
+        assert found == board_of(definition)
+        self.oracle.change(definition)
+
+    def delete(self, name: str) -> None:
+        assert self._do(lambda lb: lb.delete(name)) is None
+        self.oracle.delete(name)
+
+    def remove(self, name: str, member: str) -> None:
+        found = self._do(lambda lb: lb.remove(name, member))
+        assert found == self.oracle.remove(name, member)
+
+    def set_data(self, name: str, member: str, profile: object) -> None:
+        assert self._do(lambda lb: lb.set_data(name, member, profile)) is None
+        self.oracle.set_data(name, member, profile)
+
+    # Events
+
+    def submit(self, name: str, report: Report, window: str | None) -> None:
+        """One event, by `submit` or `set`; its receipt or its refusal must be the oracle's."""
+        verb = "set" if report.absolute else "submit"
+        found = self._do(
+            lambda lb: getattr(lb, verb)(
+                name, report.member, report.value, at=report.at, id=report.id, window=window
+            ),
+            name,
+            () if report.absolute else [event_of(report)],
+        )
+        expected = told(lambda: self.oracle.submit(name, report, window))
+        if isinstance(expected, Refusal):
+            assert isinstance(found, LaurelsError), f"{found} instead of {expected.code}"
+            assert found.code == expected.code
+        else:
+            assert isinstance(found, laurels.Receipt), f"{found!r} instead of {expected}"
+            self._assert_receipts(name, [found], [expected], window)
+
+    def submit_many(
+        self,
+        name: str,
+        reports: Sequence[Report],
+        window: str | None,
+        *,
+        ranks: bool,
+        all_or_nothing: bool,
+    ) -> None:
+        """A batch; each receipt must be the oracle's."""
+        events = [event_of(report) for report in reports]
+        found = self._do(
+            lambda lb: lb.submit_many(
+                name, events, window=window, ranks=ranks, all_or_nothing=all_or_nothing
+            ),
+            name,
+            () if all_or_nothing else events,
+        )
+        expected = told(
+            lambda: self.oracle.submit_many(
+                name, reports, window=window, ranks=ranks, all_or_nothing=all_or_nothing
+            )
+        )
+        if isinstance(expected, Refusal):
+            assert isinstance(found, BatchRefused), f"{found!r} instead of {expected.code}"
+            told_of = [(receipt.status, receipt.reason) for receipt in found.receipts]
+            assert told_of == [(v.status, v.reason) for v in expected.verdicts]
+        else:
+            assert isinstance(found, laurels.Receipts), repr(found)
+            self._assert_receipts(name, found, expected, window)
+            self._assert_counts(found, expected)
+
+    def _assert_receipts(
+        self,
+        name: str,
+        receipts: Sequence[laurels.Receipt],
+        verdicts: Sequence[Verdict],
+        window: str | None,
+    ) -> None:
+        definition = self.definition(name)
+        called = window or definition.windows[0].called
+        assert len(receipts) == len(verdicts)
+        for receipt, verdict in zip(receipts, verdicts, strict=True):
+            assert_receipt(receipt, verdict, called, definition)
+            assert receipt.offset >= self._offset
+            self._offset = receipt.offset
+
+    def _assert_counts(self, found: laurels.Receipts, verdicts: Sequence[Verdict]) -> None:
+        statuses = [verdict.status for verdict in verdicts]
+        counts = (found.applied, found.unchanged, found.duplicates, found.refused)
+        assert counts == tuple(
+            statuses.count(status) for status in ("applied", "unchanged", "duplicate", "refused")
+        )
+
+
+def told(ask: Callable[[], T]) -> T | Refusal:
+    """What the oracle answers, its refusals included."""
+    try:
+        return ask()
+    except Refusal as refusal:
+        return refusal
+
+
+def event_of(report: Report) -> tuple[object, ...]:
+    """The event as a caller writes it, without what it leaves out at the end."""
+    parts = (report.member, report.value, report.at, report.id)
+    return parts[:2] if report.at is report.id is None else parts
