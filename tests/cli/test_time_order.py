@@ -54,3 +54,28 @@ def test_the_folder_remembers_its_clock(board: Shell) -> None:
     board.ok("import", "g", "-", "--clock", "event", stdin=HISTORY.encode())
     board.ok("import", "g", "-", stdin=b"member,score,at\nd,9,2021-03-31T23:59:59Z\n")
     assert board.json("top", "g", "--window", "month")["entries"][0]["member"] == "d"
+
+
+def test_a_board_made_for_the_system_s_clock_takes_history_while_nothing_has_happened(
+    shell: Shell,
+) -> None:
+    shell.ok("board", "create", "g", "--window", "month")
+    path = shell.file("in.csv", HISTORY)
+    assert shell.ok("import", "g", path, "--clock", "event").err == ""
+    assert shell.scores("g") == {"c": 5, "a": 4}
+
+
+def test_boards_in_use_do_not_go_over_to_event_time(shell: Shell) -> None:
+    shell.ok("board", "create", "g")
+    shell.ok("import", "g", shell.file("one.csv", "member,score\na,1\n"))
+    ran = shell("import", "g", shell.file("in.csv", HISTORY), "--clock", "event")
+    assert (ran.code, ran.err.split(":")[0]) == (2, "error [invalid_clock]")
+    shell.ok("import", "g", shell.file("two.csv", "member,score\na,1\n"))
+    assert shell.scores("g") == {"a": 2}
+
+
+def test_history_without_event_time_is_said_to_be_late(shell: Shell) -> None:
+    shell.ok("board", "create", "g", "--window", "all", "--window", "month")
+    ran = shell("import", "g", shell.file("in.csv", HISTORY), "--json")
+    assert ran.json()["files"][0]["late"] == {"month": 5}
+    assert "5 for month" in ran.err

@@ -237,6 +237,7 @@ def _figures(result: FileResult) -> dict[str, Any]:
         "unchanged": tally.unchanged,
         "duplicates": tally.duplicates,
         "rejected": tally.rejected,
+        "late": dict(tally.late),
         "reasons": dict(tally.reasons),
         "rejects_file": result.rejects_file,
         "interrupted": result.interrupted,
@@ -266,6 +267,9 @@ def _complain_of(result: FileResult) -> None:
     if tally.rejected:
         by_code = ", ".join(f"{count:,} {code}" for code, count in tally.reasons.most_common())
         complain(f"{name}: {tally.rejected:,} lines rejected ({by_code}): {result.rejects_file}")
+    if tally.late:
+        by_window = ", ".join(f"{count:,} for {name}" for name, count in tally.late.items())
+        complain(f"{name}: events came too late ({by_window}); history wants --clock event")
     if result.interrupted and result.source is not None:
         complain(f"{name}: interrupted; the same command goes on where it stopped")
     elif result.interrupted:

@@ -49,13 +49,17 @@ class Position(Struct, frozen=True, omit_defaults=True):
 
 
 class Tally(Struct):
-    """What became of the lines of one source in this run."""
+    """What became of the lines of one source in this run.
+
+    `late` counts by window the events that came too late for it, whatever other windows did.
+    """
 
     resumed_after: int = 0
     lines: int = 0
     applied: int = 0
     unchanged: int = 0
     duplicates: int = 0
+    late: Counter[str] = msgspec.field(default_factory=Counter)
     reasons: Counter[str] = msgspec.field(default_factory=Counter)
     first_rejects: list[Reject] = msgspec.field(default_factory=list)
 
@@ -198,6 +202,7 @@ class SourceImport:
             self.tally.applied += receipts.applied
             self.tally.unchanged += receipts.unchanged
             self.tally.duplicates += receipts.duplicates
+            self.tally.late.update(receipts.late)
             if receipts.refused:
                 self._reject(_refused(rows, receipts))
 
