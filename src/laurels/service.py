@@ -29,6 +29,7 @@ from .errors import (
     InvalidData,
     LaurelsError,
     NoAllWindow,
+    StorageFailed,
 )
 from .event import MAX_BATCH, id_bytes, member_of
 from .fold import BoardState, Fold
@@ -54,7 +55,7 @@ class Service:
         self._clock = clock
         self._lock = threading.RLock()
         self._pid = os.getpid()
-        self._closed: LaurelsError | None = None
+        self._ended: LaurelsError | None = None
         self._on_close: list[Callable[[], None]] = [log.close]
         self._fold = self._folded_log()
         if isinstance(clock, EventClock):
@@ -72,12 +73,12 @@ class Service:
 
     def close(self) -> None:
         """Commits what is queued and closes; a second close does nothing."""
-        if self._pid != os.getpid() or self._closed is not None:
+        if self._pid != os.getpid() or not self._on_close:
             return
         self._committer.close()
-        self._closed = Closed("the store is closed")
-        for action in self._on_close:
-            action()
+        self._ended = self._ended or Closed("the store is closed")
+        while self._on_close:
+            self._on_close.pop(0)()
 
     def __enter__(self) -> Self:
         return self
@@ -104,8 +105,8 @@ class Service:
     def _ensure_usable(self) -> None:
         if self._pid != os.getpid():
             raise Forked(f"the store was opened by process {self._pid}")
-        if self._closed is not None:
-            raise self._closed
+        if self._ended is not None:
+            raise self._ended
 
     def _now(self) -> int:
         return max(self._clock.now_ms(), self._fold.now_ms)
@@ -191,9 +192,10 @@ class Service:
                 logged += drafted
                 now_ms = drafted[-1].now_ms
             accepted.append((ticket, ticket.write))
-        offset = self._log.append(records.encode(logged)) if logged else self._fold.offset
-        with self._lock, self._sound():
-            self._fold_all(accepted, offset)
+        with self._sound():
+            offset = self._log.append(records.encode(logged)) if logged else self._fold.offset
+            with self._lock:
+                self._fold_all(accepted, offset)
         if isinstance(self._clock, EventClock):
             self._clock.observe(now_ms)
 
@@ -211,12 +213,14 @@ class Service:
 
     @contextmanager
     def _sound(self) -> Iterator[None]:
-        """Closes the service when a durable commit cannot be folded: what it would answer from
-        then on is not what the log says."""
+        """Ends the service when an entry may be in the log and not in the index (an interrupt,
+        no memory): from then on it would answer something else than the log says."""
         try:
             yield
+        except StorageFailed:
+            raise
         except BaseException as error:
-            self._closed = Closed(f"a commit could not be counted ({error!r})")
+            self._ended = Closed(f"a commit was broken off ({error!r}), what is durable is safe")
             raise
 
     # Recovery

@@ -10,7 +10,6 @@ import pytest
 
 import laurels
 from laurels import errors
-from laurels.log.memory import MemoryLog
 from laurels.log.sqlite import SqliteLog
 
 
@@ -92,17 +91,24 @@ def test_a_full_disk_refuses_the_write_and_counts_nothing(folder: Path) -> None:
         lb.check()
 
 
-def test_logs_answer_alike(tmp_path: Path) -> None:
-    with closing(SqliteLog(tmp_path / "log.db")) as durable:
-        for log in (durable, MemoryLog()):
-            assert log.offset == 0
-            assert [log.append(body) for body in (b"a", b"b", b"c")] == [1, 2, 3]
-            assert list(log.read(1)) == [(2, b"b"), (3, b"c")]
-            log.trim(1)
-            assert log.offset == 3
-            assert list(log.read(1)) == [(2, b"b"), (3, b"c")]
-            with pytest.raises(errors.LogDamaged):
-                list(log.read(0))
-            assert log.note("clock") is None
-            log.set_note("clock", "event")
-            assert log.note("clock") == "event"
+def test_an_interrupt_after_the_log_ends_the_store_and_loses_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lb = laurels.open(str(folder))
+    append = SqliteLog.append
+
+    def interrupted(log: SqliteLog, body: bytes) -> int:
+        append(log, body)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SqliteLog, "append", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            lb.submit("gifts", "late", 9)
+    for use in (lambda: lb.top("gifts"), lambda: lb.submit("gifts", "m1", 1)):
+        with pytest.raises(errors.Closed, match="broken off"):
+            use()
+    lb.close()
+    with laurels.open(str(folder)) as again:
+        assert again.top("gifts", limit=1).entries[0].member == "late"
+        again.check()

@@ -1,0 +1,64 @@
+"""The promises of a log, over every implementation."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from laurels import errors
+from laurels.log.base import Log
+from laurels.log.memory import MemoryLog
+from laurels.log.sqlite import SqliteLog
+
+MAKERS: dict[str, Callable[[Path], Log]] = {
+    "memory": lambda _: MemoryLog(),
+    "sqlite": lambda path: SqliteLog(path / "log.db"),
+}
+
+
+@pytest.fixture(params=MAKERS)
+def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
+    made = MAKERS[request.param](tmp_path)
+    yield made
+    made.close()
+
+
+def test_offsets_follow_each_other_from_one(log: Log) -> None:
+    assert log.offset == 0
+    assert [log.append(body) for body in (b"a", b"", b"c" * 100_000)] == [1, 2, 3]
+    assert log.offset == 3
+
+
+def test_entries_are_read_after_an_offset_in_order(log: Log) -> None:
+    bodies = [bytes([i]) * i for i in range(250)]
+    for body in bodies:
+        log.append(body)
+    assert [body for _, body in log.read()] == bodies
+    assert list(log.read(248)) == [(249, bodies[248]), (250, bodies[249])]
+    assert list(log.read(250)) == []
+
+
+def test_a_trimmed_log_says_so_and_goes_on(log: Log) -> None:
+    for body in (b"a", b"b", b"c"):
+        log.append(body)
+    log.trim(2)
+    assert list(log.read(2)) == [(3, b"c")]
+    with pytest.raises(errors.LogDamaged):
+        list(log.read(1))
+    log.trim(3)
+    assert log.offset == 3
+    assert list(log.read(2)) == [(3, b"c")]
+    assert log.append(b"d") == 4
+
+
+def test_notes_are_kept_and_replaced(log: Log) -> None:
+    assert log.note("clock") is None
+    log.set_note("clock", "system")
+    log.set_note("clock", "event")
+    assert log.note("clock") == "event"
+
+
+def test_its_size_grows_with_what_is_in_it(log: Log) -> None:
+    before = log.nbytes()
+    log.append(b"x" * 100_000)
+    assert log.nbytes() >= before + 100_000
