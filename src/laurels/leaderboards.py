@@ -1,6 +1,6 @@
 """The verbs, synchronous: what `laurels.open` gives."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
 from . import writes
@@ -296,14 +296,13 @@ class Leaderboards(Service):
     ) -> Iterator[Entry]:
         """All entries in standing order, read in pages; between pages commits go on, and
         members who do not move across the place read so far are seen exactly once."""
-        after: str | None = None
-        while True:
+
+        def page(after: str | None) -> Page:
             with self._reading():
                 view = self._view(board, window, period, after)
-                page = view.top(EXPORT_CHUNK, 0, False, with_data)
-            yield from page.entries
-            if (after := page.next) is None:
-                return
+                return view.top(EXPORT_CHUNK, 0, False, with_data)
+
+        return _pages(page)
 
     @overload
     def stats(self) -> Stats: ...
@@ -330,3 +329,15 @@ class Leaderboards(Service):
         """Folds the log anew and puts the result in the place of the present index. Writes
         wait; reads go on until the exchange."""
         self._rebuilt()
+
+
+def _pages(page: Callable[[str | None], Page]) -> Iterator[Entry]:
+    """The entries of a page, read at once, and of those after it, read when they are reached."""
+
+    def entries(read: Page) -> Iterator[Entry]:
+        yield from read.entries
+        while read.next is not None:
+            read = page(read.next)
+            yield from read.entries
+
+    return entries(page(None))

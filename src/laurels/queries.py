@@ -7,6 +7,7 @@ A question names a board, a window and a period, which together are one ranking 
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from functools import cached_property
 from math import ceil
 from typing import Any
@@ -189,7 +190,7 @@ class View:
         share = _percentile(percentile)
         if not self.total:
             return None
-        from_worst = max(1, ceil(share * self.total / 100))
+        from_worst = max(1, ceil(share * self.total))
         part = self._index.slice(self.key, self.total - from_worst, self.total - from_worst + 1)
         return score_at(words_at(part.words, 0), self._rules)
 
@@ -282,12 +283,14 @@ def _beyond(first: tuple[int, ...] | None, second: tuple[int, ...] | None) -> bo
     return first[:shared] > second[:shared]
 
 
-def _percentile(percentile: object) -> Decimal:
+def _percentile(percentile: object) -> Fraction:
+    """A percentile as an exact share of 1; it has at most 30 decimal places."""
     if isinstance(percentile, (int, float, Decimal, str)) and not isinstance(percentile, bool):
         try:
             share = Decimal(str(percentile))
         except InvalidOperation:
             share = Decimal("NaN")
-        if share.is_finite() and 0 <= share <= 100:
-            return share
+        exponent = share.as_tuple().exponent
+        if isinstance(exponent, int) and exponent >= -30 and 0 <= share <= 100:
+            return Fraction(share) / 100
     raise InvalidPercentile(f"{percentile!r} is not within 0 to 100")

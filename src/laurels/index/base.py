@@ -28,13 +28,9 @@ class Outcome(IntEnum):
     DEDUPE_FULL = 6
     ROLLED_BACK = 7
 
-    @property
-    def counted(self) -> bool:
-        return self <= Outcome.UNCHANGED
 
-    @property
-    def refused(self) -> bool:
-        return self not in (Outcome.APPLIED, Outcome.UNCHANGED, Outcome.DUPLICATE)
+COUNTED = (Outcome.APPLIED, Outcome.UNCHANGED)
+REFUSED = tuple(sorted({*Outcome} - {*COUNTED, Outcome.DUPLICATE}))
 
 
 class Scores(Struct, frozen=True):
@@ -57,7 +53,7 @@ class Outcomes(Struct, frozen=True):
     @property
     def refused(self) -> int:
         """How many events were refused."""
-        return sum(self.codes.count(code) for code in Outcome if code.refused)
+        return sum(map(self.codes.count, REFUSED))
 
 
 class Slice(Struct, frozen=True):

@@ -19,7 +19,7 @@ from laurels.plan import Plan, RankingKey
 from laurels.rules import Rules
 from laurels.score import stamps_of
 
-from .base import Located, Outcome, Outcomes, Scores, Slice
+from .base import COUNTED, Located, Outcome, Outcomes, Scores, Slice
 from .remembered import Remembered, key_of
 
 _OPS = {"sum": fold.SUM, "last": fold.LAST, "best": fold.BEST}
@@ -304,7 +304,7 @@ class _Application:
     def _finish(self, start: int, stop: int, run: dict[bytes, int]) -> None:
         self._count(start, stop)
         for key, i in run.items():
-            if Outcome(self._codes[i]).counted:
+            if self._codes[i] in COUNTED:
                 self._held.remembered.add(key, self._batch.now_ms)
                 self._added.append(key)
         run.clear()
@@ -322,14 +322,14 @@ class _Application:
             )
         self._held.remembered.undo(self._added)
         for i, code in enumerate(self._codes):
-            if Outcome(code).counted:
+            if code in COUNTED:
                 self._codes[i] = Outcome.ROLLED_BACK
 
 
 def _joined(runs: list[tuple[bytearray, list["array[int]"]]]) -> Scores | None:
     if not runs:
         return None
-    present, words = bytearray(runs[0][0]), [column[:] for column in runs[0][1]]
+    present, words = runs[0]
     for more_present, more_words in runs[1:]:
         present += more_present
         for column, more in zip(words, more_words, strict=True):
