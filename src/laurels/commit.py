@@ -1,10 +1,14 @@
 """Gathering: concurrent writes become one commit.
 
-Leader and followers: a writer puts its write in the queue and then takes the lead, or waits for
-whoever has it. The leader commits everything queued so far as one log entry; a follower wakes
-up to find its write done. Nobody waits on a timer, so a lone write goes at once, and under load
-each flush to disk carries all that arrived during the one before. Writes of async callers are
-led by a thread of their own, so that an event loop never waits for a disk.
+Leader and followers: a writer that finds nobody committing takes the lead; one that finds a
+leader puts its write in the queue and sleeps until it is done, or until the lead is handed to
+it. The leader commits everything queued so far as one log entry, its own write with it, and then
+hands the lead to whoever waits first. Nobody waits on a timer, so a lone write goes at once, and
+under load each flush to the disk carries all that arrived during the one before. Writes of async
+callers are led by a thread of their own, so that an event loop never waits for a disk.
+
+Invariant: somebody leads, or has been told to, exactly while `_led` is true; `_led` is false only
+while the queue is empty. Both change together, under `_mutex`.
 """
 
 import asyncio
@@ -12,6 +16,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from queue import SimpleQueue
 from typing import Any, Protocol
 
 MAX_EVENTS = 100_000
@@ -31,12 +36,19 @@ class Write(Protocol):
 
 
 class Ticket:
-    """A write in the queue and, once `done`, its result or its error."""
+    """A write in the queue and, once `done`, its result or its error.
+
+    A thread that waits for it sleeps on `_wake`; a task waits for `future` instead.
+    """
 
     def __init__(self, write: Any, future: "asyncio.Future[Any] | None" = None) -> None:
         self.write = write
+        self.future = future
         self.done = False
-        self._future = future
+        self.appointed = False
+        self.abandoned = False
+        self._wake = threading.Lock()
+        self._wake.acquire()
         self._result: Any = None
         self._error: BaseException | None = None
 
@@ -46,23 +58,25 @@ class Ticket:
     def fail(self, error: BaseException) -> None:
         self._error, self.done = error, True
 
+    def wake(self) -> None:
+        self._wake.release()
+
+    def sleep(self) -> None:
+        self._wake.acquire()
+
     def result(self) -> Any:
         if self._error is not None:
             raise self._error
         return self._result
 
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop | None:
-        return None if self._future is None else self._future.get_loop()
-
     def deliver(self) -> None:
         """Hands the outcome to the awaiting task; called on its loop."""
-        if self._future is None or self._future.done():
+        if self.future is None or self.future.done():
             return
         if self._error is not None:
-            self._future.set_exception(self._error)
+            self.future.set_exception(self._error)
         else:
-            self._future.set_result(self._result)
+            self.future.set_result(self._result)
 
 
 class Committer:
@@ -71,63 +85,86 @@ class Committer:
     def __init__(self, commit: Callable[[list[Ticket]], None]) -> None:
         self._commit = commit
         self._queue: deque[Ticket] = deque()
-        self._lead = threading.Lock()
-        self._wake = threading.Semaphore(0)
-        self._starting = threading.Lock()
+        self._mutex = threading.Lock()
+        self._led = False
         self._thread: threading.Thread | None = None
-        self._closing = False
+        self._calls: SimpleQueue[bool] = SimpleQueue()
 
     def submit(self, write: Write) -> Any:
         """Commits a write and answers its result; raises what refused it."""
         ticket = Ticket(write)
-        self._queue.append(ticket)
-        with self._lead:
-            while not ticket.done:
-                self._lead_once()
+        if self._enter(ticket) or self._appointed(ticket):
+            try:
+                while not ticket.done:
+                    self._lead_once(ticket)
+            finally:
+                self._pass_lead()
         return ticket.result()
 
     def submit_async(self, write: Write) -> "asyncio.Future[Any]":
         """The same for a caller on an event loop: a future of the result."""
         future = asyncio.get_running_loop().create_future()
-        self._queue.append(Ticket(write, future))
-        self._start_thread()
-        self._wake.release()
+        if self._enter(Ticket(write, future)):
+            self._call_thread()
         return future
 
-    def exclusively(self) -> threading.Lock:
-        """The lead itself, for whoever must keep every write out for a while."""
-        return self._lead
-
     def close(self) -> None:
-        """Ends the thread after what is queued is committed."""
-        with self._starting:
-            self._closing = True
-            thread = self._thread
-        if thread is not None:
-            self._wake.release()
-            thread.join()
-        with self._lead:
-            while self._queue:
-                self._lead_once()
+        """Ends the thread that leads for async callers; no more of them may come."""
+        if self._thread is not None:
+            self._calls.put(False)
+            self._thread.join()
 
-    def _start_thread(self) -> None:
+    def _enter(self, ticket: Ticket) -> bool:
+        """Queues a ticket; True when its caller has the lead now."""
+        with self._mutex:
+            self._queue.append(ticket)
+            leads, self._led = not self._led, True
+            return leads
+
+    def _appointed(self, ticket: Ticket) -> bool:
+        """Sleeps until the ticket is done or its thread is to lead; True for the latter."""
+        try:
+            ticket.sleep()
+        except BaseException:
+            with self._mutex:
+                ticket.abandoned = True
+                heir = ticket.appointed
+            if heir:
+                self._pass_lead()
+            raise
+        return not ticket.done
+
+    def _pass_lead(self) -> None:
+        """Hands the lead to whoever waits first; to nobody when the queue is empty."""
+        with self._mutex:
+            while self._queue and self._queue[0].abandoned:
+                self._queue.popleft()
+            if not self._queue:
+                self._led = False
+                return
+            heir = self._queue[0]
+            heir.appointed = True
+        if heir.future is None:
+            heir.wake()
+        else:
+            self._call_thread()
+
+    def _call_thread(self) -> None:
+        """Has the thread lead; the caller has the lead and gives it away."""
         if self._thread is None:
-            with self._starting:
-                if self._thread is None:
-                    self._thread = threading.Thread(
-                        target=self._run, name="laurels-commit", daemon=True
-                    )
-                    self._thread.start()
+            self._thread = threading.Thread(target=self._run, name="laurels-commit", daemon=True)
+            self._thread.start()
+        self._calls.put(True)
 
     def _run(self) -> None:
-        while not self._closing:
-            self._wake.acquire()
-            with self._lead:
-                while self._queue:
-                    self._lead_once()
+        while self._calls.get():
+            try:
+                self._lead_once(None)
+            finally:
+                self._pass_lead()
 
-    def _lead_once(self) -> None:
-        """Commits the next group; the caller holds the lead."""
+    def _lead_once(self, own: Ticket | None) -> None:
+        """Commits the next group and wakes who waits for it."""
         group = self._next_group()
         try:
             self._commit(group)
@@ -138,26 +175,29 @@ class Committer:
             if not isinstance(error, Exception):
                 raise
         finally:
-            _deliver(group)
+            _deliver(group, own)
 
     def _next_group(self) -> list[Ticket]:
-        group = [self._queue.popleft()]
-        weight = group[0].write.weight
-        while self._queue and len(group) < MAX_WRITES and not group[0].write.alone:
-            write = self._queue[0].write
-            weight += write.weight
-            if write.alone or weight > MAX_EVENTS:
-                break
-            group.append(self._queue.popleft())
-        return group
+        with self._mutex:
+            group = [self._queue.popleft()]
+            weight = group[0].write.weight
+            while self._queue and len(group) < MAX_WRITES and not group[0].write.alone:
+                write = self._queue[0].write
+                weight += write.weight
+                if write.alone or weight > MAX_EVENTS:
+                    break
+                group.append(self._queue.popleft())
+            return group
 
 
-def _deliver(group: list[Ticket]) -> None:
-    """Wakes the loops that wait for tickets of this group, each once."""
+def _deliver(group: list[Ticket], own: Ticket | None) -> None:
+    """Wakes the threads and, each once, the loops that wait for tickets of this group."""
     by_loop: dict[asyncio.AbstractEventLoop, list[Ticket]] = {}
     for ticket in group:
-        if (loop := ticket.loop) is not None:
-            by_loop.setdefault(loop, []).append(ticket)
+        if ticket.future is not None:
+            by_loop.setdefault(ticket.future.get_loop(), []).append(ticket)
+        elif ticket is not own:
+            ticket.wake()
     for loop, tickets in by_loop.items():
         with suppress(RuntimeError):  # the loop was closed: nobody waits any more
             loop.call_soon_threadsafe(_deliver_all, tickets)

@@ -322,7 +322,8 @@ class Leaderboards(Service):
 
     def check(self) -> CheckReport:
         """Asserts every invariant of every structure, and that the index equals a fold of the
-        log from its beginning. Raises CheckFailed with the first difference. Writes wait."""
+        log from its beginning. Raises CheckFailed with the first difference. Writes wait,
+        reads go on."""
         return self._checked()
 
     def rebuild(self) -> None:

@@ -41,7 +41,7 @@ from .receipt import Receipt, Receipts
 from .stats import CheckReport
 from .verify import compare
 from .windows import MIN_MS
-from .writes import FoldedWrite, Submission
+from .writes import FoldedWrite, Submission, Task
 
 MAX_DATA_BYTES = 1_024
 
@@ -56,6 +56,7 @@ class Service:
         self._lock = threading.RLock()
         self._pid = os.getpid()
         self._ended: LaurelsError | None = None
+        self._broken_off: LaurelsError | None = None
         self._on_close: list[Callable[[], None]] = [log.close]
         self._fold = self._folded_log()
         if isinstance(clock, EventClock):
@@ -75,8 +76,10 @@ class Service:
         """Commits what is queued and closes; a second close does nothing."""
         if self._pid != os.getpid() or not self._on_close:
             return
-        self._committer.close()
         self._ended = self._ended or Closed("the store is closed")
+        if self._broken_off is None:
+            self._committer.submit(Task(lambda: None))
+        self._committer.close()
         while self._on_close:
             self._on_close.pop(0)()
 
@@ -178,7 +181,8 @@ class Service:
 
     def _commit(self, tickets: list[Ticket]) -> None:
         """Makes a group of writes one entry of the log and folds it."""
-        self._ensure_usable()
+        if self._broken_off is not None:
+            raise self._broken_off
         now_ms = self._now()
         accepted: list[tuple[Ticket, FoldedWrite]] = []
         logged: list[records.Record] = []
@@ -220,7 +224,7 @@ class Service:
         except StorageFailed:
             raise
         except BaseException as error:
-            self._ended = Closed(f"a commit was broken off ({error!r}), what is durable is safe")
+            self._broken_off = self._ended = Closed(f"a commit was broken off ({error!r})")
             raise
 
     # Recovery
@@ -235,17 +239,20 @@ class Service:
         return fold
 
     def _checked(self) -> CheckReport:
-        self._ensure_usable()
-        with self._committer.exclusively(), self._reading():
+        def compared() -> CheckReport:
             self._fold.index.check()
             return compare(self._fold, self._folded_log())
 
+        report: CheckReport = self._write(Task(compared))
+        return report
+
     def _rebuilt(self) -> None:
-        self._ensure_usable()
-        with self._committer.exclusively():
+        def exchange() -> None:
             rebuilt = self._folded_log()
-            with self._reading():
+            with self._lock:
                 self._fold = rebuilt
+
+        self._write(Task(exchange))
 
 
 def only_receipt(receipts: Receipts) -> Receipt:

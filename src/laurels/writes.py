@@ -199,6 +199,30 @@ class Submission:
         return batch if len(kept) == batch.size else batch.take(kept)
 
 
+class Task:
+    """Work to be done while no commit is: it takes a place among the writes and writes nothing."""
+
+    alone = True
+    weight = 1
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self._work = work
+        self._done: Any = None
+
+    def records(self, fold: Fold, now_ms: int) -> list[record.Record]:
+        self._done = self._work()
+        return []
+
+    def before(self, fold: Fold) -> None:
+        pass
+
+    def fold(self, fold: Fold) -> None:
+        pass
+
+    def result(self, fold: Fold) -> Any:
+        return self._done
+
+
 class Single:
     """A write of one record, which `propose` makes from what stands when it is committed.
 
