@@ -5,10 +5,9 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from random import Random
 
-from tests.engine.plain import PlainSet, Row
-
 from laurels.engine.ranked_set import COMPETITION, DENSE, ORDINAL, RankedSet
 from laurels.engine.roster import Roster
+from tests.engine.plain import PlainSet, Row
 
 
 def intern(roster: Roster, members: Iterable[bytes]) -> "array[int]":

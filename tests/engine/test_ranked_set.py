@@ -3,6 +3,7 @@
 from random import Random
 
 import pytest
+
 from tests.engine.pair import Pair
 from tests.engine.plain import Row
 

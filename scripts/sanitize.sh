@@ -1,0 +1,37 @@
+#!/bin/sh
+# Runs the engine's tests under AddressSanitizer and UndefinedBehaviorSanitizer, twice: as built for
+# use, and with pages of four entries, so that the same tests go through trees many levels deep.
+# Builds into a temporary folder; exits with 1 at the first report. Needs gcc and the development
+# environment; PYTHON names its interpreter (default .venv/bin/python).
+set -eu
+
+cd "$(dirname "$0")/.."
+python=$(realpath -s "${PYTHON:-.venv/bin/python}")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+sanitizers="-fsanitize=address,undefined -fno-sanitize-recover=all"
+preloaded="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libubsan.so)"
+
+# check NAME FLAGS [PYTEST OPTIONS]
+check() {
+    name=$1 flags=$2
+    shift 2
+    echo "== $name"
+    mkdir "$work/$name"
+    cp -r pyproject.toml LICENSE ./*.md src tests "$work/$name"
+    cd "$work/$name"
+    find src -name '*.so' -delete
+    find src -path '*/engine/*.c' -delete
+    CFLAGS="-g -O1 -fno-omit-frame-pointer $sanitizers $flags" LDFLAGS="$sanitizers" \
+        "$python" -m pip install -q --no-build-isolation --no-deps --target "$work/$name/site" .
+    LD_PRELOAD="$preloaded" PYTHONMALLOC=malloc PYTHONPATH="$work/$name/site" \
+        ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+        "$python" -m pytest -p no:cacheprovider --capture=sys tests/engine \
+        --ignore tests/engine/test_stubs.py "$@"
+    cd - > /dev/null
+}
+
+check as-used ""
+check tiny-pages "-DLAURELS_LEAF_MOST=4 -DLAURELS_BRANCH_MOST=4" --ignore tests/engine/test_size.py
+echo "no report"

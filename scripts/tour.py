@@ -1,0 +1,141 @@
+"""Runs the examples of README.md and docs/semantics.md and writes what they really print.
+
+    python scripts/tour.py
+
+Each page is run from its top in a folder of its own; its examples share names and files:
+
+- a `python` block, whose output is the `text` block behind it; without one it prints nothing;
+- a `pycon` block: behind each `>>>` what it answers, of an error the last line;
+- a `console` block: behind each `$` what the command prints, errors included. What `make run`
+  prints is longer than a page wants: there the rest of the block is an excerpt of it.
+
+Where a page shows `...`, anything may stand. An output that agrees is left as it is, any other
+is replaced; an excerpt that does not agree is an error.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import chdir, redirect_stdout
+from doctest import ELLIPSIS, OutputChecker
+from io import StringIO
+from pathlib import Path
+from traceback import format_exception_only
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+PAGES = (ROOT / "README.md", ROOT / "docs" / "semantics.md")
+
+_BLOCK = re.compile(
+    r"^```(?P<kind>python|pycon|console)\n(?P<body>.*?)^```\n(?:\n```text\n(?P<shown>.*?)^```\n)?",
+    re.MULTILINE | re.DOTALL,
+)
+_EXAMPLE = ROOT / "examples" / "cdnow.py"
+
+
+class Tour:
+    """The run of one page: its blocks in their order, in one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._names: dict[str, Any] = {"__name__": "tour"}
+
+    def true_page(self, text: str) -> str:
+        """The page with the outputs its examples really have."""
+        with chdir(self._folder):
+            return _BLOCK.sub(self._true_block, text)
+
+    def _true_block(self, block: re.Match[str]) -> str:
+        kind, body, shown = block["kind"], block["body"], block["shown"]
+        if kind == "python":
+            return self._true_program(body, shown or "")
+        if kind == "pycon":
+            return f"```pycon\n{_true_transcript(body, '>>> ', '... ', self._answer)}```\n"
+        if body.startswith("$ make run\n"):
+            self._check_excerpt(body.removeprefix("$ make run\n"))
+            return block[0]
+        return f"```console\n{_true_transcript(body, '$ ', '> ', self._command)}```\n"
+
+    def _true_program(self, program: str, shown: str) -> str:
+        printed = _agreed(shown, self._run(program, "exec"))
+        return f"```python\n{program}```\n" + (f"\n```text\n{printed}```\n" if printed else "")
+
+    def _answer(self, statement: str) -> str:
+        try:
+            return self._run(statement, "single")
+        except Exception as error:
+            return format_exception_only(error)[-1]
+
+    def _run(self, source: str, mode: str) -> str:
+        with redirect_stdout(StringIO()) as printed:
+            exec(compile(source, "<page>", mode), self._names)
+        return printed.getvalue()
+
+    def _command(self, command: str) -> str:
+        return self._printed(["sh", "-c", command])
+
+    def _check_excerpt(self, shown: str) -> None:
+        boards = str(self._folder / "cdnow")
+        printed = self._printed([sys.executable, str(_EXAMPLE), "--at", boards], cwd=ROOT)
+        if _agreed(shown, printed) != shown:
+            raise ValueError(f"`make run` does not print what is shown, but\n{printed}")
+
+    def _printed(self, command: list[str], cwd: Path | None = None) -> str:
+        ours = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "COLUMNS": "100"}
+        theirs = {name: value for name, value in os.environ.items() if name != "LAURELS_URL"}
+        done = subprocess.run(
+            command,
+            cwd=cwd or self._folder,
+            env=theirs | ours,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        return done.stdout
+
+
+def _true_transcript(body: str, prompt: str, more: str, run: Callable[[str], str]) -> str:
+    """A block of prompts, each with what it really prints."""
+    lines = []
+    for source, shown in _prompts(body, prompt, more):
+        statement = "".join(line[len(prompt) :] for line in source)
+        lines += [*source, _agreed(shown, run(statement))]
+    return "".join(lines)
+
+
+def _prompts(body: str, prompt: str, more: str) -> Iterator[tuple[list[str], str]]:
+    """The statements of a block, as the lines they take, each with the output shown for it."""
+    source: list[str] = []
+    shown = ""
+    for line in body.splitlines(keepends=True):
+        if line.startswith(prompt):
+            if source:
+                yield source, shown
+            source, shown = [line], ""
+        elif source and not shown and line.startswith((more, more.rstrip() + "\n")):
+            source.append(line)
+        else:
+            shown += line
+    if source:
+        yield source, shown
+
+
+def _agreed(shown: str, printed: str) -> str:
+    """What is shown, where what was printed agrees with it, else what was printed."""
+    return shown if OutputChecker().check_output(shown, printed, ELLIPSIS) else printed
+
+
+def true_page(text: str, folder: Path) -> str:
+    """The page with the outputs its examples really have; runs them in an empty folder."""
+    return Tour(folder).true_page(text)
+
+
+if __name__ == "__main__":
+    for page in PAGES:
+        with tempfile.TemporaryDirectory() as folder:
+            page.write_text(true_page(page.read_text("utf-8"), Path(folder)), "utf-8")

@@ -1,0 +1,50 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Columns at the border with Python: borrowed as buffers, given back as arrays."""
+from cpython cimport array
+from cpython.buffer cimport (
+    PyBUF_FORMAT, PyBUF_ND, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer,
+)
+from libc.stdint cimport int64_t, uint32_t
+
+cdef enum:
+    BORROWED_MOST = 80
+
+cdef struct Borrowed:
+    Py_buffer views[BORROWED_MOST]
+    int count
+
+cdef inline bint fits_kind(const char *form, Py_ssize_t itemsize, char kind) noexcept:
+    """Whether a buffer's format is the kind asked for: q int64, I uint32, i int32, B bytes."""
+    cdef char code = c'B' if form == NULL else form[0]
+    if kind == c'q':
+        return itemsize == 8 and (code == c'q' or code == c'l')
+    if kind == c'I':
+        return itemsize == 4 and (code == c'I' or code == c'L')
+    if kind == c'i':
+        return itemsize == 4 and (code == c'i' or code == c'l')
+    return itemsize == 1 and (code == c'B' or code == c'b' or code == c'c')
+
+cdef inline int borrow(Borrowed *held, object source, char kind, bint writable=False) except -1:
+    """Borrow the items of a contiguous buffer until `give_back`; TypeError for another kind."""
+    cdef Py_buffer *view = &held.views[held.count]
+    if held.count == BORROWED_MOST:
+        raise ValueError("too many columns")
+    PyObject_GetBuffer(source, view, PyBUF_ND | PyBUF_FORMAT | (PyBUF_WRITABLE if writable else 0))
+    held.count += 1
+    if not fits_kind(view.format, view.itemsize, kind):
+        raise TypeError(f"expected a buffer of items of format {chr(kind)!r}")
+    return 0
+
+cdef inline void give_back(Borrowed *held) noexcept:
+    while held.count > 0:
+        held.count -= 1
+        PyBuffer_Release(&held.views[held.count])
+
+cdef inline Py_ssize_t items(Borrowed *held, int which) noexcept nogil:
+    return held.views[which].len // held.views[which].itemsize
+
+cdef inline const uint32_t *uints(Borrowed *held, int which) noexcept nogil:
+    return <const uint32_t *>held.views[which].buf
+
+cdef inline const int64_t *longs(Borrowed *held, int which) noexcept nogil:
+    return <const int64_t *>held.views[which].buf

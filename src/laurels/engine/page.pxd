@@ -1,0 +1,13 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""What a leaf and a branch begin with; what follows is said in `leaf.pxd` and `branch.pxd`."""
+from libc.stdint cimport uint8_t, uint32_t
+
+cdef struct Page:
+    uint32_t up                 # page number of the parent; NONE without one
+    uint8_t size                # entries or children
+    uint8_t room                # for how many there is room
+    uint8_t slot                # where the parent last had it: a guess, not an invariant
+    uint8_t unused
+
+ctypedef Page Leaf
+ctypedef Page Branch

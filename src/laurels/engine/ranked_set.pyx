@@ -1,0 +1,402 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
+"""The ranked set: members in standing order, by rank and by member, in O(log n).
+
+This is the Python face of `tree.pyx`: it takes and gives whole columns as buffers and loops in C.
+An entry is a row of 64-bit words, first the columns, then the tie (where ties go by time), then
+the stamp (where `last` needs it); the columns and the tie order the entries, ascending, then the
+member's bytes. What a word means, its direction included, is the caller's business.
+
+Ranks and positions start at 0. A member is named by its id in the roster and is in the set at most
+once. Not thread safe by itself: whoever shares a set holds a lock around each call. Calls over
+many entries release the GIL.
+"""
+cimport cython
+from cpython cimport array
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+from .buffers cimport Borrowed, borrow, give_back, items, longs, uints
+from .leaf cimport WORDS_MOST, ids_of, leaf_bound, leaf_read, leaf_unpack
+from .page cimport Leaf
+from .roster cimport Roster
+from .search cimport Key
+from .table cimport NONE
+from .tree cimport (
+    Spot, Tree, leaf_after, leaf_at, tree_assign, tree_bound, tree_bytes, tree_check, tree_close,
+    tree_discard, tree_open, tree_prefetch_leaf, tree_prefetch_place, tree_rank, tree_seek,
+    tree_select,
+)
+
+from ..errors import CheckFailed
+
+cdef extern from "Python.h":
+    char *PyByteArray_AS_STRING(object array) noexcept nogil
+
+ORDINAL = 0
+COMPETITION = 1
+DENSE = 2
+
+cdef enum:
+    MANY = 1000                 # entries for which the GIL is released
+    FAR = 16                    # entries ahead whose place is asked for
+    NEAR = 6                    # entries ahead whose leaf is asked for
+
+cdef array.array IDS = array.array("I")
+cdef array.array LONGS = array.array("q")
+
+
+cdef struct Columns:
+    const int64_t *words[WORDS_MOST]
+
+
+cdef inline void look_ahead(Tree *tree, const uint32_t *ids, Py_ssize_t at, Py_ssize_t stop) noexcept nogil:
+    """Ask for what the entries to come will need."""
+    if at + FAR < stop:
+        tree_prefetch_place(tree, ids[at + FAR])
+    if at + NEAR < stop:
+        tree_prefetch_leaf(tree, ids[at + NEAR])
+
+
+cdef int put_all(Tree *tree, const uint32_t *ids, const Columns *columns, Py_ssize_t start,
+                 Py_ssize_t stop) noexcept nogil:
+    cdef int64_t entry[WORDS_MOST]
+    cdef Py_ssize_t i
+    cdef int word
+    for i in range(start, stop):
+        look_ahead(tree, ids, i, stop)
+        for word in range(tree.words):
+            entry[word] = columns.words[word][i]
+        if tree_assign(tree, ids[i], entry, NULL) < 0:
+            return -1
+    return 0
+
+
+cdef Py_ssize_t discard_all(Tree *tree, const uint32_t *ids, Py_ssize_t count) noexcept nogil:
+    cdef Py_ssize_t removed = 0
+    cdef Py_ssize_t i
+    for i in range(count):
+        look_ahead(tree, ids, i, count)
+        removed += tree_discard(tree, ids[i])
+    return removed
+
+
+cdef void read_all(Tree *tree, const uint32_t *ids, Py_ssize_t count, char *present,
+                   int64_t **columns) noexcept nogil:
+    cdef int64_t entry[WORDS_MOST]
+    cdef Py_ssize_t i
+    cdef int word
+    cdef Spot spot
+    for i in range(count):
+        look_ahead(tree, ids, i, count)
+        present[i] = tree_seek(tree, ids[i], &spot)
+        for word in range(tree.words):
+            entry[word] = 0
+        if present[i]:
+            leaf_read(leaf_at(tree, spot.page), tree.words, spot.at, entry)
+        for word in range(tree.words):
+            columns[word][i] = entry[word]
+
+
+cdef void rank_all(Tree *tree, const uint32_t *ids, Py_ssize_t count, int style,
+                   int64_t *ranks) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef Spot spot
+    for i in range(count):
+        look_ahead(tree, ids, i, count)
+        ranks[i] = <int64_t>tree_rank(tree, &spot, style) if tree_seek(tree, ids[i], &spot) else -1
+
+
+cdef void slice_all(Tree *tree, uint64_t start, uint64_t count, uint32_t *ids,
+                    int64_t **columns) noexcept nogil:
+    """Copy entries in order, leaf by leaf."""
+    cdef uint64_t done = 0
+    cdef Spot spot
+    cdef Leaf *leaf
+    cdef int word, size
+    if count:
+        tree_select(tree, start, &spot)
+    while done < count:
+        leaf = leaf_at(tree, spot.page)
+        size = <int>min(<uint64_t>(leaf.size - spot.at), count - done)
+        memcpy(ids + done, ids_of(leaf, tree.words) + spot.at, size * sizeof(uint32_t))
+        for word in range(tree.words):
+            leaf_unpack(leaf, word, spot.at, spot.at + size, columns[word] + done)
+        done += size
+        spot.page = leaf_after(tree, spot.page)
+        spot.at = 0
+
+
+cdef bint are_columns_equal(Tree *tree, const Spot *left, const Spot *right) noexcept nogil:
+    cdef int64_t entry[WORDS_MOST]
+    cdef int64_t other[WORDS_MOST]
+    cdef int column
+    leaf_read(leaf_at(tree, left.page), tree.columns, left.at, entry)
+    leaf_read(leaf_at(tree, right.page), tree.columns, right.at, other)
+    for column in range(tree.columns):
+        if entry[column] != other[column]:
+            return False
+    return True
+
+
+cdef void ranks_in_order(Tree *tree, uint64_t start, uint64_t count, int style,
+                         int64_t *ranks) noexcept nogil:
+    """The ranks of successive entries: one search, then a step from each to the next."""
+    cdef uint64_t i
+    cdef Spot spot, before
+    if count:
+        tree_select(tree, start, &spot)
+        ranks[0] = <int64_t>tree_rank(tree, &spot, style)
+    for i in range(1, count):
+        before = spot
+        spot.at += 1
+        if spot.at == leaf_at(tree, spot.page).size:
+            spot.page = leaf_after(tree, spot.page)
+            spot.at = 0
+        if style == 0:
+            ranks[i] = ranks[i - 1] + 1
+        elif are_columns_equal(tree, &before, &spot):
+            ranks[i] = ranks[i - 1]
+        else:
+            ranks[i] = <int64_t>(start + i) if style == 1 else ranks[i - 1] + 1
+
+
+cdef int borrow_columns(Tree *tree, Borrowed *held, object words, Columns *columns) except -1:
+    """Borrow one buffer per word, all as long as the ids already borrowed."""
+    cdef int word = 0
+    if len(words) != tree.words:
+        raise ValueError(f"an entry has {tree.words} words, not {len(words)}")
+    for column in words:
+        borrow(held, column, c'q')
+        if items(held, held.count - 1) != items(held, 0):
+            raise ValueError("columns of words and ids have one length")
+        columns.words[word] = longs(held, held.count - 1)
+        word += 1
+    return 0
+
+cdef int check_ids(Tree *tree, const uint32_t *ids, Py_ssize_t count) except -1:
+    cdef uint32_t most = 0
+    cdef Py_ssize_t i
+    for i in range(count):
+        most = max(most, ids[i])
+    if count and most >= tree.names.count:
+        raise IndexError(f"no member has the id {most}")
+    return 0
+
+
+cdef list new_columns(Tree *tree, Py_ssize_t count, int64_t **columns):
+    """One array per word, and where their items are."""
+    cdef list words = []
+    cdef array.array column
+    cdef int word
+    for word in range(tree.words):
+        column = array.clone(LONGS, count, False)
+        columns[word] = <int64_t *>column.data.as_longlongs
+        words.append(column)
+    return words
+
+
+cdef int check_style(Tree *tree, int style) except -1:
+    if not 0 <= style <= 2:
+        raise ValueError("the style is ORDINAL, COMPETITION or DENSE")
+    if style == 2 and not tree.dense:
+        raise ValueError("this set was made without dense ranks")
+    return 0
+
+
+@cython.final
+@cython.no_gc
+cdef class RankedSet:
+    """An ordered set of members of a roster.
+
+    `columns` words of score (1 to 4), then one word for the tie if `tie`, then one that does not
+    order if `stamped`. `dense` keeps what dense ranks need (4 bytes a hundred entries, and time).
+    Not collected by the garbage collector: it refers to nothing but its roster.
+    """
+
+    def __cinit__(self, Roster roster not None, *, int columns, bint tie, bint stamped,
+                  bint dense) -> None:
+        if not 1 <= columns <= 4:
+            raise ValueError("a ranked set has 1 to 4 columns")
+        self.roster = roster
+        self.stamped = stamped
+        tree_open(&self.tree, &roster.book, columns, columns + tie, columns + tie + stamped, dense)
+
+    def __dealloc__(self) -> None:
+        if self.tree.size < MANY:
+            tree_close(&self.tree)
+        else:
+            with nogil:
+                tree_close(&self.tree)
+
+    def __len__(self) -> int:
+        return self.tree.size
+
+    @property
+    def width(self) -> int:
+        """Words of an entry."""
+        return self.tree.words
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes allocated, this object included. O(segments of the table)."""
+        return <uint64_t>RankedSet.__basicsize__ + tree_bytes(&self.tree)
+
+    def put(self, ids: object, words: object, start: int = 0, stop: int | None = None) -> None:
+        """Assign the entries of members: insert them, or give them new words. O(log n) each.
+
+        `words` is one buffer of int64 per word, `ids` one of uint32; only the items from start to
+        before stop are read. IndexError for an id the roster never gave.
+        """
+        cdef Borrowed held
+        cdef Columns columns
+        cdef Py_ssize_t first, last
+        cdef int outcome
+        held.count = 0
+        try:
+            borrow(&held, ids, c'I')
+            first = start
+            last = items(&held, 0) if stop is None else stop
+            borrow_columns(&self.tree, &held, words, &columns)
+            if not 0 <= first <= last <= items(&held, 0):
+                raise ValueError("start and stop are within the columns")
+            check_ids(&self.tree, uints(&held, 0) + first, last - first)
+            if last - first < MANY:
+                outcome = put_all(&self.tree, uints(&held, 0), &columns, first, last)
+            else:
+                with nogil:
+                    outcome = put_all(&self.tree, uints(&held, 0), &columns, first, last)
+            if outcome < 0:
+                raise MemoryError
+        finally:
+            give_back(&held)
+
+    def discard(self, ids: object) -> int:
+        """Remove members; how many of them were there. O(log n) each."""
+        cdef Borrowed held
+        cdef Py_ssize_t removed
+        held.count = 0
+        try:
+            borrow(&held, ids, c'I')
+            if items(&held, 0) < MANY:
+                removed = discard_all(&self.tree, uints(&held, 0), items(&held, 0))
+            else:
+                with nogil:
+                    removed = discard_all(&self.tree, uints(&held, 0), items(&held, 0))
+            return removed
+        finally:
+            give_back(&held)
+
+    def clear(self) -> None:
+        """Remove every member and give the memory back. O(n / 100)."""
+        with nogil:
+            tree_close(&self.tree)
+
+    def words(self, ids: object) -> tuple[bytearray, list[array.array]]:
+        """Which of the members are there (1 or 0), and their words, 0 where absent. O(1) each."""
+        cdef Borrowed held
+        cdef int64_t *columns[WORDS_MOST]
+        cdef Py_ssize_t count
+        held.count = 0
+        try:
+            borrow(&held, ids, c'I')
+            count = items(&held, 0)
+            present = bytearray(count)
+            words = new_columns(&self.tree, count, columns)
+            if count < MANY:
+                read_all(&self.tree, uints(&held, 0), count, PyByteArray_AS_STRING(present), columns)
+            else:
+                with nogil:
+                    read_all(&self.tree, uints(&held, 0), count, PyByteArray_AS_STRING(present),
+                             columns)
+            return present, words
+        finally:
+            give_back(&held)
+
+    def rank(self, uint32_t id, int style) -> int:
+        """The rank of a member from 0, -1 when absent. O(log n).
+
+        ORDINAL: the entries before it; COMPETITION: those whose columns stand before its columns;
+        DENSE: the different columns among those (ValueError unless the set is dense).
+        """
+        cdef Spot spot
+        check_style(&self.tree, style)
+        return <int64_t>tree_rank(&self.tree, &spot, style) if (
+            tree_seek(&self.tree, id, &spot)) else -1
+
+    def ranks(self, ids: object, int style) -> array.array:
+        """The ranks of members, as `rank`. O(log n) each."""
+        cdef Borrowed held
+        cdef array.array ranks
+        cdef Py_ssize_t count
+        check_style(&self.tree, style)
+        held.count = 0
+        try:
+            borrow(&held, ids, c'I')
+            count = items(&held, 0)
+            ranks = array.clone(LONGS, count, False)
+            if count < MANY:
+                rank_all(&self.tree, uints(&held, 0), count, style, <int64_t *>ranks.data.as_longlongs)
+            else:
+                with nogil:
+                    rank_all(&self.tree, uints(&held, 0), count, style,
+                             <int64_t *>ranks.data.as_longlongs)
+            return ranks
+        finally:
+            give_back(&held)
+
+    def slice(self, start: int, stop: int) -> tuple[array.array, list[array.array]]:
+        """The ids and words of the entries from position start to before stop, in order.
+
+        Positions past the end are left out, as in a list. O(log n + entries).
+        """
+        cdef int64_t *columns[WORDS_MOST]
+        cdef uint64_t first = max(0, min(start, self.tree.size))
+        cdef uint64_t count = max(0, min(stop, self.tree.size) - <int64_t>first)
+        cdef array.array ids = array.clone(IDS, count, False)
+        words = new_columns(&self.tree, count, columns)
+        if count < MANY:
+            slice_all(&self.tree, first, count, ids.data.as_uints, columns)
+        else:
+            with nogil:
+                slice_all(&self.tree, first, count, ids.data.as_uints, columns)
+        return ids, words
+
+    def ranks_at(self, start: int, stop: int, int style) -> array.array:
+        """The ranks, as `rank`, of the entries `slice` would give. O(log n + entries)."""
+        cdef uint64_t first = max(0, min(start, self.tree.size))
+        cdef uint64_t count = max(0, min(stop, self.tree.size) - <int64_t>first)
+        cdef array.array ranks = array.clone(LONGS, count, False)
+        check_style(&self.tree, style)
+        with nogil:
+            ranks_in_order(&self.tree, first, count, style, <int64_t *>ranks.data.as_longlongs)
+        return ranks
+
+    def bound(self, words: object, member: bytes | None = None, *, bint right = False) -> int:
+        """How many entries stand before a key, or before and at it (right). O(log n).
+
+        The key is the first one or more ordering words, or all of them and a member's bytes (who
+        need not be in the roster); a shorter key is at every entry that begins with it.
+        """
+        cdef int64_t entry[WORDS_MOST]
+        cdef Key key
+        cdef int word = 0
+        if len(words) > self.tree.ordered or (
+                member is not None and len(words) != self.tree.ordered):
+            raise ValueError(f"entries are ordered by {self.tree.ordered} words, then the member")
+        for value in words:
+            entry[word] = value
+            word += 1
+        key.words = entry
+        key.count = word
+        key.named = member is not None
+        key.member = NONE
+        if member is not None:
+            key.start = member
+            key.length = <uint32_t>len(member)
+        return tree_bound(&self.tree, &key, right)
+
+    def check(self) -> None:
+        """Assert every invariant; CheckFailed names the first that does not hold. O(n)."""
+        cdef const char *fault = tree_check(&self.tree)
+        if fault != NULL:
+            raise CheckFailed(f"ranked set: {fault.decode()}")

@@ -1,0 +1,50 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcmp
+
+from .table cimport Table
+
+cdef enum:
+    GROUP = 16                  # members that share a pointer into the arena
+    SHELF = 4096                # members of one allocation of groups
+    LONGEST = 255               # bytes of a member
+
+cdef struct Group:              # followed by its members' bytes, one after another
+    uint16_t ends[GROUP]        # member j lies from ends[j - 1] (0 for the first) to ends[j]
+
+cdef struct Names:
+    Group ***shelves            # of SHELF // GROUP groups each
+    uint32_t count
+    uint32_t groups             # begun
+    uint32_t shelf_room         # pointers allocated in shelves
+    uint8_t **chunks
+    uint32_t chunk_count
+    uint32_t chunk_room         # pointers allocated in chunks
+    uint8_t *free_start         # what is left of the last chunk
+    uint8_t *free_end
+    uint64_t seed
+    uint64_t chunk_bytes
+    Table table
+
+cdef inline Group *group_of(const Names *names, uint32_t member) noexcept nogil:
+    return names.shelves[member // SHELF][member % SHELF // GROUP]
+
+cdef inline const uint8_t *name_of(const Names *names, uint32_t member,
+                                   uint32_t *length) noexcept nogil:
+    """The bytes of a member of the roster and their number. O(1)."""
+    cdef const Group *group = group_of(names, member)
+    cdef uint32_t place = member % GROUP
+    cdef uint32_t start = group.ends[place - 1] if place else 0
+    length[0] = group.ends[place] - start
+    return <const uint8_t *>(group + 1) + start
+
+cdef inline int compare_bytes(const uint8_t *left, uint32_t left_length,
+                              const uint8_t *right, uint32_t right_length) noexcept nogil:
+    """Negative, 0 or positive: bytes ascending, the shorter first where one begins the other."""
+    cdef int order = memcmp(left, right, min(left_length, right_length))
+    if order != 0:
+        return order
+    return (left_length > right_length) - (left_length < right_length)
+
+cdef class Roster:
+    cdef Names book

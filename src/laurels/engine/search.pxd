@@ -1,0 +1,123 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""The order of entries, stated once: words ascending, then the member's bytes ascending.
+
+A key may be shorter than an entry's (a prefix of the words, no member): it then stands before or
+after everything that begins with it, as the caller asks.
+"""
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+
+from .roster cimport Names, compare_bytes, group_of, name_of
+from .table cimport prefetch
+
+ctypedef fused packed_t:
+    uint8_t
+    uint16_t
+    uint32_t
+    uint64_t
+    int64_t
+
+cdef struct Key:
+    const int64_t *words
+    int count                   # words given
+    bint named                  # whether the member counts (only with all ordered words)
+    uint32_t member             # its id, or NONE when it need not be in the roster
+    const uint8_t *start        # its bytes; NULL until looked up
+    uint32_t length
+
+cdef inline int count_less(const packed_t *sorted, int low, int high, packed_t wanted) noexcept nogil:
+    """How many of the items in [low, high) are less than wanted, looking at every one."""
+    cdef packed_t less = 0
+    cdef int i
+    for i in range(low, high):
+        less += sorted[i] < wanted
+    return <int>less
+
+cdef inline int lower(const packed_t *sorted, int low, int high, packed_t wanted) noexcept nogil:
+    """The first position in [low, high) whose item is not less than wanted, else high.
+
+    Narrow items are counted, several at once, rather than halved: their cache lines then come
+    together instead of one after another.
+    """
+    cdef const packed_t *base = sorted + low
+    cdef int left = high - low
+    cdef int half
+    if sizeof(packed_t) < 8:
+        return low + count_less(sorted, low, high, wanted)
+    if left <= 0:
+        return low
+    while left > 1:
+        half = left >> 1
+        base += half if base[half - 1] < wanted else 0
+        left -= half
+    return <int>(base - sorted) + (base[0] < wanted)
+
+cdef inline int upper(const packed_t *sorted, int low, int high, packed_t wanted) noexcept nogil:
+    """The first position in [low, high) whose item is greater than wanted, else high."""
+    cdef int step = 1
+    while low + step < high and sorted[low + step] <= wanted:
+        low += step
+        step *= 2
+    high = min(high, low + step)
+    while low < high:
+        step = (low + high) >> 1
+        if sorted[step] <= wanted:
+            low = step + 1
+        else:
+            high = step
+    return low
+
+cdef inline bint narrow(const packed_t *packed, packed_t wanted, int *low, int *high) noexcept nogil:
+    """Shrink [low, high) to the items equal to wanted; False when there are none."""
+    low[0] = lower(packed, low[0], high[0], wanted)
+    if low[0] == high[0] or packed[low[0]] != wanted:
+        return False
+    if low[0] + 1 < high[0] and packed[low[0] + 1] == wanted:
+        high[0] = upper(packed, low[0] + 1, high[0], wanted)
+    else:
+        high[0] = low[0] + 1
+    return True
+
+cdef inline int order_to_member(const Names *names, Key *key, uint32_t member) noexcept nogil:
+    """Negative, 0 or positive as the key's member stands before, at or after a roster member."""
+    cdef uint32_t length = 0
+    cdef const uint8_t *start
+    if key.member == member:
+        return 0
+    if key.start == NULL:
+        key.start = name_of(names, key.member, &key.length)
+    start = name_of(names, member, &length)
+    return compare_bytes(key.start, key.length, start, length)
+
+cdef inline int bound_members(const Names *names, const uint32_t *members, int low, int high,
+                              Key *key, bint right) noexcept nogil:
+    """How many of the first `high` members stand before the key's (or at it, when right)."""
+    cdef int middle, order
+    while low < high:
+        middle = (low + high) >> 1
+        if high - low > 3:                      # one of these is next
+            prefetch(group_of(names, members[(low + middle) >> 1]))
+            prefetch(group_of(names, members[(middle + 1 + high) >> 1]))
+        order = order_to_member(names, key, members[middle])
+        if order > 0 or (right and order == 0):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+cdef inline int find_id(const uint32_t *members, int size, uint32_t member) noexcept nogil:
+    """The position of an id, or -1. Whole blocks are compared at once, without a branch."""
+    cdef int at = 0
+    cdef int i
+    cdef uint32_t hits
+    while at + 16 <= size:
+        hits = 0
+        for i in range(16):
+            hits |= members[at + i] == member
+        if hits:
+            break
+        at += 16
+    while at < size:
+        if members[at] == member:
+            return at
+        at += 1
+    return -1

@@ -1,0 +1,412 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
+"""A table from 32-bit tags to 32-bit values that never stalls and whose memory follows its size.
+
+**Structure.** Extendible hashing (Fagin, Nievergelt, Pippenger, Strong 1979): a directory of
+2**depth pointers, indexed by the low bits of the tag, leads to segments; a segment of local depth
+d holds the tags that agree in their low d bits, and 2**(depth - d) directory entries point to it.
+A small table is one segment that grows in place; one that would pass `HASHED_MOST` slots splits in
+two, and the directory doubles when the segment was as deep as the directory. So no single insert
+rebuilds more than one segment (tens of microseconds), however large the table.
+
+**Segments** come in two forms, chosen anew whenever one is rebuilt:
+- *hashed*: open addressing with linear probing, 8 bytes a slot, filled to between 64 and 80 in 100.
+  A removal shifts later slots back, so there are no tombstones.
+- *dense*: an array indexed by the undirected bits of the tag, 4 bytes a place. It is taken where at
+  least two in five places are used, because there it is smaller; it is faster as well. Only tables
+  of unique tags have dense segments.
+
+**Tags.** The roster's tags are hashes and may repeat (the roster tells members apart by their
+bytes); it walks the slots itself. The ranked set's tags are member ids as they are: ids are given
+in sequence, so their low bits spread them evenly over the segments, and a segment that holds most
+members of its class is dense whatever the others are.
+
+**Invariants** (`table_check`): directory entries that share a segment agree in its low bits; every
+tag is in the segment of its low bits, reachable from its home without crossing a free slot; `used`
+counts the taken slots; a hashed segment has a free slot; unique tags occur once.
+"""
+from libc.stdint cimport uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy, memset
+
+cdef enum:
+    SMALLEST = 8            # slots
+    HASHED_MOST = 8192      # slots; beyond, a segment splits
+    DENSE_MOST = 20480      # places; beyond, a segment splits
+    DEEPEST = 20            # beyond this depth a segment grows instead
+    MERGE_BELOW = 1024      # a segment this empty looks for its buddy
+
+
+cdef inline uint64_t size_of(bint dense, uint64_t room) noexcept nogil:
+    return sizeof(Segment) + room * (sizeof(uint32_t) if dense else sizeof(Slot))
+
+
+cdef inline bint is_hashed_full(const Segment *segment) noexcept nogil:
+    return (<uint64_t>segment.used + 1) * 5 > <uint64_t>segment.room * 4
+
+
+cdef void place(Segment *segment, uint32_t tag, uint32_t value) noexcept nogil:
+    """Put a tag that is not there into a segment that has room for it."""
+    cdef uint32_t at
+    cdef Slot *slots
+    segment.used += 1
+    if segment.dense:
+        places_of(segment)[tag >> segment.depth] = value
+        return
+    slots = slots_of(segment)
+    at = home_of(segment, tag)
+    while slots[at].value != NONE:
+        at = slot_after(segment, at)
+    slots[at].tag = tag
+    slots[at].value = value
+
+
+cdef void plan_form(const Slot *taken, uint32_t count, uint32_t depth, bint unique,
+                    bint *dense, uint32_t *room) noexcept nogil:
+    """The smaller form for these tags, with room to grow by about an eighth."""
+    cdef uint32_t widest = 0
+    cdef uint32_t i
+    for i in range(count):
+        if taken[i].tag >> depth > widest:
+            widest = taken[i].tag >> depth
+    dense[0] = unique and count > 0 and <uint64_t>(widest + 1) * 2 <= <uint64_t>count * 5
+    if dense[0]:
+        room[0] = widest + 1 + (widest >> 3)
+    else:
+        room[0] = max(<uint32_t>SMALLEST, <uint32_t>(<uint64_t>count * 25 / 16) + 1)
+
+
+cdef Segment *build(const Slot *taken, uint32_t count, uint32_t depth, bint unique) noexcept nogil:
+    """A segment of these entries in the form that suits them; NULL without memory."""
+    cdef bint dense = False
+    cdef uint32_t room = 0
+    cdef uint32_t i
+    cdef Segment *segment
+    plan_form(taken, count, depth, unique, &dense, &room)
+    segment = <Segment *>malloc(size_of(dense, room))
+    if segment == NULL:
+        return NULL
+    segment.used = 0
+    segment.room = room
+    segment.depth = depth
+    segment.dense = dense
+    memset(segment + 1, 0xFF, size_of(dense, room) - sizeof(Segment))
+    for i in range(count):
+        place(segment, taken[i].tag, taken[i].value)
+    return segment
+
+
+cdef uint32_t unload(Segment *segment, uint32_t low, Slot *taken) noexcept nogil:
+    """Copy the entries of a segment whose tags end in the bits `low`; their number."""
+    cdef uint32_t count = 0
+    cdef uint32_t i
+    for i in range(segment.room):
+        if not segment.dense:
+            taken[count] = slots_of(segment)[i]
+        else:
+            taken[count].tag = (i << segment.depth) | low
+            taken[count].value = places_of(segment)[i]
+        count += taken[count].value != NONE
+    return count
+
+
+cdef void point(Table *table, uint32_t low, uint32_t depth, Segment *segment) noexcept nogil:
+    """Lead every directory entry that ends in the `depth` bits `low` to the segment."""
+    cdef uint64_t i = low
+    while i <= table.mask:
+        table.directory[i] = segment
+        i += <uint64_t>1 << depth
+
+
+cdef bint double_directory(Table *table) noexcept nogil:
+    cdef uint64_t size = <uint64_t>table.mask + 1
+    cdef Segment **wider = <Segment **>malloc(2 * size * sizeof(Segment *))
+    if wider == NULL:
+        return False
+    memcpy(wider, table.directory, size * sizeof(Segment *))
+    memcpy(wider + size, table.directory, size * sizeof(Segment *))
+    free(table.directory)
+    table.directory = wider
+    table.mask = <uint32_t>(2 * size - 1)
+    table.depth += 1
+    return True
+
+
+cdef void halve_directory(Table *table) noexcept nogil:
+    """Drop upper halves of the directory that repeat the lower ones."""
+    cdef uint32_t half, i
+    cdef Segment **narrower
+    while table.depth > 0:
+        half = (table.mask + 1) >> 1
+        for i in range(half):
+            if table.directory[i] != table.directory[i + half]:
+                return
+        narrower = <Segment **>malloc(half * sizeof(Segment *))
+        if narrower == NULL:
+            return
+        memcpy(narrower, table.directory, half * sizeof(Segment *))
+        free(table.directory)
+        table.directory = narrower
+        table.mask = half - 1
+        table.depth -= 1
+
+
+cdef bint split(Table *table, uint32_t low, uint32_t depth, Slot *taken,
+                uint32_t count) noexcept nogil:
+    """Give the entries of a segment to two of the next depth; False without memory."""
+    cdef uint32_t zeros = 0
+    cdef uint32_t i
+    cdef Slot swapped
+    cdef Segment *even
+    cdef Segment *odd
+    if depth == table.depth and not double_directory(table):
+        return False
+    for i in range(count):
+        if not taken[i].tag >> depth & 1:
+            swapped = taken[zeros]
+            taken[zeros] = taken[i]
+            taken[i] = swapped
+            zeros += 1
+    even = build(taken, zeros, depth + 1, table.unique)
+    odd = build(taken + zeros, count - zeros, depth + 1, table.unique)
+    if even == NULL or odd == NULL:
+        free(even)
+        free(odd)
+        return False
+    point(table, low, depth + 1, even)
+    point(table, low | <uint32_t>1 << depth, depth + 1, odd)
+    return True
+
+
+cdef bint rebuild(Table *table, uint32_t tag, uint32_t value) noexcept nogil:
+    """Rebuild the segment of the tag with it (unless value is NONE); False without memory."""
+    cdef Segment *old = segment_of(table, tag)
+    cdef Segment *new
+    cdef uint32_t low = tag & ((<uint32_t>1 << old.depth) - 1)
+    cdef uint32_t count, room = 0
+    cdef bint dense = False
+    cdef bint done
+    cdef Slot *taken = <Slot *>malloc((<uint64_t>old.room + 1) * sizeof(Slot))
+    if taken == NULL:
+        return False
+    count = unload(old, low, taken)
+    if value != NONE:
+        taken[count].tag = tag
+        taken[count].value = value
+        count += 1
+    plan_form(taken, count, old.depth, table.unique, &dense, &room)
+    if room > <uint32_t>(DENSE_MOST if dense else HASHED_MOST) and old.depth < DEEPEST:
+        done = split(table, low, old.depth, taken, count)
+    else:
+        new = build(taken, count, old.depth, table.unique)
+        done = new != NULL
+        if done:
+            point(table, low, old.depth, new)
+    free(taken)
+    if done:
+        free(old)
+    return done
+
+
+cdef void merge(Table *table, uint32_t tag) noexcept nogil:
+    """Join the segment of the tag with its buddy when both together are small."""
+    cdef Segment *segment = segment_of(table, tag)
+    cdef Segment *buddy
+    cdef Segment *joined
+    cdef Slot *taken
+    cdef uint32_t low, count
+    if segment.depth == 0:
+        return
+    buddy = segment_of(table, tag ^ <uint32_t>1 << segment.depth - 1)
+    if buddy.depth != segment.depth or segment.used + buddy.used > 2 * MERGE_BELOW:
+        return
+    taken = <Slot *>malloc((<uint64_t>segment.room + buddy.room + 1) * sizeof(Slot))
+    if taken == NULL:
+        return
+    low = tag & ((<uint32_t>1 << segment.depth) - 1)
+    count = unload(segment, low, taken)
+    count += unload(buddy, low ^ <uint32_t>1 << segment.depth - 1, taken + count)
+    joined = build(taken, count, segment.depth - 1, table.unique)
+    free(taken)
+    if joined == NULL:
+        return
+    point(table, low & ((<uint32_t>1 << joined.depth) - 1), joined.depth, joined)
+    free(segment)
+    free(buddy)
+    halve_directory(table)
+
+
+cdef int table_open(Table *table, bint unique) noexcept nogil:
+    """Make an empty table; -1 without memory."""
+    table.depth = 0
+    table.mask = 0
+    table.unique = unique
+    table.directory = <Segment **>calloc(1, sizeof(Segment *))
+    if table.directory == NULL:
+        return -1
+    table.directory[0] = build(NULL, 0, 0, unique)
+    if table.directory[0] == NULL:
+        free(table.directory)
+        table.directory = NULL
+        return -1
+    return 0
+
+
+cdef void table_close(Table *table) noexcept nogil:
+    """Give all memory back; a table that was never opened (directory NULL) is left alone."""
+    cdef uint64_t i
+    if table.directory == NULL:
+        return
+    for i in range(<uint64_t>table.mask + 1):
+        if i >> table.directory[i].depth == 0:
+            continue
+        table.directory[i] = NULL
+    for i in range(<uint64_t>table.mask + 1):
+        free(table.directory[i])
+    free(table.directory)
+    table.directory = NULL
+
+
+cdef int table_add(Table *table, uint32_t tag, uint32_t value) noexcept nogil:
+    """Add an entry without looking for its tag. O(1) amortised; -1 without memory, unchanged."""
+    cdef Segment *segment = segment_of(table, tag)
+    if segment.dense:
+        if tag >> segment.depth < segment.room:
+            place(segment, tag, value)
+            return 0
+    elif not is_hashed_full(segment):
+        place(segment, tag, value)
+        return 0
+    return 0 if rebuild(table, tag, value) else -1
+
+
+cdef int table_set(Table *table, uint32_t tag, uint32_t value) noexcept nogil:
+    """Assign the value of a unique tag. Cannot fail when the tag is there; else as `table_add`."""
+    cdef Segment *segment = segment_of(table, tag)
+    cdef uint32_t at
+    cdef Slot *slots
+    if segment.dense:
+        at = tag >> segment.depth
+        if at < segment.room and places_of(segment)[at] != NONE:
+            places_of(segment)[at] = value
+            return 0
+        return table_add(table, tag, value)
+    slots = slots_of(segment)
+    at = home_of(segment, tag)
+    while slots[at].value != NONE:
+        if slots[at].tag == tag:
+            slots[at].value = value
+            return 0
+        at = slot_after(segment, at)
+    return table_add(table, tag, value)
+
+
+cdef void close_gap(Segment *segment, uint32_t gap) noexcept nogil:
+    """Shift back the slots after a freed one, so that each stays reachable from its home."""
+    cdef Slot *slots = slots_of(segment)
+    cdef uint32_t at = gap
+    cdef uint32_t home
+    while True:
+        at = slot_after(segment, at)
+        if slots[at].value == NONE:
+            break
+        home = home_of(segment, slots[at].tag)
+        if (gap < home <= at) if gap < at else (home > gap or home <= at):
+            continue
+        slots[gap] = slots[at]
+        gap = at
+    slots[gap].value = NONE
+
+
+cdef void table_drop(Table *table, uint32_t tag) noexcept nogil:
+    """Remove a unique tag that is there. O(1) amortised; shrinks and merges where it can."""
+    cdef Segment *segment = segment_of(table, tag)
+    cdef uint32_t at
+    if segment.dense:
+        places_of(segment)[tag >> segment.depth] = NONE
+    else:
+        at = home_of(segment, tag)
+        while slots_of(segment)[at].tag != tag or slots_of(segment)[at].value == NONE:
+            at = slot_after(segment, at)
+        close_gap(segment, at)
+    segment.used -= 1
+    if <uint64_t>segment.used * 4 < segment.room and segment.room > SMALLEST:
+        if rebuild(table, tag, NONE) and segment_of(table, tag).used < MERGE_BELOW:
+            merge(table, tag)
+
+
+cdef uint64_t table_bytes(Table *table) noexcept nogil:
+    """Bytes allocated, without the Table itself. O(directory)."""
+    cdef uint64_t i
+    cdef uint64_t total = 0
+    cdef Segment *segment
+    if table.directory == NULL:
+        return 0
+    for i in range(<uint64_t>table.mask + 1):
+        segment = table.directory[i]
+        total += sizeof(Segment *)
+        if i >> segment.depth == 0:
+            total += size_of(segment.dense, segment.room)
+    return total
+
+
+cdef const char *check_hashed(Table *table, Segment *segment, uint32_t low) noexcept nogil:
+    cdef Slot *slots = slots_of(segment)
+    cdef uint32_t used = 0
+    cdef uint32_t i, at
+    for i in range(segment.room):
+        if slots[i].value == NONE:
+            continue
+        used += 1
+        if slots[i].tag & ((<uint32_t>1 << segment.depth) - 1) != low:
+            return "a tag is in the wrong segment"
+        at = home_of(segment, slots[i].tag)
+        while at != i:
+            if slots[at].value == NONE:
+                return "a tag cannot be reached from its home"
+            if table.unique and slots[at].tag == slots[i].tag:
+                return "a unique tag occurs twice"
+            at = slot_after(segment, at)
+    if used != segment.used:
+        return "a hashed segment miscounts its slots"
+    if used >= segment.room:
+        return "a hashed segment has no free slot"
+    return NULL
+
+
+cdef const char *check_dense(Table *table, Segment *segment) noexcept nogil:
+    cdef uint32_t used = 0
+    cdef uint32_t i
+    for i in range(segment.room):
+        used += places_of(segment)[i] != NONE
+    if not table.unique:
+        return "a table of repeated tags has a dense segment"
+    if used != segment.used:
+        return "a dense segment miscounts its places"
+    return NULL
+
+
+cdef const char *table_check(Table *table, uint64_t expected) noexcept nogil:
+    """Assert every invariant and the number of entries; the first fault found, or NULL. O(n)."""
+    cdef uint64_t i
+    cdef uint64_t total = 0
+    cdef uint32_t low
+    cdef Segment *segment
+    cdef const char *fault
+    if <uint64_t>table.mask + 1 != <uint64_t>1 << table.depth:
+        return "the directory's mask and depth differ"
+    for i in range(<uint64_t>table.mask + 1):
+        segment = table.directory[i]
+        if segment.depth > table.depth:
+            return "a segment is deeper than the directory"
+        low = <uint32_t>i & ((<uint32_t>1 << segment.depth) - 1)
+        if table.directory[low] != segment:
+            return "directory entries of one class lead to different segments"
+        if low != i:
+            continue
+        total += segment.used
+        fault = check_dense(table, segment) if segment.dense else check_hashed(table, segment, low)
+        if fault != NULL:
+            return fault
+    if total != expected:
+        return "the table holds another number of entries than expected"
+    return NULL

@@ -1,0 +1,264 @@
+"""The write rule equals the plain one: every operator, tie and resolution, in several windows."""
+
+from array import array
+from collections.abc import Sequence
+from itertools import product
+from random import Random
+
+import pytest
+
+from laurels.engine.fold import APPLIED, BEST, LAST, OUT_OF_RANGE, SUM, UNCHANGED, Shape, apply
+from laurels.engine.ranked_set import RankedSet
+from laurels.engine.roster import Roster
+from tests.engine.pair import intern
+from tests.engine.plain import Row
+from tests.engine.plain_fold import Event, PlainFold
+
+LIMIT = 2**53 - 1
+OPS = [
+    (SUM,),
+    (LAST,),
+    (BEST,),
+    (SUM, SUM),
+    (SUM, LAST),
+    (LAST, LAST),
+    (BEST, BEST),
+    (LAST, SUM, SUM),
+    (BEST, BEST, BEST, BEST),
+]
+
+
+class Board:
+    """The native fold and the plain one, told the same."""
+
+    def __init__(
+        self,
+        ops: Sequence[int],
+        *,
+        tie: int = 1,
+        resolution: int = 1,
+        members: int = 40,
+        rankings: int = 1,
+        bound: int = LIMIT,
+        all_window: int = -1,
+    ) -> None:
+        self.resolution = resolution
+        self.roster = Roster(3)
+        self.ids = intern(self.roster, [b"m%d" % i for i in range(members)])
+        lows, highs = [-bound] * len(ops), [bound] * len(ops)
+        stamped = LAST in ops and (tie == 0 or resolution != 1)
+        self.shape = Shape(ops, lows, highs, tie, stamped)
+        self.rankings = [
+            RankedSet(self.roster, columns=len(ops), tie=tie != 0, stamped=stamped, dense=False)
+            for _ in range(rankings)
+        ]
+        self.plain = PlainFold(ops, lows, highs, tie, all_window)
+
+    def event(self, random: Random, spread: int, at: int, rankings: Sequence[int]) -> Event:
+        values = tuple(random.randint(-spread, spread) for _ in self.plain.ops)
+        return Event(
+            random.randrange(len(self.ids)),
+            values,
+            at,
+            at // self.resolution,
+            absolute=random.random() < 0.1,
+            skipped=random.random() < 0.05,
+            rankings=rankings,
+        )
+
+    def apply(self, events: Sequence[Event], watch: int = -1) -> bytearray:
+        """Count events on both sides and compare statuses and reports."""
+        status = bytearray(7 if event.skipped else 0 for event in events)
+        reported = apply(
+            self.shape,
+            self.rankings,
+            [array("i", route) for route in zip(*[e.rankings for e in events], strict=True)],
+            array("I", [self.ids[event.member] for event in events]),
+            [array("q", column) for column in zip(*[e.values for e in events], strict=True)],
+            array("q", [event.stamp for event in events]),
+            array("q", [event.at for event in events]),
+            bytes(event.absolute for event in events),
+            self.plain.all_window,
+            watch,
+            0,
+            len(events),
+            status,
+        )
+        before, after = [], []
+        for event, code in zip(events, status, strict=True):
+            before.append(self.seen(event, watch))
+            assert code == (7 if event.skipped else self.plain.count(event))
+            after.append(self.seen(event, watch))
+        if watch >= 0:
+            assert reported is not None
+            for (present, columns), expected in zip(reported, (before, after), strict=True):
+                assert list(present) == [row is not None for row in expected]
+                absent = (0,) * len(self.plain.ops)
+                rows = [absent if row is None else row for row in expected]
+                assert list(zip(*columns, strict=True)) == rows
+        return status
+
+    def seen(self, event: Event, watch: int) -> Row | None:
+        kept = self.plain.kept(event.rankings[watch], event.member) if watch >= 0 else None
+        return kept.columns if kept else None
+
+    def compare(self) -> None:
+        """Every ranking's members and their words."""
+        for ranking, native in enumerate(self.rankings):
+            native.check()
+            kept = self.plain.rankings.get(ranking, {})
+            present, words = native.words(self.ids)
+            assert list(present) == [member in kept for member in range(len(self.ids))]
+            for member, row in kept.items():
+                expected = list(row.columns)
+                if self.plain.tie:
+                    expected.append(self.plain.tie * row.stamp)
+                if native.stamped:
+                    expected.append(row.newest_at)
+                assert [column[member] for column in words] == expected
+
+
+@pytest.mark.parametrize("ops", OPS)
+@pytest.mark.parametrize("tie", [1, -1, 0])
+@pytest.mark.parametrize("resolution", [1, 7])
+def test_random_events(ops: Sequence[int], tie: int, resolution: int) -> None:
+    random = Random(f"{ops} {tie} {resolution}")
+    for spread, bound in product((2, 10**6), (20, LIMIT)):
+        board = Board(ops, tie=tie, resolution=resolution, rankings=4, bound=bound, all_window=0)
+        for watch in (-1, 0, 1):
+            events = [
+                board.event(
+                    random,
+                    spread,
+                    random.randint(-50, 50),
+                    (0, random.choice([-1, 1, 2]), random.choice([-1, 3])),
+                )
+                for _ in range(250)
+            ]
+            board.apply(events, watch)
+            board.compare()
+
+
+def test_one_route_for_all_events() -> None:
+    board = Board([SUM], rankings=2)
+    status = bytearray(3)
+    told = apply(
+        board.shape, board.rankings, [0, -1, 1], board.ids[:3], [array("q", [1, 2, 3])],
+        5, 5, None, 0, 1, 0, 3, status,
+    )  # fmt: skip
+    assert status == bytearray([APPLIED] * 3)
+    assert [len(ranking) for ranking in board.rankings] == [3, 3]
+    assert told == ((bytearray(3), [array("q", [0] * 3)]),) * 2
+
+
+def test_only_the_stretch_asked_for_is_counted() -> None:
+    board = Board([SUM])
+    status = bytearray(10)
+    told = apply(
+        board.shape, board.rankings, [0], board.ids[:10], [array("q", range(10))],
+        5, 5, None, 0, 0, 3, 6, status,
+    )  # fmt: skip
+    assert status == bytearray([0] * 3 + [APPLIED] * 3 + [0] * 4)
+    assert told is not None
+    assert told[1] == (bytearray([1] * 3), [array("q", [3, 4, 5])])
+
+
+def test_an_event_out_of_range_anywhere_counts_nowhere() -> None:
+    board = Board([SUM], rankings=2, bound=10)
+    full = Event(0, (8,), 1, 1, rankings=(-1, 1))
+    over = Event(0, (3,), 2, 2, rankings=(0, 1))
+    assert board.apply([full, over, over], 0) == bytearray([APPLIED, OUT_OF_RANGE, OUT_OF_RANGE])
+    board.compare()
+
+
+@pytest.mark.parametrize("value", [2**63 - 1, -(2**63), LIMIT + 1])
+def test_values_no_event_can_have_are_out_of_range(value: int) -> None:
+    board = Board([SUM], all_window=0)
+    events = [Event(0, (5,), 1, 1), Event(0, (value,), 2, 2)]
+    assert board.apply(events) == bytearray([APPLIED, OUT_OF_RANGE])
+    events = [Event(0, (value,), 3, 3, absolute=True)]
+    assert board.apply(events) == bytearray([OUT_OF_RANGE])
+
+
+def test_a_repeat_of_the_best_is_unchanged() -> None:
+    board = Board([BEST])
+    best = Event(0, (-5,), 9, 9)
+    earlier = Event(0, (-5,), 4, 4)
+    assert board.apply([best, best, earlier]) == bytearray([APPLIED, UNCHANGED, APPLIED])
+
+
+def test_a_large_ranking() -> None:
+    """Large enough that the fold looks ahead: hot members, new ones, far moves."""
+    random = Random(5)
+    board = Board([SUM], members=90_000, all_window=0)
+    at = 0
+    for spread in (10**9, 50, 10**6, 10**9):
+        events = []
+        for _ in range(50_000):
+            at += random.random() < 0.1
+            event = board.event(random, spread, at, (0,))
+            if random.random() < 0.2:
+                event.member //= 1 + random.randrange(1_000)
+            events.append(event)
+        for start in range(0, len(events), 10_000):
+            board.apply(events[start : start + 10_000], 0)
+    assert len(board.rankings[0]) > 70_000
+    board.compare()
+
+
+def test_shapes_that_cannot_be() -> None:
+    for ops, tie, stamped in [
+        ((), 1, False),
+        ((SUM,) * 5, 1, False),
+        ((3,), 1, False),
+        ((BEST, SUM), 1, False),
+        ((SUM,), 2, False),
+        ((SUM,), 1, True),
+        ((LAST,), 0, False),
+    ]:
+        with pytest.raises(ValueError, match=r"shape|operator|best|tie|last"):
+            Shape(ops, [0] * len(ops), [1] * len(ops), tie, stamped)
+
+
+def test_columns_that_do_not_fit_together() -> None:
+    board = Board([SUM], rankings=2)
+    one, two, ids = array("q", [1]), array("q", [1, 2]), board.ids[:2]
+    wide = RankedSet(board.roster, columns=2, tie=True, stamped=False, dense=False)
+    other = RankedSet(Roster(1), columns=1, tie=True, stamped=False, dense=False)
+
+    def count(
+        rankings: Sequence[RankedSet] = (),
+        routes: "Sequence[int | array[int]]" = (0,),
+        values: "Sequence[array[int]]" = (two,),
+        stop: int = 2,
+        watch: int = -1,
+        ids: "array[int]" = ids,
+    ) -> None:
+        apply(
+            board.shape, rankings or board.rankings, routes, ids, values,
+            1, 1, None, -1, watch, 0, stop, bytearray(2),
+        )  # fmt: skip
+
+    count()
+    with pytest.raises(ValueError, match="words"):
+        count(rankings=[wide])
+    with pytest.raises(ValueError, match="rosters"):
+        count(rankings=[board.rankings[0], other])
+    with pytest.raises(ValueError, match="one window"):
+        count(routes=(0, 0))
+    with pytest.raises(ValueError, match="one window"):
+        count(rankings=[board.rankings[0]] * 2, routes=(0, 1))
+    with pytest.raises(IndexError, match="no ranking"):
+        count(routes=(array("i", [0, 2]),))
+    with pytest.raises(ValueError, match="shorter"):
+        count(values=(one,))
+    with pytest.raises(ValueError, match="one column of values"):
+        count(values=(two, two))
+    with pytest.raises(ValueError, match="within"):
+        count(stop=3)
+    with pytest.raises(IndexError, match="no such window"):
+        count(watch=1)
+    with pytest.raises(IndexError, match="no member"):
+        count(ids=array("I", [0, 40]))
+    with pytest.raises(TypeError, match="format"):
+        count(ids=two)

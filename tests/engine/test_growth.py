@@ -1,0 +1,102 @@
+"""The ranked set through every size: one leaf, branches, several levels of them, and back."""
+
+from array import array
+from random import Random
+
+import pytest
+
+from laurels.engine.ranked_set import ORDINAL, RankedSet
+from tests.engine.pair import Pair, intern
+from tests.engine.plain import Row
+
+MEMBERS = 40_000
+
+
+def members(count: int) -> list[bytes]:
+    return [b"m%d" % i for i in range(count)]
+
+
+def in_order(random: Random, kind: str, count: int) -> list[int]:
+    """The places of all members, in the order in which they enter and leave."""
+    places = list(range(count))
+    if kind == "falling":
+        places.reverse()
+    elif kind == "random":
+        random.shuffle(places)
+    return places
+
+
+@pytest.mark.parametrize("kind", ["rising", "falling", "random"])
+@pytest.mark.parametrize("dense", [False, True])
+def test_up_and_down_again(kind: str, dense: bool) -> None:
+    random = Random(kind)
+    pair = Pair(members(MEMBERS), columns=1, tie=True, dense=dense)
+    score: dict[int, Row] = {place: (place // 3, random.randrange(4)) for place in range(MEMBERS)}
+    entering = in_order(random, kind, MEMBERS)
+    for start in range(0, MEMBERS, 4_000):
+        places = entering[start : start + 4_000]
+        pair.put(places, [score[place] for place in places])
+        pair.native.check()
+    pair.compare()
+    leaving = in_order(random, kind, MEMBERS)
+    for start in range(0, MEMBERS, 4_000):
+        pair.discard(leaving[start : start + 4_000])
+        pair.native.check()
+        if start == MEMBERS // 2:
+            pair.compare()
+    assert len(pair.native) == 0
+    pair.put([1, 2], [(5, 5), (4, 4)])
+    pair.compare()
+
+
+def test_a_steady_state_of_moves() -> None:
+    """Members who keep moving far and near, through splits and joins of every kind."""
+    random = Random(7)
+    pair = Pair(members(MEMBERS), columns=2, tie=True, dense=True)
+    for step in range(12):
+        spread = random.choice([10, 10**4, 10**15])
+        places = random.choices(range(MEMBERS), k=8_000)
+        rows = [tuple(random.randint(-spread, spread) for _ in range(3)) for _ in places]
+        pair.put(places, rows)
+        pair.discard(random.choices(range(MEMBERS), k=3_000))
+        pair.native.check()
+        if step % 4 == 3:
+            pair.compare()
+            pair.compare_pages(random)
+
+
+def test_a_sparse_set_over_a_large_roster() -> None:
+    """Few members of many: the table is hashed; then more of them: parts of it become dense."""
+    random = Random(11)
+    pair = Pair(members(MEMBERS), columns=1)
+    for share in (2, 20, 60, 98, 30, 3):
+        chosen = [place for place in range(MEMBERS) if random.random() * 100 < share]
+        pair.put(chosen, [(random.randrange(1000),) for _ in chosen])
+        pair.native.check()
+        pair.discard([place for place in range(MEMBERS) if random.random() * 100 > share])
+        pair.compare()
+
+
+def test_clear_and_use_again() -> None:
+    pair = Pair(members(1_000))
+    empty = pair.native.nbytes
+    for _ in range(2):
+        pair.put(range(1_000), [(place,) for place in range(1_000)])
+        pair.compare()
+        pair.native.clear()
+        pair.plain.rows.clear()
+        pair.compare()
+        assert pair.native.nbytes == empty
+
+
+def test_sets_over_one_roster_are_apart() -> None:
+    pair = Pair(members(100))
+    other = RankedSet(pair.roster, columns=1, tie=False, stamped=False, dense=False)
+    other.put(pair.ids[:50], [array("q", range(50))])
+    pair.put(range(60, 100), [(-place,) for place in range(60, 100)])
+    late = intern(pair.roster, [b"late"])
+    other.put(late, [array("q", [-1])])
+    assert other.rank(late[0], ORDINAL) == 0
+    assert pair.native.rank(late[0], ORDINAL) == -1
+    other.check()
+    pair.compare()

@@ -1,0 +1,232 @@
+"""Columns in and out: the fast path and `parse` together read every batch as `parse` alone."""
+
+from array import array
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from laurels.engine.intake import MISSING, Columns, gather, pack, unpack
+
+LIMIT = 2**53 - 1
+AT_LOW, AT_HIGH = -(10**12), 10**14
+Row = tuple[bytes, tuple[int, ...], int | None, bytes | None]
+
+
+class RefusedError(Exception):
+    """What the rules below raise."""
+
+
+class Rules:
+    """The rules of gathering, stated plainly, and how often they were asked."""
+
+    def __init__(
+        self, multipliers: Sequence[int], lows: Sequence[int], highs: Sequence[int]
+    ) -> None:
+        self.multipliers, self.lows, self.highs = multipliers, lows, highs
+        self.asked = 0
+
+    def parse(self, event: object) -> Row:
+        self.asked += 1
+        if not isinstance(event, (tuple, list)) or not 2 <= len(event) <= 4:
+            raise RefusedError("form")
+        member, value, at, id = (*event, None, None)[:4]
+        given = value if isinstance(value, (tuple, list)) else (value,)
+        if len(given) != len(self.multipliers):
+            raise RefusedError("columns")
+        return self.text(member), self.units(given), self.at(at), id and self.text(id)
+
+    def units(self, given: Sequence[object]) -> tuple[int, ...]:
+        units = []
+        for i, value in enumerate(given):
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise RefusedError("value")
+            units.append(value * self.multipliers[i])
+            if not self.lows[i] <= units[i] <= self.highs[i]:
+                raise RefusedError("range")
+        return tuple(units)
+
+    def text(self, text: object) -> bytes:
+        if not isinstance(text, str):
+            raise RefusedError("text")
+        try:
+            coded = text.encode()
+        except UnicodeEncodeError as error:
+            raise RefusedError("unicode") from error
+        if not 1 <= len(coded) <= 128:
+            raise RefusedError("length")
+        return coded
+
+    def at(self, at: object) -> int | None:
+        if at is None:
+            return None
+        if type(at) is not int or not AT_LOW <= at <= AT_HIGH:
+            raise RefusedError("at")
+        return at
+
+    def gather(self, events: Sequence[object]) -> Columns:
+        return gather(
+            events,
+            multipliers=self.multipliers,
+            lows=self.lows,
+            highs=self.highs,
+            at_low=AT_LOW,
+            at_high=AT_HIGH,
+            parse=self.parse,
+            refusal=RefusedError,
+        )
+
+
+def rows_of(columns: Columns) -> list[Row]:
+    """The events of gathered columns, one by one."""
+    rows: list[Row] = []
+    start = 0
+    for i, length in enumerate(columns.lengths):
+        member = columns.arena[start : start + length]
+        start += length
+        at = None if columns.ats is None or columns.ats[i] == MISSING else columns.ats[i]
+        id = None if columns.ids is None else columns.ids[i]
+        rows.append((member, tuple(column[i] for column in columns.values), at, id))
+    assert start == len(columns.arena)
+    return rows
+
+
+def compare(rules: Rules, events: Sequence[object]) -> Columns:
+    """Gather a batch and compare with what `parse` alone makes of it."""
+    columns = rules.gather(events)
+    rows, kept, refused = [], [], []
+    for place, event in enumerate(events):
+        try:
+            rows.append(rules.parse(event))
+            kept.append(place)
+        except RefusedError as error:
+            refused.append((place, str(error)))
+    assert columns.n == len(rows) == len(columns.lengths)
+    assert rows_of(columns) == rows
+    assert [(place, str(error)) for place, error in columns.errors] == refused
+    assert columns.kept == (array("I", kept) if refused else None)
+    assert (columns.ats is None) == all(row[2] is None for row in rows)
+    assert (columns.ids is None) == all(row[3] is None for row in rows)
+    return columns
+
+
+numbers = st.one_of(
+    st.integers(-1000, 1000),
+    st.integers(-(2**70), 2**70),
+    st.sampled_from([LIMIT, -LIMIT, LIMIT + 1, 2**63, -(2**63), True, 1.5, None, "7"]),
+)
+texts = st.one_of(
+    st.text(max_size=5),
+    st.sampled_from(["x" * 128, "x" * 129, "é" * 64, "é" * 65, "\ud800", b"bytes", None]),
+)
+times = st.one_of(st.none(), st.integers(AT_LOW - 2, AT_HIGH + 2), st.sampled_from([True, 2**64]))
+values = st.one_of(numbers, st.tuples(numbers), st.tuples(numbers, numbers), st.lists(numbers))
+events = st.one_of(
+    st.tuples(texts, values),
+    st.tuples(texts, values, times),
+    st.tuples(texts, values, times, texts),
+    st.lists(texts, max_size=5).map(tuple),
+    st.tuples(texts, values).map(list),
+    st.none(),
+)
+
+
+@given(batch=st.lists(events, max_size=30), columns=st.integers(1, 2), scale=st.integers(0, 15))
+def test_any_batch(batch: list[object], columns: int, scale: int) -> None:
+    highs = [LIMIT, 500][:columns]
+    compare(Rules([10**scale] * columns, [-high - 1 for high in highs], highs), batch)
+
+
+def test_plain_events_take_the_fast_path() -> None:
+    rules = Rules([1], [-LIMIT], [LIMIT])
+    plain: list[object] = [("alice", 5), ("bö", -5, None), ("c", 0, 7), ("d", 1, 8, "id"), ("e", 2)]
+    columns = rules.gather(plain)
+    assert rules.asked == 0
+    assert rows_of(columns) == [rules.parse(event) for event in plain]
+    two = Rules([100, 1], [-LIMIT] * 2, [LIMIT] * 2)
+    assert rows_of(two.gather([("a", (1, 2))])) == [(b"a", (100, 2), None, None)]
+    assert two.asked == 0
+
+
+def test_the_bounds_of_a_scaled_column_are_exact() -> None:
+    rules = Rules([100], [-250], [250])
+    compare(rules, [("a", value) for value in (-3, -2, 2, 3)])
+    rules.asked = 0
+    rules.gather([("a", -2), ("a", 2)])
+    assert rules.asked == 0
+
+
+def test_subclasses_are_not_plain() -> None:
+    class Text(str):
+        __slots__ = ()
+
+    class Number(int):
+        pass
+
+    rules = Rules([1], [-LIMIT], [LIMIT])
+    compare(rules, [(Text("a"), 1), ("a", Number(1)), ("a", 1, None, Text("i"))])
+    assert rules.asked == 6
+
+
+def test_a_large_batch_of_long_members() -> None:
+    rules = Rules([1], [-LIMIT], [LIMIT])
+    compare(rules, [("ü" * (i % 64 + 1), i) for i in range(5_000)])
+
+
+def test_other_errors_are_not_collected() -> None:
+    def parse(_: object) -> Row:
+        raise KeyError("not a refusal")
+
+    with pytest.raises(KeyError):
+        gather(
+            [None], multipliers=[1], lows=[0], highs=[1], at_low=0, at_high=1,
+            parse=parse, refusal=RefusedError,
+        )  # fmt: skip
+
+
+def test_an_empty_batch() -> None:
+    columns = compare(Rules([1], [0], [1]), [])
+    assert (columns.n, columns.arena, columns.values) == (0, b"", (array("q"),))
+
+
+@given(st.lists(st.one_of(*(st.integers(-(2**bits), 2**bits - 1) for bits in (0, 7, 15, 31, 63)))))
+def test_packed_columns_come_back(column: list[int]) -> None:
+    packed = pack(array("q", column))
+    assert unpack(packed, len(column)) == array("q", column)
+
+
+@pytest.mark.parametrize(
+    ("column", "packed"),
+    [
+        ([], b"\0"),
+        ([0, 0], b"\0"),
+        ([-1], b"\1\xff"),
+        ([127, -128], b"\1\x7f\x80"),
+        ([128], b"\2\x80\0"),
+        ([-32769], b"\4\xff\x7f\xff\xff"),
+        ([2**31], b"\x08\0\0\0\x80\0\0\0\0"),
+        ([-(2**63)], b"\x08" + bytes(7) + b"\x80"),
+    ],
+)
+def test_the_packed_form(column: list[int], packed: bytes) -> None:
+    assert pack(array("q", column)) == packed
+
+
+@pytest.mark.parametrize(
+    ("packed", "n"),
+    [
+        (b"", 0),
+        (b"\1\1", 0),
+        (b"\1\1", 2),
+        (b"\3\1\1\1", 1),
+        (b"\2\1", 1),
+        (b"\0", -1),
+        (b"\1", -1),
+        (b"\0\0", 1),
+        (b"\x08" + bytes(8), 2**61 + 1),
+    ],
+)
+def test_what_pack_never_wrote(packed: bytes, n: int) -> None:
+    with pytest.raises(ValueError, match="packed column"):
+        unpack(packed, n)
