@@ -1,0 +1,26 @@
+"""How much is measured: enough for steady figures, or a quick look."""
+
+import msgspec
+
+SUBMITTERS = 4
+GROUP = 100
+
+
+class Effort(msgspec.Struct, frozen=True):
+    """Rounds, and the work of one run of each kind (fixed, so that every peer does the same)."""
+
+    runs: int
+    events: dict[int, int]
+    """Events a run, by the size of the batch."""
+    calls: int
+    """Single reads a run; reads of 100 members or entries are a tenth of it."""
+    small_rankings: int
+
+
+FULL = Effort(
+    runs=4,
+    events={1: 500, 100: 10_000, 1_000: 50_000},
+    calls=1_000,
+    small_rankings=100_000,
+)
+QUICK = Effort(runs=2, events={1: 200, 100: 4_000, 1_000: 20_000}, calls=300, small_rankings=10_000)

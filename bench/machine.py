@@ -1,0 +1,88 @@
+"""What the figures were measured on."""
+
+import os
+import platform
+import sqlite3
+import subprocess
+import time
+from pathlib import Path
+
+import msgspec
+
+_PROBE_BYTES = 4096
+_PROBES = 200
+
+
+class Machine(msgspec.Struct, frozen=True):
+    """One machine and the versions on it; `fdatasync_us` is the median cost of a 4 KiB append."""
+
+    cpu: str
+    cores: int
+    memory_gib: float
+    kernel: str
+    filesystem: str
+    fdatasync_us: float
+    python: str
+    sqlite: str
+    redis: str
+
+    def line(self) -> str:
+        return (
+            f"{self.cpu}, {self.cores} cores, {self.memory_gib:.0f} GiB, {self.kernel}, "
+            f"{self.filesystem} (fdatasync of 4 KiB: {self.fdatasync_us:.0f} µs), "
+            f"Python {self.python}, SQLite {self.sqlite}, {self.redis}"
+        )
+
+
+def describe(folder: Path) -> Machine:
+    """Name this machine; `folder` is where the durable peers write."""
+    return Machine(
+        cpu=_cpu(),
+        cores=len(os.sched_getaffinity(0)),
+        memory_gib=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30,
+        kernel=f"{platform.system()} {platform.release()}",
+        filesystem=_filesystem(folder),
+        fdatasync_us=_fdatasync_us(folder),
+        python=platform.python_version(),
+        sqlite=sqlite3.sqlite_version,
+        redis=_redis(),
+    )
+
+
+def _cpu() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def _filesystem(folder: Path) -> str:
+    """The type of the file system that holds the folder: of the longest mount point above it."""
+    path = folder.resolve()
+    mounts = (line.split()[1:3] for line in Path("/proc/mounts").read_text().splitlines())
+    above = [(len(point), kind) for point, kind in mounts if path.is_relative_to(point)]
+    return max(above)[1]
+
+
+def _fdatasync_us(folder: Path) -> float:
+    probe = folder / "fdatasync-probe"
+    times = []
+    with probe.open("wb", buffering=0) as file:
+        for _ in range(_PROBES):
+            start = time.perf_counter()
+            file.write(bytes(_PROBE_BYTES))
+            os.fdatasync(file.fileno())
+            times.append(time.perf_counter() - start)
+    probe.unlink()
+    return sorted(times)[_PROBES // 2] * 1e6
+
+
+def _redis() -> str:
+    try:
+        shown = subprocess.run(
+            ["redis-server", "--version"], capture_output=True, text=True, check=True
+        )
+    except FileNotFoundError:
+        return "no redis-server"
+    version = next(word for word in shown.stdout.split() if word.startswith("v="))
+    return f"Redis {version[2:]}"

@@ -1,0 +1,152 @@
+"""A Redis server of the bench's own: no TCP port, a unix socket, its own folder.
+
+It starts without an append-only file, is loaded, and gets one when the durable runs begin.
+Rewrites of the file and snapshots are switched off: they would only slow it down.
+
+Where client and server run matters more than the client's language. On one core they hand over
+to each other without waking a sleeping core, which on virtual machines costs more than the work
+itself; on two cores they overlap. Which is faster depends on machine, batch and fsync, so both
+are measured and the faster one is what laurels is compared with.
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, NamedTuple, Self, TypeAlias, cast
+
+import redis
+
+from bench.timing import Safety, Task
+
+Fsync: TypeAlias = Literal["off", "everysec", "always"]
+
+Placement: TypeAlias = Literal["one core", "any core"]
+
+SAFETY: dict[Fsync, Safety] = {"off": "memory", "everysec": "each second", "always": "each commit"}
+_START_SECONDS = 10
+_REWRITE_SECONDS = 300
+_POLL_SECONDS = 0.01
+
+
+def installed() -> bool:
+    """Whether this machine has a redis-server to run."""
+    return shutil.which("redis-server") is not None
+
+
+class Setting(NamedTuple):
+    """How the server keeps its file, and where it and its client run."""
+
+    fsync: Fsync = "off"
+    placement: Placement = "any core"
+
+    @property
+    def text(self) -> str:
+        return f"AOF {self.fsync}, {self.placement}"
+
+
+class RedisServer:
+    """Runs from `with` to its end; `folder` receives the append-only file."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._runtime = tempfile.TemporaryDirectory(prefix="laurels-bench-")
+        self.socket = str(Path(self._runtime.name) / "redis.sock")
+        self._fsync: Fsync = "off"
+        self._placement: Placement = "any core"
+        self._cores = os.sched_getaffinity(0)
+
+    def __enter__(self) -> Self:
+        arguments = ["--port", "0", "--unixsocket", self.socket, "--dir", str(self._folder)]
+        arguments += ["--save", "", "--appendonly", "no", "--auto-aof-rewrite-percentage", "0"]
+        self._child = subprocess.Popen(
+            ["redis-server", *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        self.client = redis.Redis(unix_socket_path=self.socket)
+        try:
+            self._wait_until_it_answers()
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.client.close()
+        self._stop()
+
+    def used_bytes(self) -> int:
+        """`used_memory`: what the allocator has handed out."""
+        return self._info("memory", "used_memory")
+
+    def placing(self, task: Task, setting: Setting) -> Task:
+        """The task, run with the server under a setting; the file is brought to it now."""
+        self._use(setting.fsync)
+
+        def run() -> None:
+            with self._placed(setting.placement):
+                task()
+
+        return run
+
+    def _use(self, fsync: Fsync) -> None:
+        """Bring the append-only file to a setting; switching it on writes it anew first."""
+        if fsync == self._fsync:
+            return
+        if fsync != "off":
+            self.client.config_set("appendfsync", fsync)
+        if "off" in (fsync, self._fsync):
+            self.client.config_set("appendonly", "no" if fsync == "off" else "yes")
+            self._wait_for_rewrite()
+        self._fsync = fsync
+
+    @contextmanager
+    def _placed(self, placement: Placement) -> Iterator[None]:
+        """Client and server where they are wanted, the client back everywhere afterwards."""
+        cores = {max(self._cores)} if placement == "one core" else self._cores
+        if placement != self._placement:
+            for thread in Path(f"/proc/{self._child.pid}/task").iterdir():
+                os.sched_setaffinity(int(thread.name), cores)
+            self._placement = placement
+        os.sched_setaffinity(0, cores)
+        try:
+            yield
+        finally:
+            os.sched_setaffinity(0, self._cores)
+
+    def _info(self, section: str, field: str) -> int:
+        return int(cast(dict[str, int], self.client.info(section))[field])
+
+    def _wait_until_it_answers(self) -> None:
+        deadline = time.monotonic() + _START_SECONDS
+        while True:
+            try:
+                self.client.ping()
+            except redis.ConnectionError:
+                if self._child.poll() is not None or time.monotonic() > deadline:
+                    raise
+                time.sleep(_POLL_SECONDS)
+            else:
+                return
+
+    def _wait_for_rewrite(self) -> None:
+        deadline = time.monotonic() + _REWRITE_SECONDS
+        fields = ("aof_rewrite_in_progress", "aof_rewrite_scheduled")
+        while any(self._info("persistence", field) for field in fields):
+            if time.monotonic() > deadline:
+                raise TimeoutError("the append-only file was not written in time")
+            time.sleep(_POLL_SECONDS)
+
+    def _stop(self) -> None:
+        self._child.kill()
+        self._child.wait()
+        self._runtime.cleanup()

@@ -1,0 +1,105 @@
+"""The figures as JSON and as grids: contenders down, cases across, our ratios below."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from bench.effort import Effort
+from bench.machine import Machine
+from bench.timing import Safety, Sample, Unit
+
+_LESS_IS_BETTER: tuple[Unit, ...] = ("µs", "bytes")
+
+
+class Report(msgspec.Struct, frozen=True):
+    """One run of the bench."""
+
+    started: str
+    machine: Machine
+    effort: Effort
+    samples: list[Sample]
+
+    def write(self, file: Path) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(msgspec.json.format(msgspec.json.encode(self)) + b"\n")
+
+
+class Grid(msgspec.Struct, frozen=True):
+    """One table: every row is a name, settings and a text per case."""
+
+    title: str
+    cases: list[str]
+    figures: list[list[str]]
+    ratios: list[list[str]]
+
+
+def grids(samples: Sequence[Sample]) -> Iterator[Grid]:
+    """A grid for each group and size of board, in the order they were measured."""
+    for group, members in dict.fromkeys((s.question.group, s.question.members) for s in samples):
+        chosen = [s for s in samples if (s.question.group, s.question.members) == (group, members)]
+        cases = list(dict.fromkeys(s.question.case for s in chosen))
+        yield Grid(
+            f"{group} · {members:,} members",
+            cases,
+            [_figures(row, cases) for row in _by_contender(chosen)],
+            list(_ratios(chosen, cases)),
+        )
+
+
+def _figures(row: Sequence[Sample], cases: Sequence[str]) -> list[str]:
+    shown = {s.question.case: _figure(s) for s in row}
+    return [row[0].contender, row[0].settings, *(shown.get(case, "") for case in cases)]
+
+
+def _by_contender(samples: Iterable[Sample]) -> list[list[Sample]]:
+    rows: dict[tuple[str, str], list[Sample]] = {}
+    for sample in samples:
+        rows.setdefault((sample.contender, sample.settings), []).append(sample)
+    return list(rows.values())
+
+
+def _ratios(samples: Sequence[Sample], cases: Sequence[str]) -> Iterator[list[str]]:
+    """Each contender of ours against the best of the others, for each safety among them."""
+    others = [s for s in samples if not s.ours]
+    for row in _by_contender(s for s in samples if s.ours):
+        ours = {s.question.case: s for s in row}
+        for safety in dict.fromkeys(s.safety for s in others):
+            shown = [_ratio(ours.get(case), _best(others, safety, case)) for case in cases]
+            label = f"{row[0].contender}, {row[0].settings}"
+            yield [label, f"against the best Redis, {safety}", *shown]
+
+
+def _best(others: Sequence[Sample], safety: Safety, case: str) -> Sample | None:
+    """The best contender of this safety in one case: the one to be measured by."""
+    choice = [s for s in others if s.safety == safety and s.question.case == case]
+    if not choice:
+        return None
+    less = choice[0].question.unit in _LESS_IS_BETTER
+    return (min if less else max)(choice, key=lambda s: s.middle)
+
+
+def _ratio(ours: Sample | None, other: Sample | None) -> str:
+    """How many times as fast we are; for bytes, which part of theirs we need."""
+    if ours is None or other is None:
+        return ""
+    share = ours.middle / other.middle
+    if ours.question.unit == "bytes":
+        return f"{share:.2f} of it"
+    return f"{1 / share if ours.question.unit == 'µs' else share:.2f} x"
+
+
+def _figure(sample: Sample) -> str:
+    """The median, and below it the least and the greatest where there were several runs."""
+    middle = _short(sample.middle)
+    if len(sample.figures) == 1:
+        return middle
+    return f"{middle}\n{_short(min(sample.figures))}..{_short(max(sample.figures))}"
+
+
+def _short(figure: float) -> str:
+    if figure >= 1e6:
+        return f"{figure / 1e6:.2f}M"
+    if figure >= 1e4:
+        return f"{figure / 1e3:.0f}k"
+    return f"{figure:,.0f}" if figure >= 100 else f"{figure:.3g}"

@@ -1,0 +1,45 @@
+"""Very many very small rankings: what each of them weighs."""
+
+from collections.abc import Iterator
+from itertools import chain
+from random import Random
+
+from bench.peers.engine import SmallRankings
+from bench.peers.redis_server import RedisServer
+from bench.peers.redis_store import RedisStore
+from bench.suite import Plan
+from bench.timing import Peer, Question, Sample, single
+from bench.workload import Entry, Population
+
+_ENTRIES = 10
+_MEMBERS = 100_000
+
+
+def measure_small(plan: Plan) -> list[Sample]:
+    """Rankings of 10 entries each, over 100,000 members in common."""
+    count = plan.effort.small_rankings
+    plan.say(f"{count:,} rankings of {_ENTRIES}")
+    samples = []
+    if "engine" in plan.chosen:
+        small = SmallRankings(_rankings(plan))
+        samples.append(_sample(count, small, "without the ids", small.nbytes()))
+        both = small.nbytes() + small.roster.nbytes
+        samples.append(_sample(count, small, "with the ids", both))
+    if "redis" in plan.chosen:
+        with RedisServer(plan.folder) as server:
+            store = RedisStore(server)
+            store.load_small(_rankings(plan))
+            samples.append(_sample(count, store, "with the ids", store.nbytes()))
+    return samples
+
+
+def _rankings(plan: Plan) -> Iterator[list[Entry]]:
+    """The same rankings for everyone: ten of the members each."""
+    entries = list(chain.from_iterable(Population(_MEMBERS, plan.now_ms).batches()))
+    random = Random(4)
+    return (random.sample(entries, _ENTRIES) for _ in range(plan.effort.small_rankings))
+
+
+def _sample(count: int, peer: Peer, case: str, nbytes: int) -> Sample:
+    group = f"Memory, bytes a ranking of {_ENTRIES} ({count:,} of them)"
+    return single(Question(group, _MEMBERS, case, "bytes"), peer, nbytes / count)

@@ -1,0 +1,93 @@
+"""Who is on the board and what happens to them: the same members and events for every peer.
+
+Members are numbered 0..n-1 and named by 8 bytes. Each has a place in the order of activity
+(1 = the most active), found by multiplying with a prime modulo n, so that neither the ids nor the
+order of loading say anything about the scores. A member starts with what it would have after a
+month of Zipf traffic (s = 1): a total in inverse proportion to its place, reached at its last
+event. Without that history every event would move nobody, or everybody, and all members would
+have got there at once, which packs better than any real board.
+"""
+
+from array import array
+from bisect import bisect
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
+from math import log
+from random import Random
+from typing import Literal, TypeAlias
+
+Event: TypeAlias = tuple[str, int]
+Batch: TypeAlias = list[Event]
+Entry: TypeAlias = tuple[str, int, int]
+Traffic: TypeAlias = Literal["zipf", "uniform"]
+
+SMALLEST, LARGEST = 100, 10_000_000
+MEMBER_BYTES = 8
+HISTORY_EVENTS = 20
+HISTORY_MS = 30 * 24 * 3_600_000
+LARGEST_VALUE = 10_000
+LOAD_BATCH = 10_000
+_SCATTER = 2_654_435_761
+
+
+def member_name(index: int) -> str:
+    """The 8-byte id of a member."""
+    return f"m{index:07d}"
+
+
+class Population:
+    """The members of one size of board, their first scores, and the traffic on them."""
+
+    def __init__(self, count: int, now_ms: int, seed: int = 1) -> None:
+        if not SMALLEST <= count <= LARGEST:
+            raise ValueError(f"a population has {SMALLEST:,} to {LARGEST:,} members, not {count:,}")
+        self.count = count
+        self._now_ms = now_ms
+        self._seed = seed
+        self._inverse = pow(_SCATTER, -1, count)
+        # The cumulative weights of the places, for inverse sampling: 8 bytes a member.
+        weights = (1.0 / place for place in range(1, count + 1))
+        self._cumulative = array("d", accumulate(weights))
+
+    def active(self, place: int) -> str:
+        """The member at a place in the order of activity, 1 for the most active."""
+        return member_name(place * _SCATTER % self.count)
+
+    def batches(self, size: int = LOAD_BATCH) -> Iterator[list[Entry]]:
+        """Every member once with its first score and when it got there, by their numbers."""
+        random = Random(self._seed).random
+        inverse, count, now_ms = self._inverse, self.count, self._now_ms
+        most = HISTORY_EVENTS * count / self._cumulative[-1]
+        for first in range(0, count, size):
+            batch = []
+            for i in range(first, min(first + size, count)):
+                events = most / (i * inverse % count or count)
+                score = int(events * LARGEST_VALUE / 2 * (0.5 + random()))
+                age_ms = int(min(1.0, -log(1.0 - random()) / events) * HISTORY_MS)
+                batch.append((f"m{i:07d}", score, now_ms - age_ms))
+            yield batch
+
+    def traffic(self, kind: Traffic, events: int) -> Batch:
+        """Events of 1 to 10,000 on members drawn by Zipf (s = 1) or all alike."""
+        random = Random(f"{self._seed} {kind}").random
+        values = [1 + int(random() * LARGEST_VALUE) for _ in range(events)]
+        if kind == "uniform":
+            return [(member_name(int(random() * self.count)), value) for value in values]
+        table = self._cumulative
+        weight = table[-1]
+        return [(self.active(1 + bisect(table, random() * weight)), value) for value in values]
+
+    def sample(self, count: int, seed: int = 2) -> list[str]:
+        """Members drawn all alike, for reads."""
+        return [member_name(i) for i in Random(seed).choices(range(self.count), k=count)]
+
+
+def in_batches(events: Batch, size: int) -> list[Batch]:
+    """The events cut into batches of one size, the last one maybe smaller."""
+    return [events[first : first + size] for first in range(0, len(events), size)]
+
+
+def packed(members: Iterable[str]) -> tuple[bytes, bytes]:
+    """Members as the engine takes them: one arena and a byte length each."""
+    names = [member.encode() for member in members]
+    return b"".join(names), bytes(map(len, names))
