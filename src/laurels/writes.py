@@ -147,6 +147,9 @@ class Submission:
         batch, plan = self._batches[i], self._plans[i]
         place = plan.windows.index(self._window)
         members = batch.member_list()
+        route = plan.routes[place]
+        if isinstance(route, int) and route >= 0:
+            return fold.index.ranks(plan.targets[route].key, members)
         ranks = array("q", [-1]) * batch.size
         by_target: dict[int, list[int]] = {}
         for j in range(batch.size):
