@@ -1,0 +1,91 @@
+"""The pages users read are true: their examples print what is shown, their links lead somewhere."""
+
+import re
+from pathlib import Path
+
+import pytest
+from scripts.tour import PAGES, ROOT, true_page
+
+WRONG = """\
+```python
+print(6 * 7)
+```
+
+```pycon
+>>> for n in range(2):
+...     print(n)
+...
+0
+>>> 1 / 0
+ZeroDivisionError: ... zero
+>>> [].pop()
+```
+
+```console
+$ echo one
+two
+```
+"""
+RIGHT = """\
+```python
+print(6 * 7)
+```
+
+```text
+42
+```
+
+```pycon
+>>> for n in range(2):
+...     print(n)
+...
+0
+1
+>>> 1 / 0
+ZeroDivisionError: ... zero
+>>> [].pop()
+IndexError: pop from empty list
+```
+
+```console
+$ echo one
+one
+```
+"""
+
+
+def _slug(heading: str) -> str:
+    """The anchor of a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def _anchors(page: Path) -> set[str]:
+    return {_slug(found) for found in re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.M)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
+    text = page.read_text("utf-8")
+    assert true_page(text, tmp_path) == text, "run python scripts/tour.py"
+
+
+def test_outputs_that_do_not_agree_are_replaced(tmp_path: Path) -> None:
+    assert true_page(WRONG, tmp_path) == RIGHT
+    assert true_page(RIGHT, tmp_path) == RIGHT
+
+
+def test_an_excerpt_that_does_not_agree_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="make run"):
+        true_page("```console\n$ make run\nnothing\n```\n", tmp_path)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)\s]+)\)", page.read_text("utf-8"))
+    assert links
+    for link in links:
+        name, _, anchor = link.partition("#")
+        target = page.parent / name if name else page
+        assert target.exists(), link
+        assert target.resolve().is_relative_to(ROOT.resolve()), link
+        assert not anchor or anchor in _anchors(target), link
