@@ -35,8 +35,9 @@ bench: $(READY) ## speed and memory beside Redis; writes bench/results
 sanitize: $(READY) ## the engine's tests under AddressSanitizer
 	scripts/sanitize.sh
 
-docs: $(READY) ## write the tables that come from the code
+docs: $(READY) ## write the tables and outputs in the docs that come from the code
 	$(BIN)/python scripts/error_table.py
+	$(BIN)/python scripts/tour.py
 
 clean: ## remove what was built
 	rm -rf $(VENV) build dist src/*.egg-info src/laurels/engine/*.so src/laurels/engine/*.c

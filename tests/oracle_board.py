@@ -88,12 +88,16 @@ class OracleBoard:
         self.orders = 0
 
     def change(self, definition: Definition, now_ms: int) -> None:
-        """Another title, other `keep`s, more windows; what had gone by now stays gone."""
+        """Another title, other `keep`s, more windows; what is not there by now never is."""
         self.definition = definition
         for window in definition.windows:
             fresh = OracleWindow(window, definition)
             known = self.windows.setdefault(window.called, fresh)
-            if known.calendar is not None and known is not fresh:
+            if known.calendar is None:
+                continue
+            if known is fresh:
+                known.floor_ms = span_at(known.calendar, now_ms).start_ms
+            else:
                 known.floor_ms = known.kept(now_ms)[-1].start_ms
                 known.keep = fresh.keep
 

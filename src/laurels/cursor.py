@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from .errors import InvalidCursor
+from .given import shown
 from .plan import RankingKey
 
 _VERSION = 1
@@ -38,17 +39,17 @@ def encode(key: RankingKey, reverse: bool, words: tuple[int, ...], member: bytes
 def decode(text: object, board: int, window: str) -> Cursor:
     """The cursor a caller hands back, if it was made for this board and window."""
     if not isinstance(text, str):
-        raise InvalidCursor(f"a {type(text).__name__} is no cursor")
+        raise InvalidCursor(f"{shown(text)} is no cursor")
     try:
         packed = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
         cursor = _decoder.decode(packed)
     except (binascii.Error, UnicodeError, msgspec.MsgspecError, ValueError) as error:
-        raise InvalidCursor(f"{text[:40]!r} is no cursor") from error
+        raise InvalidCursor(f"{shown(text)} is no cursor") from error
     if cursor.version != _VERSION:
         raise InvalidCursor("the cursor was made by another version")
     numbers = (*cursor.words, cursor.key.start_ms)
     if any(not _LEAST <= number <= _MOST for number in numbers):
-        raise InvalidCursor(f"{text[:40]!r} is no cursor")
+        raise InvalidCursor(f"{shown(text)} is no cursor")
     if (cursor.key.board, cursor.key.window) != (board, window):
         raise InvalidCursor("the cursor was made for another board or window")
     return cursor

@@ -125,7 +125,7 @@ class UnknownWindow(NotFound):
     """The board has no window of this name."""
 
     code = "unknown_window"
-    advice = "take one of the board's windows, or add this one with change()"
+    advice = "take one of the board's windows by its name"
 
 
 class NoAllWindow(Conflict):
@@ -302,6 +302,13 @@ class InvalidEvent(InvalidInput):
     advice = "give (member, value[, at[, id]]), a mapping with those keys, or an Event"
 
 
+class InvalidPosition(InvalidInput):
+    """The position of an import is not one."""
+
+    code = "invalid_position"
+    advice = "give (source, text), both str of up to 4,096 characters"
+
+
 class BatchTooLarge(TooLarge):
     """The batch has more than 100,000 events; nothing was counted."""
 
@@ -327,7 +334,7 @@ class DedupeFull(Unavailable):
     """The board remembers as many event ids as its dedupe_max allows."""
 
     code = "dedupe_full"
-    advice = "send it again when older ids have left the dedupe time, or define a larger dedupe_max"
+    advice = "send it again when older ids have left the dedupe time"
 
 
 # Queries
@@ -481,13 +488,6 @@ class UnknownUrl(InvalidInput):
 
     code = "unknown_url"
     advice = "give the path of a folder, or memory:"
-
-
-class MissingExtra(Fault):
-    """A package is not installed that this needs."""
-
-    code = "missing_extra"
-    advice = "install laurels with the extra that is named"
 
 
 class InvalidClock(InvalidInput):

@@ -28,6 +28,7 @@ from .errors import (
     MemberTooLong,
     WrongColumns,
 )
+from .given import shown
 from .rules import Rules
 from .score import LIMIT, to_units
 from .windows import MAX_MS, MIN_MS
@@ -133,7 +134,7 @@ def _utf8(
 def member_bytes(member: object) -> bytes:
     """The UTF-8 bytes of a member id of 1 to 128 bytes; anything else is refused."""
     if not isinstance(member, str):
-        raise InvalidMember(f"a {type(member).__name__} is no member id")
+        raise InvalidMember(f"{shown(member)} is no member id")
     return _utf8(member, MemberEmpty, MemberTooLong, MemberNotUtf8, "a member id")
 
 
@@ -142,7 +143,7 @@ def id_bytes(id: object) -> bytes | None:
     if id is None:
         return None
     if not isinstance(id, str):
-        raise InvalidId(f"a {type(id).__name__} is no event id")
+        raise InvalidId(f"{shown(id)} is no event id")
     return _utf8(id, IdEmpty, IdTooLong, IdNotUtf8, "an event id")
 
 
@@ -155,7 +156,7 @@ def at_ms(at: object) -> int | None:
             raise InvalidAt(f"{at.isoformat()} has no time zone")
         at = (at - _EPOCH) // timedelta(milliseconds=1)
     if type(at) is not int:
-        raise InvalidAt(f"a {type(at).__name__} is no time")
+        raise InvalidAt(f"{shown(at)} is no time")
     if not MIN_MS <= at < MAX_MS:
         raise InvalidAt(f"`at` = {at} ms lies outside the years 1900 to 9899")
     return at

@@ -16,7 +16,7 @@ from .event import Batch, EventReader
 from .index.base import Index, Outcomes
 from .plan import Floors, Plan, kept_from, next_boundary, plan_batch
 from .rules import Rules
-from .windows import MAX_MS, MIN_MS, All
+from .windows import MAX_MS, MIN_MS
 
 
 class BoardState(Struct):
@@ -145,9 +145,12 @@ class Fold:
 
     def _change(self, record: records.Change) -> None:
         state = self._state(record.board)
-        state.floors = self._floors(state)
+        floors = self._floors(state)
         state.board = Board.from_json(record.definition)
         state.rules = state.board.rules()
+        for name in state.rules.windows.keys() - floors.keys():
+            floors[name] = state.rules.windows[name].period_at(self.now_ms).start_ms
+        state.floors = floors
         state.version = record.version
         self.index.open_board(record.board, state.rules)
         self._drop_expired(state)
@@ -158,7 +161,6 @@ class Fold:
         return {
             name: kept_from(window, state.floors.get(name, MIN_MS), self.now_ms)
             for name, window in state.rules.windows.items()
-            if not isinstance(window, All)
         }
 
     def _delete(self, record: records.Delete) -> None:

@@ -1,6 +1,6 @@
 """The verbs, synchronous: what `laurels.open` gives."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, overload
 
 from . import writes
@@ -211,7 +211,7 @@ class Leaderboards(Service):
     def standings(
         self,
         board: str,
-        members: Sequence[str],
+        members: Iterable[str],
         *,
         window: str | None = None,
         period: str | None = None,
@@ -230,6 +230,7 @@ class Leaderboards(Service):
         high: Bound | None = None,
         limit: int = 100,
         offset: int = 0,
+        after: str | None = None,
         window: str | None = None,
         period: str | None = None,
         with_data: bool = False,
@@ -237,10 +238,11 @@ class Leaderboards(Service):
         """The entries with scores from low to high, ends included, in standing order.
 
         On several columns a bound is a tuple that may name only the first ones, and either bound
-        may stand higher. O(log n + limit).
+        may stand higher. `after` is the `next` of the page before. O(log n + limit).
         """
         with self._reading():
-            return self._view(board, window, period).range(low, high, limit, offset, with_data)
+            view = self._view(board, window, period, after)
+            return view.range(low, high, limit, offset, with_data)
 
     def at_rank(
         self,

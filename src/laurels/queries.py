@@ -5,7 +5,7 @@ A question names a board, a window and a period, which together are one ranking 
 `as_of`. The caller keeps commits out while it asks.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import cached_property
@@ -18,6 +18,7 @@ from . import cursor as cursors
 from .errors import (
     InvalidCursor,
     InvalidLimit,
+    InvalidMember,
     InvalidOffset,
     InvalidPercentile,
     InvalidRadius,
@@ -27,6 +28,7 @@ from .errors import (
 )
 from .event import member_bytes
 from .fold import BoardState, Fold
+from .given import shown
 from .index.base import Slice
 from .plan import RankingKey, kept_periods, readable, window_named
 from .score import Score, exact_units, gap, scores_of
@@ -54,10 +56,11 @@ Bound = int | Decimal | str | tuple[int | Decimal | str, ...]
 def whole(value: object, low: int, high: int | None, refusal: Callable[[str], LaurelsError]) -> int:
     """An integer argument within its bounds, ends included, or the refusal."""
     if type(value) is not int:
-        raise refusal(f"a {type(value).__name__} is no whole number")
-    if value < low or (high is not None and value > high):
-        upto = "" if high is None else f" to {high:,}"
-        raise refusal(f"{value} is not within {low}{upto}")
+        raise refusal(f"{shown(value)} is no whole number")
+    if value < low:
+        raise refusal(f"{shown(value)} is below {low}")
+    if high is not None and value > high:
+        raise refusal(f"{shown(value)} is above {high:,}")
     return value
 
 
@@ -114,11 +117,7 @@ class View:
 
     def top(self, limit: int, offset: int, reverse: bool, data: bool) -> Page:
         whole(limit, 0, MAX_LIMIT, InvalidLimit)
-        whole(offset, 0, None, InvalidOffset)
-        if self._after is not None:
-            if offset:
-                raise InvalidOffset("an offset beside a cursor")
-            offset = self._entries_until(self._after, reverse)
+        offset = self._skipped(offset, reverse)
         if reverse:
             stop = max(0, self.total - offset)
             return self._page(max(0, stop - limit), stop, data, reverse=True)
@@ -130,7 +129,7 @@ class View:
             return None
         shown = min(2 * radius + 1, self.total)
         start = min(max(0, position - radius), self.total - shown)
-        return self._page(start, start + shown, data)
+        return self._page(start, start + shown, data, end=start + shown)
 
     def standing(self, member: str, to_rank: int | None, data: bool) -> Standing | None:
         if to_rank is not None:
@@ -142,12 +141,15 @@ class View:
         position = whole(rank, 1, None, InvalidRank) - 1
         return self._standing(position, None, data) if position < self.total else None
 
-    def standings(self, members: Sequence[str], data: bool) -> Page:
+    def standings(self, members: Iterable[str], data: bool) -> Page:
         """Those of the members who are ranked, in standing order, ranked among themselves."""
-        asked = list(dict.fromkeys(members))
-        whole(len(asked), 0, MAX_LIMIT, InvalidLimit)
+        if isinstance(members, str) or not isinstance(members, Iterable):
+            raise InvalidMember(f"{shown(members)} is no list of members")
+        asked = list(members)
         for member in asked:
             member_bytes(member)
+        asked = list(dict.fromkeys(asked))
+        whole(len(asked), 0, MAX_LIMIT, InvalidLimit)
         located = self._index.locate(self.key, asked)
         order = sorted(
             (i for i, position in enumerate(located.positions) if position >= 0),
@@ -176,9 +178,11 @@ class View:
         self, low: Bound | None, high: Bound | None, limit: int, offset: int, data: bool
     ) -> Page:
         whole(limit, 0, MAX_LIMIT, InvalidLimit)
-        whole(offset, 0, None, InvalidOffset)
         first, last = self._between(low, high)
-        start = min(first + offset, last)
+        start = self._skipped(offset, False)
+        if self._after is None:
+            start += first
+        start = min(max(first, start), last)
         return self._page(start, min(start + limit, last), data, end=last)
 
     def count(self, low: Bound | None, high: Bound | None) -> int:
@@ -230,6 +234,15 @@ class View:
     def _cursor(self, part: Slice, i: int, reverse: bool) -> str:
         member = part.members[i].encode()
         return cursors.encode(self.key, reverse, words_at(part.words, i)[: self._width], member)
+
+    def _skipped(self, offset: int, reverse: bool) -> int:
+        """How many entries to pass over: the offset, or all up to and with the cursor."""
+        whole(offset, 0, None, InvalidOffset)
+        if self._after is None:
+            return offset
+        if offset:
+            raise InvalidOffset("an offset stands beside a cursor")
+        return self._entries_until(self._after, reverse)
 
     def _entries_until(self, cursor: cursors.Cursor, reverse: bool) -> int:
         """How many entries, from the end that is read first, come up to and with the cursor."""

@@ -18,7 +18,7 @@ from .fold import Folded
 from .index.base import Outcome, Scores
 from .rules import Rules
 from .score import Score
-from .standing import public_rank, score_at
+from .standing import public_rank, range_text, score_at
 
 Status = Literal["applied", "unchanged", "duplicate", "refused"]
 
@@ -205,7 +205,11 @@ class Receipts(Sequence[Receipt]):
         member = part.members[j]
         match Outcome(part.folded.outcomes.codes[j]):
             case Outcome.OUT_OF_RANGE:
-                return TotalOutOfRange(f"the total of {member!r} would leave its range")
+                windows = ", ".join(self._rules.windows)
+                ranges = ", ".join(map(range_text, self._rules.columns))
+                return TotalOutOfRange(
+                    f"a total of {member!r} in one of the windows {windows} would leave {ranges}"
+                )
             case Outcome.TOO_LATE:
                 at = part.folded.batch.at(j)
                 return TooLate(f"the event of {member!r} at {at} ms came too late")

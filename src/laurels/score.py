@@ -12,6 +12,7 @@ import re
 from array import array
 from collections.abc import Sequence
 from decimal import Decimal
+from math import isfinite
 
 from .errors import InvalidValue, NotFinite, TooManyPlaces, ValueOutOfRange
 from .given import shown
@@ -55,6 +56,8 @@ def exact_units(value: object, scale: int, name: str) -> int:
         units = _units_of_decimal(value, scale, name)
     elif isinstance(value, str):
         units = _units_of_text(value, scale, name)
+    elif isinstance(value, float) and not isfinite(value):
+        raise NotFinite(f"{value} is no score for {name!r}")
     else:
         raise InvalidValue(f"{shown(value)} is no exact number for {name!r}")
     if not -LIMIT <= units <= LIMIT:

@@ -27,12 +27,15 @@ from .errors import (
     DataTooLarge,
     Forked,
     InvalidData,
+    InvalidEvent,
+    InvalidPosition,
     LaurelsError,
     NoAllWindow,
     StorageFailed,
 )
 from .event import MAX_BATCH, id_bytes, member_of
 from .fold import BoardState, Fold
+from .given import is_unicode, shown
 from .index.base import Index
 from .log.base import Log
 from .plan import can_set, window_named
@@ -44,6 +47,7 @@ from .windows import MIN_MS
 from .writes import FoldedWrite, Submission, Task
 
 MAX_DATA_BYTES = 1_024
+MAX_POSITION = 4_096
 
 
 class Service:
@@ -145,9 +149,12 @@ class Service:
         state = self.named(board)
         if absolute and not can_set(state.rules):
             raise NoAllWindow(f"the board {board!r} has no window `all`")
+        if not isinstance(events, Iterable):
+            raise InvalidEvent(f"{shown(events)} is no batch of events")
         given = list(islice(events, MAX_BATCH + 1))
         if len(given) > MAX_BATCH:
             raise BatchTooLarge(f"more than {MAX_BATCH:,} events")
+        _check_position(position)
         columns = state.reader.gather(given)
         if key is not None:
             _give_ids(columns, key)
@@ -196,8 +203,9 @@ class Service:
                 logged += drafted
                 now_ms = drafted[-1].now_ms
             accepted.append((ticket, ticket.write))
+        body = records.encode(logged) if logged else None
         with self._sound():
-            offset = self._log.append(records.encode(logged)) if logged else self._fold.offset
+            offset = self._fold.offset if body is None else self._log.append(body)
             with self._lock:
                 self._fold_all(accepted, offset)
         if isinstance(self._clock, EventClock):
@@ -277,8 +285,20 @@ def data_bytes(data: Any) -> bytes | None:
     return coded
 
 
+def _check_position(position: object) -> None:
+    """A position is None or a source and a text, each a str of up to 4 KiB."""
+    if position is None:
+        return
+    if not isinstance(position, tuple) or len(position) != 2:
+        raise InvalidPosition(f"{shown(position)} is no pair of a source and a text")
+    for part in position:
+        if not isinstance(part, str) or not is_unicode(part) or len(part) > MAX_POSITION:
+            raise InvalidPosition(f"{shown(part)} is no text of up to {MAX_POSITION:,} characters")
+
+
 def _give_ids(columns: Columns, key: str) -> None:
     """Gives every event without an id the one its batch key stands for."""
+    id_bytes(key)
     origin = range(columns.n) if columns.kept is None else columns.kept
     own = columns.ids or [None] * columns.n
     columns.ids = [

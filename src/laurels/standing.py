@@ -10,8 +10,8 @@ from typing import Any
 from msgspec import Struct
 
 from .index.base import Slice
-from .rules import Rules
-from .score import Score, gap, score_of, scores_of, units_of
+from .rules import ColumnRule, Rules
+from .score import Score, gap, score_of, scores_of, to_value, units_of
 
 
 class AsOf(Struct, frozen=True):
@@ -103,6 +103,12 @@ def words_at(words: Sequence[Sequence[int]], i: int) -> tuple[int, ...]:
 def score_at(words: Sequence[int], rules: Rules) -> Score:
     """The score an entry's words stand for."""
     return score_of(units_of(words, rules), rules)
+
+
+def range_text(column: ColumnRule) -> str:
+    """A column's range as a message shows it."""
+    low, high = (to_value(bound, column.scale) for bound in (column.low, column.high))
+    return f"{column.name} {low} to {high}"
 
 
 def standing(

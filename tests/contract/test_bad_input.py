@@ -33,6 +33,11 @@ def ready(lb: laurels.Leaderboards) -> laurels.Leaderboards:
     return lb
 
 
+def anything(value: object) -> Any:
+    """What a caller without a type checker may give."""
+    return value
+
+
 def state(lb: laurels.Leaderboards) -> tuple[Everything, int, list[int]]:
     """All that can be seen; not the offset, for a refusal may be a matter of the log's order."""
     remembered = [lb.stats(board.name).remembered for board in lb.boards()]
@@ -81,7 +86,7 @@ EVENTS: list[tuple[dict[str, Any], str]] = [
     ({"value": 10**5000}, "value_out_of_range"),
     ({"value": LIMIT // 100 + 1}, "value_out_of_range"),
     ({"value": 1.5}, "invalid_value"),
-    ({"value": float("inf")}, "invalid_value"),
+    ({"value": float("inf")}, "not_finite"),
     ({"value": True}, "invalid_value"),
     ({"value": None}, "invalid_value"),
     ({"value": "one"}, "invalid_value"),
@@ -155,6 +160,16 @@ ACTS: list[tuple[Act, str]] = [
     (lambda lb: lb.remove("b", ""), "member_empty"),
     (lambda lb: lb.set_data("b", "", 1), "member_empty"),
     (lambda lb: lb.set_data("b", "ann", object()), "invalid_data"),
+    (lambda lb: lb.submit_many("b", anything(None)), "invalid_event"),
+    (lambda lb: lb.submit_many("b", [("ann", 1)], key=""), "id_empty"),
+    (lambda lb: lb.submit_many("b", [("ann", 1)], key=anything(5)), "invalid_id"),
+    (lambda lb: lb.submit_many("b", [("ann", 1)], position=anything(("x", 1))), "invalid_position"),
+    (lambda lb: lb.submit_many("b", [("ann", 1)], position=("\ud800", "1")), "invalid_position"),
+    (lambda lb: lb.submit_many("b", [("ann", 1)], position=anything("xy")), "invalid_position"),
+    (lambda lb: lb.submit_many("b", [("ann", 1)], position=("x", "y" * 5_000)), "invalid_position"),
+    (lambda lb: lb.standings("b", "ann"), "invalid_member"),
+    (lambda lb: lb.standings("b", anything(None)), "invalid_member"),
+    (lambda lb: lb.standings("b", anything([["ann"]])), "invalid_member"),
     (lambda lb: lb.set_data("b", "ann", float("nan")), "invalid_data"),
     (lambda lb: lb.set_data("b", "ann", "\ud800"), "invalid_data"),
     (lambda lb: lb.set_data("b", "ann", "x" * 1023), "data_too_large"),

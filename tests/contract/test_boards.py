@@ -152,6 +152,9 @@ def test_a_window_added_counts_from_now_on(lb: laurels.Leaderboards) -> None:
     lb.submit("b", "ann", 1)
     assert scores(lb.top("b", window="month:keep=3")) == {"ann": 1}
     assert scores(lb.top("b")) == {"ann": 6}
+    assert len(lb.periods("b", "month:keep=3")) == 1
+    with pytest.raises(PeriodExpired):
+        lb.top("b", window="month:keep=3", period="2026-10")
 
 
 @pytest.mark.parametrize(

@@ -115,3 +115,25 @@ def test_a_cursor_is_never_used_on_another_period(
     assert members(lb.top("b", after=cursor, period="2026-11-20")) == ["bob", "cid"]
     with pytest.raises(InvalidCursor):
         lb.top("b", after=cursor, period="2026-11-21")
+
+
+def test_a_range_is_paged_by_its_own_cursor(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("b", tie="member"))
+    lb.submit_many("b", [(f"m{i:02}", i) for i in range(30)])
+    seen: list[str] = []
+    after = None
+    while True:
+        page = lb.range("b", low=5, high=17, limit=4, after=after)
+        seen += [entry.member for entry in page.entries]
+        lb.submit("b", "m29", 1)
+        if (after := page.next) is None:
+            break
+    assert seen == [f"m{i:02}" for i in range(17, 4, -1)]
+    top = lb.top("b", limit=2)
+    assert [e.member for e in lb.range("b", low=5, high=17, limit=2, after=top.next).entries] == [
+        "m17",
+        "m16",
+    ]
+    around = lb.around("b", "m10", radius=2)
+    assert around is not None
+    assert around.next is None
