@@ -88,6 +88,7 @@ class Committer:
         self._mutex = threading.Lock()
         self._led = False
         self._thread: threading.Thread | None = None
+        self._closed = False
         self._calls: SimpleQueue[bool] = SimpleQueue()
 
     def submit(self, write: Write) -> Any:
@@ -109,9 +110,12 @@ class Committer:
         return future
 
     def close(self) -> None:
-        """Ends the thread that leads for async callers; no more of them may come."""
-        if self._thread is not None:
+        """Ends the thread. A write that comes later is led by whoever brings it, on the loop too:
+        `commit` is to refuse it at once."""
+        with self._mutex:
+            self._closed = True
             self._calls.put(False)
+        if self._thread is not None:
             self._thread.join()
 
     def _enter(self, ticket: Ticket) -> bool:
@@ -151,17 +155,25 @@ class Committer:
 
     def _call_thread(self) -> None:
         """Has the thread lead; the caller has the lead and gives it away."""
-        if self._thread is None:
+        with self._mutex:
+            closed = self._closed
+            if not closed:
+                self._calls.put(True)
+        if closed:
+            self._lead_for_async()
+        elif self._thread is None:
             self._thread = threading.Thread(target=self._run, name="laurels-commit", daemon=True)
             self._thread.start()
-        self._calls.put(True)
 
     def _run(self) -> None:
         while self._calls.get():
-            try:
-                self._lead_once(None)
-            finally:
-                self._pass_lead()
+            self._lead_for_async()
+
+    def _lead_for_async(self) -> None:
+        try:
+            self._lead_once(None)
+        finally:
+            self._pass_lead()
 
     def _lead_once(self, own: Ticket | None) -> None:
         """Commits the next group and wakes who waits for it."""

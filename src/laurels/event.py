@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from .engine.intake import Columns, gather
 from .errors import (
@@ -94,22 +95,39 @@ class Batch(Struct, frozen=True):
     def at(self, i: int) -> int:
         return self.now_ms if self.ats is None else self.ats[i]
 
+    def split(self, ends: Sequence[int], nows: Sequence[int]) -> list["Batch"]:
+        """The batch in parts that end at these positions, each accepted at its own now; O(size)."""
+        parts, start, place = [], 0, 0
+        for end, now_ms in zip(ends, nows, strict=True):
+            lengths = self.lengths[start:end]
+            width = sum(lengths)
+            parts.append(
+                replace(
+                    self,
+                    now_ms=now_ms,
+                    size=end - start,
+                    members=self.members[place : place + width],
+                    lengths=lengths,
+                    values=tuple([column[start:end] for column in self.values]),
+                    ats=None if self.ats is None else self.ats[start:end],
+                    ids=None if self.ids is None else self.ids[start:end],
+                )
+            )
+            start, place = end, place + width
+        return parts
+
     def take(self, kept: Sequence[int]) -> "Batch":
         """The same batch with only the events at the positions `kept`; O(size)."""
         members = self.member_list()
         ids = self.ids
-        return Batch(
-            board=self.board,
-            now_ms=self.now_ms,
+        return replace(
+            self,
             size=len(kept),
             members=b"".join([members[i] for i in kept]),
             lengths=bytes([self.lengths[i] for i in kept]),
-            values=tuple(array("q", [column[i] for i in kept]) for column in self.values),
+            values=tuple([array("q", [column[i] for i in kept]) for column in self.values]),
             ats=None if self.ats is None else array("q", [self.ats[i] for i in kept]),
             ids=None if ids is None else [ids[i] for i in kept],
-            absolute=self.absolute,
-            atomic=self.atomic,
-            position=self.position,
         )
 
 

@@ -22,7 +22,8 @@ from .windows import MAX_MS, MIN_MS
 class BoardState(Struct):
     """A board as the log has left it. `number` names it for ever, names may be used again.
 
-    `floors` are per window what `keep` cannot bring back; `positions` how far imports have come.
+    `floors` are per window what `keep` cannot bring back; `positions` how far imports have come;
+    `due_ms` is the next end of a period.
     """
 
     number: int
@@ -33,6 +34,7 @@ class BoardState(Struct):
     created_ms: int
     floors: Floors
     positions: dict[str, str]
+    due_ms: int = MIN_MS
 
 
 class Folded(Struct, frozen=True):
@@ -83,8 +85,9 @@ class Fold:
         """Brings time forward; drops the rankings of periods that are no longer kept."""
         self.now_ms = max(self.now_ms, now_ms)
         while self._due and self._due[0][0] <= self.now_ms:
-            _, number = heapq.heappop(self._due)
-            if (state := self._by_number.get(number)) is not None:
+            due_ms, number = heapq.heappop(self._due)
+            state = self._by_number.get(number)
+            if state is not None and state.due_ms == due_ms:
                 self._drop_expired(state)
                 self._watch_boundary(state)
 
@@ -177,6 +180,7 @@ class Fold:
         self.index.drop([key for key in keys if key.start_ms < oldest_ms[key.window]])
 
     def _watch_boundary(self, state: BoardState) -> None:
-        boundary_ms = next_boundary(state.rules, self.now_ms)
-        if boundary_ms < MAX_MS:
-            heapq.heappush(self._due, (boundary_ms, state.number))
+        due_ms = next_boundary(state.rules, self.now_ms)
+        if due_ms != state.due_ms and due_ms < MAX_MS:
+            state.due_ms = due_ms
+            heapq.heappush(self._due, (due_ms, state.number))

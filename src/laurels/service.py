@@ -60,7 +60,7 @@ class Service:
         self._lock = threading.RLock()
         self._pid = os.getpid()
         self._ended: LaurelsError | None = None
-        self._broken_off: LaurelsError | None = None
+        self._refusing: LaurelsError | None = None
         self._on_close: list[Callable[[], None]] = [log.close]
         self._fold = self._folded_log()
         if isinstance(clock, EventClock):
@@ -81,11 +81,15 @@ class Service:
         if self._pid != os.getpid() or not self._on_close:
             return
         self._ended = self._ended or Closed("the store is closed")
-        if self._broken_off is None:
-            self._committer.submit(Task(lambda: None))
+        if self._refusing is None:
+            self._committer.submit(Task(self._refuse_from_here))
         self._committer.close()
         while self._on_close:
             self._on_close.pop(0)()
+
+    def _refuse_from_here(self) -> None:
+        """Takes its turn among the writes: those before it are committed, those after refused."""
+        self._refusing = self._ended
 
     def __enter__(self) -> Self:
         return self
@@ -188,8 +192,8 @@ class Service:
 
     def _commit(self, tickets: list[Ticket]) -> None:
         """Makes a group of writes one entry of the log and folds it."""
-        if self._broken_off is not None:
-            raise self._broken_off
+        if self._refusing is not None:
+            raise self._refusing
         now_ms = self._now()
         accepted: list[tuple[Ticket, FoldedWrite]] = []
         logged: list[records.Record] = []
@@ -232,7 +236,7 @@ class Service:
         except StorageFailed:
             raise
         except BaseException as error:
-            self._broken_off = self._ended = Closed(f"a commit was broken off ({error!r})")
+            self._refusing = self._ended = Closed(f"a commit was broken off ({error!r})")
             raise
 
     # Recovery

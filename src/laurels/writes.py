@@ -190,12 +190,8 @@ class Submission:
             return []
         if self._taken.atomic:
             return [msgspec.structs.replace(batch, now_ms=nows[-1])]
-        parts, start = [], 0
-        for stop in cut(self._state.rules, nows):
-            part = batch if stop - start == batch.size else batch.take(range(start, stop))
-            parts.append(msgspec.structs.replace(part, now_ms=nows[stop - 1]))
-            start = stop
-        return parts
+        ends = cut(self._state.rules, nows)
+        return batch.split(ends, [nows[end - 1] for end in ends])
 
     def _without_refused(self, batch: Batch) -> Batch:
         kept = [i for i in range(batch.size) if self._origin[i] not in self._refusals]

@@ -1,8 +1,11 @@
 """A folder belongs to one process: others are told who holds it, and a fork is told to go."""
 
+import asyncio
 import os
 import subprocess
 import sys
+import threading
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -89,3 +92,82 @@ def test_a_missing_folder_is_not_made_when_told_so(tmp_path: Path) -> None:
 def test_a_url_of_no_known_deployment_is_refused(url: str) -> None:
     with pytest.raises(errors.UnknownUrl):
         laurels.open(url)
+
+
+def test_a_forked_child_does_not_keep_the_folder(tmp_path: Path) -> None:
+    lb = laurels.open(str(tmp_path))
+    done, finish = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(finish)
+        os.read(done, 1)
+        os._exit(0)
+    lb.close()
+    laurels.open(str(tmp_path)).close()
+    os.close(finish)
+    os.close(done)
+    os.waitpid(child, 0)
+
+
+def test_a_child_does_not_free_the_folder_its_parent_holds(tmp_path: Path) -> None:
+    with laurels.open(str(tmp_path)):
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
+        with pytest.raises(errors.Locked):
+            laurels.open(str(tmp_path))
+
+
+def test_closing_while_threads_write_loses_nothing_and_says_closed(tmp_path: Path) -> None:
+    lb = laurels.open(str(tmp_path))
+    lb.create(laurels.Board("gifts"))
+    acknowledged: list[int] = []
+    refused: list[str] = []
+    busy = threading.Event()
+
+    def write(thread: int) -> None:
+        for i in count():
+            try:
+                lb.submit("gifts", f"{thread}-{i}", 1)
+            except laurels.LaurelsError as error:
+                refused.append(error.code)
+                return
+            acknowledged.append(i)
+            if i == 20:
+                busy.set()
+
+    threads = [threading.Thread(target=write, args=(thread,)) for thread in range(4)]
+    for thread in threads:
+        thread.start()
+    assert busy.wait(60)
+    lb.close()
+    for thread in threads:
+        thread.join(60)
+    assert refused == ["closed"] * 4
+    with laurels.open(str(tmp_path)) as again:
+        assert again.top("gifts").total == len(acknowledged)
+        again.check()
+
+
+def test_tasks_that_write_while_it_closes_are_told(tmp_path: Path) -> None:
+    async def main() -> list[object]:
+        lb = await laurels.open_async(str(tmp_path))
+        await lb.create(laurels.Board("gifts"))
+        writes = [asyncio.create_task(lb.submit("gifts", f"m{i}", 1)) for i in range(100)]
+        closing = asyncio.create_task(lb.close())
+        late = [asyncio.create_task(lb.submit("gifts", f"n{i}", 1)) for i in range(100)]
+        answers = await asyncio.wait_for(
+            asyncio.gather(*writes, *late, return_exceptions=True), timeout=60
+        )
+        await closing
+        with pytest.raises(errors.Closed):
+            await lb.submit("gifts", "z", 1)
+        return list(answers)
+
+    answers = asyncio.run(main())
+    counted = sum(isinstance(answer, laurels.Receipt) for answer in answers)
+    told = sum(isinstance(answer, errors.Closed) for answer in answers)
+    assert counted + told == 200
+    with laurels.open(str(tmp_path)) as again:
+        assert again.top("gifts").total == counted

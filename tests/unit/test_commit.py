@@ -198,3 +198,19 @@ def test_a_waiter_that_gives_up_does_not_block_the_others(
         thread.join(TIMEOUT)
     assert results == [0, 20]
     assert held.groups == [[0], [2]]
+
+
+def test_after_close_writes_are_still_settled() -> None:
+    def refuse(tickets: list[Ticket]) -> None:
+        raise ValueError(f"{len(tickets)} too late")
+
+    committer = Committer(refuse)
+    committer.close()
+    with pytest.raises(ValueError, match="1 too late"):
+        committer.submit(Note(1))
+
+    async def main() -> None:
+        with pytest.raises(ValueError, match="1 too late"):
+            await asyncio.wait_for(committer.submit_async(Note(2)), TIMEOUT)
+
+    asyncio.run(main())

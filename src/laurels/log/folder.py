@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+import weakref
 from pathlib import Path
 
 from laurels.errors import FolderMissing, Locked, StorageFailed
@@ -14,7 +15,8 @@ _LOCK_NAME = "lock"
 class Folder:
     """A folder held for this process until `close`; the lock file names the pid that holds it.
 
-    The lock is the kernel's (flock), so it ends with the process however that ends.
+    The lock is the kernel's (flock), so it ends with the process however that ends. A child made
+    by fork shares it and lets go of it at once, lest it outlive the parent in the child.
     """
 
     def __init__(self, path: Path, *, create: bool) -> None:
@@ -27,6 +29,7 @@ class Folder:
         except OSError as error:
             raise StorageFailed(f"{path} cannot be used as a folder: {error}") from error
         self._take()
+        _held.add(self)
 
     @property
     def log_path(self) -> Path:
@@ -46,4 +49,22 @@ class Folder:
         os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
 
     def close(self) -> None:
+        _held.discard(self)
+        fcntl.flock(self._lock, fcntl.LOCK_UN)
         os.close(self._lock)
+
+    def let_go(self) -> None:
+        """Closes this process's copy of the lock; another process that shares it keeps it."""
+        os.close(self._lock)
+
+
+_held: weakref.WeakSet[Folder] = weakref.WeakSet()
+
+
+def _let_go_in_child() -> None:
+    for folder in list(_held):
+        folder.let_go()
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_let_go_in_child)
