@@ -70,14 +70,14 @@ class Steps:
             self.submit(batch, Laps())
 
     def submit(self, batch: Sequence[Event | Entry], laps: Laps) -> None:
-        """What a leader does for a commit of one write, and when each step ended."""
+        """What happens for a commit of one write, and when each step ended."""
         state, self._now_ms = self._fold.boards[BOARD], self._now_ms + 1
         laps.start()
         columns = state.reader.gather(batch)
         laps.end("gather: judge form, make columns")
         write = Submission(state, columns, {}, window="all", ranks=False, event_time=False)
         logged = write.records(self._fold, self._now_ms)
-        body = encode(logged)
+        body = encode([encode_one(record) for record in logged])
         laps.end("encode the log entry")
         self._fold.offset = self._log.append(body)
         laps.end("SQLite commit")

@@ -10,6 +10,7 @@ with laurels.open("./boards") as lb:
 
 import asyncio
 from collections.abc import Generator
+from os import PathLike
 from types import TracebackType
 from typing import Any
 
@@ -56,7 +57,10 @@ __version__ = "0.1.0"
 
 
 def open(
-    url: str = config.DEFAULT_URL, *, clock: str | Clock | None = None, create: bool = True
+    url: str | PathLike[str] = config.DEFAULT_URL,
+    *,
+    clock: str | Clock | None = None,
+    create: bool = True,
 ) -> Leaderboards:
     """Opens a deployment: a folder (made when it is not there) or `memory:`.
 
@@ -65,19 +69,20 @@ def open(
     `create=False` a folder without boards is an error. Recovery reads the whole log.
     Raises UnknownUrl, Locked, FolderMissing, StorageFailed, LogDamaged, FormatTooNew.
     """
-    return config.connect(Leaderboards, url, clock, create=create)
+    return Leaderboards(config.connect(url, clock, create=create))
 
 
 class _Opening:
     """What `open_async` gives: to be awaited, or entered with `async with`."""
 
-    def __init__(self, url: str, clock: str | Clock | None, create: bool) -> None:
+    def __init__(self, url: str | PathLike[str], clock: str | Clock | None, create: bool) -> None:
         self._arguments = url, clock, create
         self._opened: AsyncLeaderboards | None = None
 
     async def _open(self) -> AsyncLeaderboards:
         url, clock, create = self._arguments
-        return AsyncLeaderboards(await asyncio.to_thread(open, url, clock=clock, create=create))
+        service = await asyncio.to_thread(config.connect, url, clock, create=create)
+        return AsyncLeaderboards(service)
 
     def __await__(self) -> Generator[Any, None, AsyncLeaderboards]:
         return self._open().__await__()
@@ -97,7 +102,10 @@ class _Opening:
 
 
 def open_async(
-    url: str = config.DEFAULT_URL, *, clock: str | Clock | None = None, create: bool = True
+    url: str | PathLike[str] = config.DEFAULT_URL,
+    *,
+    clock: str | Clock | None = None,
+    create: bool = True,
 ) -> _Opening:
     """The same for event loops: `async with laurels.open_async(url) as lb`, or awaited."""
     return _Opening(url, clock, create)

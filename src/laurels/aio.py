@@ -1,26 +1,25 @@
 """The verbs for event loops: the same names and arguments, awaited.
 
-A question is answered on the loop, at once, unless a commit is being counted just then; it then
-waits in a thread. A write is handed to the commit thread and awaited as a future. So no await
-here holds the loop for a disk.
+A question is answered on the loop, at once, unless it is a long one or a commit is being counted
+just then; it then goes to a thread. A write is handed to the commit thread and awaited as a
+future. So no await here holds the loop for a disk.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sized
 from functools import update_wrapper
-from itertools import islice
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from . import writes
-from .event import MAX_BATCH, Value, member_bytes
+from .event import Value, member_bytes
 from .leaderboards import EXPORT_CHUNK, Leaderboards
 from .receipt import Receipt, Receipts
-from .service import data_bytes, only_receipt
+from .service import Service, data_bytes, only_receipt
 from .standing import Entry
 
 _ON_LOOP = 1_000
-"""A batch of more events than this is read in a thread."""
+"""A batch of more events, or a question for more entries, goes to a thread."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -43,8 +42,8 @@ def _question(verb: _Sync[P, T]) -> _Async[P, T]:
     """A verb that only reads, answered on the loop when nothing stands in its way."""
 
     async def ask(self: "AsyncLeaderboards", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        lock = self.sync.reading_lock
-        if lock.acquire(blocking=False):
+        lock = self._service.reading()
+        if not _is_long(*args, **kwargs) and lock.acquire(blocking=False):
             try:
                 return verb(self.sync, *args, **kwargs)
             finally:
@@ -53,6 +52,12 @@ def _question(verb: _Sync[P, T]) -> _Async[P, T]:
 
     update_wrapper(ask, verb)
     return ask
+
+
+def _is_long(*args: Any, limit: Any = 0, radius: Any = 0, **_: Any) -> bool:
+    """Whether a question is for so many entries that it would hold the loop for milliseconds."""
+    sizes = [limit, radius, *(len(arg) for arg in args if isinstance(arg, Sized))]
+    return any(isinstance(size, int) and size > _ON_LOOP for size in sizes)
 
 
 def _work(verb: _Sync[P, T]) -> _Async[P, T]:
@@ -72,8 +77,9 @@ class AsyncLeaderboards:
     beside the loop.
     """
 
-    def __init__(self, sync: Leaderboards) -> None:
-        self.sync = sync
+    def __init__(self, service: Service) -> None:
+        self.sync = Leaderboards(service)
+        self._service = service
 
     create = _work(Leaderboards.create)
     change = _work(Leaderboards.change)
@@ -81,6 +87,7 @@ class AsyncLeaderboards:
     check = _work(Leaderboards.check)
     rebuild = _work(Leaderboards.rebuild)
     close = _work(Leaderboards.close)
+    periods = _work(Leaderboards.periods)
 
     get = _question(Leaderboards.get)
     boards = _question(Leaderboards.boards)
@@ -93,7 +100,6 @@ class AsyncLeaderboards:
     at_rank = _question(Leaderboards.at_rank)
     score_at_percentile = _question(Leaderboards.score_at_percentile)
     count = _question(Leaderboards.count)
-    periods = _question(Leaderboards.periods)
     stats = _question(Leaderboards.stats)
 
     @_documented_as(Leaderboards.submit)
@@ -107,7 +113,7 @@ class AsyncLeaderboards:
         id: str | None = None,
         window: str | None = None,
     ) -> Receipt:
-        write = self.sync.submission(board, [(member, value, at, id)], window, ranks=True)
+        write = self._service.submission(board, [(member, value, at, id)], window, ranks=True)
         return only_receipt(await self._write(write))
 
     @_documented_as(Leaderboards.set)
@@ -122,7 +128,7 @@ class AsyncLeaderboards:
         window: str | None = None,
     ) -> Receipt:
         events = [(member, value, at, id)]
-        write = self.sync.submission(board, events, window, ranks=True, absolute=True)
+        write = self._service.submission(board, events, window, ranks=True, absolute=True)
         return only_receipt(await self._write(write))
 
     @_documented_as(Leaderboards.submit_many)
@@ -138,9 +144,9 @@ class AsyncLeaderboards:
         position: tuple[str, str] | None = None,
     ) -> Receipts:
         def accept() -> writes.Submission:
-            return self.sync.submission(
+            return self._service.submission(
                 board,
-                given,
+                events,
                 window,
                 ranks=ranks,
                 atomic=all_or_nothing,
@@ -148,19 +154,19 @@ class AsyncLeaderboards:
                 position=position,
             )
 
-        given = list(islice(events, MAX_BATCH + 1))
-        write = accept() if len(given) <= _ON_LOOP else await asyncio.to_thread(accept)
+        short = isinstance(events, Sized) and len(events) <= _ON_LOOP
+        write = accept() if short else await asyncio.to_thread(accept)
         receipts: Receipts = await self._write(write)
         return receipts
 
     @_documented_as(Leaderboards.set_data)
     async def set_data(self, board: str, member: str, data: Any) -> None:
-        state = self.sync.named(board)
+        state = self._service.named(board)
         await self._write(writes.data_change(state, member_bytes(member), data_bytes(data)))
 
     @_documented_as(Leaderboards.remove)
     async def remove(self, board: str, member: str) -> bool:
-        state = self.sync.named(board)
+        state = self._service.named(board)
         removed: bool = await self._write(writes.removal(state, member_bytes(member)))
         return removed
 
@@ -189,7 +195,7 @@ class AsyncLeaderboards:
                 return
 
     async def _write(self, write: writes.FoldedWrite) -> Any:
-        return await self.sync.write_async(write)
+        return await self._service.write_async(write)
 
     async def __aenter__(self) -> Self:
         return self

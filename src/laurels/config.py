@@ -7,12 +7,12 @@ the process.
 
 import secrets
 from collections.abc import Callable
+from os import PathLike, fspath
 from pathlib import Path
-from typing import TypeVar
-from urllib.parse import urlsplit
 
 from .clock import Clock, EventClock, SystemClock
 from .errors import InvalidClock, UnknownUrl
+from .given import is_unicode, shown
 from .index.memory import MemoryIndex
 from .log.base import Log
 from .log.folder import Folder
@@ -23,18 +23,18 @@ from .service import Service
 DEFAULT_URL = "laurels-data"
 
 _CLOCKS: dict[str, Callable[[], Clock]] = {"system": SystemClock, "event": EventClock}
-_S = TypeVar("_S", bound=Service)
 
 
-def connect(kind: type[_S], url: str, clock: str | Clock | None, *, create: bool) -> _S:
-    """Opens the deployment a URL names, as a service of this kind, recovered from its log."""
+def connect(url: str | PathLike[str], clock: str | Clock | None, *, create: bool) -> Service:
+    """Opens the deployment a URL names, as a service of this recovered from its log."""
+    url = fspath(url) if isinstance(url, PathLike) else url
     if url == "memory:":
-        return _compose(kind, MemoryLog(), clock)
+        return _compose(MemoryLog(), clock)
     folder = Folder(_folder_path(url), create=create)
     try:
         log = SqliteLog(folder.log_path)
         try:
-            service = _compose(kind, log, clock)
+            service = _compose(log, clock)
         except BaseException:
             log.close()
             raise
@@ -45,34 +45,29 @@ def connect(kind: type[_S], url: str, clock: str | Clock | None, *, create: bool
     return service
 
 
-def _compose(kind: type[_S], log: Log, clock: str | Clock | None) -> _S:
+def _compose(log: Log, clock: str | Clock | None) -> Service:
     """A service on the clock asked for, else the one the log was last written by.
 
-    Boards made for the system's clock go over to event time only while nothing has happened:
-    later, time would go back.
+    Boards go over to event time only while nothing has happened: later, time would go back.
     """
-    if isinstance(clock, Clock):
-        return _service(kind, log, clock)
+    if isinstance(clock, Clock) and not isinstance(clock, type):
+        return Service(log, _new_index, clock)
     kept = log.note("clock")
     name = clock or kept or "system"
-    if name not in _CLOCKS:
-        raise InvalidClock(f"there is no clock {name!r}")
-    service = _service(kind, log, _CLOCKS[name]())
-    if name == "event" and kept == "system" and service.begun:
-        raise InvalidClock("the boards already run on the system's clock")
-    if name != kept:
-        log.set_note("clock", name)
+    if not isinstance(name, str) or name not in _CLOCKS:
+        raise InvalidClock(f"there is no clock {shown(name)}")
+    service = Service(log, _new_index, _CLOCKS[name](), name)
+    if name == "event" and kept != "event" and service.begun:
+        service.close()
+        raise InvalidClock("the boards already run on another clock")
     return service
 
 
-def _service(kind: type[_S], log: Log, clock: Clock) -> _S:
-    return kind(log, lambda: MemoryIndex(secrets.randbits(64)), clock)
+def _new_index() -> MemoryIndex:
+    return MemoryIndex(secrets.randbits(64))
 
 
-def _folder_path(url: str) -> Path:
-    parts = urlsplit(url)
-    if parts.scheme == "file" and not parts.netloc:
-        return Path(parts.path)
-    if not url or "://" in url:
-        raise UnknownUrl(f"{url!r} names no deployment this version knows")
-    return Path(url)
+def _folder_path(url: object) -> Path:
+    if not isinstance(url, str) or not url or "://" in url or "\0" in url or not is_unicode(url):
+        raise UnknownUrl(f"{shown(url)} names no deployment this version knows")
+    return Path(url.removeprefix("file:"))

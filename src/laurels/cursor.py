@@ -12,8 +12,10 @@ import msgspec
 from msgspec import Struct
 
 from .errors import InvalidCursor
+from .event import MAX_ID_BYTES
 from .given import shown
 from .plan import RankingKey
+from .windows import MAX_MS, MIN_MS
 
 _VERSION = 1
 _LEAST, _MOST = -(2**63), 2**63 - 1
@@ -47,8 +49,8 @@ def decode(text: object, board: int, window: str) -> Cursor:
         raise InvalidCursor(f"{shown(text)} is no cursor") from error
     if cursor.version != _VERSION:
         raise InvalidCursor("the cursor was made by another version")
-    numbers = (*cursor.words, cursor.key.start_ms)
-    if any(not _LEAST <= number <= _MOST for number in numbers):
+    sound = MIN_MS <= cursor.key.start_ms < MAX_MS and 1 <= len(cursor.member) <= MAX_ID_BYTES
+    if not sound or any(not _LEAST <= word <= _MOST for word in cursor.words):
         raise InvalidCursor(f"{shown(text)} is no cursor")
     if (cursor.key.board, cursor.key.window) != (board, window):
         raise InvalidCursor("the cursor was made for another board or window")

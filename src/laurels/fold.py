@@ -13,6 +13,7 @@ from . import record as records
 from .board import Board
 from .errors import LogDamaged, UnknownBoard
 from .event import Batch, EventReader
+from .given import shown
 from .index.base import Index, Outcomes
 from .plan import Floors, Plan, kept_from, next_boundary, plan_batch
 from .rules import Rules
@@ -113,7 +114,7 @@ class Fold:
         try:
             return self.boards[name]
         except (KeyError, TypeError):
-            raise UnknownBoard(f"there is no board {name!r}") from None
+            raise UnknownBoard(f"there is no board {shown(name)}") from None
 
     def current(self, state: BoardState) -> BoardState:
         """The board as it is now; UnknownBoard when it was deleted since."""

@@ -45,5 +45,8 @@ def shown(value: object, most: int = 60) -> str:
     """A value short enough to stand in a message."""
     if isinstance(value, int) and value.bit_length() > 200:
         return "an integer of more than 60 digits"
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:  # nested too deeply, an int too long to print, a class of the caller's own
+        text = f"an object of type {type(value).__name__}"
     return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,22 +1,24 @@
 """The verbs, synchronous: what `laurels.open` gives."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, overload
+from types import TracebackType
+from typing import Any, Self, overload
 
 from . import writes
 from .board import Board
 from .event import Value, member_bytes
-from .queries import Bound, period_infos
+from .queries import Bound, friends
 from .receipt import Receipt, Receipts
 from .score import Score
-from .service import Service, data_bytes
+from .service import Service, data_bytes, only_receipt
 from .standing import Entry, Page, PeriodInfo, Standing
-from .stats import BoardStats, CheckReport, Stats, board_stats, store_stats
+from .stats import BoardStats, CheckReport, Stats
+from .writes import Submission
 
 EXPORT_CHUNK = 1_000
 
 
-class Leaderboards(Service):
+class Leaderboards:
     """Boards on one deployment. Open one with `laurels.open`; use it from any thread.
 
     Every method that names a board raises `UnknownBoard` when there is none of that name, and
@@ -24,6 +26,9 @@ class Leaderboards(Service):
     opened it. `window` is a window's name, by default the board's first; `period` the label of
     one of its periods, by default the running one.
     """
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
 
     # Boards
 
@@ -34,7 +39,7 @@ class Leaderboards(Service):
         (every fault named), BoardExists.
         """
         defined = board if isinstance(board, Board) else Board.from_json(board)
-        self._write(writes.creation(defined, exist_ok=exist_ok))
+        self._service.write(writes.creation(defined, exist_ok=exist_ok))
         return self.get(defined.name)
 
     def change(self, name: str, /, **changes: Any) -> Board:
@@ -42,22 +47,22 @@ class Leaderboards(Service):
 
         Anything else, and taking a window away, is refused as UnsafeChange with the reasons.
         """
-        self._write(writes.change(name, changes))
+        self._service.write(writes.change(name, changes))
         return self.get(name)
 
     def get(self, name: str) -> Board:
         """The definition of a board."""
-        with self._reading():
-            return self._state(name).board
+        with self._service.reading():
+            return self._service.named(name).board
 
     def boards(self) -> list[Board]:
         """All definitions, in the order of their names."""
-        with self._reading():
-            return [self._fold.boards[name].board for name in sorted(self._fold.boards)]
+        with self._service.reading():
+            return [state.board for state in self._service.boards()]
 
     def delete(self, name: str) -> None:
         """Deletes a board with everything it holds."""
-        self._write(writes.deletion(name))
+        self._service.write(writes.deletion(name))
 
     # Writes
 
@@ -76,7 +81,9 @@ class Leaderboards(Service):
         Raises the error of whatever refuses it; a repeated id is not an error but the status
         `duplicate`. See `Event` for the forms of value and at. O(log n) a window, one flush.
         """
-        return self._one(self.submission(board, [(member, value, at, id)], window, ranks=True))
+        return self._submit(
+            self._service.submission(board, [(member, value, at, id)], window, ranks=True)
+        )
 
     def submit_many(
         self,
@@ -98,7 +105,7 @@ class Leaderboards(Service):
         `position`, a pair (source, text), is kept with the batch in one commit and read back by
         `position()`: an import goes on from there and counts nothing twice.
         """
-        submission = self.submission(
+        submission = self._service.submission(
             board,
             events,
             window,
@@ -107,7 +114,7 @@ class Leaderboards(Service):
             key=key,
             position=position,
         )
-        receipts: Receipts = self._write(submission)
+        receipts: Receipts = self._service.write(submission)
         return receipts
 
     def set(
@@ -124,30 +131,33 @@ class Leaderboards(Service):
         in the window `all`, counted in every window; on `last` and `best` by an event of the
         value. Raises NoAllWindow on a board with a sum column and without that window.
         """
-        submission = self.submission(
+        submission = self._service.submission(
             board, [(member, value, at, id)], window, ranks=True, absolute=True
         )
-        return self._one(submission)
+        return self._submit(submission)
 
     def set_data(self, board: str, member: str, data: Any) -> None:
         """Gives a member JSON of up to 1 KiB to carry (a name, an avatar); None takes it away.
 
         Lists return it with `with_data=True`. It never ranks. Raises InvalidData, DataTooLarge.
         """
-        self._write(writes.data_change(self.named(board), member_bytes(member), data_bytes(data)))
+        self._service.write(
+            writes.data_change(self._service.named(board), member_bytes(member), data_bytes(data))
+        )
 
     def remove(self, board: str, member: str) -> bool:
         """Takes a member and its data out of every ranking of a board; whether it was in any.
 
         Ids of its events stay remembered.
         """
-        removed: bool = self._write(writes.removal(self.named(board), member_bytes(member)))
+        removed: bool = self._service.write(
+            writes.removal(self._service.named(board), member_bytes(member))
+        )
         return removed
 
     def position(self, board: str, source: str) -> str | None:
         """The position committed last for a source imported into a board, None without one."""
-        with self._reading():
-            return self._state(board).positions.get(source)
+        return self._service.named(board).positions.get(str(source))
 
     # Questions
 
@@ -169,8 +179,8 @@ class Leaderboards(Service):
         move across it are seen exactly once, whatever happens in between. At most 10,000
         entries. O(log n + limit).
         """
-        with self._reading():
-            view = self._view(board, window, period, after)
+        with self._service.reading():
+            view = self._service.view(board, window, period, after)
             return view.top(limit, offset, reverse, with_data)
 
     def around(
@@ -187,8 +197,8 @@ class Leaderboards(Service):
 
         None for a member that is not ranked. O(log n + radius).
         """
-        with self._reading():
-            return self._view(board, window, period).around(member, radius, with_data)
+        with self._service.reading():
+            return self._service.view(board, window, period).around(member, radius, with_data)
 
     def standing(
         self,
@@ -205,8 +215,8 @@ class Leaderboards(Service):
         `to_rank` adds the gap to the holder of that position. None for a member that is not
         ranked. O(log n).
         """
-        with self._reading():
-            return self._view(board, window, period).standing(member, to_rank, with_data)
+        with self._service.reading():
+            return self._service.view(board, window, period).standing(member, to_rank, with_data)
 
     def standings(
         self,
@@ -219,8 +229,9 @@ class Leaderboards(Service):
     ) -> Page:
         """Friends: those of the members who are ranked, in standing order; `place` is the rank
         among them, in the board's rank style. At most 10,000. O(k log n)."""
-        with self._reading():
-            return self._view(board, window, period).standings(members, with_data)
+        asked = friends(members)
+        with self._service.reading():
+            return self._service.view(board, window, period).standings(asked, with_data)
 
     def range(
         self,
@@ -240,8 +251,8 @@ class Leaderboards(Service):
         On several columns a bound is a tuple that may name only the first ones, and either bound
         may stand higher. `after` is the `next` of the page before. O(log n + limit).
         """
-        with self._reading():
-            view = self._view(board, window, period, after)
+        with self._service.reading():
+            view = self._service.view(board, window, period, after)
             return view.range(low, high, limit, offset, with_data)
 
     def at_rank(
@@ -254,8 +265,8 @@ class Leaderboards(Service):
         with_data: bool = False,
     ) -> Standing | None:
         """Who stands at that position, counted from 1; None beyond the last. O(log n)."""
-        with self._reading():
-            return self._view(board, window, period).at_rank(rank, with_data)
+        with self._service.reading():
+            return self._service.view(board, window, period).at_rank(rank, with_data)
 
     def score_at_percentile(
         self,
@@ -267,8 +278,8 @@ class Leaderboards(Service):
     ) -> Score | None:
         """The score that this percent of the members do not exceed (nearest rank): 100 is the
         best, 50 the median. None on an empty ranking. O(log n)."""
-        with self._reading():
-            return self._view(board, window, period).score_at_percentile(percentile)
+        with self._service.reading():
+            return self._service.view(board, window, period).score_at_percentile(percentile)
 
     def count(
         self,
@@ -280,13 +291,13 @@ class Leaderboards(Service):
         period: str | None = None,
     ) -> int:
         """How many members have scores from low to high, ends included. O(log n)."""
-        with self._reading():
-            return self._view(board, window, period).count(low, high)
+        with self._service.reading():
+            return self._service.view(board, window, period).count(low, high)
 
     def periods(self, board: str, window: str | None = None) -> list[PeriodInfo]:
         """The periods of a window that can be read, newest first. O(keep)."""
-        with self._reading():
-            return period_infos(self._fold, self._state(board), self._now(), window)
+        with self._service.reading():
+            return self._service.period_infos(board, window)
 
     def export(
         self,
@@ -300,8 +311,8 @@ class Leaderboards(Service):
         members who do not move across the place read so far are seen exactly once."""
 
         def page(after: str | None) -> Page:
-            with self._reading():
-                view = self._view(board, window, period, after)
+            with self._service.reading():
+                view = self._service.view(board, window, period, after)
                 return view.top(EXPORT_CHUNK, 0, False, with_data)
 
         return _pages(page)
@@ -315,10 +326,10 @@ class Leaderboards(Service):
 
         O(rankings).
         """
-        with self._reading():
+        with self._service.reading():
             if board is None:
-                return store_stats(self._fold, self._log.nbytes(), self._now())
-            return board_stats(self._fold, self._state(board), self._now())
+                return self._service.stats()
+            return self._service.board_stats(board)
 
     # Keeping it in order
 
@@ -326,12 +337,30 @@ class Leaderboards(Service):
         """Asserts every invariant of every structure, and that the index equals a fold of the
         log from its beginning. Raises CheckFailed with the first difference. Writes wait,
         reads go on."""
-        return self._checked()
+        return self._service.check()
 
     def rebuild(self) -> None:
         """Folds the log anew and puts the result in the place of the present index. Writes
         wait; reads go on until the exchange."""
-        self._rebuilt()
+        self._service.rebuild()
+
+    def close(self) -> None:
+        """Commits what is queued and closes; another close does nothing."""
+        self._service.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _submit(self, submission: Submission) -> Receipt:
+        return only_receipt(self._service.write(submission))
 
 
 def _pages(page: Callable[[str | None], Page]) -> Iterator[Entry]:

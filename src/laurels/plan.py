@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from .errors import PeriodExpired, PeriodFuture, UnknownPeriod, UnknownWindow
 from .event import Batch
+from .given import shown
 from .periods import Period
 from .rules import Rules
 from .windows import MAX_MS, MIN_MS, All, Calendar, Window
@@ -188,7 +189,7 @@ def window_named(rules: Rules, name: str | None) -> Window:
         return rules.windows[name]
     except (KeyError, TypeError):
         known = ", ".join(rules.windows)
-        raise UnknownWindow(f"no window {name!r}: the board has {known}") from None
+        raise UnknownWindow(f"no window {shown(name)}: the board has {known}") from None
 
 
 def readable(window: Window, floor_ms: int, now_ms: int, label: str | None) -> Period:

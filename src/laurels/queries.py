@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import cached_property
+from itertools import islice
 from math import ceil
 from typing import Any
 
@@ -82,6 +83,17 @@ def period_infos(
     ]
 
 
+def friends(members: Iterable[str]) -> list[str]:
+    """The members asked for, each once; refused when they are too many or none."""
+    if isinstance(members, str) or not isinstance(members, Iterable):
+        raise InvalidMember(f"{shown(members)} is no list of members")
+    asked = list(islice(members, MAX_LIMIT + 1))
+    whole(len(asked), 0, MAX_LIMIT, InvalidLimit)
+    for member in asked:
+        member_bytes(member)
+    return list(dict.fromkeys(asked))
+
+
 class View:
     """One ranking at one moment, and what can be asked of it."""
 
@@ -141,15 +153,8 @@ class View:
         position = whole(rank, 1, None, InvalidRank) - 1
         return self._standing(position, None, data) if position < self.total else None
 
-    def standings(self, members: Iterable[str], data: bool) -> Page:
+    def standings(self, asked: Sequence[str], data: bool) -> Page:
         """Those of the members who are ranked, in standing order, ranked among themselves."""
-        if isinstance(members, str) or not isinstance(members, Iterable):
-            raise InvalidMember(f"{shown(members)} is no list of members")
-        asked = list(members)
-        for member in asked:
-            member_bytes(member)
-        asked = list(dict.fromkeys(asked))
-        whole(len(asked), 0, MAX_LIMIT, InvalidLimit)
         located = self._index.locate(self.key, asked)
         order = sorted(
             (i for i, position in enumerate(located.positions) if position >= 0),
@@ -255,7 +260,7 @@ class View:
         """The positions, first and end, of the entries between two scores, ends included."""
         lower, upper = self._prefix(low), self._prefix(high)
         if len(self._rules.columns) == 1 and _beyond(lower, upper):
-            raise InvalidRange(f"low {low} lies above high {high}")
+            raise InvalidRange(f"low {shown(low)} lies above high {shown(high)}")
         worst, best = self._signed(lower), self._signed(upper)
         if self._rules.columns[0].sign > 0:
             worst, best = best, worst
@@ -270,7 +275,7 @@ class View:
             return None
         parts = tuple(bound) if isinstance(bound, (tuple, list)) else (bound,)
         if not 1 <= len(parts) <= len(self._rules.columns):
-            raise InvalidRange(f"{bound} has not 1 to {len(self._rules.columns)} parts")
+            raise InvalidRange(f"{shown(bound)} has not 1 to {len(self._rules.columns)} parts")
         return tuple(
             exact_units(part, column.scale, column.name)
             for part, column in zip(parts, self._rules.columns, strict=False)
@@ -306,4 +311,4 @@ def _percentile(percentile: object) -> Fraction:
         exponent = share.as_tuple().exponent
         if isinstance(exponent, int) and exponent >= -30 and 0 <= share <= 100:
             return Fraction(share) / 100
-    raise InvalidPercentile(f"{percentile!r} is not within 0 to 100")
+    raise InvalidPercentile(f"{shown(percentile)} is not within 0 to 100")

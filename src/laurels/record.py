@@ -89,6 +89,11 @@ class _Entry(Struct, frozen=True, array_like=True):
     records: list[Record]
 
 
+class _RawEntry(Struct, frozen=True, array_like=True):
+    format: int
+    records: list[msgspec.Raw]
+
+
 class _Format(Struct, frozen=True, array_like=True):
     format: int
 
@@ -98,9 +103,14 @@ _decoder = msgspec.msgpack.Decoder(_Entry)
 _format_decoder = msgspec.msgpack.Decoder(_Format)
 
 
-def encode(records: list[Record]) -> bytes:
+def encode_one(record: Record) -> msgspec.Raw:
+    """A record as the part of an entry that it will be."""
+    return msgspec.Raw(_encoder.encode(record))
+
+
+def encode(records: list[msgspec.Raw]) -> bytes:
     """The bytes of one log entry."""
-    return _encoder.encode(_Entry(FORMAT, records))
+    return _encoder.encode(_RawEntry(FORMAT, records))
 
 
 def decode(body: bytes) -> list[Record]:

@@ -73,7 +73,7 @@ class Calendar(Struct, frozen=True, dict=True):
     def oldest_kept(self, now_ms: int) -> Period:
         """The oldest of the `keep` periods up to the current one; none before the year 1900.
 
-        O(1) while the clock goes on from period to period, O(keep) after a leap.
+        O(periods) the clock has gone on by since it was asked last, at most O(keep).
         """
         return self._periods.oldest_kept(now_ms)
 
@@ -117,15 +117,22 @@ class _Periods:
 
     def oldest_kept(self, now_ms: int) -> Period:
         current = self.at(now_ms)
-        counted, oldest = self._kept or (None, current)
-        if counted == current:
-            return oldest
-        if counted and counted.end_ms == current.start_ms and oldest.start_ms > MIN_MS:
-            oldest = self.find(oldest.end_ms)
-        else:
-            oldest = self._count_back(current)
+        oldest = self._moved_on(current) or self._count_back(current)
         self._kept = (current, oldest)
         return oldest
+
+    def _moved_on(self, current: Period) -> Period | None:
+        """The oldest kept period, by as many steps from the one known last as `current` is."""
+        if self._kept is None:
+            return None
+        counted, oldest = self._kept
+        for _ in range(self._keep):
+            if counted == current:
+                return oldest
+            if counted.start_ms > current.start_ms or oldest.start_ms <= MIN_MS:
+                return None
+            counted, oldest = self.find(counted.end_ms), self.find(oldest.end_ms)
+        return None
 
     def _count_back(self, current: Period) -> Period:
         """The oldest of the periods kept while `current` runs, counted one by one."""

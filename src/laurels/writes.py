@@ -1,7 +1,7 @@
 """Writes: what callers want committed, each from its acceptance to its fold.
 
 A write is made by the caller's thread (form is judged there), turned into log records by the
-leader of the commit, who knows `now`, and folded once those records are durable.
+commit, which knows `now`, and folded once those records are durable.
 """
 
 from array import array
@@ -24,7 +24,7 @@ Refusals = dict[int, tuple[str | None, LaurelsError]]
 
 
 class FoldedWrite(Protocol):
-    """A write as the leader of a commit drives it, in the order of these methods."""
+    """A write as a commit drives it, in the order of these methods."""
 
     @property
     def weight(self) -> int: ...
@@ -36,7 +36,7 @@ class FoldedWrite(Protocol):
         """The records to log; raises when the write is refused, and then leaves no trace."""
 
     def before(self, fold: Fold) -> None:
-        """Notes what it must know of the state before the commit."""
+        """Plans, and notes what it must know of the state before the commit."""
 
     def fold(self, fold: Fold) -> None:
         """Applies the records, now durable."""
@@ -73,6 +73,7 @@ class Submission:
         self._origin: Sequence[int] = columns.kept or range(columns.n)
         self._taken = batch_of(columns, state.number, 0, absolute=absolute, atomic=atomic)
         self._batches: list[Batch] = []
+        self._bare: record.Position | None = None
         self._plans: list[Plan] = []
         self._parts: list[Part] = []
         self._ranks_before: list[array[int] | None] = []
@@ -96,7 +97,9 @@ class Submission:
             record.events_of(batch, self._state.version) for batch in self._batches
         ]
         if self._position is not None and not logged:
-            logged.append(self._position_record(now_ms, self._position))
+            state = self._state
+            self._bare = record.Position(state.number, state.version, now_ms, self._position)
+            logged.append(self._bare)
         return logged
 
     def before(self, fold: Fold) -> None:
@@ -108,11 +111,8 @@ class Submission:
         place = list(self._state.rules.windows).index(self._window)
         for batch, plan in zip(self._batches, self._plans, strict=True):
             self._folded.append(fold.count(batch, plan, place))
-        if self._position is not None and not self._batches:
-            fold.apply(self._position_record(fold.now_ms, self._position))
-
-    def _position_record(self, now_ms: int, position: tuple[str, str]) -> record.Position:
-        return record.Position(self._state.number, self._state.version, now_ms, position)
+        if self._bare is not None:
+            fold.apply(self._bare)
 
     def result(self, fold: Fold) -> Receipts:
         for i, folded in enumerate(self._folded):
@@ -161,8 +161,11 @@ class Submission:
                 ranks[j] = rank
         return ranks
 
-    def _refuse(self, i: int, error: LaurelsError) -> None:
-        self._refusals[self._origin[i]] = (self._taken.member(i).decode(), error)
+    def _refuse(self, errors: Mapping[int, LaurelsError]) -> None:
+        """Refuses the events at these positions."""
+        members = self._taken.member_list() if errors else []
+        for i, error in errors.items():
+            self._refusals[self._origin[i]] = (members[i].decode(), error)
 
     def _at_now(self, now_ms: int) -> list[Batch]:
         """The batch accepted at `now_ms`: every event has its `at`, none lies ahead."""
@@ -170,18 +173,21 @@ class Submission:
         ats = batch.ats
         if ats is None or (min(ats, default=0) > MISSING and max(ats, default=0) <= now_ms):
             return [batch]
-        for i, at in enumerate(ats):
-            if at > now_ms + AHEAD_MS:
-                self._refuse(i, AtInFuture(f"`at` is {at - now_ms} ms ahead of the clock"))
+        self._refuse(
+            {
+                i: AtInFuture(f"`at` is {at - now_ms} ms ahead of the clock")
+                for i, at in enumerate(ats)
+                if at > now_ms + AHEAD_MS
+            }
+        )
         stamped = array("q", [now_ms if at == MISSING else min(at, now_ms) for at in ats])
         return [self._without_refused(msgspec.structs.replace(batch, ats=stamped))]
 
     def _in_event_time(self, now_ms: int) -> list[Batch]:
         """The batch cut at boundaries, each part accepted at the latest `at` seen by then."""
         ats = self._taken.ats or array("q", [MISSING]) * self._taken.size
-        for i, at in enumerate(ats):
-            if at == MISSING:
-                self._refuse(i, AtRequired("the store runs on event time"))
+        missing = AtRequired("the store runs on event time")
+        self._refuse({i: missing for i, at in enumerate(ats) if at == MISSING})
         if self._taken.atomic and self._refusals:
             return []
         batch = self._without_refused(msgspec.structs.replace(self._taken, ats=ats))

@@ -1,15 +1,17 @@
 """A damaged or newer log is refused by name; nothing is guessed, nothing is lost in silence."""
 
+import asyncio
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 import laurels
-from laurels import errors
+from laurels import errors, record
 from laurels.log.sqlite import SqliteLog
 
 
@@ -77,7 +79,7 @@ def test_after_a_refused_open_the_folder_is_free(folder: Path) -> None:
 def test_a_full_disk_refuses_the_write_and_counts_nothing(folder: Path) -> None:
     with laurels.open(str(folder)) as lb:
         before = list(lb.export("gifts")), lb.stats("gifts").offset
-        log = lb._log
+        log = lb._service._log
         assert isinstance(log, SqliteLog)
         pages = log._writer.execute("PRAGMA page_count").fetchone()[0]
         log._writer.execute(f"PRAGMA max_page_count = {pages}")
@@ -91,19 +93,19 @@ def test_a_full_disk_refuses_the_write_and_counts_nothing(folder: Path) -> None:
         lb.check()
 
 
-def test_an_interrupt_after_the_log_ends_the_store_and_loses_nothing(
+def test_a_commit_broken_off_after_the_log_ends_the_store_and_loses_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lb = laurels.open(str(folder))
     append = SqliteLog.append
 
-    def interrupted(log: SqliteLog, body: bytes) -> int:
+    def broken_off(log: SqliteLog, body: bytes) -> int:
         append(log, body)
-        raise KeyboardInterrupt
+        raise MemoryError
 
     with monkeypatch.context() as patched:
-        patched.setattr(SqliteLog, "append", interrupted)
-        with pytest.raises(KeyboardInterrupt):
+        patched.setattr(SqliteLog, "append", broken_off)
+        with pytest.raises(errors.Closed, match="broken off"):
             lb.submit("gifts", "late", 9)
     for use in (lambda: lb.top("gifts"), lambda: lb.submit("gifts", "m1", 1)):
         with pytest.raises(errors.Closed, match="broken off"):
@@ -112,3 +114,55 @@ def test_an_interrupt_after_the_log_ends_the_store_and_loses_nothing(
     with laurels.open(str(folder)) as again:
         assert again.top("gifts", limit=1).entries[0].member == "late"
         again.check()
+
+
+class Broken:
+    """A clock that says anything."""
+
+    def __init__(self) -> None:
+        self.says: Any = 1_795_219_200_000
+
+    def now_ms(self) -> int:
+        return self.says  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("says", [1_795_219_200_001.5, 1_795_219_200_000_000_000, -(10**15), None])
+def test_a_clock_that_tells_no_time_is_refused_before_the_log(folder: Path, says: Any) -> None:
+    clock = Broken()
+    with laurels.open(str(folder), clock=clock) as lb:
+        clock.says = says
+        for use in (lambda: lb.submit("gifts", "m1", 1), lambda: lb.top("gifts")):
+            with pytest.raises(errors.InvalidClock):
+                use()
+    with pytest.raises(errors.InvalidClock):
+        laurels.open(str(folder), clock=clock)
+    with laurels.open(str(folder)) as again:
+        assert again.check().entries == 5
+
+
+def test_one_write_that_cannot_be_logged_does_not_fail_its_neighbours(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encode_one = record.encode_one
+
+    def refuse_cid(found: record.Record) -> msgspec.Raw:
+        if isinstance(found, record.Events) and found.members == b"cid":
+            raise TypeError("no bytes for this one")
+        return encode_one(found)
+
+    monkeypatch.setattr(record, "encode_one", refuse_cid)
+
+    async def main() -> list[object]:
+        async with laurels.open_async(folder) as lb:
+            writes = [lb.submit("gifts", member, 1) for member in ("ann", "bob", "cid", "dee")]
+            return list(await asyncio.gather(*writes, return_exceptions=True))
+
+    answers = asyncio.run(main())
+    assert [type(answer) for answer in answers] == [
+        laurels.Receipt,
+        laurels.Receipt,
+        TypeError,
+        laurels.Receipt,
+    ]
+    with laurels.open(folder) as again:
+        assert again.check().entries == 8

@@ -51,10 +51,3 @@ def test_every_acknowledged_event_is_there_once_after_each_kill(tmp_path: Path) 
             "kills", [(line, 1, None, line) for line in acknowledged if line.startswith("s")]
         )
         assert again.duplicates == len(again)
-
-
-def test_the_commit_in_flight_is_whole_or_absent(tmp_path: Path) -> None:
-    printed = _killed_run(tmp_path, 0, 1)
-    with laurels.open(str(tmp_path)) as lb:
-        report = lb.check()
-        assert report.entries >= len(printed)

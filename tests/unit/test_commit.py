@@ -1,13 +1,14 @@
-"""Gathering: one leader at a time, nobody forgotten, everything queued in the next commit."""
+"""Gathering: one commit at a time, nobody forgotten, all that is queued in the next."""
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
 
 from laurels.commit import MAX_EVENTS, MAX_WRITES, Committer, Ticket
+from laurels.errors import Closed
 
 TIMEOUT = 30
 
@@ -21,68 +22,73 @@ class Note:
         self.alone = alone
 
 
-class Held:
-    """A commit function that stops at its first group until it is let go."""
+class Desk:
+    """Commits by multiplying by ten; stops at its first group until it is let go."""
 
     def __init__(self) -> None:
         self.groups: list[list[int]] = []
         self.entered = threading.Event()
         self.release = threading.Event()
         self.running = 0
+        self.committer = Committer(self.commit)
 
-    def __call__(self, tickets: list[Ticket]) -> None:
+    def commit(self, tickets: list[Ticket]) -> None:
         self.running += 1
-        assert self.running == 1, "two leaders at once"
+        assert self.running == 1, "two commits at once"
         self.groups.append([ticket.write.number for ticket in tickets])
         if len(self.groups) == 1:
             self.entered.set()
             assert self.release.wait(TIMEOUT)
+        self.running -= 1
+        if any(ticket.write.number < 0 for ticket in tickets):
+            raise ValueError("no")
         for ticket in tickets:
             ticket.succeed(ticket.write.number * 10)
-        self.running -= 1
 
 
-def _queued(committer: Committer, count: int) -> None:
-    """Waits, without sleeping for a fixed time, until that many tickets are in the queue."""
-    done = threading.Event()
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    made = Desk()
+    yield made
+    made.release.set()
+    made.committer.close()
+
+
+def _queued(desk: Desk, count: int) -> None:
+    """Returns as soon as that many tickets are in the queue."""
+    turn = threading.Event()
     for _ in range(100_000):
-        if len(committer._queue) >= count:
+        if desk.committer._queue.qsize() >= count:
             return
-        done.wait(0.0005)
-    pytest.fail(f"only {len(committer._queue)} of {count} writes were queued")
+        turn.wait(0.0005)
+    pytest.fail(f"only {desk.committer._queue.qsize()} of {count} writes were queued")
 
 
-def _threads(work: list[Callable[[], object]]) -> list[threading.Thread]:
-    threads = [threading.Thread(target=item, daemon=True) for item in work]
-    for thread in threads:
-        thread.start()
-    return threads
+def _start(work: Callable[[], object]) -> threading.Thread:
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread
 
 
-def test_what_arrives_during_a_commit_shares_the_next() -> None:
-    held = Held()
-    committer = Committer(held)
+def test_what_arrives_during_a_commit_shares_the_next(desk: Desk) -> None:
     results: dict[int, int] = {}
 
     def write(number: int) -> None:
-        results[number] = committer.submit(Note(number))
+        results[number] = desk.committer.submit(Note(number))
 
-    threads = _threads([lambda: write(0)])
-    assert held.entered.wait(TIMEOUT)
+    threads = [_start(partial(write, 0))]
+    assert desk.entered.wait(TIMEOUT)
     for number in range(1, 9):
-        threads += _threads([partial(write, number)])
-        _queued(committer, number)
-    held.release.set()
+        threads.append(_start(partial(write, number)))
+        _queued(desk, number)
+    desk.release.set()
     for thread in threads:
         thread.join(TIMEOUT)
-    assert held.groups == [[0], [1, 2, 3, 4, 5, 6, 7, 8]]
+    assert desk.groups == [[0], [1, 2, 3, 4, 5, 6, 7, 8]]
     assert results == {number: number * 10 for number in range(9)}
-    assert not committer._led
 
 
-def test_a_group_is_bounded_and_a_lone_write_stays_alone() -> None:
-    held = Held()
-    committer = Committer(held)
+def test_a_group_is_bounded_and_a_lone_write_stays_alone(desk: Desk) -> None:
     notes = [
         Note(1, MAX_EVENTS - 1),
         Note(2),
@@ -93,124 +99,87 @@ def test_a_group_is_bounded_and_a_lone_write_stays_alone() -> None:
     ]
 
     async def main() -> None:
-        first = committer.submit_async(Note(0))
-        assert held.entered.wait(TIMEOUT)
-        futures = [committer.submit_async(note) for note in notes]
-        held.release.set()
+        first = desk.committer.submit_async(Note(0))
+        assert desk.entered.wait(TIMEOUT)
+        futures = [desk.committer.submit_async(note) for note in notes]
+        desk.release.set()
         assert await first == 0
         assert await asyncio.gather(*futures) == [note.number * 10 for note in notes]
 
     asyncio.run(main())
-    committer.close()
-    assert held.groups[:4] == [[0], [1, 2], [3], [4]]
-    assert [len(group) for group in held.groups[4:]] == [MAX_WRITES, 1]
+    assert desk.groups[:4] == [[0], [1, 2], [3], [4]]
+    assert [len(group) for group in desk.groups[4:]] == [MAX_WRITES, 1]
 
 
-def test_threads_and_tasks_share_one_queue() -> None:
-    held = Held()
-    held.release.set()
-    committer = Committer(held)
+def test_threads_and_tasks_share_one_queue(desk: Desk) -> None:
+    desk.release.set()
     results: list[int] = []
 
     def write(start: int) -> None:
-        results.extend(committer.submit(Note(start + i)) for i in range(200))
+        results.extend(desk.committer.submit(Note(start + i)) for i in range(200))
 
     async def main() -> list[int]:
-        return [await committer.submit_async(Note(-i)) for i in range(1, 201)]
+        return [await desk.committer.submit_async(Note(9_000 + i)) for i in range(200)]
 
-    threads = _threads([lambda: write(0), lambda: write(1_000), lambda: write(2_000)])
+    threads = [_start(partial(write, start)) for start in (0, 1_000, 2_000)]
     awaited = asyncio.run(main())
     for thread in threads:
         thread.join(TIMEOUT)
-    committer.close()
-    assert awaited == [-10 * i for i in range(1, 201)]
+    assert awaited == [10 * (9_000 + i) for i in range(200)]
     assert sorted(results) == sorted((s + i) * 10 for s in (0, 1_000, 2_000) for i in range(200))
-    assert sum(map(len, held.groups)) == 800
+    assert sum(map(len, desk.groups)) == 800
 
 
-def test_a_failed_commit_fails_its_writes_and_the_next_goes_on() -> None:
-    failures = [ValueError("no")]
-
-    def commit(tickets: list[Ticket]) -> None:
-        if failures:
-            raise failures.pop()
-        for ticket in tickets:
-            ticket.succeed("done")
-
-    committer = Committer(commit)
+def test_a_failed_commit_fails_its_writes_and_the_next_goes_on(desk: Desk) -> None:
+    desk.release.set()
     with pytest.raises(ValueError, match="no"):
-        committer.submit(Note(1))
-    assert committer.submit(Note(2)) == "done"
+        desk.committer.submit(Note(-1))
+    assert desk.committer.submit(Note(2)) == 20
 
 
-def test_an_interrupted_leader_hands_the_lead_on() -> None:
-    held = Held()
-    committer = Committer(held)
-    interrupted: list[BaseException] = []
-
-    def commit(tickets: list[Ticket]) -> None:
-        held(tickets)
-        if tickets[0].write.number == 0:
-            raise KeyboardInterrupt
-
-    committer = Committer(commit)
-
-    def lead() -> None:
-        try:
-            committer.submit(Note(0))
-        except KeyboardInterrupt as error:
-            interrupted.append(error)
-
-    threads = _threads([lead])
-    assert held.entered.wait(TIMEOUT)
+def test_close_commits_what_is_queued_and_refuses_what_comes_later(desk: Desk) -> None:
     results: list[int] = []
-    threads += _threads([lambda: results.append(committer.submit(Note(1)))])
-    _queued(committer, 1)
-    held.release.set()
+    threads = [_start(lambda: results.append(desk.committer.submit(Note(0))))]
+    assert desk.entered.wait(TIMEOUT)
+    threads.append(_start(lambda: results.append(desk.committer.submit(Note(1)))))
+    _queued(desk, 1)
+    threads.append(_start(desk.committer.close))
+    _queued(desk, 2)
+    with pytest.raises(Closed):
+        desk.committer.submit(Note(2))
+    desk.release.set()
     for thread in threads:
         thread.join(TIMEOUT)
-    assert len(interrupted) == 1
-    assert results == [10]
-
-
-def test_a_waiter_that_gives_up_does_not_block_the_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    held = Held()
-    committer = Committer(held)
-    sleep = Ticket.sleep
-
-    def give_up(ticket: Ticket) -> None:
-        if ticket.write.number == 1:
-            raise KeyboardInterrupt
-        sleep(ticket)
-
-    monkeypatch.setattr(Ticket, "sleep", give_up)
-    results: list[int] = []
-    threads = _threads([lambda: results.append(committer.submit(Note(0)))])
-    assert held.entered.wait(TIMEOUT)
-    with pytest.raises(KeyboardInterrupt):
-        committer.submit(Note(1))
-    threads += _threads([lambda: results.append(committer.submit(Note(2)))])
-    _queued(committer, 2)
-    held.release.set()
-    for thread in threads:
-        thread.join(TIMEOUT)
-    assert results == [0, 20]
-    assert held.groups == [[0], [2]]
-
-
-def test_after_close_writes_are_still_settled() -> None:
-    def refuse(tickets: list[Ticket]) -> None:
-        raise ValueError(f"{len(tickets)} too late")
-
-    committer = Committer(refuse)
-    committer.close()
-    with pytest.raises(ValueError, match="1 too late"):
-        committer.submit(Note(1))
+    assert sorted(results) == [0, 10]
 
     async def main() -> None:
-        with pytest.raises(ValueError, match="1 too late"):
-            await asyncio.wait_for(committer.submit_async(Note(2)), TIMEOUT)
+        with pytest.raises(Closed):
+            desk.committer.submit_async(Note(3))
 
     asyncio.run(main())
+
+
+def test_a_waiter_that_gives_up_is_committed_and_blocks_nobody(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = Ticket.result
+
+    def give_up(ticket: Ticket) -> object:
+        if ticket.write.number == 1:
+            raise KeyboardInterrupt
+        return result(ticket)
+
+    monkeypatch.setattr(Ticket, "result", give_up)
+    desk.release.set()
+    with pytest.raises(KeyboardInterrupt):
+        desk.committer.submit(Note(1))
+    assert desk.committer.submit(Note(2)) == 20
+    assert sorted(number for group in desk.groups for number in group) == [1, 2]
+
+
+def test_the_thread_ends_with_its_owner() -> None:
+    desk = Desk()
+    thread = desk.committer._thread
+    del desk
+    thread.join(TIMEOUT)
+    assert not thread.is_alive()

@@ -21,13 +21,15 @@ class Folder:
 
     def __init__(self, path: Path, *, create: bool) -> None:
         self.path = path
-        if not create and not (path / LOG_NAME).exists():
-            raise FolderMissing(f"there are no boards at {path}")
         try:
+            if not create and not (path / LOG_NAME).exists():
+                raise FolderMissing(f"there are no boards at {path}")
             path.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(path / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise StorageFailed(f"{path} cannot be used as a folder: {error}") from error
+        # Also when nobody holds this any more, as in a notebook that opens it again.
+        self.let_go = weakref.finalize(self, os.close, self._lock)
         self._take()
         _held.add(self)
 
@@ -40,7 +42,7 @@ class Folder:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             holder = os.pread(self._lock, 20, 0).decode(errors="replace").strip()
-            os.close(self._lock)
+            self.let_go()
             if error.errno not in (errno.EAGAIN, errno.EACCES):
                 raise StorageFailed(f"{self.path} cannot be locked: {error}") from error
             pid = int(holder) if holder.isdigit() else None
@@ -51,11 +53,7 @@ class Folder:
     def close(self) -> None:
         _held.discard(self)
         fcntl.flock(self._lock, fcntl.LOCK_UN)
-        os.close(self._lock)
-
-    def let_go(self) -> None:
-        """Closes this process's copy of the lock; another process that shares it keeps it."""
-        os.close(self._lock)
+        self.let_go()
 
 
 _held: weakref.WeakSet[Folder] = weakref.WeakSet()
