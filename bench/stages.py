@@ -23,7 +23,7 @@ from laurels import Board
 from laurels.fold import Fold
 from laurels.index.memory import MemoryIndex
 from laurels.log.sqlite import SqliteLog
-from laurels.record import Create, encode
+from laurels.record import Create, encode, encode_one
 from laurels.writes import Submission
 
 _EVENTS = {1: 2_000, 100: 50_000, 1_000: 200_000}

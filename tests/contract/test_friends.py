@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import count
+
 import pytest
 
 import laurels
@@ -32,3 +35,20 @@ def test_nobody_ranked_is_an_empty_page(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     assert lb.standings("b", ["ann", "bob"]).entries == []
     assert lb.standings("b", []).entries == []
+
+
+def test_a_caller_s_own_iterator_may_use_the_store(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("b"))
+
+    def members() -> Iterator[str]:
+        for name in ("ann", "bob"):
+            lb.submit("b", name, 1)
+            yield name
+
+    assert [entry.member for entry in lb.standings("b", members()).entries] == ["ann", "bob"]
+
+
+def test_members_without_end_are_refused(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("b"))
+    with pytest.raises(laurels.errors.InvalidLimit):
+        lb.standings("b", (f"m{i}" for i in count()))

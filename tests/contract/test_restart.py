@@ -105,3 +105,18 @@ def test_a_position_commits_with_its_batch(lasting: Deployment) -> None:
     assert lasting.reopen().position("b", "file") == "10"
     lasting.lb.submit_many("b", [], position=("file", "30"))
     assert lasting.reopen().position("b", "file") == "30"
+
+
+def test_a_position_alone_is_as_good_as_one_with_events(
+    lasting: Deployment, clock: laurels.ManualClock
+) -> None:
+    lb = lasting.lb
+    lb.create(laurels.Board("b"))
+    lb.submit("b", "ann", 1)
+    clock.advance(10_000)
+    assert lb.submit_many("b", [("", 1)], position=("file", "1")).refused == 1
+    lb.check()
+    clock.advance(10_000)
+    lb.submit_many("b", [], position=("file", "2"))
+    lb.check()
+    assert lasting.reopen().position("b", "file") == "2"

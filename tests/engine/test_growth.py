@@ -77,6 +77,20 @@ def test_a_sparse_set_over_a_large_roster() -> None:
         pair.compare()
 
 
+@pytest.mark.parametrize("leaves", [1, 2, 4, 119, 120, 200, 225, 233, 237, 238, 239, 240, 241])
+def test_a_leap_in_values_at_any_size(leaves: int) -> None:
+    """Entries far off all before them, so that pages of every size are packed anew."""
+    near = min(127 * leaves, MEMBERS - 1_000)
+    pair = Pair(members(near + 1_000), columns=1, tie=True)
+    pair.put(range(near), [(place, -place) for place in range(near)])
+    pair.native.check()
+    for place in range(near, near + 1_000, 100):
+        places = range(place, place + 100)
+        pair.put(places, [(place * 10**9, place**4) for place in places])
+        pair.native.check()
+    pair.compare()
+
+
 def test_clear_and_use_again() -> None:
     pair = Pair(members(1_000))
     empty = pair.native.nbytes

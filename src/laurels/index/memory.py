@@ -70,6 +70,8 @@ class MemoryIndex:
         del self._boards[number]
 
     def apply(self, batch: Batch, plan: Plan, watch: int | None = None) -> Outcomes:
+        if len(plan.late) == batch.size and batch.ids is None:
+            return Outcomes(bytearray([Outcome.TOO_LATE]) * batch.size)
         return _Application(self._boards[batch.board], self._roster, batch, plan, watch).run()
 
     def remove(self, board: int, member: bytes) -> bool:
