@@ -45,7 +45,7 @@ cdef Branch *branch_new(int room, Shape shape) noexcept nogil:
     branch.size = 0
     branch.room = <uint8_t>room
     branch.slot = 0
-    branch.unused = 0
+    branch.grown = 0
     edges_at(branch)[0] = edges
     return branch
 

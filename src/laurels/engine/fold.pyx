@@ -30,7 +30,7 @@ from .ranked_set cimport RankedSet
 from .table cimport NONE
 from .tree cimport (
     Hint, Spot, Tree, leaf_at, tree_assign_at, tree_foresee, tree_insert, tree_prefetch_leaf,
-    tree_prefetch_place, tree_seek,
+    tree_prefetch_place, tree_seek_near,
 )
 
 cdef extern from "Python.h":
@@ -217,7 +217,7 @@ cdef inline void read_old(Tree *tree, uint32_t member, Draft *draft) noexcept no
     draft.tree = tree
     draft.changed = False
     draft.write = False
-    draft.present = tree != NULL and tree_seek(tree, member, &draft.spot)
+    draft.present = tree != NULL and tree_seek_near(tree, member, &draft.hint, &draft.spot)
     if draft.present:
         leaf_read(leaf_at(tree, draft.spot.page), tree.words, draft.spot.at, draft.old)
         return
@@ -281,6 +281,11 @@ cdef void read_all(const Job *job, Py_ssize_t event, Draft *drafts) noexcept nog
         read_old(tree_for(job, window, event), job.ids[event], &drafts[window])
 
 
+cdef inline void clear_hint(Hint *hint) noexcept nogil:
+    hint.page = NONE
+    hint.spot.page = NONE
+
+
 cdef void ask(const Job *job, Py_ssize_t event, bint near) noexcept nogil:
     """Ask for the places of an event's entries, or (near) for their leaves."""
     cdef Tree *tree
@@ -297,16 +302,20 @@ cdef void ask(const Job *job, Py_ssize_t event, bint near) noexcept nogil:
 cdef void foresee(const Job *job, Py_ssize_t event, Foresight *foresight, Draft *drafts) noexcept nogil:
     """Draft an event to come as things stand, to ask for the leaves its entries will go to."""
     cdef Draft *draft
+    cdef Hint *hint
     cdef int window
+    for window in range(job.windows):
+        clear_hint(&drafts[window].hint)
     read_all(job, event, drafts)
     draft_all(job, event, drafts)
     for window in range(job.windows):
         draft = &drafts[window]
-        foresight.hints[event % NEXT][window].page = NONE
+        hint = &foresight.hints[event % NEXT][window]
+        clear_hint(hint)
+        if draft.present:
+            hint.spot = draft.spot
         if draft.write:
-            tree_foresee(draft.tree, job.ids[event], draft.new,
-                         &draft.spot if draft.present else NULL,
-                         &foresight.hints[event % NEXT][window])
+            tree_foresee(draft.tree, job.ids[event], draft.new, hint)
 
 
 cdef inline void look_ahead(const Job *job, Py_ssize_t event, Foresight *foresight,
@@ -339,14 +348,15 @@ cdef int run(const Job *job) noexcept nogil:
     cdef Py_ssize_t event
     cdef int window, status
     foresight.useful = is_large(job)
-    for event in range(NEXT * WINDOWS_MOST):
-        foresight.hints[event // WINDOWS_MOST][event % WINDOWS_MOST].page = NONE
+    for event in range(NEXT):
+        for window in range(job.windows):
+            clear_hint(&foresight.hints[event][window])
     for event in range(job.start, job.stop):
         status = job.status[event]
+        for window in range(job.windows):
+            drafts[window].hint = foresight.hints[event % NEXT][window]
         if status == 0:
             read_all(job, event, drafts)
-            for window in range(job.windows):
-                drafts[window].hint = foresight.hints[event % NEXT][window]
             status = count_event(job, event, drafts)
             if status < 0:
                 return -1

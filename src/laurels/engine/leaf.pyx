@@ -17,7 +17,7 @@ in every word.
 not fit, too much room, a split) goes through a `Stage`, the same entries at full width. A function
 that may lay out anew returns the leaf's present address, or NULL without memory, the old intact.
 
-**Invariants** (`leaf_check`): 0 <= size <= room <= STAGE_MOST - 1; the arrays lie one after another,
+**Invariants** (`leaf_check`): 0 <= size <= room <= ROOM_MOST; the arrays lie one after another,
 each from a multiple of 8, as `lay_out` puts them; entries ascend strictly.
 """
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -28,6 +28,11 @@ from .page cimport Leaf
 from .roster cimport Names
 from .search cimport Key, bound_members, narrow, order_to_member, packed_t
 from .table cimport NONE
+
+
+cdef enum:
+    ROOM_MOST = STAGE_MOST - 8
+    GROWN_MOST = 4              # then a leaf that grows is packed anew: its widths may shrink
 
 
 cdef struct Header:
@@ -44,7 +49,7 @@ cdef inline int room_for(int size) noexcept nogil:
     """How many entries a new leaf of this size has room for."""
     if size <= 8:
         return (size + 1) & ~1
-    return (size + 3) & ~3 if size <= 32 else (size + 7) & ~7
+    return (size + 3) & ~3 if size <= 32 else min((size + size // 16 + 7) & ~7, <int>ROOM_MOST)
 
 
 cdef uint32_t lay_out(Leaf *leaf, int words) noexcept nogil:
@@ -262,7 +267,7 @@ cdef Leaf *leaf_pack(const Stage *stage, int words, int first, int last) noexcep
     cdef int word
     plan.up = NONE
     plan.slot = 0
-    plan.unused = 0
+    plan.grown = 0
     plan.size = <uint8_t>(last - first)
     plan.room = <uint8_t>room_for(last - first)
     for word in range(words):
@@ -298,11 +303,36 @@ cdef inline void shift(Leaf *leaf, int words, int start, int to, int count) noex
         memmove(packed + to * width, packed + start * width, count * width)
 
 
+cdef Leaf *grow(Leaf *leaf, int words) noexcept nogil:
+    """The same leaf with room for more entries, at the same widths; NULL without memory."""
+    cdef Header header
+    cdef Leaf *wider
+    cdef int word
+    memcpy(&header, leaf, sizeof(Leaf) + words * sizeof(Word))
+    header.leaf.room = <uint8_t>room_for(leaf.size + 1)
+    header.leaf.grown += 1
+    wider = <Leaf *>malloc(lay_out(&header.leaf, words))
+    if wider == NULL:
+        return NULL
+    memcpy(wider, &header, sizeof(Leaf) + words * sizeof(Word))
+    memcpy(ids_of(wider, words), ids_of(leaf, words), leaf.size * sizeof(uint32_t))
+    for word in range(words):
+        memcpy(packed_of(wider, word), packed_of(leaf, word),
+               leaf.size * word_of(leaf, word).width)
+    free(leaf)
+    return wider
+
+
 cdef Leaf *leaf_insert(Leaf *leaf, int words, int at, uint32_t member,
                        const int64_t *entry) noexcept nogil:
-    """Insert an entry at its position into a leaf of fewer than STAGE_MOST - 1."""
+    """Insert an entry at its position into a leaf of fewer than ROOM_MOST."""
     cdef Stage stage
-    if leaf.size < leaf.room and are_fitting(leaf, words, entry):
+    cdef bint fitting = are_fitting(leaf, words, entry)
+    if fitting and leaf.size == leaf.room and leaf.grown < GROWN_MOST:
+        leaf = grow(leaf, words)
+        if leaf == NULL:
+            return NULL
+    if fitting and leaf.size < leaf.room:
         shift(leaf, words, at, at + 1, leaf.size - at)
         leaf_put(leaf, words, at, member, entry)
         leaf.size += 1
@@ -319,7 +349,7 @@ cdef Leaf *leaf_remove(Leaf *leaf, int words, int at) noexcept nogil:
     cdef Leaf *smaller
     shift(leaf, words, at + 1, at, leaf.size - at - 1)
     leaf.size -= 1
-    if leaf.size == 0 or leaf.room - leaf.size < 4 + leaf.size // 8:
+    if leaf.size == 0 or leaf.room - leaf.size < 4 + leaf.size // 4:
         return leaf
     stage.size = 0
     stage_load(&stage, leaf, words)
@@ -363,7 +393,7 @@ cdef const char *leaf_check(const Leaf *leaf, int words, int ordered,
     cdef uint32_t end = <uint32_t>(sizeof(Leaf) + words * sizeof(Word))
     cdef const Word *how
     cdef int i
-    if leaf.size > leaf.room or leaf.room >= STAGE_MOST:
+    if leaf.size > leaf.room or leaf.room > ROOM_MOST:
         return "a leaf is fuller or larger than it may be"
     end += aligned(leaf.room * sizeof(uint32_t))
     for i in range(words):

@@ -7,7 +7,7 @@ cdef struct Page:
     uint8_t size                # entries or children
     uint8_t room                # for how many there is room
     uint8_t slot                # where the parent last had it: a guess, not an invariant
-    uint8_t unused
+    uint8_t grown               # of a leaf: how often since it was packed
 
 ctypedef Page Leaf
 ctypedef Page Branch

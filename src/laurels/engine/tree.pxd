@@ -1,6 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
+from .leaf cimport ids_of
 from .page cimport Leaf, Page
 from .roster cimport Names
 from .search cimport Key
@@ -37,9 +38,10 @@ cdef struct Spot:               # where an entry is
     uint32_t page
     int at
 
-cdef struct Hint:               # the leaf an entry will go to
-    uint32_t page               # NONE: not known
-    uint32_t epoch              # of the tree when it was known
+cdef struct Hint:               # what was foreseen of a write
+    Spot spot                   # where the entry is; page NONE: not there, or not known
+    uint32_t page               # of the leaf it will go to; NONE: not known
+    uint32_t epoch              # of the tree at that time
 
 cdef inline Page *page_at(const Tree *tree, uint32_t page) noexcept nogil:
     return tree.pages[page // PAGES][page % PAGES]
@@ -72,13 +74,24 @@ cdef void tree_open(Tree *tree, const Names *names, int columns, int ordered, in
 cdef void tree_close(Tree *tree) noexcept nogil
 cdef uint64_t tree_bytes(Tree *tree) noexcept nogil
 cdef bint tree_seek(Tree *tree, uint32_t member, Spot *spot) noexcept nogil
+
+cdef inline bint tree_seek_near(Tree *tree, uint32_t member, const Hint *hint, Spot *spot) noexcept nogil:
+    """As `tree_seek`, first where the hint says."""
+    cdef Leaf *leaf
+    if hint.spot.page != NONE and hint.epoch == tree.epoch:
+        leaf = leaf_at(tree, hint.spot.page)
+        if hint.spot.at < leaf.size and ids_of(leaf, tree.words)[hint.spot.at] == member:
+            spot[0] = hint.spot
+            return True
+    return tree_seek(tree, member, spot)
+
 cdef int tree_insert(Tree *tree, uint32_t member, const int64_t *entry,
                      const Hint *hint) noexcept nogil
 cdef int tree_assign(Tree *tree, uint32_t member, const int64_t *entry,
                      const Hint *hint) noexcept nogil
 cdef int tree_assign_at(Tree *tree, uint32_t member, const int64_t *entry, const Spot *spot,
                         const Hint *hint) noexcept nogil
-cdef void tree_foresee(Tree *tree, uint32_t member, const int64_t *entry, const Spot *spot,
+cdef void tree_foresee(Tree *tree, uint32_t member, const int64_t *entry,
                        Hint *hint) noexcept nogil
 cdef bint tree_discard(Tree *tree, uint32_t member) noexcept nogil
 cdef uint64_t tree_rank(Tree *tree, const Spot *spot, int style) noexcept nogil

@@ -884,6 +884,21 @@ cdef int send_away(Tree *tree, const Spot *spot, Key *key, Spot *gap) noexcept n
     return -1
 
 
+cdef inline int side_of(const Leaf *leaf, const int64_t *entry) noexcept nogil:
+    """-1 or 1 when an entry's first word stands before or after all of the leaf's, else 0."""
+    if entry[0] < leaf_get(leaf, 0, 0):
+        return -1
+    return entry[0] > leaf_get(leaf, 0, leaf.size - 1)
+
+
+cdef inline int where_in(const Tree *tree, const Leaf *leaf, Key *key) noexcept nogil:
+    """How many entries of a leaf stand before the key; told by its ends where they suffice."""
+    cdef int side = side_of(leaf, key.words)
+    if side:
+        return 0 if side < 0 else leaf.size
+    return leaf_bound(leaf, tree.words, tree.names, key, False)
+
+
 cdef int tree_assign_at(Tree *tree, uint32_t member, const int64_t *entry, const Spot *spot,
                         const Hint *hint) noexcept nogil:
     """Give a member's entry at a spot new words. O(log n); -1 without memory."""
@@ -898,7 +913,7 @@ cdef int tree_assign_at(Tree *tree, uint32_t member, const int64_t *entry, const
         if hint != NULL and hint.page != NONE and hint.page != spot.page and (
                 hint.epoch == tree.epoch) and find_gap(tree, &key, hint, &gap):
             return send_away(tree, spot, &key, &gap)
-        to = leaf_bound(leaf, tree.words, tree.names, &key, False)
+        to = where_in(tree, leaf, &key)
         if (to == 0 or to == leaf.size) and not owns(tree, spot.page, &key):
             gap.page = NONE
             return send_away(tree, spot, &key, &gap)
@@ -920,9 +935,9 @@ cdef int tree_assign(Tree *tree, uint32_t member, const int64_t *entry,
     return tree_insert(tree, member, entry, hint)
 
 
-cdef void tree_foresee(Tree *tree, uint32_t member, const int64_t *entry, const Spot *spot,
+cdef void tree_foresee(Tree *tree, uint32_t member, const int64_t *entry,
                        Hint *hint) noexcept nogil:
-    """Find the leaf an entry will go to, and ask for it; spot is where it is, or NULL.
+    """Find the leaf an entry will go to from the hint's spot, and ask for it.
 
     A hint stays safe whatever happens before it is used, and useful unless the leaf is split.
     """
@@ -930,16 +945,16 @@ cdef void tree_foresee(Tree *tree, uint32_t member, const int64_t *entry, const 
     cdef Leaf *leaf
     cdef int at
     hint.page = NONE
+    hint.epoch = tree.epoch
     if tree.height == 0:
         return
     set_key(&key, tree, member, entry)
-    if spot != NULL:
-        leaf = leaf_at(tree, spot.page)
-        at = leaf_bound(leaf, tree.words, tree.names, &key, False)
+    if hint.spot.page != NONE:
+        leaf = leaf_at(tree, hint.spot.page)
+        at = where_in(tree, leaf, &key)
         if 0 < at < leaf.size:
             return
     hint.page = descend(tree, &key, True)
-    hint.epoch = tree.epoch
     ask_for_leaf(tree, hint.page)
 
 
