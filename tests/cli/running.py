@@ -1,8 +1,12 @@
 """Runs the command line inside the test's process, and in processes of its own."""
 
 import io
+import os
+import pty
+import select
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,6 +60,29 @@ class Shell:
             timeout=60,
         )
 
+    def on_a_terminal(self, *arguments: str | Path, answer: str = "") -> tuple[int, str]:
+        """Runs a command on a terminal of its own: its exit code, and all that was shown."""
+        keyboard, terminal = pty.openpty()
+        program = "import sys\nfrom laurels.cli import main\nsys.exit(main())"
+        with subprocess.Popen(
+            [sys.executable, "-c", program, *arguments],
+            cwd=self.directory,
+            env={**os.environ, "TERM": "xterm"},
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
+            start_new_session=True,
+        ) as process:
+            os.close(terminal)
+            if answer:
+                os.write(keyboard, f"{answer}\n".encode())
+            try:
+                shown = _shown(keyboard, within_s=60)
+                return process.wait(10), shown
+            finally:
+                process.kill()
+                os.close(keyboard)
+
     def ok(self, *arguments: str | Path, stdin: bytes = b"") -> Ran:
         """Runs a command that has to succeed."""
         ran = self(*arguments, stdin=stdin)
@@ -76,6 +103,19 @@ class Shell:
         lines = self.ok("export", board, "--format", "jsonl", *options).out.splitlines()
         entries = [msgspec.json.decode(line) for line in lines]
         return {entry["member"]: entry["score"] for entry in entries}
+
+
+def _shown(terminal: int, within_s: float) -> str:
+    """What is written on a terminal until whoever writes there ends."""
+    shown = bytearray()
+    end = time.monotonic() + within_s
+    while time.monotonic() < end:
+        if select.select([terminal], [], [], 1)[0]:
+            try:
+                shown += os.read(terminal, 65_536)
+            except OSError:
+                break
+    return shown.decode(errors="replace")
 
 
 def _text(stream: io.TextIOWrapper) -> str:

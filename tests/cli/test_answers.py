@@ -1,5 +1,7 @@
 """`top`, `rank`, `around`, `export`: their output for people and for programs."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -204,3 +206,13 @@ def test_a_check_that_fails_ends_with_1(gifts: Shell, monkeypatch: pytest.Monkey
     monkeypatch.setattr(laurels.Leaderboards, "check", failing)
     ran = gifts("check")
     assert (ran.code, ran.err.split(":")[0]) == (1, "error [check_failed]")
+
+
+def test_a_check_of_a_damaged_log_ends_with_1(gifts: Shell) -> None:
+    path = gifts.directory / "boards" / "log.db"
+    with closing(sqlite3.connect(path)) as log:
+        log.execute("UPDATE log SET body = x'00' WHERE offset = 2")
+        log.commit()
+    ran = gifts("check")
+    assert (ran.code, ran.err.split(":")[0]) == (1, "error [log_damaged]")
+    assert gifts("top", "gifts").code == 2

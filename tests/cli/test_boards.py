@@ -89,6 +89,25 @@ def test_change(shell: Shell) -> None:
     assert shell.json("board", "show", "b") == changed
 
 
+@pytest.mark.parametrize(
+    ("there", "given", "hint"),
+    [
+        ("day", "day:keep=5", "day=day:keep=5"),
+        ("day:keep=5", "day", "day:keep=5=day:keep=5"),
+        ("d=day", "day:tz=Asia/Shanghai", "d=day:keep=5"),
+    ],
+)
+def test_a_second_window_by_mistake(shell: Shell, there: str, given: str, hint: str) -> None:
+    shell.ok("board", "create", "b", "--window", there)
+    ran = shell("board", "change", "b", "--window", given)
+    assert (ran.code, ran.err.split(":")[0]) == (2, "error [usage]")
+    assert f"--window {hint}" in ran.err
+    changed = shell.json("board", "change", "b", "--window", hint)
+    assert len(changed["windows"]) == 1
+    added = shell.json("board", "change", "b", "--window", f"other={given}")
+    assert added["windows"][1] == f"other={given}"
+
+
 def test_delete(shell: Shell) -> None:
     shell.ok("board", "create", "b")
     refused = shell("board", "delete", "b")
@@ -96,6 +115,14 @@ def test_delete(shell: Shell) -> None:
     assert shell.json("board", "delete", "b", "--yes") == {"deleted": "b"}
     assert shell("board", "delete", "b", "--yes").err.startswith("error [unknown_board]")
     assert shell.json("board", "list") == []
+
+
+@pytest.mark.parametrize(("answer", "code", "left"), [("n", 1, 1), ("y", 0, 0)])
+def test_delete_asks(shell: Shell, answer: str, code: int, left: int) -> None:
+    shell.ok("board", "create", "b")
+    ended, _ = shell.on_a_terminal("board", "delete", "b", answer=answer)
+    assert ended == code
+    assert len(shell.json("board", "list")) == left
 
 
 @pytest.mark.parametrize(

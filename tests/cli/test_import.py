@@ -43,6 +43,7 @@ def test_csv(gifts: Shell) -> None:
                 "reasons": {},
                 "rejects_file": None,
                 "interrupted": False,
+                "error": None,
             }
         ],
     }
@@ -81,6 +82,7 @@ def test_files_counted_before_a_faulty_one_are_reported(gifts: Shell) -> None:
     faulty = gifts.file("b.csv", "name\nb\n")
     ran = gifts("import", "gifts", good, faulty, "--json")
     assert (ran.code, ran.err.split(":")[0]) == (2, "error [usage]")
+    assert str(faulty) in ran.err
     assert [figures["applied"] for figures in ran.json()["files"]] == [1]
 
 
@@ -164,7 +166,7 @@ def test_rejects_are_counted_shown_and_written(gifts: Shell) -> None:
     }
     assert figures["rejected"] == len(expected)
     assert figures["reasons"]["value_out_of_range"] == 2
-    rejects = _rejects(path.with_name("in.jsonl.rejects.csv"))
+    rejects = _rejects(path.with_name("in.jsonl.gifts.rejects.csv"))
     assert {line: code for line, code, _ in rejects} == expected
     assert {line: text for line, _, text in rejects}[8] == '{"member":"\\xff","score":1}'
     assert gifts.scores("gifts") == {"bob": 7, "alice": 5}
@@ -174,14 +176,14 @@ def test_rejects_are_counted_shown_and_written(gifts: Shell) -> None:
 
 def test_rejects_of_standard_input_stand_in_the_working_folder(gifts: Shell) -> None:
     assert gifts("import", "gifts", "-", stdin=b"member,score\na,x\nb,1\n").code == 1
-    assert _rejects(gifts.directory / "stdin.rejects.csv") == [(2, "invalid_value", "a,x")]
+    assert _rejects(gifts.directory / "stdin.gifts.rejects.csv") == [(2, "invalid_value", "a,x")]
 
 
 def test_rejects_of_a_chosen_file(gifts: Shell) -> None:
     path = gifts.file("in.csv", "member,score\na,x\nb,1\n")
     assert gifts("import", "gifts", path, "--rejects", "bad.csv").code == 1
     assert _rejects(gifts.directory / "bad.csv") == [(2, "invalid_value", "a,x")]
-    assert not (gifts.directory / "in.csv.rejects.csv").exists()
+    assert not (gifts.directory / "in.csv.gifts.rejects.csv").exists()
 
 
 def test_a_rejects_file_never_replaces_another_file(gifts: Shell) -> None:
@@ -198,7 +200,7 @@ def test_only_bad_lines_may_be_tried_again_with_other_options(gifts: Shell) -> N
     assert gifts("import", "gifts", path).code == 1
     gifts.ok("import", "gifts", path, "--at-format", "%Y%m%d%H%M%S")
     assert gifts.scores("gifts") == {"a": 1}
-    assert not (gifts.directory / "in.csv.rejects.csv").exists()
+    assert not (gifts.directory / "in.csv.gifts.rejects.csv").exists()
 
 
 def test_a_missing_board_or_folder_is_created_only_when_asked(shell: Shell) -> None:

@@ -89,7 +89,7 @@ def test_rejects_after_a_kill_before_a_commit_are_each_there_once(
     assert gifts.scores("gifts") == _expected()
     with path.open() as file:
         bad = [i for i, line in enumerate(file, 1) if line.startswith("bad")]
-    assert sorted(_reject_lines(path.with_name("in.csv.rejects.csv"))) == bad
+    assert sorted(_reject_lines(path.with_name("in.csv.gifts.rejects.csv"))) == bad
 
 
 @pytest.mark.parametrize("order", [[], ["--clock", "event"]], ids=["as written", "in time order"])
@@ -162,6 +162,16 @@ def test_what_was_appended_during_an_interruption_is_counted_after_the_rest(
     assert gifts.scores("gifts") == _expected() | {"late": 1}
 
 
+def test_a_section_begun_never_reads_beyond_its_end(gifts: Shell) -> None:
+    path = gifts.file("in.csv", _content() + '"open,1,2021-03-01\n')
+    prelude = KILLED.format(at=4, before=False, signal="SIGKILL")
+    gifts.process(*_import(path, "--clock", "event"), prelude=prelude)
+    path.write_text(path.read_text() + 'b",7,2021-03-01\nc,1,2021-03-01\n')
+    for _ in range(2):
+        gifts.ok(*_import(path, "--clock", "event"))
+        assert gifts.scores("gifts") == _expected() | {'b"': 7, "c": 1}
+
+
 @pytest.mark.parametrize(
     "changed",
     [
@@ -229,7 +239,10 @@ def test_a_board_created_anew_is_imported_into_anew(gifts: Shell) -> None:
 def test_a_damaged_packed_file_is_counted_up_to_the_damage(gifts: Shell) -> None:
     packed = gzip.compress(_content().encode() * 50)
     path = gifts.file("in.csv.gz", packed[: len(packed) // 2])
-    ran = gifts(*_import(path))
+    ran = gifts(*_import(path), "--json")
     assert ran.code == 2
-    assert ran.err.startswith("error [source_unreadable]")
+    assert f"error [source_unreadable]: {path}: " in ran.err
+    (figures,) = ran.json()["files"]
+    assert figures["error"] == "source_unreadable"
+    assert figures["applied"] > 0
     assert gifts.scores("gifts")

@@ -3,6 +3,7 @@
 import gzip
 import io
 import tracemalloc
+from decimal import Decimal
 
 import pytest
 from typing_extensions import Buffer
@@ -94,6 +95,7 @@ def test_csv_without_a_header_by_numbers() -> None:
     [
         ("", _mapping(), True),
         ("\n", _mapping(), True),
+        ("\xef\xbb\xbf\n \n", _mapping(), True),
         ("name,score\na,1\n", _mapping(), True),
         ("member,score,score\na,1,2\n", _mapping(), True),
         ("member,score\na,1\n", _mapping(at="day", given=_given("day")), True),
@@ -110,6 +112,16 @@ def test_csv_byte_order_mark_line_ends_and_blank_lines() -> None:
     found = _csv(b"\xef\xbb\xbfmember,score\r\na,1\r\n\r\n  \nb,2")
     assert _events(found) == [("a", 1, None, None), ("b", 2, None, None)]
     assert [row.line for row in found] == [2, 5]
+
+
+def test_csv_blank_lines_before_the_header() -> None:
+    found = _csv(b"\xef\xbb\xbf\r\n  \nmember,score\na,1\n")
+    assert _events(found) == [("a", 1, None, None)]
+    assert found[0].line == 4
+
+
+def test_csv_a_column_of_the_board_named_like_the_time_is_its_value() -> None:
+    assert _events(_csv("member,at\na,5\n", _mapping(values=("at",)))) == [("a", 5, None, None)]
 
 
 def test_csv_other_delimiters() -> None:
@@ -178,15 +190,28 @@ def test_json_numbers_are_exact() -> None:
 
 def test_json_fields() -> None:
     found = _json(
-        '{"member":7,"value":"1.5","at":1000,"id":8,"more":{"x":[1]}}\n'
+        '{"member":7,"value":"1.5","at":1600000000000,"id":8,"more":{"x":[1]}}\n'
         '{"member":"b","score":1,"at":"1970-01-01T00:00:02Z","id":null}\n'
         '{"member":"c","value":[1,2]}\n'
     )
     assert _events(found) == [
-        ("7", "1.5", 1000, "8"),
+        ("7", "1.5", 1_600_000_000_000, "8"),
         ("b", 1, 2000, None),
         ("c", [1, 2], None, None),
     ]
+
+
+def test_json_scores_as_they_are_exported() -> None:
+    line = '{"member":"a","rank":1,"score":[2,1.5]}'
+    ((_, value, *_),) = [
+        row.event for row in _json(line, _mapping(values=("level", "wins"))) if isinstance(row, Row)
+    ]
+    assert value == [2, Decimal("1.5")]
+    assert _events(_json('{"member":"a","score":5}', _mapping(values=("amount",)))) == [
+        ("a", 5, None, None)
+    ]
+    named = _mapping(values=("amount",), given=_given("amount"))
+    assert _events(_json('{"member":"a","score":5}', named)) == ["missing_field"]
 
 
 def test_json_several_columns() -> None:
@@ -214,6 +239,7 @@ def test_json_several_columns() -> None:
         (b'{"member":true,"score":1}', "invalid_member"),
         (b'{"member":"a","score":1,"id":[]}', "invalid_id"),
         (b'{"member":"a","score":1,"at":1.5}', "invalid_at"),
+        (b'{"member":"a","score":1,"at":1600000000}', "invalid_at"),
         (b'{"member":"a","score":1,"at":true}', "invalid_at"),
         (b'{"member":"a","score":' + b"9" * 10_000 + b"}", "value_out_of_range"),
     ],
@@ -268,6 +294,17 @@ def test_a_file_without_line_ends_is_read_in_bounded_memory() -> None:
     finally:
         tracemalloc.stop()
     assert lines.offset == 64 * LINE_LIMIT
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 3])
+def test_nothing_is_seen_beyond_the_end_that_was_set(ahead: int) -> None:
+    lines = _lines(b"a\nb\nc\nd\n")
+    lines.look_ahead(ahead)
+    lines.end = 4
+    assert [lines.look_ahead(place) for place in range(4)] == [b"a\n", b"b\n", b"", b""]
+    assert [lines.take() for _ in range(3)] == [b"a\n", b"b\n", b""]
+    lines.end = None
+    assert lines.look_ahead(1) == b"d\n"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """`import --clock event`: a history is replayed as if it happened live."""
 
+import time
+
 import pytest
 
 from .running import Shell
@@ -79,3 +81,65 @@ def test_history_without_event_time_is_said_to_be_late(shell: Shell) -> None:
     ran = shell("import", "g", shell.file("in.csv", HISTORY), "--json")
     assert ran.json()["files"][0]["late"] == {"month": 5}
     assert "5 for month" in ran.err
+
+
+def _with_year(year: int) -> str:
+    return f"member,score,at\na,1,2021-03-01\nb,1,{year}-03-01\nc,1,2021-03-02\n"
+
+
+@pytest.mark.parametrize("order", [[], ["--clock", "event"]], ids=["as written", "in time order"])
+def test_a_mistyped_year_does_not_move_the_boards_there(board: Shell, order: list[str]) -> None:
+    path = board.file("in.csv", _with_year(2202))
+    ran = board("import", "g", path, "--json", *order)
+    assert ran.code == 1
+    assert ran.json()["files"][0]["reasons"] == {"at_in_future": 1}
+    assert "--allow-future" in ran.err
+    assert board.json("top", "g", "--window", "month")["as_of"]["period"] == "2021-03"
+    assert board.scores("g") == {"a": 1, "c": 1}
+
+
+def test_the_future_may_be_allowed(board: Shell) -> None:
+    path = board.file("in.csv", _with_year(2202))
+    board.ok("import", "g", path, "--clock", "event", "--allow-future")
+    assert board.json("top", "g", "--window", "month")["as_of"]["period"] == "2202-03"
+
+
+def test_what_was_the_future_when_it_was_begun_stays_out_of_it(
+    board: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = _with_year(2026).replace("2026", time.strftime("%Y", time.gmtime(time.time() + 4e7)))
+    path = board.file("in.csv", lines)
+    prelude = (
+        "import os, laurels\n"
+        "submit_many = laurels.Leaderboards.submit_many\n"
+        "def killing(*arguments, **options):\n"
+        "    submit_many(*arguments, **options)\n"
+        "    os._exit(9)\n"
+        "laurels.Leaderboards.submit_many = killing\n"
+    )
+    command = ["import", "g", str(path), "--clock", "event", "--batch", "1"]
+    assert board.process(*command, prelude=prelude).returncode == 9
+    later_ns = time.time_ns() + 10 * 365 * 86_400 * 1_000_000_000
+    monkeypatch.setattr(time, "time_ns", lambda: later_ns)
+    board.ok(*command)
+    assert board.scores("g") == {"a": 1, "c": 1}
+
+
+def test_several_files_go_in_in_the_order_of_their_times(board: Shell) -> None:
+    for name, month in (("early", 1), ("late", 3)):
+        board.file(f"{name}.csv", f"member,score,at\n{name},1,2021-0{month}-15\n")
+    ran = board("import", "g", "late.csv", "early.csv", "--clock", "event")
+    assert ran.code == 2
+    assert ran.err.startswith("error [usage]: early.csv: ")
+    assert board.scores("g") == {"late": 1}
+    board.ok("board", "create", "h", "--at", "other", "--window", "month:keep=3")
+    for _ in range(2):
+        board.ok("import", "h", "early.csv", "late.csv", "--clock", "event", "--at", "other")
+    assert board.scores("h", "--period", "2021-01", "--at", "other") == {"early": 1}
+
+
+def test_what_comes_late_in_event_time_is_not_sent_there(board: Shell) -> None:
+    board.ok("import", "g", "-", "--clock", "event", stdin=HISTORY.encode())
+    ran = board("import", "g", "-", "--clock", "event", stdin=b"member,score,at\nz,1,2021-01-01\n")
+    assert "too late (1 for month)" in ran.err
+    assert "--clock event" not in ran.err

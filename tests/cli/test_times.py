@@ -32,7 +32,27 @@ def test_iso(text: str, tz: str, expected: int) -> None:
 
 
 def test_iso_takes_whole_numbers_of_json_as_milliseconds() -> None:
-    assert time_reader("iso", zone("UTC"))(1234) == 1234
+    assert time_reader("iso", zone("UTC"))(631_152_000_000) == 631_152_000_000
+
+
+@pytest.mark.parametrize(
+    "value",
+    [*(0, 1234, 1_614_556_800, 631_151_999_999, -5), "1614556800", "1612012800000", "1614.5", "-1"],
+)
+def test_bare_numbers_that_may_be_seconds_are_no_times(value: object) -> None:
+    with pytest.raises(InvalidAt, match="--at-format s"):
+        time_reader("iso", zone("UTC"))(value)
+
+
+@pytest.mark.parametrize("pattern", ["%Y-%Y", "%Q", "%Y%", "%G-%V"])
+def test_patterns_that_read_nothing(pattern: str) -> None:
+    with pytest.raises(Usage):
+        time_reader(pattern, zone("UTC"))
+
+
+@pytest.mark.parametrize("pattern", ["%d.%m.%y %H:%M:%S.%f", "%Y-%m-%dT%H:%M%z", "%G-W%V-%u", "%j"])
+def test_patterns_that_read(pattern: str) -> None:
+    time_reader(pattern, zone("UTC"))
 
 
 @pytest.mark.parametrize(

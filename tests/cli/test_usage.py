@@ -1,5 +1,6 @@
 """Wrong usage ends in one line and exit code 2, and every command says how it is used."""
 
+import os
 import subprocess
 import sys
 
@@ -65,12 +66,19 @@ WRONG = [
     (["import", "g", "in.csv", "--tz", "Mars/Phobos"], "usage"),
     (["import", "g", "in.csv", "--tz", "../etc"], "usage"),
     (["import", "g", "in.csv", "--at-format", "unix"], "usage"),
+    (["import", "g", "in.csv", "--at-format", "%Y-%Y"], "usage"),
+    (["import", "g", "in.csv", "--at-format", "%Q"], "usage"),
+    (["import", "g", "in.csv", "--at-format", "%Y%"], "usage"),
+    (["import", "g", "in.csv", "--rejects", "."], "output_failed"),
+    (["export", "g", "-o", "."], "output_failed"),
+    (["export", "g", "-o", "/etc/passwd/x"], "output_failed"),
+    (["export", "g", "-o", "missing/x"], "output_failed"),
     (["import", "g", "in.csv", "--clock", "wall"], "usage"),
     (["import", "g", "in.csv", "--member", "user"], "usage"),
     (["import", "g", "in.csv", "--value", "a", "--value", "b"], "usage"),
     (["import", "g", "in.csv", "--at-column", "day"], "usage"),
     (["import", "g", "in.csv", "--no-header", "--member", "member"], "usage"),
-    (["import", "g", "in.csv", "--rejects", "missing/x.csv"], None),
+    (["import", "g", "in.csv", "--rejects", "missing/x.csv"], "output_failed"),
     (["import", "none", "in.csv"], "unknown_board"),
     (["board"], "usage"),
     (["--nonsense"], "usage"),
@@ -96,11 +104,8 @@ def board(shell: Shell) -> Shell:
 
 
 @pytest.mark.parametrize(("arguments", "code"), WRONG, ids=[" ".join(a)[:40] for a, _ in WRONG])
-def test_wrong_usage(board: Shell, arguments: list[str], code: str | None) -> None:
+def test_wrong_usage(board: Shell, arguments: list[str], code: str) -> None:
     ran = board(*arguments)
-    if code is None:
-        assert ran.code == 0
-        return
     assert ran.code == 2
     assert ran.out == ""
     assert ran.err.startswith(f"error [{code}]: ")
@@ -150,3 +155,53 @@ def test_run_as_a_module() -> None:
         timeout=60,
     )
     assert ran.stdout.startswith(b"Usage: laurels top")
+
+
+def test_the_version(shell: Shell) -> None:
+    assert shell.ok("--version").out == f"laurels {laurels.__version__}\n"
+
+
+def _in_a_shell(shell: Shell, command: str, **environment: str) -> tuple[int, str]:
+    ran = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m laurels.cli {command}"],
+        cwd=shell.directory,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    return ran.returncode, ran.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("top g > /dev/full", "output_failed"),
+        ("export g > /dev/full", "output_failed"),
+        ("top g --json > /dev/full", "output_failed"),
+        ("export g -o /dev/full", "output_failed"),
+        ("top g >&-", "output_failed"),
+        ("import g - <&-", "source_unreadable"),
+        ("board create b --file - <&-", "source_unreadable"),
+        ("board delete g <&-", "usage"),
+    ],
+)
+def test_output_that_is_full_and_streams_that_are_closed(
+    board: Shell, command: str, code: str
+) -> None:
+    board.ok("import", "g", "in.csv")
+    ended, said = _in_a_shell(board, command)
+    assert ended == 2
+    assert said.startswith(f"error [{code}]: ")
+    assert said.count("\n") == 1
+
+
+def test_errors_without_a_place_for_them(board: Shell) -> None:
+    assert _in_a_shell(board, "top none 2>&-") == (2, "")
+
+
+def test_text_that_the_terminal_cannot_show_is_escaped(board: Shell) -> None:
+    board.ok("import", "g", "-", stdin="member,score\nlüß,1\n".encode())
+    assert _in_a_shell(board, "top g > out.txt", PYTHONIOENCODING="ascii:strict") == (0, "")
+    assert "l\\xfc\\xdf" in (board.directory / "out.txt").read_text()

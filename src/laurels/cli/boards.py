@@ -13,6 +13,8 @@ from .failures import Usage
 from .options import DEFAULT_URL, AsJson, BoardName, Url
 from .show import put_json, put_line, put_pairs, put_table
 
+NOT_DELETED = 1
+
 app = typer.Typer(help="Define boards: what is ranked, and how.", rich_markup_mode=None)
 
 Clock = Annotated[
@@ -189,7 +191,8 @@ def change(
 ) -> int:
     """Change what may be changed: title, keep, and windows added from now on.
 
-    A --window with the name of one the board has gives that one another keep.
+    A --window with the name of one the board has gives that one another keep: NAME=day:keep=5.
+    Without a name of its own a window is called by its text, so day is changed by day=day:keep=5.
 
     \b
     Examples:
@@ -221,14 +224,17 @@ def delete(
 ) -> int:
     """Delete a board and everything in it.
 
+    Ends with 1 when the question is answered with no.
+
     \b
     Example:
       laurels board delete gifts --yes
     """
     with laurels.open(at, create=False) as lb:
         lb.get(name)
-        if not yes:
-            _confirm(name)
+        if not (yes or _confirmed(name)):
+            put_json({"deleted": None}) if json else put_line(f"{name} stays")
+            return NOT_DELETED
         lb.delete(name)
     if json:
         put_json({"deleted": name})
@@ -237,10 +243,10 @@ def delete(
     return 0
 
 
-def _confirm(name: str) -> None:
-    if not sys.stdin.isatty():
+def _confirmed(name: str) -> bool:
+    if sys.stdin is None or not sys.stdin.isatty():
         raise Usage("deleting is final: give --yes where nobody can be asked")
-    typer.confirm(f"Delete {name} and everything in it?", abort=True, err=True)
+    return typer.confirm(f"Delete {name} and everything in it?", err=True)
 
 
 def _put_definition(board: laurels.Board) -> None:

@@ -60,7 +60,9 @@ class CsvRows:
 
     def _header(self) -> list[str]:
         raw = self._lines.take().removeprefix(BOM)
-        if not raw.strip():
+        while raw.isspace():
+            raw = self._lines.take().removeprefix(BOM)
+        if not raw:
             raise Usage("the source has no header; a file without one is read with --no-header")
         fields, _ = self._fields(raw)
         return [field.strip() for field in fields]
@@ -138,7 +140,8 @@ def _places_in(names: list[str], mapping: Mapping) -> _Places:
             raise Usage(f"the header has no column {name!r}, only: {listed}") from None
 
     def optional(name: str) -> int | None:
-        return place(name) if name in names or name in mapping.given else None
+        there = name in names and name not in values
+        return place(name) if there or name in mapping.given else None
 
     values = mapping.values
     if len(values) == 1 and not mapping.given.intersection(values) and VALUE in names:

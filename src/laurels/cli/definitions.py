@@ -1,24 +1,41 @@
 """Definitions of boards as the command line is given them: columns, windows, files."""
 
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from laurels.errors import InvalidJson
-from laurels.window_forms import parse_window
+from laurels.window_forms import WindowForm, parse_window
 
 from .failures import SourceUnreadable, Usage
 from .json_rows import decode_json
+from .lines import standard_input
 
 _COLUMN_FIELDS = ("op", "order", "scale", "min", "max")
 
 
 def windows_with(present: Sequence[str], given: Sequence[str]) -> list[str]:
-    """The windows of a board with those given added, or put in the place of their namesakes."""
+    """The windows of a board with those given added, or put in the place of their namesakes.
+
+    One that differs from a window of the board in its options alone needs a name of its own.
+    """
     windows = {parse_window(text).name: text for text in present}
-    windows |= {parse_window(text).name: text for text in given}
+    for text in given:
+        form = parse_window(text)
+        if form.own_name is None and form.name not in windows:
+            _refuse_second(form, map(parse_window, present))
+        windows[form.name] = text
     return list(windows.values())
+
+
+def _refuse_second(form: WindowForm, present: Iterable[WindowForm]) -> None:
+    for other in present:
+        if other.type == form.type:
+            raise Usage(
+                f"the board has the window {other.name} already: to change how many periods it "
+                f"keeps write --window {other.name}={form.type}:keep=5, and to add {form.name} "
+                f"beside it give it a name of its own, NAME={form.name}"
+            )
 
 
 def column_of(text: str) -> Mapping[str, Any]:
@@ -45,7 +62,7 @@ def _scale(text: str, value: str) -> int:
 def definition_in(file: str) -> Mapping[str, Any]:
     """The JSON object in a file, `-` for standard input."""
     try:
-        content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        content = standard_input().read() if file == "-" else Path(file).read_bytes()
     except OSError as error:
         raise SourceUnreadable(f"{file}: {error.strerror}") from error
     definition = decode_json(content)

@@ -2,6 +2,8 @@
 
 import csv
 import io
+import os
+import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +15,7 @@ import laurels
 
 from .failures import OutputFailed, Usage
 from .options import DEFAULT_URL, AsJson, BoardName, PeriodLabel, Url, WindowName, WithData
-from .show import json_bytes, numbers, put_bytes
+from .show import json_bytes, numbers, put_bytes, readable
 
 _FLUSH_BYTES = 1 << 16
 
@@ -30,7 +32,12 @@ def export(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write a file, whole or not at all."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write a file, whole or not at all; devices and pipes directly.",
+        ),
     ] = None,
     data: WithData = False,
     at: Url = DEFAULT_URL,
@@ -69,13 +76,14 @@ def _csv_lines(
 ) -> Iterator[bytes]:
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer, lineterminator="\n")
+    quoting = csv.writer(buffer, lineterminator="\n", quoting=csv.QUOTE_ALL)
     names = [column.name for column in board.columns]
     writer.writerow(["rank", "member", *names, *(["data"] if data else [])])
     for entry in entries:
         row = [str(entry.rank), entry.member, *numbers(entry.score)]
         if data:
             row.append("" if entry.data is None else json_bytes(entry.data).decode())
-        writer.writerow(row)
+        (quoting if "\r" in entry.member else writer).writerow(row)
         yield buffer.getvalue().encode()
         buffer.seek(0)
         buffer.truncate()
@@ -98,12 +106,29 @@ def _output(path: Path | None) -> Iterator[Write]:
     if path is None:
         yield put_bytes
         return
-    partial = path.with_name(f"{path.name}.part")
     try:
-        with partial.open("wb") as file:
+        target = path.resolve()
+        if target.exists() and not target.is_file():
+            with target.open("wb") as file:
+                yield file.write
+        else:
+            with _whole_or_not(target) as write:
+                yield write
+    except (OSError, RuntimeError) as error:  # RuntimeError: links that go in a circle
+        reason = getattr(error, "strerror", None) or str(error)
+        raise OutputFailed(f"{readable(path)} cannot be written: {reason}") from error
+
+
+@contextmanager
+def _whole_or_not(target: Path) -> Iterator[Write]:
+    partial = target.with_name(f".laurels-{secrets.token_hex(8)}")
+    try:
+        with partial.open("xb") as file:
             yield file.write
-        partial.replace(path)
-    except OSError as error:
-        raise OutputFailed(f"{path} cannot be written: {error.strerror}") from error
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            partial.chmod(target.stat().st_mode & 0o777)
+        partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)

@@ -1,7 +1,8 @@
 """One file of an `import`: opened, read as it is written, and counted."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -9,9 +10,11 @@ from msgspec import Struct
 from rich.progress import Progress
 
 import laurels
+from laurels.errors import LaurelsError
+from laurels.given import is_unicode
 
 from .csv_rows import CsvRows
-from .failures import SourceChanged, SourceUnreadable
+from .failures import Usage
 from .importing import SourceImport, Tally
 from .interrupts import Interrupts
 from .json_rows import JsonRows, looks_like_json
@@ -19,6 +22,7 @@ from .lines import Lines, opened_source
 from .progress import SourceProgress
 from .reading import Mapping, Reject, Row
 from .rejects import RejectsFile
+from .show import readable
 
 STDIN = "-"
 
@@ -29,6 +33,7 @@ class Request(Struct, frozen=True):
     """How the files of one command are to be read and counted.
 
     `source` and `rejects` are what the user said; None leaves both to the file's path.
+    `latest_ms` and `ordered` are as `SourceImport` takes them.
     """
 
     board: str
@@ -40,11 +45,14 @@ class Request(Struct, frozen=True):
     batch: int
     source: str | None
     rejects: Path | None
+    latest_ms: Callable[[], int]
+    ordered: bool
 
 
 class FileResult(Struct, frozen=True):
     """What became of one file. `last_line` is where the reading stands, `resumed_after` where
-    this run began; `source` is None where the file cannot be resumed."""
+    this run began; `source` is None where the file cannot be resumed. `error` is what ended the
+    import before its end, if anything did but Ctrl-C."""
 
     file: str
     source: str | None
@@ -53,6 +61,7 @@ class FileResult(Struct, frozen=True):
     tally: Tally
     rejects_file: str | None
     interrupted: bool
+    error: LaurelsError | None
     seconds: float
 
 
@@ -63,57 +72,92 @@ def import_file(
     interrupts: Interrupts,
     progress: Progress | None,
 ) -> FileResult:
-    """Counts one file, `-` for standard input; Ctrl-C ends it between two commits."""
+    """Counts one file, `-` for standard input; Ctrl-C ends it between two commits.
+
+    Raises, with the file's name, what ends it before a line was read; what ends it later is told
+    in the result, beside what was counted before.
+    """
     path = None if file == STDIN else Path(file)
-    source = _source_name(path, request.source)
-    rejects = RejectsFile(request.rejects or _rejects_path(path))
+    name = readable(file)
     began = time.perf_counter()
-    interrupted = False
+    with _naming(name), ExitStack() as stack:
+        source = _source_name(path, request.source)
+        rejects_path = request.rejects or _rejects_path(path, request.board, source)
+        rejects = stack.enter_context(closing(RejectsFile(rejects_path, request.board, source)))
+        opened = stack.enter_context(opened_source(path))
+        run = SourceImport(
+            lb,
+            request.board,
+            opened.lines,
+            _rows(opened.lines, request),
+            key=None if source is None else f"import:{request.board}:{source}",
+            rejects=rejects,
+            batch=request.batch,
+            interrupts=interrupts,
+            watcher=SourceProgress(progress, name, opened),
+            latest_ms=request.latest_ms,
+            ordered=request.ordered,
+        )
+        ended = _ended(run, name, in_time_order=request.in_time_order)
+        if isinstance(ended, LaurelsError) and not run.tally.lines:
+            raise ended
+        return FileResult(
+            file=name,
+            source=source,
+            resumed_after=run.tally.resumed_after,
+            last_line=opened.lines.line,
+            tally=run.tally,
+            rejects_file=readable(rejects.path) if run.tally.rejected else None,
+            interrupted=isinstance(ended, KeyboardInterrupt),
+            error=ended if isinstance(ended, LaurelsError) else None,
+            seconds=time.perf_counter() - began,
+        )
+
+
+def _ended(
+    run: SourceImport, name: str, *, in_time_order: bool
+) -> LaurelsError | KeyboardInterrupt | None:
+    """Runs an import, and answers what ended it before its end."""
     try:
-        with opened_source(path) as opened:
-            lines = opened.lines
-            run = SourceImport(
-                lb,
-                request.board,
-                lines,
-                _rows(lines, request),
-                key=None if source is None else f"import:{request.board}:{source}",
-                rejects=rejects,
-                batch=request.batch,
-                interrupts=interrupts,
-                watcher=SourceProgress(progress, file, opened),
-            )
-            try:
-                run.run_in_time_order() if request.in_time_order else run.run_as_written()
-            except KeyboardInterrupt:
-                interrupted = True
-    except (SourceChanged, SourceUnreadable) as error:
-        raise type(error)(f"{file}: {error.what}") from error
-    finally:
-        rejects.close()
-    return FileResult(
-        file=file,
-        source=source,
-        resumed_after=run.tally.resumed_after,
-        last_line=lines.line,
-        tally=run.tally,
-        rejects_file=str(rejects.path) if run.tally.rejected else None,
-        interrupted=interrupted,
-        seconds=time.perf_counter() - began,
-    )
+        with _naming(name):
+            run.run_in_time_order() if in_time_order else run.run_as_written()
+    except (LaurelsError, KeyboardInterrupt) as ended:
+        return ended
+    return None
+
+
+@contextmanager
+def _naming(file: str) -> Iterator[None]:
+    """Puts the file's name before whatever an error says."""
+    try:
+        yield
+    except LaurelsError as error:
+        error.what = f"{file}: {error.what}"
+        raise
 
 
 def _source_name(path: Path | None, named: str | None) -> str | None:
     """What the position of a file is kept under; pipes have none unless the user names them."""
     if named is not None:
         return named
-    return str(path.resolve()) if path is not None and path.is_file() else None
-
-
-def _rejects_path(path: Path | None) -> Path:
     if path is None or not path.is_file():
-        return Path("stdin.rejects.csv")
-    return path.with_name(f"{path.name}.rejects.csv")
+        return None
+    whole = str(path.resolve())
+    if not is_unicode(whole):
+        raise Usage("the path is not UTF-8, so nothing can be kept under it: give --source NAME")
+    return whole
+
+
+def _rejects_path(path: Path | None, board: str, source: str | None) -> Path:
+    """The rejects file of one import alone: by file and board, pipes without a name numbered."""
+    if path is not None and path.is_file():
+        return path.with_name(f"{path.name}.{board}.rejects.csv")
+    piped = Path(f"stdin.{board}.rejects.csv")
+    number = 1
+    while source is None and piped.exists():
+        number += 1
+        piped = Path(f"stdin-{number}.{board}.rejects.csv")
+    return piped
 
 
 def _rows(lines: Lines, request: Request) -> Iterable[Row | Reject]:

@@ -1,5 +1,6 @@
 """`import`: CSV and JSON Lines files into a board."""
 
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -8,6 +9,8 @@ import typer
 
 import laurels
 from laurels.errors import UnknownBoard
+from laurels.event import AHEAD_MS
+from laurels.windows import MAX_MS
 from laurels.zones import Zone, zone
 
 from .failures import SourceUnreadable, Usage
@@ -16,13 +19,15 @@ from .interrupts import Interrupts
 from .options import DEFAULT_URL, AsJson, BoardName, Url
 from .progress import progress_bar
 from .reading import Mapping
-from .show import complain, escaped, put_json, put_line
+from .show import complain, escaped, put_json, put_line, readable
 from .times import time_reader
 
 SOME_REJECTED = 1
 INTERRUPTED = 130
 MAX_BATCH = 100_000
 """Lines of one commit at most: what the board takes at once."""
+LATE_BY_THE_CLOCK = "history wants --clock event"
+LATE_IN_HISTORY = "later ones were counted before; import a history from its beginning on"
 _MEMBER, _AT, _ID = "member", "at", "id"
 
 
@@ -99,9 +104,17 @@ def import_(
         typer.Option(
             "--rejects",
             metavar="FILE",
-            help="Lines that were not counted. Default: NAME.rejects.csv beside the file.",
+            help="Lines that were not counted. Default: NAME.BOARD.rejects.csv beside the file.",
         ),
     ] = None,
+    allow_future: Annotated[
+        bool,
+        typer.Option(
+            "--allow-future",
+            help="Take times ahead of this machine's clock: in event time they move the boards "
+            "there for good.",
+        ),
+    ] = False,
     create: Annotated[
         bool,
         typer.Option("--create", help="Create what is missing: the folder, a default board."),
@@ -144,15 +157,28 @@ def import_(
             batch=batch,
             source=source,
             rejects=rejects,
+            latest_ms=_no_latest if allow_future else _latest_ms,
+            ordered=clock == "event" and len(files) > 1,
         )
-        stack.callback(lambda: _report(board, results, json=json))
+        stack.callback(lambda: _report(board, results, json=json, replayed=clock == "event"))
         stack.enter_context(interrupts.caught())
         progress = stack.enter_context(progress_bar(not json))
         for file in files:
             results.append(import_file(lb, file, request, interrupts, progress))
             if results[-1].interrupted:
                 return INTERRUPTED
+            if (error := results[-1].error) is not None:
+                raise error
     return SOME_REJECTED if any(result.tally.rejected for result in results) else 0
+
+
+def _latest_ms() -> int:
+    """The latest time an event may have: this machine's, and what the boards tolerate."""
+    return time.time_ns() // 1_000_000 + AHEAD_MS
+
+
+def _no_latest() -> int:
+    return MAX_MS
 
 
 def _judge(files: list[str], *, source: str | None, rejects: Path | None, batch: int) -> None:
@@ -164,7 +190,7 @@ def _judge(files: list[str], *, source: str | None, rejects: Path | None, batch:
         raise Usage("a file is given twice")
     for file in files:
         if file != STDIN and not Path(file).exists():
-            raise SourceUnreadable(f"{file}: there is no such file")
+            raise SourceUnreadable(f"{readable(file)}: there is no such file")
 
 
 def _board(lb: laurels.Leaderboards, name: str, *, create: bool) -> laurels.Board:
@@ -216,11 +242,11 @@ def _mapping(
     )
 
 
-def _report(board: str, results: list[FileResult], *, json: bool) -> None:
+def _report(board: str, results: list[FileResult], *, json: bool, replayed: bool) -> None:
     if json and results:
         put_json({"board": board, "files": [_figures(result) for result in results]})
     for result in results:
-        _complain_of(result)
+        _complain_of(result, replayed=replayed)
         if not json:
             put_line(_sentence(result))
 
@@ -241,6 +267,7 @@ def _figures(result: FileResult) -> dict[str, Any]:
         "reasons": dict(tally.reasons),
         "rejects_file": result.rejects_file,
         "interrupted": result.interrupted,
+        "error": None if result.error is None else result.error.code,
         "seconds": round(result.seconds, 3),
     }
 
@@ -259,7 +286,7 @@ def _sentence(result: FileResult) -> str:
     )
 
 
-def _complain_of(result: FileResult) -> None:
+def _complain_of(result: FileResult, *, replayed: bool) -> None:
     """What went wrong with a file, on standard error."""
     tally, name = result.tally, escaped(result.file)
     for reject in tally.first_rejects:
@@ -269,7 +296,8 @@ def _complain_of(result: FileResult) -> None:
         complain(f"{name}: {tally.rejected:,} lines rejected ({by_code}): {result.rejects_file}")
     if tally.late:
         by_window = ", ".join(f"{count:,} for {name}" for name, count in tally.late.items())
-        complain(f"{name}: events came too late ({by_window}); history wants --clock event")
+        hint = LATE_IN_HISTORY if replayed else LATE_BY_THE_CLOCK
+        complain(f"{name}: events came too late ({by_window}); {hint}")
     if result.interrupted and result.source is not None:
         complain(f"{name}: interrupted; the same command goes on where it stopped")
     elif result.interrupted:

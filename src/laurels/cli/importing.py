@@ -5,13 +5,16 @@ read, and the digest of it. An import that begins finds the position and passes 
 covers, provided those bytes are the same. What was appended since is the rest, so an import
 run again and again follows a growing file.
 
-As written, a batch is the next lines of the source. In time order, the whole rest of the source
-is read (one *section*), sorted by `at` and replayed; the position then says how many events of
-the section in that order are done.
+The source is read in *sections*: as written, a section is the lines of the next batch; in time
+order, it is the whole rest of the source, sorted by `at`. Where a section takes more than one
+commit, the position says how many of its events are done, in that order.
+
+An event that the board only refuses for now (it remembers as many ids as it may) is not
+rejected: what comes before it is counted, and the import ends there, to be run again.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Protocol
 
@@ -19,24 +22,30 @@ import msgspec
 from msgspec import Struct
 
 import laurels
+from laurels.errors import AtInFuture, BatchRefused, LaurelsError
+from laurels.windows import MAX_MS, MIN_MS, Calendar, Window
 
 from .failures import SourceChanged, Usage
+from .id_room import IdRoom
 from .interrupts import Interrupts
 from .lines import Lines
-from .reading import Reject, Row, in_time_order
+from .reading import Reject, Row, in_time_order, rejected
 from .rejects import RejectsFile
 
 SHOWN_REJECTS = 5
 """Rejects kept for showing; the rejects file has all."""
 
 
-class Section(Struct, frozen=True):
-    """A part of a source being replayed in time order: where it begins, `applied` of `size`."""
+class Section(Struct, frozen=True, omit_defaults=True):
+    """A part of a source of which `applied` of `size` events are counted: where it begins, in
+    which order it is counted, and the latest time it may have."""
 
     line: int
     offset: int
     applied: int
     size: int
+    as_written: bool = False
+    latest_ms: int = MAX_MS
 
 
 class Position(Struct, frozen=True, omit_defaults=True):
@@ -77,7 +86,11 @@ class Watcher(Protocol):
 
 
 class SourceImport:
-    """Imports one source. `key` names its position; without one a run counts from the start."""
+    """Imports one source. `key` names its position; without one a run counts from the start.
+
+    `latest_ms` answers how late the time of an event may be just now. `ordered` has a source
+    refused that begins, in time order, before the boards' present.
+    """
 
     def __init__(
         self,
@@ -91,6 +104,8 @@ class SourceImport:
         batch: int,
         interrupts: Interrupts,
         watcher: Watcher,
+        latest_ms: Callable[[], int],
+        ordered: bool,
     ) -> None:
         self.tally = Tally()
         self._lb = lb
@@ -102,33 +117,41 @@ class SourceImport:
         self._batch = batch
         self._interrupts = interrupts
         self._watcher = watcher
+        self._latest_ms = latest_ms
+        self._ordered = ordered
+        self._room = IdRoom(lb, board)
         self._position = self._stored()
 
     def run_as_written(self) -> None:
         """Counts the lines in the order of the source, batch by batch."""
-        if self._position is not None and self._position.section is not None:
-            raise Usage("the source is half imported in time order: go on with --clock event")
-        self._begin()
+        self._begin(as_written=True)
         rows = iter(self._rows)
+        line, offset = self._lines.line, self._lines.offset
         while found := list(islice(rows, self._batch)):
             self.tally.lines += len(found)
-            good, rejects = _sifted(found)
+            latest_ms = self._latest_ms()
+            good, rejects = _sifted(found, latest_ms)
             self._reject(rejects)
+            section = Section(line, offset, 0, len(good), True, latest_ms)
             # A source of which nothing was counted yet may be tried again with other options.
-            if good or self._position is not None:
-                self._commit(good, self._here())
+            if good:
+                self._replay(good, self._here(), section)
+            elif self._position is not None:
+                self._commit([], self._here())
             self._watcher.read(self.tally.lines)
+            line, offset = self._lines.line, self._lines.offset
 
     def run_in_time_order(self) -> None:
         """Counts what is left of the source by `at`, equal times in the order of the source."""
-        if (position := self._position) is not None and position.section is not None:
-            self._finish(position, position.section)
-        else:
-            self._begin()
+        self._begin(as_written=False)
         line, offset = self._lines.line, self._lines.offset
-        timed, rejects = self._read_section()
+        latest_ms = self._latest_ms()
+        timed, rejects = self._read_section(latest_ms)
+        if timed and self._ordered:
+            self._judge_order(timed[0])
         self._reject(rejects)
-        self._replay(timed, self._here(), Section(line, offset, 0, len(timed)))
+        section = Section(line, offset, 0, len(timed), latest_ms=latest_ms)
+        self._replay(timed, self._here(), section, self._watcher.replayed)
 
     def _stored(self) -> Position | None:
         text = self._lb.position(self._board, self._key) if self._key is not None else None
@@ -141,26 +164,55 @@ class SourceImport:
                 f"{self._key!r} marks the position of something else: give another --source"
             ) from error
 
-    def _begin(self) -> None:
-        """Passes over what is counted already."""
+    def _begin(self, *, as_written: bool) -> None:
+        """Passes over what is counted already, and counts what is left of a section begun."""
         if (position := self._position) is None:
             self._rejects.keep_to(0)
-            return
+        elif position.section is None:
+            self._skip(position)
+        elif as_written and not position.section.as_written:
+            raise Usage("the source is half imported in time order: go on with --clock event")
+        else:
+            self._finish(position, position.section)
+
+    def _skip(self, position: Position) -> None:
         self._lines.skip_to(position.offset, position.line)
         self._verify(position)
         self.tally.resumed_after = position.line
         self._rejects.keep_to(position.line)
 
     def _finish(self, position: Position, section: Section) -> None:
-        """Replays what an interruption left of a section; its rejects were written then."""
+        """Counts what an interruption left of a section; its rejects were written then."""
         self._lines.skip_to(section.offset, section.line)
         self._lines.end = position.offset
-        timed, _ = self._read_section()
+        if section.as_written:
+            rows, _ = _sifted(self._rows, section.latest_ms)
+        else:
+            rows, _ = self._read_section(section.latest_ms)
         self._lines.end = None
         self._verify(position)
+        if len(rows) != section.size:
+            raise Usage(
+                f"the half imported part of the source had {section.size:,} events and has "
+                f"{len(rows):,} now: go on with the options it was begun with"
+            )
         self.tally = Tally(resumed_after=section.line, lines=section.size - section.applied)
         self._rejects.keep_to(position.line)
-        self._replay(timed, msgspec.structs.replace(position, section=None), section)
+        self._replay(rows, msgspec.structs.replace(position, section=None), section)
+
+    def _judge_order(self, first: Row) -> None:
+        """Refuses events that would come too late for windows because others came before."""
+        now_ms = self._lb.stats().now_ms
+        calendar = [name for name, window in self._windows() if isinstance(window, Calendar)]
+        if calendar and (first.event[2] or 0) < now_ms:
+            raise Usage(
+                f"line {first.line:,} happened before what is counted already, and may come too "
+                f"late for {', '.join(calendar)}: give the files in the order of their times, "
+                "and join those whose times overlap to one"
+            )
+
+    def _windows(self) -> Iterable[tuple[str, Window]]:
+        return self._lb.get(self._board).rules().windows.items()
 
     def _verify(self, position: Position) -> None:
         if self._lines.offset != position.offset or self._lines.digest() != position.digest:
@@ -169,9 +221,9 @@ class SourceImport:
     def _here(self) -> Position:
         return Position(self._lines.line, self._lines.offset, self._lines.digest())
 
-    def _read_section(self) -> tuple[list[Row], list[Reject]]:
+    def _read_section(self, latest_ms: int) -> tuple[list[Row], list[Reject]]:
         """All rows from here on in time order, and the rejects."""
-        rows, rejects = _sifted(self._watched())
+        rows, rejects = _sifted(self._watched(), latest_ms)
         timed, untimed = in_time_order(rows)
         return timed, sorted([*rejects, *untimed])
 
@@ -182,22 +234,41 @@ class SourceImport:
                 self._watcher.read(self.tally.lines)
             yield row
 
-    def _replay(self, timed: Sequence[Row], end: Position, section: Section) -> None:
-        for done in range(section.applied, len(timed), self._batch):
-            rows = timed[done : done + self._batch]
-            applied = done + len(rows)
-            if applied == len(timed):
-                self._commit(rows, end)
-            else:
-                begun = msgspec.structs.replace(section, applied=applied)
-                self._commit(rows, msgspec.structs.replace(end, section=begun))
-            self._watcher.replayed(applied, len(timed))
+    def _replay(
+        self,
+        rows: Sequence[Row],
+        end: Position,
+        section: Section,
+        watch: Callable[[int, int], None] | None = None,
+    ) -> None:
+        """Counts the rows of a section from `section.applied` on; `end` is its end."""
 
-    def _commit(self, rows: Sequence[Row], position: Position) -> None:
-        """Hands events to the board, and with them how far the source is read."""
+        def position(applied: int) -> Position:
+            if applied == len(rows):
+                return end
+            begun = msgspec.structs.replace(section, applied=applied)
+            return msgspec.structs.replace(end, section=begun)
+
+        for first in range(section.applied, len(rows), self._batch):
+            part = rows[first : first + self._batch]
+            fitting = self._room.fitting(part)
+            if fitting:
+                self._commit(part[:fitting], position(first + fitting))
+            for place, row in enumerate(part[fitting:], first + fitting + 1):
+                self._commit([row], position(place), may_be_full=True)
+            if watch is not None:
+                watch(first + len(part), len(rows))
+
+    def _commit(
+        self, rows: Sequence[Row], position: Position, *, may_be_full: bool = False
+    ) -> None:
+        """Hands events to the board, and with them how far the source is read.
+
+        Where the board `may_be_full`, the one row is handed in so that a refusal leaves no trace.
+        """
         mark = None if self._key is None else (self._key, msgspec.json.encode(position).decode())
         with self._interrupts.held():
-            receipts = self._lb.submit_many(self._board, [row.event for row in rows], position=mark)
+            receipts = self._submitted(rows, mark, may_be_full=may_be_full)
             self._position = position
             self.tally.applied += receipts.applied
             self.tally.unchanged += receipts.unchanged
@@ -206,6 +277,19 @@ class SourceImport:
             if receipts.refused:
                 self._reject(_refused(rows, receipts))
 
+    def _submitted(
+        self, rows: Sequence[Row], mark: tuple[str, str] | None, *, may_be_full: bool
+    ) -> laurels.Receipts:
+        events = [row.event for row in rows]
+        if may_be_full:
+            try:
+                return self._lb.submit_many(self._board, events, position=mark, all_or_nothing=True)
+            except BatchRefused as refusal:
+                error = refusal.receipts.error(0)
+                if error is not None and error.retryable:
+                    raise _stopped(rows[0], error, resumed=mark is not None) from refusal
+        return self._lb.submit_many(self._board, events, position=mark)
+
     def _reject(self, rejects: Sequence[Reject]) -> None:
         tally = self.tally
         tally.reasons.update(reject.code for reject in rejects)
@@ -213,15 +297,34 @@ class SourceImport:
         self._rejects.write(rejects)
 
 
-def _sifted(found: Iterable[Row | Reject]) -> tuple[list[Row], list[Reject]]:
+def _sifted(found: Iterable[Row | Reject], latest_ms: int) -> tuple[list[Row], list[Reject]]:
+    """The rows that hold an event up to that time, and the others."""
     rows: list[Row] = []
     rejects: list[Reject] = []
     for row in found:
-        if isinstance(row, Row):
-            rows.append(row)
-        else:
+        if isinstance(row, Reject):
             rejects.append(row)
+        elif latest_ms < (row.event[2] or MIN_MS) < MAX_MS:
+            rejects.append(rejected(row.line, _in_future(row), row.raw))
+        else:
+            rows.append(row)
     return rows, rejects
+
+
+def _in_future(row: Row) -> AtInFuture:
+    return AtInFuture(
+        f"`at` = {row.event[2]} ms lies ahead of this machine's clock (--allow-future takes it)"
+    )
+
+
+def _stopped(row: Row, error: LaurelsError, *, resumed: bool) -> LaurelsError:
+    """The error an import ends with at a row that may be taken later."""
+    again = "run the same import again later" if resumed else "feed in what is left later"
+    error.what = (
+        f"line {row.line:,}: {error.what}: what comes before it is counted, nothing after it; "
+        f"{again}, or import into a board created with a larger --dedupe-max"
+    )
+    return error
 
 
 def _refused(rows: Sequence[Row], receipts: laurels.Receipts) -> list[Reject]:

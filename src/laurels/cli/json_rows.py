@@ -51,6 +51,10 @@ def decode_json(raw: bytes) -> object:
         raise JsonTooDeep("the JSON is nested too deeply") from error
 
 
+_SCORE = "score"
+"""Where an export has the value."""
+
+
 class JsonRows:
     """The events of a JSON Lines source: one object a line; keys not mapped are passed over."""
 
@@ -74,8 +78,8 @@ class JsonRows:
         if not isinstance(found, dict):
             raise InvalidEvent("the line is not a JSON object")
         mapping = self._mapping
-        at = (_required if mapping.at in mapping.given else dict.get)(found, mapping.at)
-        id = found.get(mapping.id)
+        at = self._optional(found, mapping.at)
+        id = self._optional(found, mapping.id)
         return (
             _text(_required(found, mapping.member), InvalidMember),
             self._value(found),
@@ -83,10 +87,18 @@ class JsonRows:
             None if id is None or id == "" else _text(id, InvalidId),
         )
 
+    def _optional(self, found: dict[str, object], name: str) -> object:
+        if name in self._mapping.given:
+            return _required(found, name)
+        return None if name in self._mapping.values else found.get(name)
+
     def _value(self, found: dict[str, object]) -> Value:
         mapping = self._mapping
-        if VALUE in found and not mapping.given.intersection(mapping.values):
-            return found[VALUE]
+        if not mapping.given.intersection(mapping.values):
+            if VALUE in found:
+                return found[VALUE]
+            if _SCORE in found and not found.keys() >= set(mapping.values):
+                return found[_SCORE]
         values = [_required(found, name) for name in mapping.values]
         return values[0] if len(values) == 1 else tuple(values)
 

@@ -14,8 +14,9 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from hashlib import blake2b
+from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
 from .failures import SourceChanged, SourceUnreadable
 
@@ -61,12 +62,18 @@ class Lines:
 
         Nothing is read beyond a line over the limit.
         """
+        if self.end is not None and self._begin_of(place) >= self.end:
+            return b""
         while len(self._ahead) <= place:
             raw = b"" if self._ahead and too_long(self._ahead[-1]) else self._read_line()
             if not raw:
                 return b""
             self._ahead.append(raw)
         return self._ahead[place]
+
+    def _begin_of(self, place: int) -> int:
+        """Where the line `place` lines after the next one begins, as far as lines are known."""
+        return self.offset + sum(len(raw) for raw in islice(self._ahead, place))
 
     def digest(self) -> str:
         """A fingerprint of everything taken so far."""
@@ -142,9 +149,16 @@ def opened_source(path: Path | None) -> Iterator[Source]:
         yield source
 
 
+def standard_input() -> BinaryIO:
+    """The bytes of standard input; SourceUnreadable where it was closed by the caller."""
+    if sys.stdin is None:
+        raise SourceUnreadable("standard input is closed")
+    return sys.stdin.buffer
+
+
 def _opened(path: Path | None, stack: ExitStack) -> Source:
     if path is None:
-        return Source(cast(io.BufferedReader, sys.stdin.buffer), None)
+        return Source(cast(io.BufferedReader, standard_input()), None)
     raw = stack.enter_context(io.BufferedReader(io.FileIO(path), _CHUNK))
     return Source(raw, path.stat().st_size if path.is_file() else None)
 

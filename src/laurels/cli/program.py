@@ -5,17 +5,20 @@ found a fault); 2 wrong usage or bad input, or the store failed. A command stopp
 with 130, one whose reader has gone (`| head`) with 141, as the shell expects.
 """
 
+import io
 import os
 import sys
 from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
+import laurels
 from laurels.errors import CheckFailed, LaurelsError
 
 from . import answers, boards, exporting, import_command, upkeep
-from .failures import Usage, one_line
-from .show import complain
+from .failures import OutputFailed, Usage
+from .show import complain_of, put_line, readable
 
 NO = 1
 WRONG = 2
@@ -40,12 +43,32 @@ app.command("check")(upkeep.check)
 app.command("rebuild")(upkeep.rebuild)
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        put_line(f"laurels {laurels.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _program(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and end."
+        ),
+    ] = False,
+) -> None:
+    """Exact, live, durable leaderboards."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command, by default the one of the process, and returns its exit code.
 
     Whatever a user can do wrong ends in one line `error [code]: message` on standard error.
     """
+    _settle_output()
     try:
+        _judge_output()
         code = _invoked(sys.argv[1:] if arguments is None else list(arguments))
         sys.stdout.flush()
     except CheckFailed as error:
@@ -57,9 +80,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return NO_READER
+    except OSError as error:
+        _drop_output()
+        return _failed(_failure(error), WRONG)
     return code
+
+
+def _settle_output() -> None:
+    """Lets any text be written, and complaints be dropped where nobody can read them."""
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123  to the end
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _judge_output() -> None:
+    if sys.stdout is None:
+        raise OutputFailed("standard output is closed")
+
+
+def _drop_output() -> None:
+    """What is still to be written goes nowhere, so that nothing fails again at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _failure(error: OSError) -> OutputFailed:
+    where = "standard output" if error.filename is None else readable(os.fspath(error.filename))
+    return OutputFailed(f"{where} cannot be written: {error.strerror or error}")
 
 
 def _invoked(arguments: list[str]) -> int:
@@ -74,5 +124,5 @@ def _invoked(arguments: list[str]) -> int:
 
 
 def _failed(error: LaurelsError, code: int) -> int:
-    complain(f"error [{error.code}]: {one_line(error)}")
+    complain_of(error)
     return code

@@ -47,7 +47,7 @@ class SourceProgress:
             return
         if not self._replaying:
             self._replaying = True
-            self._progress.reset(self._task, total=of, unit="events")
+            self._progress.reset(self._task, total=of, count=0, unit="events")
         self._progress.update(self._task, completed=events, count=events)
 
 

@@ -1,94 +1,142 @@
 """The rejects of an import: every line that was not counted, with its number and the reason.
 
-The file is CSV: line number, code, message, the line as it stood (bytes that are not UTF-8 shown
-as \\xNN). It is written as the import goes on and is in step with it: an import begun anew
-begins the file anew, and one that goes on keeps what was written up to the place where it goes
-on. It exists only where there is something in it.
+The file is CSV: board, source, line number, code, message, the line as it stood (bytes that are
+not UTF-8 shown as \\xNN). It is written as the import goes on and is in step with it: an import
+begun anew drops what it wrote before, one that goes on keeps what was written up to the place
+where it goes on. What other imports wrote into the same file stays. It exists only where there
+is something in it.
 """
 
 import csv
 import io
+import os
+import secrets
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
 from .failures import OutputFailed
 from .reading import Reject
 
-_HEADER = ["line", "code", "message", "text"]
-_FIELD_LIMIT = 1 << 24
+_HEADER = ["board", "source", "line", "code", "message", "text"]
+_FIELD_LIMIT = 1 << 28
+
+_Line = tuple[str, str, int, str, str, str]
 
 
 class RejectsFile:
-    """The rejects of one source; a context that closes the file."""
+    """The rejects of one source, None for one without a name; to be closed."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, board: str, source: str | None) -> None:
         self.path = path
+        self._board = board
+        self._source = source
         self._file: TextIO | None = None
 
     def keep_to(self, line: int) -> None:
-        """Drops what an earlier run wrote about lines after `line`.
+        """Drops what an earlier run of this import wrote about lines after `line`.
 
-        A file of this name that is not a rejects file is left alone and refused.
+        Raises OutputFailed where the file could not be written later, and where there is one of
+        this name that is no rejects file, which is left alone.
         """
-        if not self.path.is_file():
-            return
-        kept = [row for row in self._rows() if int(row[0]) <= line]
         with _writable(self.path):
-            self.path.unlink()
-        if kept:
-            self._append(kept)
+            if self.path.is_file():
+                self._rewrite([found for found in self._found() if self._stays(found, line)])
+            elif self.path.exists():
+                self._file = self._opened()
+            else:
+                target = self.path.resolve()
+                target.open("x").close()
+                target.unlink()
 
     def write(self, rejects: Iterable[Reject]) -> None:
         """Appends rejects and hands them to the system."""
-        rows = [
-            [
-                str(reject.line),
-                reject.code,
-                reject.message,
-                reject.raw.decode(errors="backslashreplace").rstrip("\r\n"),
-            ]
+        lines: list[_Line] = [
+            (
+                *(self._board, self._source or "", reject.line, reject.code, reject.message),
+                _text(reject.raw),
+            )
             for reject in rejects
         ]
-        if rows:
-            self._append(rows)
-
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
-    def _append(self, rows: Iterable[list[str]]) -> None:
+        if not lines:
+            return
         with _writable(self.path):
             if self._file is None:
                 self._file = self._opened()
-            csv.writer(self._file, lineterminator="\n").writerows(rows)
+            _write(self._file, lines)
             self._file.flush()
+
+    def close(self) -> None:
+        """Closes the file; what could not be written has been said by `write`."""
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.close()
+            self._file = None
+
+    def _stays(self, found: _Line, line: int) -> bool:
+        board, source, number, *_ = found
+        return number <= line or self._source is None or (board, source) != self._owner()
+
+    def _owner(self) -> tuple[str, str]:
+        return self._board, self._source or ""
+
+    def _rewrite(self, lines: list[_Line]) -> None:
+        """Puts a file with these lines in the place of the present one, none for no lines."""
+        target = self.path.resolve()
+        if not lines:
+            target.unlink()
+            return
+        partial = target.with_name(f".laurels-{secrets.token_hex(8)}")
+        try:
+            with partial.open("x", encoding="utf-8", newline="") as file:
+                _write(file, [_HEADER, *lines])
+                file.flush()
+                os.fsync(file.fileno())
+            partial.chmod(target.stat().st_mode & 0o777)
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
 
     def _opened(self) -> TextIO:
         fresh = not self.path.exists()
         file = self.path.open("a", encoding="utf-8", newline="")
         if fresh:
-            csv.writer(file, lineterminator="\n").writerow(_HEADER)
+            _write(file, [_HEADER])
         return file
 
-    def _rows(self) -> list[list[str]]:
-        """The rows of an earlier run; one that was cut off by a kill is left out."""
-        with _writable(self.path):
-            content = self.path.read_text(encoding="utf-8", errors="replace")
+    def _found(self) -> list[_Line]:
+        """What stands in the file; a line that was cut off by a kill is left out."""
+        with self.path.open(encoding="utf-8", errors="replace", newline="") as file:
+            content = file.read()
         rows = _parsed(content)
         if content and rows[:1] != [_HEADER]:
             raise OutputFailed(f"{self.path} is there and is no rejects file: give --rejects")
-        return [row for row in rows[1:] if len(row) == len(_HEADER) and row[0].isdigit()]
+        return [
+            (row[0], row[1], int(row[2]), row[3], row[4], row[5])
+            for row in rows[1:]
+            if len(row) == len(_HEADER) and row[2].isdecimal()
+        ]
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode(errors="backslashreplace").removesuffix("\n").removesuffix("\r")
+
+
+def _write(file: TextIO, lines: Iterable[Iterable[str | int]]) -> None:
+    """Every text in quotes, so that any line ends in it are read back as they are."""
+    csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC).writerows(lines)
 
 
 def _parsed(content: str) -> list[list[str]]:
+    """The records of a CSV text up to its end, or to the first that is broken."""
     before = csv.field_size_limit(_FIELD_LIMIT)
+    rows: list[list[str]] = []
     try:
-        return list(csv.reader(io.StringIO(content)))
-    except csv.Error:
-        return []
+        with suppress(csv.Error):
+            for row in csv.reader(io.StringIO(content, newline=""), strict=True):
+                rows.append(row)
+        return rows
     finally:
         csv.field_size_limit(before)
 
@@ -97,5 +145,8 @@ def _parsed(content: str) -> list[list[str]]:
 def _writable(path: Path) -> Iterator[None]:
     try:
         yield
-    except OSError as error:
-        raise OutputFailed(f"{path} cannot be written: {error.strerror}") from error
+    except (OSError, RuntimeError) as error:  # RuntimeError: links that go in a circle
+        reason = getattr(error, "strerror", None) or str(error)
+        raise OutputFailed(
+            f"the rejects file {path} cannot be written: {reason}: give another by --rejects"
+        ) from error

@@ -5,10 +5,12 @@ Ids come from anywhere, so nothing in them may act: whatever a terminal could ob
 as markup.
 """
 
+import os
 import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -17,7 +19,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from laurels.errors import LaurelsError
 from laurels.score import Score
+
+from .failures import one_line
 
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 _UNBOUNDED = 100_000
@@ -39,6 +44,11 @@ def harmless(text: str) -> str:
         char.encode("unicode_escape").decode() if unicodedata.category(char) in _HIDDEN else char
         for char in text
     )
+
+
+def readable(path: str | Path) -> str:
+    """A path as text that can be written anywhere: bytes that are not UTF-8 as \\xNN."""
+    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def number(value: int | Decimal) -> str:
@@ -105,6 +115,11 @@ def put_bytes(content: bytes) -> None:
     sys.stdout.flush()
     sys.stdout.buffer.write(content)
     sys.stdout.buffer.flush()
+
+
+def complain_of(error: LaurelsError) -> None:
+    """Prints an error as one line `error [code]: message` on standard error."""
+    complain(f"error [{error.code}]: {one_line(error)}")
 
 
 def complain(message: str) -> None:

@@ -6,8 +6,9 @@ of a local time that occurs twice the first is meant, one that does not exist is
 offset before the gap, so that a missing midnight is the instant of the change.
 """
 
+import re
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
 from functools import lru_cache, partial
 
@@ -21,6 +22,13 @@ _MILLISECOND = timedelta(milliseconds=1)
 _REMEMBERED = 65_536
 """Texts whose reading is kept: files repeat their dates."""
 
+_BARE_NUMBERS_FROM_MS = 631_152_000_000
+"""The year 1990: an earlier time written as a bare number of milliseconds is none, but seconds."""
+_DATE_DIGITS = 8
+"""Digits that are an ISO date, such as 20261120; any other number of digits is none."""
+_NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?", re.ASCII)
+_SAMPLE = datetime(2000, 2, 3, 4, 5, 6, tzinfo=UTC)
+
 _floor = Context(rounding=ROUND_FLOOR)
 
 ReadTime = Callable[[object], int]
@@ -29,7 +37,7 @@ ReadTime = Callable[[object], int]
 def time_reader(form: str, zone: Zone) -> ReadTime:
     """What reads a time of this form; it raises `InvalidAt` for what is none.
 
-    Whole numbers out of JSON are milliseconds under `iso`.
+    Whole numbers out of JSON are milliseconds under `iso`, from the year 1990 on.
     """
     if form == "ms":
         return _milliseconds
@@ -38,8 +46,16 @@ def time_reader(form: str, zone: Zone) -> ReadTime:
     if form == "iso":
         return _IsoReader(zone).read
     if "%" in form:
+        _judge_pattern(form)
         return _PatternReader(form, zone).read
     raise Usage(f"--at-format {form!r} is neither iso, ms, s nor a pattern such as %Y%m%d")
+
+
+def _judge_pattern(pattern: str) -> None:
+    try:
+        datetime.strptime(_SAMPLE.strftime(pattern), pattern)  # noqa: DTZ007  it is thrown away
+    except (ValueError, re.error) as error:
+        raise Usage(f"--at-format {pattern!r} reads no times: {error}") from error
 
 
 def _milliseconds(value: object) -> int:
@@ -68,8 +84,10 @@ class _IsoReader:
         self._parse = lru_cache(_REMEMBERED)(partial(_from_iso, zone=zone))
 
     def read(self, value: object) -> int:
-        if type(value) is int:
+        if type(value) is int and value >= _BARE_NUMBERS_FROM_MS:
             return value
+        if type(value) in (int, Decimal):
+            raise _bare_number(str(value))
         if not isinstance(value, str):
             raise InvalidAt(f"{value!r:.60} is neither an ISO date and time nor whole ms")
         return self._parse(value)
@@ -88,7 +106,15 @@ class _PatternReader:
         return self._parse(value)
 
 
+def _bare_number(text: str) -> InvalidAt:
+    return InvalidAt(
+        f"{text:.60} is a bare number: --at-format s reads it as seconds, --at-format ms as ms"
+    )
+
+
 def _from_iso(text: str, zone: Zone) -> int:
+    if len(digits := text.strip()) != _DATE_DIGITS and _NUMBER.fullmatch(digits):
+        raise _bare_number(digits)
     try:
         return _instant(datetime.fromisoformat(text.strip()), zone)
     except (ValueError, OverflowError) as error:

@@ -1,9 +1,12 @@
 """`check` and `rebuild`: is the index what the log says, and make it so."""
 
 import laurels
+from laurels.errors import CheckFailed, LogDamaged
 
 from .options import DEFAULT_URL, AsJson, Url
-from .show import put_json, put_line
+from .show import complain_of, put_json, put_line
+
+FAULTY = 1
 
 
 def check(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
@@ -17,8 +20,12 @@ def check(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
       laurels check
       laurels check --at /srv/boards --json
     """
-    with laurels.open(at, create=False) as lb:
-        report = lb.check()
+    try:
+        with laurels.open(at, create=False) as lb:
+            report = lb.check()
+    except (CheckFailed, LogDamaged) as error:
+        complain_of(error)
+        return FAULTY
     if json:
         put_json(report)
     else:

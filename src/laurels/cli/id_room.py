@@ -1,0 +1,36 @@
+"""How many events with ids a board surely takes, told before they are handed in.
+
+A board refuses a new id while it remembers `dedupe_max` of them, and takes it later. An import
+must not count what comes behind such an event, for its position could not say so.
+"""
+
+from collections.abc import Sequence
+
+import laurels
+
+from .reading import Row
+
+
+class IdRoom:
+    """Counts the ids handed in against those that fit. The board is asked seldom: O(rankings)."""
+
+    def __init__(self, lb: laurels.Leaderboards, board: str) -> None:
+        self._lb = lb
+        self._board = board
+        self._free = 0
+
+    def fitting(self, rows: Sequence[Row]) -> int:
+        """How many of the first rows can be handed in at once without one finding no room."""
+        wanted = [place for place, row in enumerate(rows) if row.event[3] is not None]
+        if len(wanted) > self._free:
+            self._free = self._asked()
+        if len(wanted) <= self._free:
+            self._free -= len(wanted)
+            return len(rows)
+        fitting = wanted[self._free]
+        self._free = 0
+        return fitting
+
+    def _asked(self) -> int:
+        remembered = self._lb.stats(self._board).remembered
+        return max(0, self._lb.get(self._board).dedupe_max - remembered)

@@ -1,0 +1,90 @@
+"""`export -o`: whole files, devices, pipes, links; and what is exported comes back."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from .running import Shell
+
+
+@pytest.fixture
+def gifts(shell: Shell) -> Shell:
+    shell.ok("board", "create", "gifts")
+    shell.ok("import", "gifts", "-", stdin=b"member,score\na,1\n")
+    return shell
+
+
+WHOLE = "rank,member,score\n1,a,1\n"
+
+
+def test_devices_are_written_to(gifts: Shell) -> None:
+    gifts.ok("export", "gifts", "-o", "/dev/null")
+    assert Path("/dev/null").is_char_device()
+    full = gifts("export", "gifts", "-o", "/dev/full")
+    assert (full.code, full.err.split(":")[0]) == (2, "error [output_failed]")
+    assert Path("/dev/full").is_char_device()
+
+
+def test_a_pipe_with_a_name(gifts: Shell) -> None:
+    pipe = gifts.directory / "pipe"
+    os.mkfifo(pipe)
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()), daemon=True)
+    reader.start()
+    gifts.ok("export", "gifts", "-o", pipe)
+    reader.join(10)
+    assert read == [WHOLE]
+    assert pipe.is_fifo()
+
+
+def test_a_link_stays_one(gifts: Shell) -> None:
+    target = gifts.file("real.csv", "old")
+    target.chmod(0o640)
+    link = gifts.directory / "link.csv"
+    link.symlink_to(target)
+    gifts.ok("export", "gifts", "-o", link)
+    assert link.is_symlink()
+    assert target.read_text() == WHOLE
+    assert target.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_file_that_ends_in_part_is_left_alone(gifts: Shell) -> None:
+    other = gifts.file("out.csv.part", "mine")
+    gifts.ok("export", "gifts", "-o", "out.csv")
+    assert other.read_text() == "mine"
+    assert (gifts.directory / "out.csv").read_text() == WHOLE
+    assert not list(gifts.directory.glob(".laurels-*"))
+
+
+def test_links_in_a_circle(gifts: Shell) -> None:
+    (gifts.directory / "x").symlink_to("x")
+    ran = gifts("export", "gifts", "-o", "x")
+    assert (ran.code, ran.err.split(":")[0]) == (2, "error [output_failed]")
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+@pytest.mark.parametrize(
+    "columns",
+    [["score"], ["amount:scale=2"], ["level:op=last", "time:op=last,order=asc,scale=3"]],
+    ids=["score", "amount", "several"],
+)
+def test_what_is_exported_comes_back(shell: Shell, columns: list[str], form: str) -> None:
+    options = [option for column in columns for option in ("--column", column)]
+    for board in ("one", "two"):
+        shell.ok("board", "create", board, *options, "--tie", "member")
+    members = ["a", ' "b" ', "c,d", "e\rf", "g\n\nh", "\ufeffi", "ü\\x", "'"]
+    lines = [
+        f'{{"member":{_json(member)},"value":{[i] * len(columns)}}}'
+        for i, member in enumerate(members)
+    ]
+    shell.ok("import", "one", "-", stdin="\n".join(lines).encode())
+    exported = shell.ok("export", "one", "--format", form).out
+    shell.ok("import", "two", "-", stdin=exported.encode())
+    assert shell.ok("export", "two", "--format", form).out == exported
+    assert exported.count("rank") == (1 if form == "csv" else len(members))
+
+
+def _json(text: str) -> str:
+    return '"' + "".join(f"\\u{ord(char):04x}" for char in text) + '"'

@@ -1,0 +1,28 @@
+"""`import` on a terminal: the bar is drawn in every way a file is read."""
+
+import gzip
+
+import pytest
+
+from .running import Shell
+
+CONTENT = "member,score,at\n" + "".join(f"m{i % 7},1,2021-03-{1 + i % 28:02}\n" for i in range(300))
+
+
+@pytest.mark.parametrize("order", [[], ["--clock", "event"]], ids=["as written", "in time order"])
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
+def test_the_bar(shell: Shell, order: list[str], packed: bool) -> None:
+    shell.ok("board", "create", "g", "--clock", "event")
+    content = gzip.compress(CONTENT.encode()) if packed else CONTENT
+    path = shell.file("in.csv", content)
+    code, shown = shell.on_a_terminal("import", "g", path, "--batch", "20", *order)
+    assert code == 0, shown
+    assert "Traceback" not in shown
+    assert "300" in shown
+    assert sum(shell.scores("g").values()) == 300
+
+
+def test_no_bar_with_json(shell: Shell) -> None:
+    shell.ok("board", "create", "g")
+    code, shown = shell.on_a_terminal("import", "g", shell.file("in.csv", CONTENT), "--json")
+    assert (code, shown.count("\n")) == (0, 1)
