@@ -1,15 +1,15 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from .leaf cimport Leaf
-from .page cimport Branch
+from .page cimport Branch, Page
 
 cdef struct Shape:              # what all branches of a tree have in common
     int words                   # of an edge
     bint dense                  # whether runs are counted
 
-# A branch is a Page, followed by Leaf *edges, uint32_t children[room], counts[room] and, if dense,
-# runs[room].
+# A branch is a Page, followed by Leaf *edges, Page *children[room], uint32_t counts[room] and, if
+# dense, uint32_t runs[room].
 
 cdef inline Leaf **edges_at(const Branch *branch) noexcept nogil:
     return <Leaf **>(branch + 1)
@@ -17,14 +17,38 @@ cdef inline Leaf **edges_at(const Branch *branch) noexcept nogil:
 cdef inline Leaf *edges_of(const Branch *branch) noexcept nogil:
     return edges_at(branch)[0]
 
-cdef inline uint32_t *children_of(const Branch *branch) noexcept nogil:
-    return <uint32_t *>(edges_at(branch) + 1)
+cdef inline Page **children_of(const Branch *branch) noexcept nogil:
+    return <Page **>(edges_at(branch) + 1)
 
 cdef inline uint32_t *counts_of(const Branch *branch) noexcept nogil:
-    return children_of(branch) + branch.room
+    return <uint32_t *>(children_of(branch) + branch.room)
 
 cdef inline uint32_t *runs_of(const Branch *branch) noexcept nogil:
-    return children_of(branch) + 2 * branch.room
+    return counts_of(branch) + branch.room
+
+cdef inline int slot_of_child(const Branch *parent, const Page *child, int guess) noexcept nogil:
+    """The slot of a child of a branch, sought outward from a guess."""
+    cdef Page **children = children_of(parent)
+    cdef int low = min(guess, parent.size - 1)
+    cdef int high = low + 1
+    while True:
+        if low >= 0:
+            if children[low] == child:
+                return low
+            low -= 1
+        if high < parent.size:
+            if children[high] == child:
+                return high
+            high += 1
+
+cdef inline int slot_of(Page *page) noexcept nogil:
+    """The slot in its parent of a page that has one; mostly where it was the last time."""
+    cdef int slot = page.slot
+    if slot < page.up.size and children_of(page.up)[slot] == page:
+        return slot
+    slot = slot_of_child(page.up, page, slot)
+    page.slot = <uint8_t>slot
+    return slot
 
 cdef inline uint32_t total_of(const uint32_t *numbers, int count) noexcept nogil:
     """The sum of the first `count` numbers (of entries, of which there are less than 2**32)."""

@@ -1,13 +1,12 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
 """A branch: up to 240 children in order, with what a search and a rank need of each.
 
-**Structure.** Arrays of the children's pages, of the entries under each and, where dense ranks are
-kept, of the runs under each; and the *edges* between them, one less than children. An edge is a
-key (the ordered words and a member) at or before all entries of the child after it and after all
-entries of the child before it; it need not be an entry's key any more, since members stay in the
-roster for ever. Edges are kept as a leaf keeps entries (`leaf.pyx`): narrow and in arrays, so the
-child to search in is simply the number of edges at or before a key. Children are pages (32-bit
-numbers the tree resolves), so that a leaf may move in memory.
+**Structure.** Arrays of the children, of the entries under each and, where dense ranks are kept, of
+the runs under each; and the *edges* between them, one less than children. An edge is a key (the
+ordered words and a member) at or before all entries of the child after it and after all entries of
+the child before it; it need not be an entry's key any more, since members stay in the roster for
+ever. Edges are kept as a leaf keeps entries (`leaf.pyx`): narrow and in arrays, so the child to
+search in is simply the number of edges at or before a key.
 
 A *run* begins at an entry whose columns differ from those of the entry before it in the ranking;
 the runs before an entry are its dense rank.
@@ -17,12 +16,13 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memmove
 
 from .leaf cimport Leaf, Stage, leaf_bytes, leaf_pack
-from .page cimport Branch
+from .page cimport Branch, Page
 from .table cimport NONE
 
 
 cdef inline uint64_t block_bytes(int room, Shape shape) noexcept nogil:
-    return sizeof(Branch) + sizeof(Leaf *) + room * sizeof(uint32_t) * (3 if shape.dense else 2)
+    cdef uint64_t child = sizeof(Page *) + sizeof(uint32_t) * (2 if shape.dense else 1)
+    return sizeof(Branch) + sizeof(Leaf *) + room * child
 
 
 cdef uint64_t branch_bytes(const Branch *branch, Shape shape) noexcept nogil:
@@ -41,7 +41,8 @@ cdef Branch *branch_new(int room, Shape shape) noexcept nogil:
         free(branch)
         free(edges)
         return NULL
-    branch.up = NONE
+    branch.up = NULL
+    branch.number = NONE
     branch.size = 0
     branch.room = <uint8_t>room
     branch.slot = 0
@@ -60,7 +61,7 @@ cdef void branch_copy(Branch *to, int to_slot, const Branch *source, int slot, i
                       Shape shape) noexcept nogil:
     """Copy `count` children with their counts, not the edges; within one branch they may overlap."""
     cdef uint64_t size = count * sizeof(uint32_t)
-    memmove(children_of(to) + to_slot, children_of(source) + slot, size)
+    memmove(children_of(to) + to_slot, children_of(source) + slot, count * sizeof(Page *))
     memmove(counts_of(to) + to_slot, counts_of(source) + slot, size)
     if shape.dense:
         memmove(runs_of(to) + to_slot, runs_of(source) + slot, size)

@@ -25,13 +25,13 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
 
 from .buffers cimport Borrowed, borrow, give_back, items, longs, uints
+from .entries cimport (
+    FAR, LARGE, NEAR, NEXT, Hint, ask_for_entry, ask_for_place, assign_at, foresee, insert, seek_near,
+)
 from .leaf cimport WORDS_MOST, leaf_read
 from .ranked_set cimport RankedSet
 from .table cimport NONE
-from .tree cimport (
-    Hint, Spot, Tree, leaf_at, tree_assign_at, tree_foresee, tree_insert, tree_prefetch_leaf,
-    tree_prefetch_place, tree_seek_near,
-)
+from .tree cimport Spot, Tree
 
 cdef extern from "Python.h":
     char *PyByteArray_AS_STRING(object array) noexcept nogil
@@ -48,10 +48,6 @@ cdef enum:
     COLUMNS_MOST = 4
     WINDOWS_MOST = 64
     MANY = 1000                 # events for which the GIL is released
-    FAR = 24                    # events ahead whose places are asked for
-    NEAR = 16                   # events ahead whose leaves are asked for
-    NEXT = 8                    # events ahead whose new leaves are asked for
-    LARGE = 65536               # entries from which a ranking is larger than a cache
 
 cdef int64_t SANE = <int64_t>1 << 54    # no value of an event, or difference to one, is beyond
 cdef array.array LONGS = array.array("q")
@@ -217,9 +213,9 @@ cdef inline void read_old(Tree *tree, uint32_t member, Draft *draft) noexcept no
     draft.tree = tree
     draft.changed = False
     draft.write = False
-    draft.present = tree != NULL and tree_seek_near(tree, member, &draft.hint, &draft.spot)
+    draft.present = tree != NULL and seek_near(tree, member, &draft.hint, &draft.spot)
     if draft.present:
-        leaf_read(leaf_at(tree, draft.spot.page), tree.words, draft.spot.at, draft.old)
+        leaf_read(draft.spot.leaf, tree.words, draft.spot.at, draft.old)
         return
     for word in range(WORDS_MOST):
         draft.old[word] = 0
@@ -270,8 +266,8 @@ cdef int count_event(const Job *job, Py_ssize_t event, Draft *drafts) noexcept n
 
 cdef inline bint write_draft(uint32_t member, Draft *draft) noexcept nogil:
     if draft.present:
-        return tree_assign_at(draft.tree, member, draft.new, &draft.spot, &draft.hint) == 0
-    return tree_insert(draft.tree, member, draft.new, &draft.hint) == 0
+        return assign_at(draft.tree, member, draft.new, &draft.spot, &draft.hint)
+    return insert(draft.tree, member, draft.new, &draft.hint)
 
 
 cdef void read_all(const Job *job, Py_ssize_t event, Draft *drafts) noexcept nogil:
@@ -282,8 +278,8 @@ cdef void read_all(const Job *job, Py_ssize_t event, Draft *drafts) noexcept nog
 
 
 cdef inline void clear_hint(Hint *hint) noexcept nogil:
-    hint.page = NONE
-    hint.spot.page = NONE
+    hint.source = NONE
+    hint.target = NULL
 
 
 cdef void ask(const Job *job, Py_ssize_t event, bint near) noexcept nogil:
@@ -294,12 +290,12 @@ cdef void ask(const Job *job, Py_ssize_t event, bint near) noexcept nogil:
         tree = tree_for(job, window, event)
         if tree != NULL:
             if near:
-                tree_prefetch_leaf(tree, job.ids[event])
+                ask_for_entry(tree, job.ids[event])
             else:
-                tree_prefetch_place(tree, job.ids[event])
+                ask_for_place(tree, job.ids[event])
 
 
-cdef void foresee(const Job *job, Py_ssize_t event, Foresight *foresight, Draft *drafts) noexcept nogil:
+cdef void look_into(const Job *job, Py_ssize_t event, Foresight *foresight, Draft *drafts) noexcept nogil:
     """Draft an event to come as things stand, to ask for the leaves its entries will go to."""
     cdef Draft *draft
     cdef Hint *hint
@@ -312,10 +308,9 @@ cdef void foresee(const Job *job, Py_ssize_t event, Foresight *foresight, Draft 
         draft = &drafts[window]
         hint = &foresight.hints[event % NEXT][window]
         clear_hint(hint)
-        if draft.present:
-            hint.spot = draft.spot
         if draft.write:
-            tree_foresee(draft.tree, job.ids[event], draft.new, hint)
+            foresee(draft.tree, job.ids[event], draft.new,
+                    &draft.spot if draft.present else NULL, hint)
 
 
 cdef inline void look_ahead(const Job *job, Py_ssize_t event, Foresight *foresight,
@@ -326,7 +321,7 @@ cdef inline void look_ahead(const Job *job, Py_ssize_t event, Foresight *foresig
     if event + NEAR < job.stop:
         ask(job, event + NEAR, True)
     if event + NEXT < job.stop and job.status[event + NEXT] == 0:
-        foresee(job, event + NEXT, foresight, drafts)
+        look_into(job, event + NEXT, foresight, drafts)
 
 
 cdef inline void report(const Job *job, Py_ssize_t event, const Draft *draft, bint counted) noexcept nogil:

@@ -265,7 +265,8 @@ cdef Leaf *leaf_pack(const Stage *stage, int words, int first, int last) noexcep
     cdef Leaf *plan = &header.leaf
     cdef Leaf *leaf
     cdef int word
-    plan.up = NONE
+    plan.up = NULL
+    plan.number = NONE
     plan.slot = 0
     plan.grown = 0
     plan.size = <uint8_t>(last - first)
@@ -287,6 +288,8 @@ cdef Leaf *replace(Leaf *leaf, int words, const Stage *stage) noexcept nogil:
     cdef Leaf *new = leaf_pack(stage, words, 0, stage.size)
     if new != NULL:
         new.up = leaf.up
+        new.number = leaf.number
+        new.slot = leaf.slot
         free(leaf)
     return new
 

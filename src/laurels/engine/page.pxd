@@ -3,7 +3,8 @@
 from libc.stdint cimport uint8_t, uint32_t
 
 cdef struct Page:
-    uint32_t up                 # page number of the parent; NONE without one
+    Page *up                    # the parent; NULL for the root
+    uint32_t number             # of a leaf under a branch: by which the table knows it
     uint8_t size                # entries or children
     uint8_t room                # for how many there is room
     uint8_t slot                # where the parent last had it: a guess, not an invariant

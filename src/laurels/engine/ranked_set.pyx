@@ -15,17 +15,20 @@ from cpython cimport array
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
+from .audit cimport tree_check
 from .buffers cimport Borrowed, borrow, give_back, items, longs, uints
-from .leaf cimport WORDS_MOST, ids_of, leaf_bound, leaf_read, leaf_unpack
-from .page cimport Leaf
-from .roster cimport Roster
-from .search cimport Key
-from .table cimport NONE
-from .tree cimport (
-    Spot, Tree, leaf_after, leaf_at, tree_assign, tree_bound, tree_bytes, tree_check, tree_close,
-    tree_discard, tree_open, tree_prefetch_leaf, tree_prefetch_place, tree_rank, tree_seek,
-    tree_select,
+from .entries cimport (
+    FAR, LARGE, NEAR, NEXT, Hint, ask_for_entry, ask_for_place, assign_at, discard, foresee, insert,
+    seek, seek_near,
 )
+from .growth cimport tree_close, tree_open
+from .leaf cimport WORDS_MOST, ids_of, leaf_read, leaf_unpack
+from .order cimport bound, rank_of, select
+from .roster cimport Roster
+from .runs cimport neighbour
+from .search cimport Key
+from .table cimport NONE, table_bytes
+from .tree cimport Spot, Tree
 
 from ..errors import CheckFailed
 
@@ -38,8 +41,6 @@ DENSE = 2
 
 cdef enum:
     MANY = 1000                 # entries for which the GIL is released
-    FAR = 16                    # entries ahead whose place is asked for
-    NEAR = 6                    # entries ahead whose leaf is asked for
 
 cdef array.array IDS = array.array("I")
 cdef array.array LONGS = array.array("q")
@@ -52,23 +53,50 @@ cdef struct Columns:
 cdef inline void look_ahead(Tree *tree, const uint32_t *ids, Py_ssize_t at, Py_ssize_t stop) noexcept nogil:
     """Ask for what the entries to come will need."""
     if at + FAR < stop:
-        tree_prefetch_place(tree, ids[at + FAR])
+        ask_for_place(tree, ids[at + FAR])
     if at + NEAR < stop:
-        tree_prefetch_leaf(tree, ids[at + NEAR])
+        ask_for_entry(tree, ids[at + NEAR])
 
 
-cdef int put_all(Tree *tree, const uint32_t *ids, const Columns *columns, Py_ssize_t start,
-                 Py_ssize_t stop) noexcept nogil:
-    cdef int64_t entry[WORDS_MOST]
-    cdef Py_ssize_t i
+cdef inline void read_row(const Tree *tree, const Columns *columns, Py_ssize_t at,
+                          int64_t *entry) noexcept nogil:
     cdef int word
+    for word in range(tree.words):
+        entry[word] = columns.words[word][at]
+
+
+cdef void foresee_put(Tree *tree, uint32_t member, const int64_t *entry, Hint *hint) noexcept nogil:
+    cdef Spot spot
+    if seek(tree, member, &spot):
+        foresee(tree, member, entry, &spot, hint)
+    else:
+        foresee(tree, member, entry, NULL, hint)
+
+
+cdef bint put_all(Tree *tree, const uint32_t *ids, const Columns *columns, Py_ssize_t start,
+                  Py_ssize_t stop) noexcept nogil:
+    """Assign entries in order; False without memory."""
+    cdef int64_t entry[WORDS_MOST]
+    cdef Hint hints[NEXT]
+    cdef Py_ssize_t i
+    cdef Spot spot
+    cdef bint done
+    for i in range(NEXT):
+        hints[i].source = NONE
+        hints[i].target = NULL
     for i in range(start, stop):
+        read_row(tree, columns, i, entry)
+        if seek_near(tree, ids[i], &hints[i % NEXT], &spot):
+            done = assign_at(tree, ids[i], entry, &spot, &hints[i % NEXT])
+        else:
+            done = insert(tree, ids[i], entry, &hints[i % NEXT])
+        if not done:
+            return False
         look_ahead(tree, ids, i, stop)
-        for word in range(tree.words):
-            entry[word] = columns.words[word][i]
-        if tree_assign(tree, ids[i], entry, NULL) < 0:
-            return -1
-    return 0
+        if tree.size > LARGE and i + NEXT < stop:
+            read_row(tree, columns, i + NEXT, entry)
+            foresee_put(tree, ids[i + NEXT], entry, &hints[i % NEXT])
+    return True
 
 
 cdef Py_ssize_t discard_all(Tree *tree, const uint32_t *ids, Py_ssize_t count) noexcept nogil:
@@ -76,7 +104,7 @@ cdef Py_ssize_t discard_all(Tree *tree, const uint32_t *ids, Py_ssize_t count) n
     cdef Py_ssize_t i
     for i in range(count):
         look_ahead(tree, ids, i, count)
-        removed += tree_discard(tree, ids[i])
+        removed += discard(tree, ids[i])
     return removed
 
 
@@ -88,11 +116,11 @@ cdef void read_all(Tree *tree, const uint32_t *ids, Py_ssize_t count, char *pres
     cdef Spot spot
     for i in range(count):
         look_ahead(tree, ids, i, count)
-        present[i] = tree_seek(tree, ids[i], &spot)
+        present[i] = seek(tree, ids[i], &spot)
         for word in range(tree.words):
             entry[word] = 0
         if present[i]:
-            leaf_read(leaf_at(tree, spot.page), tree.words, spot.at, entry)
+            leaf_read(spot.leaf, tree.words, spot.at, entry)
         for word in range(tree.words):
             columns[word][i] = entry[word]
 
@@ -103,7 +131,7 @@ cdef void rank_all(Tree *tree, const uint32_t *ids, Py_ssize_t count, int style,
     cdef Spot spot
     for i in range(count):
         look_ahead(tree, ids, i, count)
-        ranks[i] = <int64_t>tree_rank(tree, &spot, style) if tree_seek(tree, ids[i], &spot) else -1
+        ranks[i] = <int64_t>rank_of(tree, &spot, style) if seek(tree, ids[i], &spot) else -1
 
 
 cdef void slice_all(Tree *tree, uint64_t start, uint64_t count, uint32_t *ids,
@@ -111,27 +139,26 @@ cdef void slice_all(Tree *tree, uint64_t start, uint64_t count, uint32_t *ids,
     """Copy entries in order, leaf by leaf."""
     cdef uint64_t done = 0
     cdef Spot spot
-    cdef Leaf *leaf
     cdef int word, size
     if count:
-        tree_select(tree, start, &spot)
+        select(tree, start, &spot)
     while done < count:
-        leaf = leaf_at(tree, spot.page)
-        size = <int>min(<uint64_t>(leaf.size - spot.at), count - done)
-        memcpy(ids + done, ids_of(leaf, tree.words) + spot.at, size * sizeof(uint32_t))
+        size = <int>min(<uint64_t>(spot.leaf.size - spot.at), count - done)
+        memcpy(ids + done, ids_of(spot.leaf, tree.words) + spot.at, size * sizeof(uint32_t))
         for word in range(tree.words):
-            leaf_unpack(leaf, word, spot.at, spot.at + size, columns[word] + done)
+            leaf_unpack(spot.leaf, word, spot.at, spot.at + size, columns[word] + done)
         done += size
-        spot.page = leaf_after(tree, spot.page)
-        spot.at = 0
+        if done < count:
+            spot.leaf = neighbour(spot.leaf, 1)
+            spot.at = 0
 
 
 cdef bint are_columns_equal(Tree *tree, const Spot *left, const Spot *right) noexcept nogil:
     cdef int64_t entry[WORDS_MOST]
     cdef int64_t other[WORDS_MOST]
     cdef int column
-    leaf_read(leaf_at(tree, left.page), tree.columns, left.at, entry)
-    leaf_read(leaf_at(tree, right.page), tree.columns, right.at, other)
+    leaf_read(left.leaf, tree.columns, left.at, entry)
+    leaf_read(right.leaf, tree.columns, right.at, other)
     for column in range(tree.columns):
         if entry[column] != other[column]:
             return False
@@ -144,13 +171,13 @@ cdef void ranks_in_order(Tree *tree, uint64_t start, uint64_t count, int style,
     cdef uint64_t i
     cdef Spot spot, before
     if count:
-        tree_select(tree, start, &spot)
-        ranks[0] = <int64_t>tree_rank(tree, &spot, style)
+        select(tree, start, &spot)
+        ranks[0] = <int64_t>rank_of(tree, &spot, style)
     for i in range(1, count):
         before = spot
         spot.at += 1
-        if spot.at == leaf_at(tree, spot.page).size:
-            spot.page = leaf_after(tree, spot.page)
+        if spot.at == spot.leaf.size:
+            spot.leaf = neighbour(spot.leaf, 1)
             spot.at = 0
         if style == 0:
             ranks[i] = ranks[i - 1] + 1
@@ -239,7 +266,7 @@ cdef class RankedSet:
     @property
     def nbytes(self) -> int:
         """Bytes allocated, this object included. O(segments of the table)."""
-        return <uint64_t>RankedSet.__basicsize__ + tree_bytes(&self.tree)
+        return <uint64_t>RankedSet.__basicsize__ + self.tree.bytes + table_bytes(&self.tree.places)
 
     def put(self, ids: object, words: object, start: int = 0, stop: int | None = None) -> None:
         """Assign the entries of members: insert them, or give them new words. O(log n) each.
@@ -250,7 +277,7 @@ cdef class RankedSet:
         cdef Borrowed held
         cdef Columns columns
         cdef Py_ssize_t first, last
-        cdef int outcome
+        cdef bint done
         held.count = 0
         try:
             borrow(&held, ids, c'I')
@@ -261,11 +288,11 @@ cdef class RankedSet:
                 raise ValueError("start and stop are within the columns")
             check_ids(&self.tree, uints(&held, 0) + first, last - first)
             if last - first < MANY:
-                outcome = put_all(&self.tree, uints(&held, 0), &columns, first, last)
+                done = put_all(&self.tree, uints(&held, 0), &columns, first, last)
             else:
                 with nogil:
-                    outcome = put_all(&self.tree, uints(&held, 0), &columns, first, last)
-            if outcome < 0:
+                    done = put_all(&self.tree, uints(&held, 0), &columns, first, last)
+            if not done:
                 raise MemoryError
         finally:
             give_back(&held)
@@ -320,8 +347,8 @@ cdef class RankedSet:
         """
         cdef Spot spot
         check_style(&self.tree, style)
-        return <int64_t>tree_rank(&self.tree, &spot, style) if (
-            tree_seek(&self.tree, id, &spot)) else -1
+        return <int64_t>rank_of(&self.tree, &spot, style) if (
+            seek(&self.tree, id, &spot)) else -1
 
     def ranks(self, ids: object, int style) -> array.array:
         """The ranks of members, as `rank`. O(log n) each."""
@@ -393,7 +420,7 @@ cdef class RankedSet:
         if member is not None:
             key.start = member
             key.length = <uint32_t>len(member)
-        return tree_bound(&self.tree, &key, right)
+        return bound(&self.tree, &key, right)
 
     def check(self) -> None:
         """Assert every invariant; CheckFailed names the first that does not hold. O(n)."""

@@ -24,32 +24,24 @@ cdef struct Key:
     const uint8_t *start        # its bytes; NULL until looked up
     uint32_t length
 
-cdef inline int count_less(const packed_t *sorted, int low, int high, packed_t wanted) noexcept nogil:
-    """How many of the items in [low, high) are less than wanted, looking at every one."""
-    cdef packed_t less = 0
-    cdef int i
-    for i in range(low, high):
-        less += sorted[i] < wanted
-    return <int>less
-
 cdef inline int lower(const packed_t *sorted, int low, int high, packed_t wanted) noexcept nogil:
     """The first position in [low, high) whose item is not less than wanted, else high.
 
-    Narrow items are counted, several at once, rather than halved: their cache lines then come
-    together instead of one after another.
+    Halves without a branch. Of narrow items the last 64 are counted instead: several at once, and
+    their cache lines come together rather than one after another.
     """
     cdef const packed_t *base = sorted + low
     cdef int left = high - low
+    cdef int most = 64 if sizeof(packed_t) < 8 else 1
+    cdef packed_t less = 0
     cdef int half
-    if sizeof(packed_t) < 8:
-        return low + count_less(sorted, low, high, wanted)
-    if left <= 0:
-        return low
-    while left > 1:
+    while left > most:
         half = left >> 1
         base += half if base[half - 1] < wanted else 0
         left -= half
-    return <int>(base - sorted) + (base[0] < wanted)
+    for half in range(left):
+        less += base[half] < wanted
+    return <int>(base - sorted) + <int>less
 
 cdef inline int upper(const packed_t *sorted, int low, int high, packed_t wanted) noexcept nogil:
     """The first position in [low, high) whose item is greater than wanted, else high."""

@@ -9,7 +9,7 @@ two, and the directory doubles when the segment was as deep as the directory. So
 rebuilds more than one segment (tens of microseconds), however large the table.
 
 **Segments** come in two forms, chosen anew whenever one is rebuilt:
-- *hashed*: open addressing with linear probing, 8 bytes a slot, filled to between 64 and 80 in 100.
+- *hashed*: open addressing with linear probing, 8 bytes a slot, filled to between 62 and 80 in 100.
   A removal shifts later slots back, so there are no tombstones.
 - *dense*: an array indexed by the undirected bits of the tag, 4 bytes a place. It is taken where at
   least two in five places are used, because there it is smaller; it is faster as well. Only tables
@@ -60,28 +60,35 @@ cdef void place(Segment *segment, uint32_t tag, uint32_t value) noexcept nogil:
     slots[at].value = value
 
 
-cdef void plan_form(const Slot *taken, uint32_t count, uint32_t depth, bint unique,
+cdef void plan_form(const Slot *taken, uint32_t count, uint32_t low, uint32_t depth, bint unique,
                     bint *dense, uint32_t *room) noexcept nogil:
-    """The smaller form for these tags, with room to grow by about an eighth."""
+    """The smaller form for these tags, with room to grow by about an eighth.
+
+    How much exactly differs from class to class (`low`): segments fill alike, and would otherwise
+    all be rebuilt within one batch of inserts.
+    """
     cdef uint32_t widest = 0
+    cdef uint64_t spread = low * <uint32_t>0x9E3779B1
     cdef uint32_t i
     for i in range(count):
         if taken[i].tag >> depth > widest:
             widest = taken[i].tag >> depth
     dense[0] = unique and count > 0 and <uint64_t>(widest + 1) * 2 <= <uint64_t>count * 5
     if dense[0]:
-        room[0] = widest + 1 + (widest >> 3)
+        room[0] = widest + 1 + (widest >> 4) + <uint32_t>(spread * (widest >> 3) >> 32)
     else:
-        room[0] = max(<uint32_t>SMALLEST, <uint32_t>(<uint64_t>count * 25 / 16) + 1)
+        room[0] = max(<uint32_t>SMALLEST, <uint32_t>(
+            count + (count >> 1) + (spread * (count >> 3) >> 32) + 1))
 
 
-cdef Segment *build(const Slot *taken, uint32_t count, uint32_t depth, bint unique) noexcept nogil:
+cdef Segment *build(const Slot *taken, uint32_t count, uint32_t low, uint32_t depth,
+                    bint unique) noexcept nogil:
     """A segment of these entries in the form that suits them; NULL without memory."""
     cdef bint dense = False
     cdef uint32_t room = 0
     cdef uint32_t i
     cdef Segment *segment
-    plan_form(taken, count, depth, unique, &dense, &room)
+    plan_form(taken, count, low, depth, unique, &dense, &room)
     segment = <Segment *>malloc(size_of(dense, room))
     if segment == NULL:
         return NULL
@@ -166,8 +173,8 @@ cdef bint split(Table *table, uint32_t low, uint32_t depth, Slot *taken,
             taken[zeros] = taken[i]
             taken[i] = swapped
             zeros += 1
-    even = build(taken, zeros, depth + 1, table.unique)
-    odd = build(taken + zeros, count - zeros, depth + 1, table.unique)
+    even = build(taken, zeros, low, depth + 1, table.unique)
+    odd = build(taken + zeros, count - zeros, low | <uint32_t>1 << depth, depth + 1, table.unique)
     if even == NULL or odd == NULL:
         free(even)
         free(odd)
@@ -193,11 +200,11 @@ cdef bint rebuild(Table *table, uint32_t tag, uint32_t value) noexcept nogil:
         taken[count].tag = tag
         taken[count].value = value
         count += 1
-    plan_form(taken, count, old.depth, table.unique, &dense, &room)
+    plan_form(taken, count, low, old.depth, table.unique, &dense, &room)
     if room > <uint32_t>(DENSE_MOST if dense else HASHED_MOST) and old.depth < DEEPEST:
         done = split(table, low, old.depth, taken, count)
     else:
-        new = build(taken, count, old.depth, table.unique)
+        new = build(taken, count, low, old.depth, table.unique)
         done = new != NULL
         if done:
             point(table, low, old.depth, new)
@@ -225,11 +232,12 @@ cdef void merge(Table *table, uint32_t tag) noexcept nogil:
     low = tag & ((<uint32_t>1 << segment.depth) - 1)
     count = unload(segment, low, taken)
     count += unload(buddy, low ^ <uint32_t>1 << segment.depth - 1, taken + count)
-    joined = build(taken, count, segment.depth - 1, table.unique)
+    low &= (<uint32_t>1 << segment.depth - 1) - 1
+    joined = build(taken, count, low, segment.depth - 1, table.unique)
     free(taken)
     if joined == NULL:
         return
-    point(table, low & ((<uint32_t>1 << joined.depth) - 1), joined.depth, joined)
+    point(table, low, joined.depth, joined)
     free(segment)
     free(buddy)
     halve_directory(table)
@@ -243,7 +251,7 @@ cdef int table_open(Table *table, bint unique) noexcept nogil:
     table.directory = <Segment **>calloc(1, sizeof(Segment *))
     if table.directory == NULL:
         return -1
-    table.directory[0] = build(NULL, 0, 0, unique)
+    table.directory[0] = build(NULL, 0, 0, 0, unique)
     if table.directory[0] == NULL:
         free(table.directory)
         table.directory = NULL

@@ -1,0 +1,1 @@
+# For other engine modules only (see runs.pxd): nothing is visible from Python.
