@@ -6,11 +6,18 @@ from .page cimport Branch, Leaf
 from .table cimport NONE, prefetch, table_get, table_prefetch
 from .tree cimport Spot, Tree, leaf_numbered
 
+cdef extern from *:
+    """
+    #ifndef LAURELS_LARGE       /* scripts/sanitize.sh also builds with 0 */
+    #define LAURELS_LARGE 65536
+    #endif
+    """
+    const uint32_t LARGE "LAURELS_LARGE"    # entries from which looking ahead pays: beyond a cache
+
 cdef enum:                      # how a batch looks ahead, in entries
     FAR = 24                    # whose places are asked for
     NEAR = 16                   # whose leaves are asked for
     NEXT = 8                    # whose writes are foreseen
-    LARGE = 65536               # entries of a tree from which it pays: it is larger than a cache
     LINES = 12                  # cache lines of a leaf to ask for
 
 cdef struct Hint:               # what was foreseen of a write

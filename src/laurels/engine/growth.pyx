@@ -315,6 +315,7 @@ cdef bint split_leaf(Tree *tree, Leaf *leaf, int at) noexcept nogil:
     cdef Leaf *right
     cdef Stage stage
     if not make_room(tree, leaf):
+        lower_root(tree)
         return False
     stage.size = 0
     stage_load(&stage, leaf, tree.words)
@@ -327,6 +328,7 @@ cdef bint split_leaf(Tree *tree, Leaf *leaf, int at) noexcept nogil:
             give_number(tree, number)
         free(left)
         free(right)
+        lower_root(tree)
         return False
     right.number = number
     place_halves(tree, leaf, left, right)
@@ -362,7 +364,10 @@ cdef inline void give_branch(Tree *tree, Branch *branch) noexcept nogil:
 
 
 cdef void lower_root(Tree *tree) noexcept nogil:
-    """While the root has a single child, let the child be the root; without any, be empty."""
+    """While the root has a single child, let the child be the root; without any, be empty.
+
+    A root that rose for a split that then had no memory sinks by this as well.
+    """
     cdef Branch *branch
     while tree.height > 0 and tree.root.size <= 1:
         branch = tree.root

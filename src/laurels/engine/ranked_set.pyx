@@ -424,6 +424,8 @@ cdef class RankedSet:
 
     def check(self) -> None:
         """Assert every invariant; CheckFailed names the first that does not hold. O(n)."""
-        cdef const char *fault = tree_check(&self.tree)
+        cdef const char *fault
+        with nogil:
+            fault = tree_check(&self.tree)
         if fault != NULL:
             raise CheckFailed(f"ranked set: {fault.decode()}")

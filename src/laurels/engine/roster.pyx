@@ -230,6 +230,23 @@ cdef bint is_in_chunk(const Names *names, const uint8_t *start, uint32_t length)
     return False
 
 
+cdef const char *check_names(Names *names) noexcept nogil:
+    """The first invariant of a roster found broken, or NULL."""
+    cdef const char *fault = table_check(&names.table, names.count)
+    cdef const uint8_t *start
+    cdef uint32_t length = 0
+    cdef uint32_t member
+    if fault != NULL:
+        return fault
+    for member in range(names.count):
+        start = name_of(names, member, &length)
+        if not 0 < length <= LONGEST or not is_in_chunk(names, start, length):
+            return "the bytes of a member are misplaced"
+        if find_member(names, start, length, hash_bytes(start, length, names.seed)) != member:
+            return "a member is not found by its bytes"
+    return NULL
+
+
 cdef str text_of(const Names *names, uint32_t member):
     cdef uint32_t length = 0
     cdef const uint8_t *start = name_of(names, member, &length)
@@ -358,16 +375,8 @@ cdef class Roster:
 
     def check(self) -> None:
         """Assert every invariant; CheckFailed names the first that does not hold. O(bytes)."""
-        cdef const char *fault = table_check(&self.book.table, self.book.count)
-        cdef const uint8_t *start
-        cdef uint32_t length = 0
-        cdef uint32_t member
+        cdef const char *fault
+        with nogil:
+            fault = check_names(&self.book)
         if fault != NULL:
             raise CheckFailed(f"roster: {fault.decode()}")
-        for member in range(self.book.count):
-            start = name_of(&self.book, member, &length)
-            if not 0 < length <= LONGEST or not is_in_chunk(&self.book, start, length):
-                raise CheckFailed(f"roster: the bytes of member {member} are misplaced")
-            if find_member(&self.book, start, length,
-                           hash_bytes(start, length, self.book.seed)) != member:
-                raise CheckFailed(f"roster: member {member} is not found by its bytes")
