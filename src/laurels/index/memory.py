@@ -8,6 +8,7 @@ one of its events is refused.
 
 from array import array
 from collections.abc import Iterator, Sequence
+from operator import neg
 
 from msgspec import Struct
 
@@ -210,7 +211,7 @@ class _Application:
         self._rankings = [self._take(target.key, roster) for target in plan.targets]
         self._members = roster.intern(batch.members, batch.lengths)
         self._words = [
-            column if rule.sign > 0 else array("q", [-value for value in column])
+            column if rule.sign > 0 else array("q", map(neg, column))
             for rule, column in zip(rules.columns, batch.values, strict=True)
         ]
         self._ats = batch.now_ms if batch.ats is None else batch.ats
