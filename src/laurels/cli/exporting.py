@@ -1,6 +1,7 @@
 """`export`: a whole ranking, entry by entry."""
 
 import csv
+import errno
 import io
 import os
 import secrets
@@ -108,6 +109,8 @@ def _output(path: Path | None) -> Iterator[Write]:
         return
     try:
         target = path.resolve()
+        if target.is_symlink():  # from Python 3.13 on, links in a circle resolve to themselves
+            raise OSError(errno.ELOOP, "the links go in a circle")
         if target.exists() and not target.is_file():
             with target.open("wb") as file:
                 yield file.write
