@@ -18,11 +18,11 @@ $(READY): pyproject.toml $(NATIVE)
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
-run: $(READY) ## import 70,000 real purchases and show the boards
-	$(BIN)/python examples/cdnow.py
+run: $(READY) ## import 70,000 real purchases, show the boards and serve them
+	$(BIN)/python examples/cdnow.py --serve
 
-test: $(READY) ## all tests
-	$(BIN)/python -m pytest
+test: $(READY) ## all tests, over all cores
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: $(READY) ## style and types
 	$(BIN)/ruff check .
@@ -37,6 +37,7 @@ sanitize: $(READY) ## the engine's tests under AddressSanitizer
 
 docs: $(READY) ## write the tables and outputs in the docs that come from the code
 	$(BIN)/python scripts/error_table.py
+	$(BIN)/python scripts/settings_table.py
 	$(BIN)/python scripts/tour.py
 
 clean: ## remove what was built

@@ -16,6 +16,7 @@ from bench.effort import FULL, QUICK
 from bench.machine import describe
 from bench.peers.redis_server import installed
 from bench.report import Report
+from bench.rolling.suite import measure_rolling
 from bench.small import measure_small
 from bench.stages import measure_stages
 from bench.suite import Chosen, Plan, Size
@@ -54,19 +55,22 @@ def _measure(options: argparse.Namespace, started: str) -> Report:
         machine = describe(Path(folder))
         progress.print(machine.line())
         plan = Plan(time.time_ns() // 1_000_000, options.only, effort, Path(folder), progress.print)
-        if options.profile:
+        if options.rolling:
+            samples = [s for members in sizes for s in measure_rolling(plan, members)]
+        elif options.profile:
             samples = [s for members in sizes for s in measure_stages(plan, members)]
         else:
             samples = measure_small(plan)
             for members in sizes:
                 samples += Size(plan, members).measure()
-    return Report(started, machine, effort, samples)
+    return Report(started=started, machine=machine, samples=samples, effort=effort)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="under two minutes, rougher")
     parser.add_argument("--profile", action="store_true", help="where our time per event goes")
+    parser.add_argument("--rolling", action="store_true", help="rolling windows and snapshots")
     parser.add_argument("--members", type=_sizes, metavar="10k,1M", help="sizes of the board")
     parser.add_argument("--only", type=_chosen, default=_chosen(), metavar="engine,api,redis")
     parser.add_argument("--json", type=Path, metavar="FILE", help="default: in bench/results")

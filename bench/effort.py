@@ -15,6 +15,8 @@ class Effort(msgspec.Struct, frozen=True):
     calls: int
     """Single reads a run; reads of 100 members or entries are a tenth of it."""
     small_rankings: int
+    watched_seconds: float
+    """For how long the longest wait is looked for while nothing goes on."""
 
 
 FULL = Effort(
@@ -22,5 +24,12 @@ FULL = Effort(
     events={1: 500, 100: 10_000, 1_000: 50_000},
     calls=1_000,
     small_rankings=100_000,
+    watched_seconds=2.0,
 )
-QUICK = Effort(runs=2, events={1: 200, 100: 4_000, 1_000: 20_000}, calls=300, small_rankings=10_000)
+QUICK = Effort(
+    runs=2,
+    events={1: 200, 100: 4_000, 1_000: 20_000},
+    calls=300,
+    small_rankings=10_000,
+    watched_seconds=1.0,
+)

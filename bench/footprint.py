@@ -1,7 +1,8 @@
 """What a board in memory adds to a process: run by the bench in a fresh interpreter.
 
-`python -m bench.footprint MEMBERS FOLDER` prints the growth of the resident memory in bytes. The
-log is in the folder, as in a real deployment, so that only the index is in memory.
+`python -m bench.footprint MEMBERS FOLDER [rolling]` prints the growth of the resident memory in
+bytes, of a board with the window all or with all, day and a rolling one. The log is in the folder,
+as in a real deployment, so that only the index is in memory.
 """
 
 import gc
@@ -9,9 +10,12 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
+from bench.history import WEEK, History, evening
 from bench.peers.api import ApiBoard
+from bench.peers.rolling_api import RollingApi
 from bench.timing import Safety
 from bench.workload import Population
 
@@ -26,10 +30,11 @@ class ProcessMemory:
     settings = "growth of a process"
     safety: Safety = "memory"
 
-    def growth(self, members: int, folder: Path) -> int:
+    def growth(self, members: int, folder: Path, *, rolling: bool = False) -> int:
         """Load a board of so many members in another process; the bytes it grew by."""
+        board = ["rolling"] if rolling else []
         shown = subprocess.run(
-            [sys.executable, "-m", __name__, str(members), str(folder)],
+            [sys.executable, "-m", __name__, str(members), str(folder), *board],
             cwd=Path(__file__).parent.parent,
             stdout=subprocess.PIPE,
             text=True,
@@ -39,14 +44,28 @@ class ProcessMemory:
         return int(shown.stdout)
 
 
-def main(members: int, folder: str) -> None:
+def main(members: int, folder: str, board: str = "all") -> None:
     population = Population(members, time.time_ns() // 1_000_000)
-    board = ApiBoard(folder)
-    before = _resident_bytes()
-    board.load(population)
-    gc.collect()
-    print(_resident_bytes() - before)
-    board.close()
+    grown = _grown_by_rolling if board == "rolling" else _grown_by_all
+    print(grown(population, Path(folder)))
+
+
+def _grown_by_all(population: Population, folder: Path) -> int:
+    with closing(ApiBoard(str(folder))) as board:
+        before = _resident_bytes()
+        board.load(population)
+        gc.collect()
+        return _resident_bytes() - before
+
+
+def _grown_by_rolling(population: Population, folder: Path) -> int:
+    now_ms = evening(population.now_ms)
+    history = History(population, WEEK.begins_ms(now_ms), now_ms)
+    with closing(RollingApi(folder, now_ms)) as board:
+        before = _resident_bytes()
+        board.load(history.batches())
+        gc.collect()
+        return _resident_bytes() - before
 
 
 def _resident_bytes() -> int:
@@ -55,4 +74,4 @@ def _resident_bytes() -> int:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2])
+    main(int(sys.argv[1]), *sys.argv[2:])

@@ -7,22 +7,35 @@ import msgspec
 
 from bench.effort import Effort
 from bench.machine import Machine
-from bench.timing import Safety, Sample, Unit
+from bench.timing import Sample, Unit
 
-_LESS_IS_BETTER: tuple[Unit, ...] = ("µs", "bytes")
+_TIMES: tuple[Unit, ...] = ("s", "ms", "µs", "ns")
+_SHOWN_UNITS: dict[Unit, str] = {"x": " x", "%": " %"}
+_LESS_IS_BETTER: tuple[Unit, ...] = (*_TIMES, "bytes")
 
 
-class Report(msgspec.Struct, frozen=True):
-    """One run of the bench."""
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """One run, whatever it measured."""
 
     started: str
     machine: Machine
-    effort: Effort
     samples: list[Sample]
+    software: str = ""
+    """What took part beside what the machine names, by version."""
+
+    def line(self) -> str:
+        """What the figures were measured on."""
+        return f"{self.machine.line()}{self.software and f', {self.software}'}"
 
     def write(self, file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(msgspec.json.format(msgspec.json.encode(self)) + b"\n")
+
+
+class Report(Measured, frozen=True, kw_only=True):
+    """One run of the bench."""
+
+    effort: Effort
 
 
 class Grid(msgspec.Struct, frozen=True):
@@ -60,19 +73,24 @@ def _by_contender(samples: Iterable[Sample]) -> list[list[Sample]]:
 
 
 def _ratios(samples: Sequence[Sample], cases: Sequence[str]) -> Iterator[list[str]]:
-    """Each contender of ours against the best of the others, for each safety among them."""
+    """Each contender of ours against the best of the others, for each kind among them."""
     others = [s for s in samples if not s.ours]
     for row in _by_contender(s for s in samples if s.ours):
         ours = {s.question.case: s for s in row}
-        for safety in dict.fromkeys(s.safety for s in others):
-            shown = [_ratio(ours.get(case), _best(others, safety, case)) for case in cases]
+        for rival in dict.fromkeys(map(_rival, others)):
+            shown = [_ratio(ours.get(case), _best(others, rival, case)) for case in cases]
             label = f"{row[0].contender}, {row[0].settings}"
-            yield [label, f"against the best Redis, {safety}", *shown]
+            if any(shown):
+                yield [label, f"against {rival}", *shown]
 
 
-def _best(others: Sequence[Sample], safety: Safety, case: str) -> Sample | None:
-    """The best contender of this safety in one case: the one to be measured by."""
-    choice = [s for s in others if s.safety == safety and s.question.case == case]
+def _rival(sample: Sample) -> str:
+    return sample.rival or f"the best Redis, {sample.safety}"
+
+
+def _best(others: Sequence[Sample], rival: str, case: str) -> Sample | None:
+    """The best contender of this kind in one case: the one to be measured by."""
+    choice = [s for s in others if _rival(s) == rival and s.question.case == case]
     if not choice:
         return None
     less = choice[0].question.unit in _LESS_IS_BETTER
@@ -81,17 +99,17 @@ def _best(others: Sequence[Sample], safety: Safety, case: str) -> Sample | None:
 
 def _ratio(ours: Sample | None, other: Sample | None) -> str:
     """How many times as fast we are; for bytes, which part of theirs we need."""
-    if ours is None or other is None:
+    if ours is None or other is None or ours.question.unit == "%":
         return ""
     share = ours.middle / other.middle
     if ours.question.unit == "bytes":
         return f"{share:.2f} of it"
-    return f"{1 / share if ours.question.unit == 'µs' else share:.2f} x"
+    return f"{1 / share if ours.question.unit in _TIMES else share:.2f} x"
 
 
 def _figure(sample: Sample) -> str:
     """The median, and below it the least and the greatest where there were several runs."""
-    middle = _short(sample.middle)
+    middle = _short(sample.middle) + _SHOWN_UNITS.get(sample.question.unit, "")
     if len(sample.figures) == 1:
         return middle
     return f"{middle}\n{_short(min(sample.figures))}..{_short(max(sample.figures))}"

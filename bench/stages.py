@@ -81,11 +81,14 @@ class Steps:
         laps.end("encode the log entry")
         self._fold.offset = self._log.append(body)
         laps.end("SQLite commit")
-        write.before(self._fold)
+        write.plan(self._fold)
         laps.end("plan")
-        write.fold(self._fold)
+        for piece in range(len(write.pieces())):
+            write.before(self._fold, piece)
+            write.fold(self._fold, piece)
+            write.after(self._fold, piece)
         laps.end("fold: intern, write rule, scores before and after")
-        receipts = write.result(self._fold)
+        receipts = write.results(self._fold)[0]
         laps.end("receipts")
         for _ in receipts:
             pass

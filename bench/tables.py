@@ -12,7 +12,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from bench.report import Grid, Report, grids
+from bench.report import Grid, Measured, grids
 from bench.timing import Sample
 
 _LEAST_WIDTH = 132
@@ -27,9 +27,9 @@ def print_tables(samples: Sequence[Sample]) -> None:
         console.print(_table(grid))
 
 
-def markdown(report: Report) -> str:
+def markdown(report: Measured) -> str:
     """The machine and every grid, ratios in bold."""
-    parts = [f"Measured {report.started} on {report.machine.line()}."]
+    parts = [f"Measured {report.started} on {report.line()}."]
     return "\n\n".join(parts + [_markdown_table(grid) for grid in grids(report.samples)]) + "\n"
 
 
@@ -56,5 +56,5 @@ def _markdown_table(grid: Grid) -> str:
 
 
 if __name__ == "__main__":
-    read = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Report)
+    read = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Measured)
     sys.stdout.write(markdown(read))

@@ -9,7 +9,9 @@ from typing import Literal, Protocol, TypeAlias
 import msgspec
 
 Task: TypeAlias = Callable[[], object]
-Unit: TypeAlias = Literal["events/s", "members/s", "µs", "ns", "bytes"]
+Unit: TypeAlias = Literal[
+    "events/s", "members/s", "requests/s", "frames/s", "s", "ms", "µs", "ns", "bytes", "x", "%"
+]
 Safety: TypeAlias = Literal["memory", "each second", "each commit"]
 
 
@@ -61,6 +63,8 @@ class Sample(msgspec.Struct, frozen=True):
     ours: bool
     safety: Safety
     figures: list[float]
+    rival: str = ""
+    """Who it is in lines of ratios, where that is not the best Redis of its safety."""
 
     @property
     def middle(self) -> float:

@@ -42,7 +42,7 @@ class Population:
         if not SMALLEST <= count <= LARGEST:
             raise ValueError(f"a population has {SMALLEST:,} to {LARGEST:,} members, not {count:,}")
         self.count = count
-        self._now_ms = now_ms
+        self.now_ms = now_ms
         self._seed = seed
         self._inverse = pow(_SCATTER, -1, count)
         # The cumulative weights of the places, for inverse sampling: 8 bytes a member.
@@ -56,7 +56,7 @@ class Population:
     def batches(self, size: int = LOAD_BATCH) -> Iterator[list[Entry]]:
         """Every member once with its first score and when it got there, by their numbers."""
         random = Random(self._seed).random
-        inverse, count, now_ms = self._inverse, self.count, self._now_ms
+        inverse, count, now_ms = self._inverse, self.count, self.now_ms
         most = HISTORY_EVENTS * count / self._cumulative[-1]
         for first in range(0, count, size):
             batch = []

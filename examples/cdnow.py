@@ -1,7 +1,10 @@
-"""The main job on real data: who spent most at CDNOW, for all time, by month and by week.
+"""The main job on real data: who spent most at CDNOW, for all time, by month and week, and in the
+last 7 and 30 days.
 
-Run it with the Python that laurels is installed in; it prints each command before its output.
-Run twice it shows the same: nothing is counted twice.
+The purchases are replayed as if they happened now: up to the end of March 2021, a look at that
+day's last 7 days, then the rest. Run it with the Python that laurels is installed in; it prints
+each command before its output. Run again it goes on from the end: nothing is counted twice. With
+--serve it ends with the server up over these boards, until it is stopped with Ctrl-C.
 """
 
 import argparse
@@ -19,19 +22,32 @@ CREATE = [
     *("board", "create", "spent", "--title", "Spent at CDNOW (dollars)"),
     *("--column", "amount:scale=2", "--tie", "member"),
     *("--window", "all", "--window", f"month=month:keep={MONTHS}"),
-    *("--window", f"week=week:keep={WEEKS}", "--clock", "event", "--exist-ok"),
+    *("--window", f"week=week:keep={WEEKS}"),
+    *("--window", "7d=rolling:7d/1d", "--window", "30d=rolling:30d/1d"),
+    *("--clock", "event", "--exist-ok"),
 ]
 IMPORT = [
     *("import", "spent", os.path.relpath(PURCHASES), "--clock", "event"),
     *("--member", "customer", "--value", "amount", "--at-column", "date"),
 ]
+MARCH = [*IMPORT, "--until", "2021-03-31"]
+LAST_7_DAYS = ["top", "spent", "--window", "7d", "--limit", "5"]
 QUESTIONS = [
     ["top", "spent"],
     ["top", "spent", "--window", "month", "--period", "2021-02", "--limit", "5"],
     ["top", "spent", "--window", "month", "--limit", "5"],
     ["top", "spent", "--window", "week", "--limit", "5"],
+    ["top", "spent", "--window", "30d", "--limit", "5"],
     ["rank", "spent", "07592", "--window", "month", "--to-rank", "1"],
 ]
+
+TO_TRY = """\
+A page with the boards is at {address} in a moment. To try beside it:
+
+  curl '{address}/v1/boards/spent/top?limit=3'
+  curl '{address}/v1/boards/spent/standing?member=07592&window=*&to_rank=1'
+  curl -N '{address}/v1/boards/spent/live?window=month'
+"""
 
 
 def run(command: list[str], url: str) -> None:
@@ -45,10 +61,17 @@ def run(command: list[str], url: str) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--at", metavar="URL", default="laurels-data", help="where the board is")
-    url = parser.parse_args().at
+    parser.add_argument("--serve", action="store_true", help="serve it in the end")
+    parser.add_argument("--port", default="8080", help="of the server")
+    options = parser.parse_args()
     try:
-        for command in [CREATE, IMPORT, *QUESTIONS]:
-            run(command, url)
+        for command in [CREATE, MARCH, LAST_7_DAYS, IMPORT, *QUESTIONS]:
+            run(command, options.at)
+        if options.serve:
+            print(TO_TRY.format(address=f"http://127.0.0.1:{options.port}"))
+            run(["serve", "--data", options.at, "--port", options.port], options.at)
+    except KeyboardInterrupt:
+        return 0
     except subprocess.CalledProcessError as error:
         return error.returncode
     return 0

@@ -5,7 +5,10 @@ python scripts/error_table.py
 
 from pathlib import Path
 
-import laurels.cli.failures  # noqa: F401 (its codes belong in the table)
+import laurels.cli.failures
+import laurels.client.failures
+import laurels.http.refusals
+import laurels.http.requests  # noqa: F401 (their codes belong in the table, too)
 from laurels.errors import ErrorRow, by_code, table
 
 PAGE = Path(__file__).parent.parent / "docs" / "errors.md"
@@ -30,8 +33,14 @@ def page() -> str:
     """The whole page as Markdown."""
     rows = table()
     shell = [row for row in rows if _module(row).startswith("laurels.cli.")]
+    service = [
+        row for row in rows if _module(row).startswith(("laurels.http.", "laurels.client."))
+    ]
     library = [row for row in rows if _module(row) == "laurels.errors"]
-    return f"{_HEAD}\n{_lines(library)}\n## Of the command line alone\n\n{_lines(shell)}"
+    return (
+        f"{_HEAD}\n{_lines(library)}\n## Of the service and its client alone\n\n{_lines(service)}"
+        f"\n## Of the command line alone\n\n{_lines(shell)}"
+    )
 
 
 def _module(row: ErrorRow) -> str:

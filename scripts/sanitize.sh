@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs the engine's tests under AddressSanitizer and UndefinedBehaviorSanitizer, twice: as built for
-# use, and with pages of four entries and looking ahead at any size, so that the same tests go through
-# trees many levels deep.
+# use, and with pages and buckets of four entries and looking ahead at any size, so that the same
+# tests go through trees many levels deep and large directories.
 # Builds into a temporary folder; exits with 1 at the first report. Needs gcc and the development
 # environment; PYTHON names its interpreter (default .venv/bin/python).
 set -eu
@@ -34,6 +34,7 @@ check() {
 }
 
 check as-used ""
-check tiny-pages "-DLAURELS_LEAF_MOST=4 -DLAURELS_BRANCH_MOST=4 -DLAURELS_LARGE=0" \
+check tiny-pages "-DLAURELS_LEAF_MOST=4 -DLAURELS_BRANCH_MOST=4 -DLAURELS_BUCKET_MOST=4 \
+    -DLAURELS_LARGE=0" \
     --ignore tests/engine/test_size.py
 echo "no report"

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import laurels
-from tests.definitions import Card, Definition, Place, Score, Verdict
+from laurels.errors import LaurelsError
+from tests.definitions import Card, Definition, Place, Refusal, Score, Verdict
 
+T = TypeVar("T")
 Everything = dict[tuple[str, str, str | None], list[tuple[str, int, object, object]]]
 
 
@@ -127,3 +129,25 @@ def everything(lb: laurels.Leaderboards) -> Everything:
         for window in board.rules().windows
         for period in lb.periods(board.name, window)
     }
+
+
+def attempt(ask: Callable[[], object]) -> object:
+    """What a deployment answers, its errors included."""
+    try:
+        return ask()
+    except LaurelsError as error:
+        return error
+
+
+def told(ask: Callable[[], T]) -> T | Refusal:
+    """What the oracle answers, its refusals included."""
+    try:
+        return ask()
+    except Refusal as refusal:
+        return refusal
+
+
+def assert_refused(found: object, refusal: Refusal) -> None:
+    """A deployment refused for the reason that the oracle gives."""
+    assert isinstance(found, LaurelsError), f"{found!r} instead of {refusal.code}"
+    assert found.code == refusal.code

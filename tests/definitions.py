@@ -37,7 +37,7 @@ class ColumnDef:
 
 @dataclass(frozen=True)
 class WindowDef:
-    """A window; what is None comes from the board."""
+    """A window; what is None comes from the board. A rolling one has a `span` and a `step`."""
 
     unit: str = "all"
     name: str | None = None
@@ -45,10 +45,13 @@ class WindowDef:
     tz: str | None = None
     week_start: str | None = None
     grace: str | None = None
+    span: str = ""
+    step: str = ""
 
     @property
     def text(self) -> str:
         """The text form, without the window's own name."""
+        kind = f"{self.unit}:{self.span}/{self.step}" if self.span else self.unit
         given = [
             ("keep", self.keep),
             ("tz", self.tz),
@@ -56,7 +59,7 @@ class WindowDef:
             ("grace", self.grace),
         ]
         options = ",".join(f"{key}={value}" for key, value in given if value is not None)
-        return f"{self.unit}:{options}" if options else self.unit
+        return f"{kind}{',' if self.span else ':'}{options}" if options else kind
 
     @property
     def called(self) -> str:

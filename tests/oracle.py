@@ -5,7 +5,8 @@ imported here or in what this file imports. Every event a window counted is kept
 question is answered by going through all of them again. The words are those of the design.
 
 An `Oracle` is a deployment with a clock, `OracleBoard` one board of it, `OracleWindow` one
-window of a board. What is refused raises `Refusal` with the stable error code.
+window of a board: `all`, a calendar or a rolling one. What is refused raises `Refusal` with the
+stable error code.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import replace
 from tests.calendar_by_scanning import Span
 from tests.definitions import (
     Accepted,
+    Counted,
     Definition,
     Place,
     Refusal,
@@ -24,8 +26,9 @@ from tests.definitions import (
     Row,
     Verdict,
 )
-from tests.oracle_board import OracleBoard, OracleWindow
+from tests.oracle_board import OracleBoard
 from tests.oracle_forms import FIRST_MS, at_of, text_of, values_of
+from tests.oracle_windows import OracleWindow
 
 AHEAD_MS = 5_000
 MAX_BATCH = 100_000
@@ -70,10 +73,10 @@ class Oracle:
         board.profiles.pop(member, None)
         found = False
         for window in board.windows.values():
-            for label, counted in window.counted.items():
+            for instance, counted in window.counted.items():
                 ranked = any(event.member == member for event in counted)
-                found = found or (ranked and window.readable(label, self.latest_ms))
-                window.counted[label] = [event for event in counted if event.member != member]
+                found = found or (ranked and window.shows(instance, self.latest_ms))
+                window.counted[instance] = [event for event in counted if event.member != member]
         return found
 
     def set_data(self, name: str, member: str, profile: object) -> None:
@@ -161,7 +164,7 @@ class Oracle:
     def records(
         self, board: OracleBoard, accepted: dict[int, Accepted], whole: bool
     ) -> list[tuple[int, dict[int, Accepted]]]:
-        """The log records of a batch; by event time it is cut where a period begins."""
+        """The log records of a batch; by event time it is cut where a period or step begins."""
         if self.clock is not None:
             return [(self.now_ms(), accepted)] if accepted else []
         records: list[tuple[int, dict[int, Accepted]]] = []
@@ -169,7 +172,8 @@ class Oracle:
         for i, event in accepted.items():
             before_ms, now_ms = now_ms, max(now_ms, event.at_ms)
             crossed = any(
-                window.label(before_ms) != window.label(now_ms) for window in board.windows.values()
+                window.instance(before_ms) != window.instance(now_ms)
+                for window in board.windows.values()
             )
             record = {} if not records or (crossed and not whole) else records.pop()[1]
             records.append((now_ms, {**record, i: event}))
@@ -184,31 +188,34 @@ class Oracle:
     ) -> dict[int, Verdict]:
         """Folds one record; scores are before and after each event, ranks of the record.
 
-        Where the window asked for refuses an event there is nothing to tell.
+        The windows stand where they do at the record's time. Where the window asked for refuses
+        an event there is nothing to tell.
         """
         now_ms = self.latest_ms
+        taken = {i for i, event in record.items() if window.takes(event.at_ms, now_ms)}
 
-        def row(event: Accepted) -> Row | None:
-            label = window.label(event.at_ms)
-            taken = window.takes(event.at_ms, now_ms)
-            return board.row(window.counted.get(label, []), event.member) if taken else None
+        def counted(event: Accepted) -> list[Counted]:
+            return window.events(window.label(event.at_ms, now_ms), now_ms)
 
-        def rank(event: Accepted) -> int | None:
-            places = board.ranking(window, window.label(event.at_ms)) if row(event) else []
-            return next((place.rank for place in places if place.member == event.member), None)
+        def row(i: int) -> Row | None:
+            return board.row(counted(record[i]), record[i].member) if i in taken else None
 
-        ranks_before = {i: rank(event) for i, event in record.items()} if ranks else {}
+        def rank(i: int) -> int | None:
+            places = board.ranking(counted(record[i])) if row(i) else []
+            return next((place.rank for place in places if place.member == record[i].member), None)
+
+        ranks_before = {i: rank(i) for i in record} if ranks else {}
         verdicts = {}
         for i, event in record.items():
-            before, verdict, after = row(event), board.fold(event, now_ms), row(event)
+            before, verdict, after = row(i), board.fold(event, now_ms), row(i)
             verdicts[i] = replace(
                 verdict,
-                period=window.label(event.at_ms) if window.takes(event.at_ms, now_ms) else None,
+                period=window.label(event.at_ms, now_ms) if i in taken else None,
                 previous_score=None if before is None else before.score,
                 score=None if after is None else after.score,
             )
         for i, previous_rank in ranks_before.items():
-            verdicts[i] = replace(verdicts[i], previous_rank=previous_rank, rank=rank(record[i]))
+            verdicts[i] = replace(verdicts[i], previous_rank=previous_rank, rank=rank(i))
         return verdicts
 
     # Questions
@@ -218,8 +225,8 @@ class Oracle:
     ) -> list[Place]:
         """A whole ranking in standing order."""
         board = self.board(name)
-        asked = board.window(window)
-        return board.ranking(asked, asked.asked(period, self.now_ms()))
+        asked, now_ms = board.window(window), self.now_ms()
+        return board.ranking(asked.events(asked.asked(period, now_ms), now_ms))
 
     def periods(self, name: str, window: str | None = None) -> list[Span]:
         return self.board(name).window(window).kept(self.now_ms())

@@ -7,10 +7,11 @@ from fractions import Fraction
 from functools import partial
 from math import ceil
 
-from tests.calendar_by_scanning import Calendar, Span, span_at, span_named
 from tests.definitions import (
+    LIMIT,
     Accepted,
     Card,
+    ColumnDef,
     Counted,
     Definition,
     Place,
@@ -18,63 +19,9 @@ from tests.definitions import (
     Row,
     Score,
     Verdict,
-    WindowDef,
     duration_ms,
 )
-from tests.oracle_forms import FIRST_MS
-
-
-class OracleWindow:
-    """A window of a board: the events counted in each of its periods."""
-
-    def __init__(self, window: WindowDef, board: Definition) -> None:
-        week_start = window.week_start or board.week_start
-        calendar = Calendar(window.unit, window.tz or board.tz, week_start)
-        self.calendar = None if window.unit == "all" else calendar
-        self.grace_ms = duration_ms(window.grace or board.grace)
-        self.keep = window.keep or board.keep
-        self.floor_ms = FIRST_MS
-        self.counted: dict[str | None, list[Counted]] = {}
-
-    def label(self, at_ms: int) -> str | None:
-        return None if self.calendar is None else span_at(self.calendar, at_ms).label
-
-    def kept(self, now_ms: int) -> list[Span]:
-        """The readable periods of a calendar window, newest first."""
-        if self.calendar is None:
-            return []
-        spans = [span_at(self.calendar, now_ms)]
-        while len(spans) < self.keep:
-            spans.append(span_at(self.calendar, spans[-1].start_ms - 1))
-        return [span for span in spans if span.start_ms >= self.floor_ms]
-
-    def readable(self, label: str | None, now_ms: int) -> bool:
-        return self.calendar is None or label in [span.label for span in self.kept(now_ms)]
-
-    def takes(self, at_ms: int, now_ms: int) -> bool:
-        """Whether an event of `at_ms` that arrives at `now_ms` is early enough."""
-        if self.calendar is None:
-            return True
-        span = span_at(self.calendar, at_ms)
-        return span in self.kept(now_ms) and now_ms - span.end_ms <= self.grace_ms
-
-    def asked(self, period: str | None, now_ms: int) -> str | None:
-        """The label a question is about, by default the current period's."""
-        if self.calendar is None:
-            if period is None:
-                return None
-            raise Refusal("unknown_period")
-        kept = self.kept(now_ms)
-        if period is None:
-            return kept[0].label
-        span = span_named(self.calendar, period)
-        if span is None:
-            raise Refusal("unknown_period")
-        if span.start_ms > kept[0].start_ms:
-            raise Refusal("period_future")
-        if span not in kept:
-            raise Refusal("period_expired")
-        return span.label
+from tests.oracle_windows import OracleWindow, window_of
 
 
 class OracleBoard:
@@ -82,7 +29,7 @@ class OracleBoard:
 
     def __init__(self, definition: Definition) -> None:
         self.definition = definition
-        self.windows = {w.called: OracleWindow(w, definition) for w in definition.windows}
+        self.windows = {w.called: window_of(w, definition) for w in definition.windows}
         self.accepted: dict[tuple[str, str], int] = {}
         self.profiles: dict[str, object] = {}
         self.orders = 0
@@ -91,15 +38,12 @@ class OracleBoard:
         """Another title, other `keep`s, more windows; what is not there by now never is."""
         self.definition = definition
         for window in definition.windows:
-            fresh = OracleWindow(window, definition)
+            fresh = window_of(window, definition)
             known = self.windows.setdefault(window.called, fresh)
-            if known.calendar is None:
-                continue
             if known is fresh:
-                known.floor_ms = span_at(known.calendar, now_ms).start_ms
+                known.begin(now_ms)
             else:
-                known.floor_ms = known.kept(now_ms)[-1].start_ms
-                known.keep = fresh.keep
+                known.change(fresh, now_ms)
 
     def window(self, name: str | None) -> OracleWindow:
         """A window by name, by default the first."""
@@ -153,10 +97,10 @@ class OracleBoard:
             places.append(Place(row, position, rank))
         return places
 
-    def ranking(self, window: OracleWindow, label: str | None) -> list[Place]:
-        """The members of one window in one period."""
+    def ranking(self, counted: Iterable[Counted]) -> list[Place]:
+        """The members these events make, in order."""
         own: dict[str, list[Counted]] = {}
-        for event in window.counted.get(label, []):
+        for event in counted:
             own.setdefault(event.member, []).append(event)
         return self.placed(map(self._row, own.values()))
 
@@ -246,13 +190,14 @@ class OracleBoard:
             return verdict("refused", "dedupe_full")
         self.orders += 1
         counted = Counted(event.member, self._values(event), event.at_ms, self.orders)
-        lists = [w.counted.setdefault(w.label(event.at_ms), []) for w in taking]
-        before = [self.row(events, event.member) for events in lists]
-        after = [self.row([*events, counted], event.member) for events in lists]
-        if any(row is None or self._outside(row.score) for row in after):
+        rankings = [w.events(w.label(event.at_ms, now_ms), now_ms) for w in taking]
+        before = [self.row(events, event.member) for events in rankings]
+        after = [self.row([*events, counted], event.member) for events in rankings]
+        full = any(self._overfills(window, counted) for window in taking)
+        if full or any(row is None or self._outside(row.score) for row in after):
             return verdict("refused", "total_out_of_range")
-        for events in lists:
-            events.append(counted)
+        for window in taking:
+            window.counted.setdefault(window.instance(event.at_ms), []).append(counted)
         if event.id is not None:
             self.accepted[event.member, event.id] = now_ms
         return verdict("applied" if self._changed(before, after) else "unchanged")
@@ -260,8 +205,8 @@ class OracleBoard:
     def _values(self, event: Accepted) -> Score:
         if not event.absolute or all(column.op != "sum" for column in self.definition.columns):
             return event.values
-        every = next(window for window in self.windows.values() if window.calendar is None)
-        row = self.row(every.counted.get(None, []), event.member)
+        every = next(w.called for w in self.definition.windows if w.unit == "all")
+        row = self.row(self.windows[every].counted.get(None, []), event.member)
         return tuple(
             target - row.score[i] if row and column.op == "sum" else target
             for i, (target, column) in enumerate(
@@ -273,6 +218,18 @@ class OracleBoard:
         columns = self.definition.columns
         return any(not c.low <= part <= c.high for part, c in zip(score, columns, strict=True))
 
+    def _overfills(self, window: OracleWindow, event: Counted) -> bool:
+        """Whether a sum within one period or step would leave the share of the range it has."""
+        own = [event, *window.counted.get(window.instance(event.at_ms), [])]
+        row = self.row(own, event.member)
+        if row is None or self.definition.best:
+            return False
+        for part, column in zip(row.score, self.definition.columns, strict=True):
+            low, high = share(column, window.steps)
+            if column.op == "sum" and not low <= part <= high:
+                return True
+        return False
+
     def _changed(self, before: Sequence[Row | None], after: Sequence[Row | None]) -> bool:
         stamped = self.definition.tie != "member"
         return any(
@@ -282,3 +239,14 @@ class OracleBoard:
             or (stamped and old.stamp != new.stamp)
             for old, new in zip(before, after, strict=True)
         )
+
+
+def share(column: ColumnDef, steps: int) -> tuple[int, int]:
+    """What the total of one step may be, so that the end of no other step takes a sum of so many
+    steps out of its range."""
+    low, high = column.low, column.high
+    if low >= 0:
+        return low, min(high, LIMIT // steps)
+    if high <= 0:
+        return max(low, -(LIMIT // steps)), high
+    return -(-low // steps), high // steps

@@ -100,8 +100,8 @@ class EngineBoard:
         status = bytearray(count)
         rankings, routes = [self.ranking], [0]
         apply(
-            self._shape, rankings, routes, ids, [values], now_ms, now_ms, None, 0, 0, 0, count,
-            status,
+            self._shape, rankings, routes, [None], ids, [values], now_ms, now_ms, None, 0, 0, 0,
+            count, status,
         )  # fmt: skip
 
     def _ids(self, members: Sequence[str]) -> "array[int]":

@@ -1,7 +1,8 @@
 """A Redis server of the bench's own: no TCP port, a unix socket, its own folder.
 
 It starts without an append-only file, is loaded, and gets one when the durable runs begin.
-Rewrites of the file and snapshots are switched off: they would only slow it down.
+Rewrites of the file and snapshots are switched off: they would only slow it down. A snapshot is
+taken, and the server started again from it, where that is what is measured.
 
 Where client and server run matters more than the client's language. On one core they hand over
 to each other without waking a sleeping core, which on virtual machines costs more than the work
@@ -10,6 +11,7 @@ are measured and the faster one is what laurels is compared with.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -31,7 +33,12 @@ Placement: TypeAlias = Literal["one core", "any core"]
 SAFETY: dict[Fsync, Safety] = {"off": "memory", "everysec": "each second", "always": "each commit"}
 _START_SECONDS = 10
 _REWRITE_SECONDS = 300
+_LOAD_SECONDS = 300
 _POLL_SECONDS = 0.01
+_SNAPSHOT = "dump.rdb"
+_LOG = "redis.log"
+_TOLD_SECONDS = 0.001
+_LOADED = re.compile(r"DB loaded from disk: ([0-9.]+) seconds")
 
 
 def installed() -> bool:
@@ -62,17 +69,8 @@ class RedisServer:
         self._cores = os.sched_getaffinity(0)
 
     def __enter__(self) -> Self:
-        arguments = ["--port", "0", "--unixsocket", self.socket, "--dir", str(self._folder)]
-        arguments += ["--save", "", "--appendonly", "no", "--auto-aof-rewrite-percentage", "0"]
-        self._child = subprocess.Popen(
-            ["redis-server", *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        self._start(_START_SECONDS)
         self.client = redis.Redis(unix_socket_path=self.socket)
-        try:
-            self._wait_until_it_answers()
-        except BaseException:
-            self._stop()
-            raise
         return self
 
     def __exit__(
@@ -84,13 +82,45 @@ class RedisServer:
         self.client.close()
         self._stop()
 
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
     def used_bytes(self) -> int:
         """`used_memory`: what the allocator has handed out."""
         return self._info("memory", "used_memory")
 
+    def save_aside(self) -> None:
+        """Writes a snapshot by a forked child, to its end."""
+        self.client.bgsave()
+        deadline = time.monotonic() + _REWRITE_SECONDS
+        while self._info("persistence", "rdb_bgsave_in_progress"):
+            if time.monotonic() > deadline:
+                raise TimeoutError("the snapshot was not written in time")
+            time.sleep(_POLL_SECONDS)
+        if self.client.info("persistence")["rdb_last_bgsave_status"] != "ok":
+            raise OSError("the snapshot could not be written")
+
+    def snapshot_bytes(self) -> int:
+        """The size of the snapshot."""
+        return (self._folder / _SNAPSHOT).stat().st_size
+
+    def fork_us(self) -> int:
+        """Microseconds for which the last fork stopped the server."""
+        return self._info("stats", "latest_fork_usec")
+
+    def start_again(self) -> float:
+        """Kills the server and starts it from its snapshot; the seconds its log says it loaded."""
+        self.client.close()
+        self._end()
+        self._start(_LOAD_SECONDS)
+        self.client = redis.Redis(unix_socket_path=self.socket)
+        told = _LOADED.findall((self._folder / _LOG).read_text())
+        return max(float(told[-1]), _TOLD_SECONDS)
+
     def placing(self, task: Task, setting: Setting) -> Task:
         """The task, run with the server under a setting; the file is brought to it now."""
-        self._use(setting.fsync)
+        self.use(setting.fsync)
 
         def run() -> None:
             with self._placed(setting.placement):
@@ -98,8 +128,8 @@ class RedisServer:
 
         return run
 
-    def _use(self, fsync: Fsync) -> None:
-        """Bring the append-only file to a setting; switching it on writes it anew first."""
+    def use(self, fsync: Fsync) -> None:
+        """Brings the append-only file to a setting; switching it on writes it anew first."""
         if fsync == self._fsync:
             return
         if fsync != "off":
@@ -126,16 +156,31 @@ class RedisServer:
     def _info(self, section: str, field: str) -> int:
         return int(cast(dict[str, int], self.client.info(section))[field])
 
-    def _wait_until_it_answers(self) -> None:
-        deadline = time.monotonic() + _START_SECONDS
+    def _start(self, seconds: float) -> None:
+        """Starts the server and waits until it answers, for so many seconds at most."""
+        arguments = ["--port", "0", "--unixsocket", self.socket, "--dir", str(self._folder)]
+        arguments += ["--save", "", "--appendonly", "no", "--auto-aof-rewrite-percentage", "0"]
+        arguments += ["--dbfilename", _SNAPSHOT, "--logfile", _LOG]
+        self._child = subprocess.Popen(
+            ["redis-server", *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        try:
+            self._wait_until_it_answers(time.monotonic() + seconds)
+        except BaseException:
+            self._stop()
+            raise
+
+    def _wait_until_it_answers(self, deadline: float) -> None:
+        client = redis.Redis(unix_socket_path=self.socket)
         while True:
             try:
-                self.client.ping()
-            except redis.ConnectionError:
+                client.ping()
+            except (redis.ConnectionError, redis.BusyLoadingError):
                 if self._child.poll() is not None or time.monotonic() > deadline:
                     raise
                 time.sleep(_POLL_SECONDS)
             else:
+                client.close()
                 return
 
     def _wait_for_rewrite(self) -> None:
@@ -146,7 +191,10 @@ class RedisServer:
                 raise TimeoutError("the append-only file was not written in time")
             time.sleep(_POLL_SECONDS)
 
-    def _stop(self) -> None:
+    def _end(self) -> None:
         self._child.kill()
         self._child.wait()
+
+    def _stop(self) -> None:
+        self._end()
         self._runtime.cleanup()

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterable
 
 _BUFFER_BYTES = 1 << 18
-_TIMEOUT_SECONDS = 120
+_TIMEOUT_SECONDS = 300
 
 
 class Counting:

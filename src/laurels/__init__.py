@@ -23,7 +23,7 @@ from .event import Event
 from .leaderboards import Leaderboards
 from .receipt import Receipt, Receipts
 from .standing import AsOf, Entry, Gap, Neighbour, Page, PeriodInfo, Standing
-from .stats import BoardStats, CheckReport, Stats, WindowStats
+from .stats import BoardStats, CheckReport, Kept, Stats, WindowStats
 
 __all__ = [
     "AsOf",
@@ -37,6 +37,7 @@ __all__ = [
     "Event",
     "EventClock",
     "Gap",
+    "Kept",
     "LaurelsError",
     "Leaderboards",
     "ManualClock",
@@ -61,27 +62,46 @@ def open(
     *,
     clock: str | Clock | None = None,
     create: bool = True,
+    log_keep: bool | None = None,
 ) -> Leaderboards:
-    """Opens a deployment: a folder (made when it is not there) or `memory:`.
+    """Opens a deployment: a folder (made when it is not there), `memory:`, or the server at
+    `http://…`, with the key in its user part or in `LAURELS_KEY`.
 
     `clock` is "system", "event" (now is the latest `at` seen: imports and replays) or a Clock;
     by default the one the folder was last written by, at first the system's. With
-    `create=False` a folder without boards is an error. Recovery reads the whole log.
+    `create=False` a folder without boards is an error. Recovery reads the newest snapshot and the
+    log after it. `log_keep=True` has the folder keep its whole log from now on, as an audit trail,
+    False has snapshots trim it again; by default it stays as it was, trimmed at first.
     Raises UnknownUrl, Locked, FolderMissing, StorageFailed, LogDamaged, FormatTooNew.
+
+    A server has its own clock and log: `clock` and `log_keep` are refused as InvalidClock. Nothing
+    is sent before the first verb. Raises MissingClient without `pip install 'laurels[client]'`.
     """
-    return Leaderboards(config.connect(url, clock, create=create))
+    if isinstance(url, str) and config.is_remote(url):
+        return config.remote(url, clock, log_keep)
+    return Leaderboards(config.connect(url, clock, create=create, log_keep=log_keep))
 
 
 class _Opening:
     """What `open_async` gives: to be awaited, or entered with `async with`."""
 
-    def __init__(self, url: str | PathLike[str], clock: str | Clock | None, create: bool) -> None:
-        self._arguments = url, clock, create
+    def __init__(
+        self,
+        url: str | PathLike[str],
+        clock: str | Clock | None,
+        create: bool,
+        log_keep: bool | None,
+    ) -> None:
+        self._arguments = url, clock, create, log_keep
         self._opened: AsyncLeaderboards | None = None
 
     async def _open(self) -> AsyncLeaderboards:
-        url, clock, create = self._arguments
-        service = await asyncio.to_thread(config.connect, url, clock, create=create)
+        url, clock, create, log_keep = self._arguments
+        if isinstance(url, str) and config.is_remote(url):
+            return config.remote_async(url, clock, log_keep)
+        service = await asyncio.to_thread(
+            config.connect, url, clock, create=create, log_keep=log_keep
+        )
         return AsyncLeaderboards(service)
 
     def __await__(self) -> Generator[Any, None, AsyncLeaderboards]:
@@ -106,6 +126,7 @@ def open_async(
     *,
     clock: str | Clock | None = None,
     create: bool = True,
+    log_keep: bool | None = None,
 ) -> _Opening:
     """The same for event loops: `async with laurels.open_async(url) as lb`, or awaited."""
-    return _Opening(url, clock, create)
+    return _Opening(url, clock, create, log_keep)

@@ -1,19 +1,23 @@
 """The verbs for event loops: the same names and arguments, awaited.
 
-A question is answered on the loop, at once, unless it is a long one or a commit is being counted
-just then; it then goes to a thread. A write is handed to the commit thread and awaited as a
-future. So no await here holds the loop for a disk.
+A question is answered on the loop, at once, unless it is a long one, a commit is being counted
+just then, or a step has begun that is still being prepared; it then goes to a thread. A write is
+handed to the commit thread and awaited as a future. So no await here holds the loop for a disk.
+While the loop runs, a task of it prepares rolling windows for their next step (`pacing`).
 """
 
 import asyncio
+import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sized
 from functools import update_wrapper
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from . import writes
+from .errors import NotReady
 from .event import Value, member_bytes
 from .leaderboards import EXPORT_CHUNK, Leaderboards
+from .pacing import pace
 from .receipt import Receipt, Receipts
 from .service import Service, data_bytes, only_receipt
 from .standing import Entry
@@ -40,12 +44,15 @@ def _documented_as(verb: Callable[..., Any]) -> Callable[[F], F]:
 
 def _question(verb: _Sync[P, T]) -> _Async[P, T]:
     """A verb that only reads, answered on the loop when nothing stands in its way."""
+    at_once: _Sync[P, T] = getattr(verb, "__wrapped__", verb)
 
     async def ask(self: "AsyncLeaderboards", /, *args: P.args, **kwargs: P.kwargs) -> T:
         lock = self._service.reading()
         if not _is_long(*args, **kwargs) and lock.acquire(blocking=False):
             try:
-                return verb(self.sync, *args, **kwargs)
+                return at_once(self.sync, *args, **kwargs)
+            except NotReady:
+                pass  # the thread does what is left
             finally:
                 lock.release()
         return await asyncio.to_thread(verb, self.sync, *args, **kwargs)
@@ -80,13 +87,15 @@ class AsyncLeaderboards:
     def __init__(self, service: Service) -> None:
         self.sync = Leaderboards(service)
         self._service = service
+        service.paced = True
+        self._pacing = asyncio.get_running_loop().create_task(pace(weakref.ref(service)))
 
     create = _work(Leaderboards.create)
     change = _work(Leaderboards.change)
     delete = _work(Leaderboards.delete)
     check = _work(Leaderboards.check)
     rebuild = _work(Leaderboards.rebuild)
-    close = _work(Leaderboards.close)
+    snapshot = _work(Leaderboards.snapshot)
     periods = _work(Leaderboards.periods)
 
     get = _question(Leaderboards.get)
@@ -95,6 +104,7 @@ class AsyncLeaderboards:
     top = _question(Leaderboards.top)
     around = _question(Leaderboards.around)
     standing = _question(Leaderboards.standing)
+    card = _question(Leaderboards.card)
     standings = _question(Leaderboards.standings)
     range = _question(Leaderboards.range)
     at_rank = _question(Leaderboards.at_rank)
@@ -193,6 +203,11 @@ class AsyncLeaderboards:
                 yield entry
             if (after := page.next) is None:
                 return
+
+    @_documented_as(Leaderboards.close)
+    async def close(self) -> None:
+        self._pacing.cancel()
+        await asyncio.to_thread(self.sync.close)
 
     async def _write(self, write: writes.FoldedWrite) -> Any:
         return await self._service.write_async(write)

@@ -61,12 +61,13 @@ class Board(Struct, frozen=True):
     resolution of `tie_resolution`. `rank` numbers equal scores 1,2,3,4 (`ordinal`), 1,2,2,4
     (`competition`) or 1,2,2,3 (`dense`). `windows` say which events count together; a question
     that names none means the first. `tz`, `week_start`, `grace` and `keep` hold for every window
-    that does not say otherwise. An event id is remembered for `dedupe`, never shorter than the
-    longest grace, and at most `dedupe_max` of them at a time.
+    that does not say otherwise; the grace of a rolling one is cut to its span less a step. An
+    event id is remembered for `dedupe`, never shorter than the longest grace, and at most
+    `dedupe_max` of them at a time.
 
     Durations are text (`500ms`, `5s`, `5m`, `1h`, `7d`) or milliseconds, windows text
-    (`month:keep=12`, `today=day`) or mappings, columns `Column`s or mappings. The fields hold
-    the canonical form: tuples, and text for windows and durations.
+    (`month:keep=12`, `today=day`, `7d=rolling:7d/1h`) or mappings, columns `Column`s or mappings.
+    The fields hold the canonical form: tuples, and text for windows and durations.
     """
 
     name: str
@@ -194,7 +195,8 @@ def _unsafe_windows(old: Board, new: Board) -> list[str]:
         if form.name not in after:
             reasons.append(f"window {form.name!r} cannot go: what it counted would be lost")
         elif replace(after[form.name], keep=form.keep, own_name=form.own_name) != form:
-            reasons.append(f"window {form.name!r} can change in nothing but keep")
+            what = "in nothing" if form.type == "rolling" else "in nothing but keep"
+            reasons.append(f"window {form.name!r} can change {what}")
     if not reasons and list(after)[: len(before)] != [form.name for form in before]:
         reasons.append("windows stay in their order, new ones come at the end")
     return reasons

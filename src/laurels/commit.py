@@ -18,7 +18,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
-from .errors import Closed
+from .errors import Closed, LaurelsError
 
 MAX_EVENTS = 100_000
 MAX_WRITES = 1_000
@@ -78,22 +78,24 @@ class Ticket:
 
 
 Commit = Callable[[list[Ticket]], None]
+Afterwards = Callable[[int], None]
 
 
 class Committer:
-    """The queue and its thread. `commit` is a method; it settles every ticket it is given.
+    """The queue and its thread. `commit` is a method that settles every ticket it is given;
+    `afterwards` one that is called with the weight of each group once its writers are awake.
 
     The thread holds its owner weakly: a store that nobody holds any more ends with its thread.
     """
 
-    def __init__(self, commit: Commit) -> None:
+    def __init__(self, commit: Commit, afterwards: Afterwards) -> None:
         self._queue: SimpleQueue[Ticket | None] = SimpleQueue()
         # Reentrant, and what it guards may be done within itself: signal handlers write, too.
         self._gate = threading.RLock()
         self._closed = False
         self._thread = threading.Thread(
             target=_run,
-            args=(self._queue, weakref.WeakMethod(commit)),
+            args=(self._queue, weakref.WeakMethod(commit), weakref.WeakMethod(afterwards)),
             name="laurels-commit",
             daemon=True,
         )
@@ -126,7 +128,11 @@ class Committer:
             self._queue.put(ticket)
 
 
-def _run(queue: "SimpleQueue[Ticket | None]", commit: "weakref.WeakMethod[Commit]") -> None:
+def _run(
+    queue: "SimpleQueue[Ticket | None]",
+    commit: "weakref.WeakMethod[Commit]",
+    afterwards: "weakref.WeakMethod[Afterwards]",
+) -> None:
     """The thread: commits group after group until it is told to end."""
     following: Ticket | None = None
     ended = False
@@ -143,6 +149,10 @@ def _run(queue: "SimpleQueue[Ticket | None]", commit: "weakref.WeakMethod[Commit
                     ticket.fail(error)
         del now
         _wake(group)
+        if (finish := afterwards()) is not None:
+            with suppress(LaurelsError):  # it ended the store: the next commit tells its writers
+                finish(sum(ticket.write.weight for ticket in group))
+        del finish
 
 
 def _gathered(

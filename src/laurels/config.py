@@ -2,39 +2,69 @@
 
 A deployment is named by a URL: a folder's path (or `file:` and a path) is the embedded one, the
 log in SQLite and the index in memory; `memory:` keeps the log in memory too and is gone with
-the process.
+the process. `http://…` and `https://…` are a server, which `connect` does not open: `remote`
+gives the verbs over it.
 """
 
+import asyncio
+import os
 import secrets
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from os import PathLike, fspath
 from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+from uuid import uuid4
 
+from .backup import Backup, Progress
+from .backup import back_up as back_up_folder
+from .backup import restore as restore_folder
 from .clock import Clock, EventClock, SystemClock
-from .errors import InvalidClock, UnknownUrl
+from .errors import InvalidClock, NothingToBackUp, UnknownUrl
 from .given import is_unicode, shown
 from .index.memory import MemoryIndex
 from .log.base import Log
-from .log.folder import Folder
+from .log.folder import Folder, announce
 from .log.memory import MemoryLog
 from .log.sqlite import SqliteLog
 from .service import Service
+from .snapshot.files import SnapshotFiles
+
+if TYPE_CHECKING:
+    from .client.surfaces import AsyncRemoteLeaderboards, RemoteLeaderboards
+    from .client.wire import Address
+    from .http.access import Keys
 
 DEFAULT_URL = "laurels-data"
+KEY_VARIABLE = "LAURELS_KEY"
+"""The key for a server, where its URL has none."""
 
 _CLOCKS: dict[str, Callable[[], Clock]] = {"system": SystemClock, "event": EventClock}
 
 
-def connect(url: str | PathLike[str], clock: str | Clock | None, *, create: bool) -> Service:
-    """Opens the deployment a URL names, as a service of this recovered from its log."""
+def connect(
+    url: str | PathLike[str],
+    clock: str | Clock | None,
+    *,
+    create: bool,
+    log_keep: bool | None = None,
+) -> Service:
+    """Opens the deployment a URL names, as a service recovered from its snapshots and its log."""
     url = fspath(url) if isinstance(url, PathLike) else url
     if url == "memory:":
-        return _compose(MemoryLog(), clock)
+        return _compose(MemoryLog(), clock, None)
     folder = Folder(_folder_path(url), create=create)
     try:
         log = SqliteLog(folder.log_path)
         try:
-            service = _compose(log, clock)
+            if log_keep is not None:
+                log.set_note("log_keep", "all" if log_keep else "snapshots")
+            snapshots = SnapshotFiles(folder.path)
+            snapshots.clear_unfinished()
+            service = _compose(log, clock, snapshots)
         except BaseException:
             log.close()
             raise
@@ -45,26 +75,153 @@ def connect(url: str | PathLike[str], clock: str | Clock | None, *, create: bool
     return service
 
 
-def _compose(log: Log, clock: str | Clock | None) -> Service:
+def _compose(log: Log, clock: str | Clock | None, snapshots: SnapshotFiles | None) -> Service:
     """A service on the clock asked for, else the one the log was last written by.
 
     Boards go over to event time only while nothing has happened: later, time would go back.
     """
     if isinstance(clock, Clock) and not isinstance(clock, type):
-        return Service(log, _new_index, clock)
+        return Service(log, _new_index, clock, snapshots=snapshots, rest=_rest)
     kept = log.note("clock")
     name = clock or kept or "system"
     if not isinstance(name, str) or name not in _CLOCKS:
         raise InvalidClock(f"there is no clock {shown(name)}")
-    service = Service(log, _new_index, _CLOCKS[name](), name)
+    service = Service(log, _new_index, _CLOCKS[name](), name, snapshots, _rest)
     if name == "event" and kept != "event" and service.begun:
         service.close()
         raise InvalidClock("the boards already run on another clock")
     return service
 
 
+def _rest() -> None:
+    """Lets other threads run: one that only lets go of the interpreter gets it back at once."""
+    time.sleep(0.0005)
+
+
 def _new_index() -> MemoryIndex:
     return MemoryIndex(secrets.randbits(64))
+
+
+def is_remote(url: str | PathLike[str]) -> bool:
+    """Whether a URL names a server."""
+    return isinstance(url, str) and url.lower().startswith(("http://", "https://"))
+
+
+def remote(url: str, clock: object = None, log_keep: object = None) -> "RemoteLeaderboards":
+    """The verbs over a server; nothing is sent yet.
+
+    Raises MissingClient, UnknownUrl, and InvalidClock where something is asked that only whoever
+    holds the boards can say.
+    """
+    _ensure_not_told(clock, log_keep)
+    _ensure_client()
+    from .client.surfaces import RemoteLeaderboards  # noqa: PLC0415 (httpx is optional)
+    from .client.wire import Wire  # noqa: PLC0415
+
+    return RemoteLeaderboards(Wire(_address(url), _new_key, time.sleep))
+
+
+def remote_async(
+    url: str, clock: object = None, log_keep: object = None
+) -> "AsyncRemoteLeaderboards":
+    """The same for event loops."""
+    sync = remote(url, clock, log_keep)
+    from .client.surfaces import AsyncRemoteLeaderboards  # noqa: PLC0415 (httpx is optional)
+    from .client.wire import AsyncWire  # noqa: PLC0415
+
+    return AsyncRemoteLeaderboards(AsyncWire(sync.wire.address, _new_key, asyncio.sleep), sync)
+
+
+@contextmanager
+def keys_of(url: str) -> "Iterator[Keys]":
+    """The keys of a folder, which is held meanwhile.
+
+    Raises NothingToBackUp for `memory:`, UnknownUrl, and Locked where a server holds it.
+    """
+    from .http.access import Keys  # noqa: PLC0415 (only the service has keys)
+
+    folder = Folder(_folder_of(url), create=True)
+    try:
+        yield Keys(folder.path, None, secrets.token_bytes, SystemClock().now_ms)
+    finally:
+        folder.close()
+
+
+def _ensure_not_told(clock: object, log_keep: object) -> None:
+    for name, said in (("clock", clock), ("log_keep", log_keep)):
+        if said is not None:
+            raise InvalidClock(f"{name} is {shown(said)}, but a server decides on its own {name}")
+
+
+def _ensure_client() -> None:
+    from .client.failures import MissingClient  # noqa: PLC0415 (only a client needs it)
+
+    if find_spec("httpx") is None:
+        raise MissingClient("httpx is not installed")
+
+
+def _address(url: str) -> "Address":
+    """Where a server is; the key is the user of the URL, or comes from the environment."""
+    from .client.wire import Address  # noqa: PLC0415 (httpx is optional)
+
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise UnknownUrl(f"{shown(_without_key(url))} is no URL ({error})") from error
+    if not host or parts.query or parts.fragment or not is_unicode(url):
+        raise UnknownUrl(f"{shown(_without_key(url))} is not the address of a server")
+    named = f"[{host}]" if ":" in host else host
+    place = named if port is None else f"{named}:{port}"
+    key = unquote(parts.username or "") or os.environ.get(KEY_VARIABLE) or None
+    return Address(f"{parts.scheme}://{place}{parts.path.rstrip('/')}", key)
+
+
+def _without_key(url: str) -> str:
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}"
+
+
+def _new_key() -> str:
+    return uuid4().hex
+
+
+def back_up(url: str, file: Path, *, overwrite: bool, progress: Progress) -> Backup:
+    """Writes all that the deployment of a URL holds to one file, also while it is served.
+
+    Raises NothingToBackUp for `memory:`, UnknownUrl, and as `backup.back_up`.
+    """
+    return back_up_folder(_folder_of(url), file, overwrite=overwrite, progress=progress)
+
+
+def restore(file: Path, url: str, *, progress: Progress) -> Backup:
+    """Makes a deployment of a backup; raises as `back_up`, and as `backup.restore`."""
+    return restore_folder(file, _folder_of(url), progress=progress)
+
+
+def folder_of(url: str) -> Path | None:
+    """The folder that holds the files of a deployment, None for one in memory. UnknownUrl."""
+    return None if url == "memory:" else _folder_path(url)
+
+
+@contextmanager
+def announced(url: str, address: str) -> Iterator[None]:
+    """Has whoever finds the folder of a deployment in use be told where it is served."""
+    folder = folder_of(url)
+    if folder is not None:
+        announce(folder, address)
+    try:
+        yield
+    finally:
+        if folder is not None:
+            announce(folder, None)
+
+
+def _folder_of(url: str) -> Path:
+    """The folder that holds the files of a deployment."""
+    if url == "memory:":
+        raise NothingToBackUp("the store is in memory: it has no files")
+    return _folder_path(url)
 
 
 def _folder_path(url: object) -> Path:

@@ -49,7 +49,7 @@ def decode(text: object, board: int, window: str) -> Cursor:
         raise InvalidCursor(f"{shown(text)} is no cursor") from error
     if cursor.version != _VERSION:
         raise InvalidCursor("the cursor was made by another version")
-    sound = MIN_MS <= cursor.key.start_ms < MAX_MS and 1 <= len(cursor.member) <= MAX_ID_BYTES
+    sound = MIN_MS <= cursor.key.instance < MAX_MS and 1 <= len(cursor.member) <= MAX_ID_BYTES
     if not sound or any(not _LEAST <= word <= _MOST for word in cursor.words):
         raise InvalidCursor(f"{shown(text)} is no cursor")
     if (cursor.key.board, cursor.key.window) != (board, window):

@@ -8,7 +8,8 @@ import re
 from .errors import BoardInvalid
 from .given import is_whole, shown
 
-_UNITS_MS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
+DAY_MS = 86_400_000
+_UNITS_MS = {"d": DAY_MS, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
 _TEXT = re.compile(r"([0-9]{1,15})(ms|s|m|h|d)")
 MAX_DURATION_MS = 36_525 * _UNITS_MS["d"]
 """A hundred years."""

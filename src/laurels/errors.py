@@ -142,6 +142,13 @@ class UnknownPeriod(NotFound):
     advice = "take a label as periods() writes it"
 
 
+class NotReady(Unavailable):
+    """A step of a rolling window has begun whose ranking is still being prepared."""
+
+    code = "not_ready"
+    advice = "ask again: each call does a share of what is left"
+
+
 class PeriodExpired(NotFound):
     """The period is older than those the window keeps."""
 
@@ -455,6 +462,34 @@ class StorageFailed(Unavailable):
     advice = "look at the cause (disk full, permissions), then try again"
 
 
+class SnapshotDamaged(Fault):
+    """A snapshot or a backup does not read back as it was written."""
+
+    code = "snapshot_damaged"
+    advice = "take another snapshot or backup; what this one held is not guessed"
+
+
+class FolderNotEmpty(Conflict):
+    """A backup is restored into a folder that is there already."""
+
+    code = "folder_not_empty"
+    advice = "name a folder that does not exist yet, or move what is there away"
+
+
+class BackupExists(Conflict):
+    """The file a backup should be written to is there already."""
+
+    code = "backup_exists"
+    advice = "name another file, or overwrite it with force"
+
+
+class NothingToBackUp(Conflict):
+    """A store that lives in memory has no files."""
+
+    code = "nothing_to_back_up"
+    advice = "open a folder instead of memory:, or export the boards"
+
+
 class LogDamaged(Fault):
     """A record of the log is not what was written."""
 
@@ -487,7 +522,7 @@ class UnknownUrl(InvalidInput):
     """The URL names no deployment."""
 
     code = "unknown_url"
-    advice = "give the path of a folder, or memory:"
+    advice = "give the path of a folder, memory: or the http:// address of a server"
 
 
 class InvalidClock(InvalidInput):

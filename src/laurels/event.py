@@ -205,7 +205,7 @@ class EventReader:
 
     def parse(self, event: object) -> Row:
         """One event in any accepted form as a row, or the error that refuses it."""
-        member, value, at, id = _fields(event)
+        member, value, at, id = event_fields(event)
         return member_bytes(member), self.units(value), at_ms(at), id_bytes(id)
 
     def units(self, value: object) -> tuple[int, ...]:
@@ -217,7 +217,8 @@ class EventReader:
         return tuple(map(to_units, values, self._columns))
 
 
-def _fields(event: object) -> tuple[object, object, object, object]:
+def event_fields(event: object) -> tuple[object, object, object, object]:
+    """The member, value, at and id of an event in any accepted form; InvalidEvent for none."""
     if isinstance(event, Event):
         return event.member, event.value, event.at, event.id
     if isinstance(event, Mapping):
@@ -235,7 +236,7 @@ def _fields(event: object) -> tuple[object, object, object, object]:
 def member_of(event: object) -> str | None:
     """The member an event names, as far as it can be told, for the receipt of a refusal."""
     try:
-        member = _fields(event)[0]
+        member = event_fields(event)[0]
     except LaurelsError:
         return None
     return member if isinstance(member, str) else None

@@ -36,6 +36,11 @@ class Faults:
             self.add_error(error)
             return fallback
 
+    @property
+    def found(self) -> bool:
+        """Whether there are any so far."""
+        return bool(self._found)
+
     def raise_any(self) -> None:
         """Raises what was found: InvalidName where only names are wrong, else BoardInvalid."""
         if self._found:

@@ -3,9 +3,16 @@
 What stands is a function of (log, now), and this is the function. A live commit and recovery
 both come through here with the same records, so they cannot end differently. Whatever depends
 on earlier events is decided here, in log order.
+
+Time moves by `advance`, which costs nothing: a board is *brought* to the present when something is
+asked of it or written to it, and `work` does a bounded share for the boards that nobody touches.
+Bringing a board drops the rankings of periods that are no longer kept and turns rolling windows to
+the step that runs. Between two steps there is a pass to do, over the members of two tallies; it is
+done in shares ahead of the boundary, and whoever comes first after it does what is left.
 """
 
 import heapq
+from collections.abc import Iterable
 
 from msgspec import Struct
 
@@ -15,16 +22,21 @@ from .errors import LogDamaged, UnknownBoard
 from .event import Batch, EventReader
 from .given import shown
 from .index.base import Index, Outcomes
-from .plan import Floors, Plan, kept_from, next_boundary, plan_batch
+from .plan import Floors, Plan, counted_from, floor_after, next_boundary, plan_batch, roll_of
 from .rules import Rules
-from .windows import MAX_MS, MIN_MS
+from .snapshot.state import BoardRecord, Head, board_record, encode
+from .windows import MAX_MS, MIN_MS, Rolling
+
+BOUNDARY_WORK = 50
+"""What bringing a board over a boundary costs, in members of a pass."""
 
 
 class BoardState(Struct):
     """A board as the log has left it. `number` names it for ever, names may be used again.
 
     `floors` are per window what `keep` cannot bring back; `positions` how far imports have come;
-    `due_ms` is the next end of a period.
+    `due_ms` is the next end of a period; `changes` counts the records of it that this process has
+    folded.
     """
 
     number: int
@@ -36,6 +48,7 @@ class BoardState(Struct):
     floors: Floors
     positions: dict[str, str]
     due_ms: int = MIN_MS
+    changes: int = 0
 
 
 class Folded(Struct, frozen=True):
@@ -57,6 +70,8 @@ class Fold:
         self.next_number = 1
         self._by_number: dict[int, BoardState] = {}
         self._due: list[tuple[int, int]] = []
+        self._passes: dict[tuple[int, str], None] = {}
+        self._bringing = False
 
     def apply(self, record: records.Record) -> bool:
         """Applies a record; False when it removes a member that is not ranked.
@@ -67,14 +82,17 @@ class Fold:
             self._create(record)
             return True
         self.advance(record.now_ms)
+        if isinstance(record, records.Events):
+            self.count(records.batch_of(record))
+            return True
+        self._state(record.board).changes += 1
         match record:
-            case records.Events():
-                self.count(records.batch_of(record))
             case records.Change():
                 self._change(record)
             case records.Delete():
                 self._delete(record)
             case records.Remove():
+                self.bring(self._state(record.board))
                 return self.index.remove(record.board, record.member)
             case records.MemberData():
                 self.index.set_data(record.board, record.member, record.data)
@@ -82,15 +100,77 @@ class Fold:
                 self._note(record.board, record.position)
         return True
 
+    # Time
+
     def advance(self, now_ms: int) -> None:
-        """Brings time forward; drops the rankings of periods that are no longer kept."""
+        """Brings time forward. O(1): boards follow when they are brought."""
         self.now_ms = max(self.now_ms, now_ms)
-        while self._due and self._due[0][0] <= self.now_ms:
-            due_ms, number = heapq.heappop(self._due)
-            state = self._by_number.get(number)
-            if state is not None and state.due_ms == due_ms:
-                self._drop_expired(state)
-                self._watch_boundary(state)
+
+    def bring(self, state: BoardState, limit: int | None = None) -> bool:
+        """Brings a board to the present; False when `limit` members of a pass were not enough,
+        and then another call goes on. O(1) unless a boundary has passed.
+
+        A signal handler that asks while its own thread is at it gets False as well.
+        """
+        if state.due_ms > self.now_ms:
+            return True
+        if self._bringing:
+            return False
+        self._bringing = True
+        try:
+            return self._bring(state, limit)
+        finally:
+            self._bringing = False
+
+    def _bring(self, state: BoardState, limit: int | None) -> bool:
+        for window in state.rules.windows.values():
+            roll = roll_of(state.number, window, self.now_ms)
+            if roll is not None:
+                if not self.index.turn(roll, limit):
+                    return False
+                self._passes[state.number, window.name] = None
+        self._drop_expired(state)
+        self._watch_boundary(state)
+        return True
+
+    def bring_all(self) -> None:
+        """Brings every board to the present."""
+        for state in self._by_number.values():
+            self.bring(state)
+
+    def work(self, limit: int) -> int:
+        """Does a share, of about `limit` members, of what time has made due: passes ahead of the
+        next boundary, and boards nobody has asked for since the last. Answers what is left."""
+        while limit > 0 and self._due and self._due[0][0] <= self.now_ms:
+            limit -= self._bring_first(limit)
+        for number, window in list(self._passes):
+            if limit <= 0:
+                break
+            before = self.index.pass_left(number, window)
+            left = self.index.advance(number, window, limit)
+            limit -= before - left
+            if not left:
+                del self._passes[number, window]
+        return self.work_left()
+
+    @property
+    def next_due_ms(self) -> int:
+        """When the next period or step of any board ends, as far as is known."""
+        return self._due[0][0] if self._due else MAX_MS
+
+    def work_left(self) -> int:
+        """About how many members the passes under way have left, over all boards."""
+        return sum(self.index.pass_left(*each) for each in self._passes)
+
+    def _bring_first(self, limit: int) -> int:
+        """Brings the board that was due first; what that cost."""
+        if self._is_stale(self._due[0]):
+            heapq.heappop(self._due)
+            return 1
+        state = self._by_number[self._due[0][1]]
+        return BOUNDARY_WORK if self.bring(state, limit) else limit
+
+    # Events
 
     def plan(self, batch: Batch) -> Plan:
         state = self._state(batch.board)
@@ -99,8 +179,11 @@ class Fold:
     def count(self, batch: Batch, plan: Plan | None = None, watch: int | None = None) -> Folded:
         """Counts a batch; `watch` is the place of the window whose scores are reported."""
         self.advance(batch.now_ms)
+        state = self._state(batch.board)
+        self.bring(state)
         plan = plan or self.plan(batch)
         outcomes = self.index.apply(batch, plan, watch)
+        state.changes += 1
         if batch.position is not None and not (batch.atomic and outcomes.refused):
             self._note(batch.board, batch.position)
         return Folded(batch, plan, outcomes)
@@ -108,6 +191,50 @@ class Fold:
     def _note(self, board: int, position: tuple[str, str]) -> None:
         source, text = position
         self._state(board).positions[source] = text
+        self.index.touch(board)
+
+    # Snapshots
+
+    def describe(self, number: int) -> bytes | None:
+        """What is known of a board besides the index, as bytes; None when there is none."""
+        if (state := self._by_number.get(number)) is None:
+            return None
+        return encode(
+            BoardRecord(
+                state.number,
+                state.board.to_json(),
+                state.version,
+                state.created_ms,
+                state.floors,
+                state.positions,
+                state.due_ms,
+            )
+        )
+
+    def head(self) -> Head:
+        """Where this fold stands."""
+        return Head(self.offset, self.now_ms, self.next_number)
+
+    def restore(self, head: Head, boards: Iterable[tuple[int, bytes]]) -> None:
+        """Takes in what `head` and `describe` told of another fold; this one is empty."""
+        for _, described in boards:
+            record = board_record(described)
+            board = Board.from_json(record.definition)
+            state = self._open(board, record.number, record.version, record.created_ms)
+            state.floors = record.floors
+            state.positions = record.positions
+            state.due_ms = record.due_ms
+            heapq.heappush(self._due, (state.due_ms, state.number))
+        self.offset = head.offset
+        self.now_ms = head.now_ms
+        self.next_number = head.next_number
+
+    def resume_passes(self) -> None:
+        """Has the passes of all rolling windows go on, in an index that was restored."""
+        for state in self._by_number.values():
+            for window in state.rules.windows:
+                if self.index.pass_left(state.number, window):
+                    self._passes[state.number, window] = None
 
     def named(self, name: str) -> BoardState:
         """The board of that name."""
@@ -115,6 +242,10 @@ class Fold:
             return self.boards[name]
         except (KeyError, TypeError):
             raise UnknownBoard(f"there is no board {shown(name)}") from None
+
+    def numbered(self, number: int) -> BoardState | None:
+        """The board of that number, None once it is deleted."""
+        return self._by_number.get(number)
 
     def current(self, state: BoardState) -> BoardState:
         """The board as it is now; UnknownBoard when it was deleted since."""
@@ -131,24 +262,30 @@ class Fold:
 
     def _create(self, record: records.Create) -> None:
         board = Board.from_json(record.definition)
-        rules = board.rules()
-        state = BoardState(
-            number=record.board,
-            board=board,
-            rules=rules,
-            reader=EventReader(rules),
-            version=record.version,
-            created_ms=record.now_ms,
-            floors={},
-            positions={},
-        )
-        self.index.open_board(record.board, rules)
-        self.boards[board.name] = self._by_number[record.board] = state
+        state = self._open(board, record.board, record.version, record.now_ms)
         self.next_number = record.board + 1
         self._watch_boundary(state)
 
+    def _open(self, board: Board, number: int, version: int, created_ms: int) -> BoardState:
+        """Makes a board known, to the index too."""
+        rules = board.rules()
+        state = BoardState(
+            number=number,
+            board=board,
+            rules=rules,
+            reader=EventReader(rules),
+            version=version,
+            created_ms=created_ms,
+            floors={},
+            positions={},
+        )
+        self.index.open_board(number, rules)
+        self.boards[board.name] = self._by_number[number] = state
+        return state
+
     def _change(self, record: records.Change) -> None:
         state = self._state(record.board)
+        self.bring(state)
         floors = self._floors(state)
         state.board = Board.from_json(record.definition)
         state.rules = state.board.rules()
@@ -163,7 +300,7 @@ class Fold:
     def _floors(self, state: BoardState) -> Floors:
         """What is gone by now stays gone, whatever `keep` the board is given."""
         return {
-            name: kept_from(window, state.floors.get(name, MIN_MS), self.now_ms)
+            name: floor_after(window, state.floors.get(name, MIN_MS), self.now_ms)
             for name, window in state.rules.windows.items()
         }
 
@@ -171,17 +308,26 @@ class Fold:
         state = self._by_number.pop(record.board)
         del self.boards[state.board.name]
         self.index.close_board(record.board)
+        for each in [each for each in self._passes if each[0] == record.board]:
+            del self._passes[each]
 
     def _drop_expired(self, state: BoardState) -> None:
         oldest_ms = {
-            name: kept_from(window, state.floors.get(name, MIN_MS), self.now_ms)
+            name: counted_from(window, state.floors.get(name, MIN_MS), self.now_ms)
             for name, window in state.rules.windows.items()
+            if not isinstance(window, Rolling)
         }
         keys = self.index.keys(state.number)
-        self.index.drop([key for key in keys if key.start_ms < oldest_ms[key.window]])
+        self.index.drop([k for k in keys if k.instance < oldest_ms.get(k.window, k.instance)])
 
     def _watch_boundary(self, state: BoardState) -> None:
         due_ms = next_boundary(state.rules, self.now_ms)
-        if due_ms != state.due_ms and due_ms < MAX_MS:
+        if due_ms != state.due_ms:
             state.due_ms = due_ms
             heapq.heappush(self._due, (due_ms, state.number))
+        while self._is_stale(self._due[0]):
+            heapq.heappop(self._due)
+
+    def _is_stale(self, due: tuple[int, int]) -> bool:
+        state = self._by_number.get(due[1])
+        return state is None or state.due_ms != due[0]

@@ -1,11 +1,13 @@
 """The verbs, synchronous: what `laurels.open` gives."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import wraps
 from types import TracebackType
-from typing import Any, Self, overload
+from typing import Any, Self, TypeVar, cast, overload
 
 from . import writes
 from .board import Board
+from .errors import NotReady
 from .event import Value, member_bytes
 from .queries import Bound, friends
 from .receipt import Receipt, Receipts
@@ -17,6 +19,23 @@ from .writes import Submission
 
 EXPORT_CHUNK = 1_000
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _question(verb: F) -> F:
+    """A verb that asks about a board: where a step has begun whose ranking is still being
+    prepared, the asker does what is left. `__wrapped__` raises NotReady instead."""
+
+    @wraps(verb)
+    def ask(self: "Leaderboards", board: str, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return verb(self, board, *args, **kwargs)
+        except NotReady:
+            self._service.catch_up(board)
+            return verb(self, board, *args, **kwargs)
+
+    return cast(F, ask)
+
 
 class Leaderboards:
     """Boards on one deployment. Open one with `laurels.open`; use it from any thread.
@@ -24,7 +43,8 @@ class Leaderboards:
     Every method that names a board raises `UnknownBoard` when there is none of that name, and
     every method raises `Closed` after `close` and `Forked` in a child of the process that
     opened it. `window` is a window's name, by default the board's first; `period` the label of
-    one of its periods, by default the running one.
+    one of its periods, by default the running one. A question just after a boundary of a large
+    rolling window may raise `NotReady`: asked again, it is answered.
     """
 
     def __init__(self, service: Service) -> None:
@@ -161,6 +181,7 @@ class Leaderboards:
 
     # Questions
 
+    @_question
     def top(
         self,
         board: str,
@@ -183,6 +204,7 @@ class Leaderboards:
             view = self._service.view(board, window, period, after)
             return view.top(limit, offset, reverse, with_data)
 
+    @_question
     def around(
         self,
         board: str,
@@ -200,6 +222,7 @@ class Leaderboards:
         with self._service.reading():
             return self._service.view(board, window, period).around(member, radius, with_data)
 
+    @_question
     def standing(
         self,
         board: str,
@@ -218,6 +241,24 @@ class Leaderboards:
         with self._service.reading():
             return self._service.view(board, window, period).standing(member, to_rank, with_data)
 
+    @_question
+    def card(
+        self,
+        board: str,
+        member: str,
+        *,
+        to_rank: int | None = None,
+        with_data: bool = False,
+    ) -> dict[str, Standing | None]:
+        """A member's card: its standing in the running period of every window of the board, all
+        of one moment; None for a window it is not ranked in. O(windows · log n)."""
+        with self._service.reading():
+            return {
+                window: self._service.view(board, window, None).standing(member, to_rank, with_data)
+                for window in self._service.named(board).rules.windows
+            }
+
+    @_question
     def standings(
         self,
         board: str,
@@ -233,6 +274,7 @@ class Leaderboards:
         with self._service.reading():
             return self._service.view(board, window, period).standings(asked, with_data)
 
+    @_question
     def range(
         self,
         board: str,
@@ -255,6 +297,7 @@ class Leaderboards:
             view = self._service.view(board, window, period, after)
             return view.range(low, high, limit, offset, with_data)
 
+    @_question
     def at_rank(
         self,
         board: str,
@@ -268,6 +311,7 @@ class Leaderboards:
         with self._service.reading():
             return self._service.view(board, window, period).at_rank(rank, with_data)
 
+    @_question
     def score_at_percentile(
         self,
         board: str,
@@ -281,6 +325,7 @@ class Leaderboards:
         with self._service.reading():
             return self._service.view(board, window, period).score_at_percentile(percentile)
 
+    @_question
     def count(
         self,
         board: str,
@@ -294,6 +339,7 @@ class Leaderboards:
         with self._service.reading():
             return self._service.view(board, window, period).count(low, high)
 
+    @_question
     def periods(self, board: str, window: str | None = None) -> list[PeriodInfo]:
         """The periods of a window that can be read, newest first. O(keep)."""
         with self._service.reading():
@@ -311,9 +357,14 @@ class Leaderboards:
         members who do not move across the place read so far are seen exactly once."""
 
         def page(after: str | None) -> Page:
-            with self._service.reading():
-                view = self._service.view(board, window, period, after)
-                return view.top(EXPORT_CHUNK, 0, False, with_data)
+            return self.top(
+                board,
+                window=window,
+                period=period,
+                limit=EXPORT_CHUNK,
+                after=after,
+                with_data=with_data,
+            )
 
         return _pages(page)
 
@@ -326,9 +377,14 @@ class Leaderboards:
 
         O(rankings).
         """
+        if board is not None:
+            return self._board_stats(board)
         with self._service.reading():
-            if board is None:
-                return self._service.stats()
+            return self._service.stats()
+
+    @_question
+    def _board_stats(self, board: str) -> BoardStats:
+        with self._service.reading():
             return self._service.board_stats(board)
 
     # Keeping it in order
@@ -343,6 +399,13 @@ class Leaderboards:
         """Folds the log anew and puts the result in the place of the present index. Writes
         wait; reads go on until the exchange."""
         self._service.rebuild()
+
+    def snapshot(self) -> int:
+        """Takes a snapshot of everything, so that opening need not read the log before it; the
+        offset it is of. Reads and writes go on. Snapshots are taken by themselves, too, as the log
+        grows; two are kept, and the log is trimmed to the older one unless it is kept whole.
+        Raises StorageFailed where the disk refuses, NothingToBackUp for `memory:`."""
+        return self._service.snapshot()
 
     def close(self) -> None:
         """Commits what is queued and closes; another close does nothing."""

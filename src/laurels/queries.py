@@ -26,12 +26,14 @@ from .errors import (
     InvalidRange,
     InvalidRank,
     LaurelsError,
+    PeriodExpired,
 )
 from .event import member_bytes
 from .fold import BoardState, Fold
 from .given import shown
 from .index.base import Slice
-from .plan import RankingKey, kept_periods, readable, window_named
+from .periods import Period
+from .plan import kept_periods, ranking_key, readable, window_named
 from .score import Score, exact_units, gap, scores_of
 from .standing import (
     AsOf,
@@ -46,7 +48,7 @@ from .standing import (
     standing,
     words_at,
 )
-from .windows import MIN_MS, Calendar
+from .windows import MIN_MS, Calendar, Rolling, Window
 
 MAX_LIMIT = 10_000
 MAX_RADIUS = 5_000
@@ -68,19 +70,26 @@ def whole(value: object, low: int, high: int | None, refusal: Callable[[str], La
 def period_infos(
     fold: Fold, state: BoardState, now_ms: int, window: str | None
 ) -> list[PeriodInfo]:
-    """The periods of a window that can be read, newest first."""
+    """The periods of a window that can be read, newest first; a rolling window has one, from the
+    beginning of the oldest step it counts to the end of the one that runs."""
     chosen = window_named(state.rules, window)
     kept = kept_periods(chosen, state.floors.get(chosen.name, MIN_MS), now_ms)
     return [
         PeriodInfo(
             label=period.label,
-            start_ms=period.start_ms,
+            start_ms=_start_ms(chosen, period),
             end_ms=period.end_ms,
-            total=fold.index.size(RankingKey(state.number, chosen.name, period.start_ms)),
+            total=fold.index.size(ranking_key(state.number, chosen, period)),
             current=period is kept[0],
         )
         for period in kept
     ]
+
+
+def _start_ms(window: Window, period: Period) -> int:
+    if isinstance(window, Rolling):
+        return window.span(window.number_at(period.start_ms))[0]
+    return period.start_ms
 
 
 def friends(members: Iterable[str]) -> list[str]:
@@ -110,9 +119,11 @@ class View:
         floor_ms = state.floors.get(chosen.name, MIN_MS)
         self._after = None if after is None else cursors.decode(after, state.number, chosen.name)
         if self._after is not None and period is None and isinstance(chosen, Calendar):
-            period = chosen.period_at(self._after.key.start_ms).label
+            period = chosen.period_at(self._after.key.instance).label
         self.period = readable(chosen, floor_ms, now_ms, period)
-        self.key = RankingKey(state.number, chosen.name, self.period.start_ms)
+        self.key = ranking_key(state.number, chosen, self.period)
+        if self._after is not None and isinstance(chosen, Rolling):
+            _ensure_running(self._after.key.instance, self.key.instance)
         self.as_of = AsOf(fold.offset, chosen.name, self.period.label or None)
         self._state = state
         self._rules = state.rules
@@ -291,6 +302,12 @@ class View:
     def _data(self, members: Sequence[str]) -> list[Any]:
         found = self._index.data(self.key.board, members)
         return [None if data is None else msgspec.json.decode(data) for data in found]
+
+
+def _ensure_running(step: int, running: int) -> None:
+    """A list of a rolling window is gone with its step."""
+    if step < running:
+        raise PeriodExpired("the step in which the list was begun has passed")
 
 
 def _beyond(first: tuple[int, ...] | None, second: tuple[int, ...] | None) -> bool:

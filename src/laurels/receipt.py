@@ -1,6 +1,7 @@
 """Receipts: what became of each event, built when somebody looks at them."""
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Literal, overload
@@ -35,8 +36,9 @@ class Receipt(Struct, frozen=True):
     `status` is `applied`, `unchanged` (counted, but the member stands as before), `duplicate`
     (its id was counted already) or `refused`, then with the code of the error as `reason`.
     Scores are those before and after this event, ranks those before and after its commit, in
-    `window` and the period the event fell in; None where the member was not ranked, where that
-    window refused the event, and ranks also where nobody asked for them.
+    `window` and the period the event fell in (of a rolling window, the step that ran); None where
+    the member was not ranked, where that window refused the event, and ranks also where nobody
+    asked for them. In event time a commit's events count as many commits, one for each `now`.
     """
 
     member: str | None
@@ -76,7 +78,8 @@ class Receipts(Sequence[Receipt]):
     """The receipts of a batch, in the order the events were given.
 
     A sequence that builds a receipt when it is looked at; the counts cost nothing. `offset` is
-    where the log holds the batch, or the newest offset when nothing of it was accepted.
+    where the log holds the batch, or the newest offset when nothing of it was accepted; `window`
+    the one whose scores and ranks the receipts tell.
     """
 
     def __init__(
@@ -87,9 +90,10 @@ class Receipts(Sequence[Receipt]):
         offset: int,
         parts: Sequence[Part],
         refusals: dict[int, tuple[str | None, LaurelsError]],
+        first: int = 0,
     ) -> None:
         self._rules = rules
-        self._window = window
+        self.window = window
         self._place = list(rules.windows).index(window)
         self._size = size
         self.offset = offset
@@ -98,10 +102,19 @@ class Receipts(Sequence[Receipt]):
         self._starts = [0]
         for part in parts:
             self._starts.append(self._starts[-1] + part.folded.batch.size)
+        self._first = first
+        self._is_share = first > 0 or (not refusals and size < self._starts[-1])
         self._kept: list[int] | None = None
         if refusals:
             kept = iter(range(size))
             self._kept = [-1 if i in refusals else next(kept) for i in range(size)]
+
+    def share(self, first: int, size: int) -> "Receipts":
+        """Those of `size` events from `first` on, for whoever handed just these in: of receipts of
+        one part, without refusals of their own."""
+        return Receipts(
+            self._rules, self.window, size, self.offset, self._parts, {}, self._first + first
+        )
 
     @property
     def applied(self) -> int:
@@ -117,18 +130,27 @@ class Receipts(Sequence[Receipt]):
 
     @property
     def refused(self) -> int:
+        if self._is_share:
+            return self._size - self.applied - self.unchanged - self.duplicates
         return len(self._refusals) + sum(part.folded.outcomes.refused for part in self._parts)
 
     @property
     def late(self) -> dict[str, int]:
         """How many events each window refused as too late, by the window's name."""
         counts: dict[str, int] = {}
+        if self._is_share:
+            return Counter(name for i in range(self._size) for name in self[i].refused_windows)
         for part in self._parts:
             for name, refused in part.folded.plan.late_by_window(part.folded.batch.size):
                 counts[name] = counts.get(name, 0) + refused
         return counts
 
     def _count(self, outcome: Outcome) -> int:
+        if self._is_share:
+            codes = [part.folded.outcomes.codes for part in self._parts]
+            return b"".join(map(bytes, codes))[self._first : self._first + self._size].count(
+                outcome
+            )
         return sum(part.folded.outcomes.codes.count(outcome) for part in self._parts)
 
     def __len__(self) -> int:
@@ -161,7 +183,7 @@ class Receipts(Sequence[Receipt]):
         return self._refusal(*self._locate(i))
 
     def _locate(self, i: int) -> tuple[Part, int]:
-        kept = i if self._kept is None else self._kept[i]
+        kept = self._first + i if self._kept is None else self._kept[i]
         at = bisect_right(self._starts, kept) - 1
         return self._parts[at], kept - self._starts[at]
 
@@ -171,7 +193,7 @@ class Receipts(Sequence[Receipt]):
             return Receipt(
                 member=member,
                 status="refused",
-                window=self._window,
+                window=self.window,
                 offset=self.offset,
                 reason=error.code,
                 message=str(error),
@@ -180,12 +202,12 @@ class Receipts(Sequence[Receipt]):
 
     def _built(self, part: Part, j: int) -> Receipt:
         folded = part.folded
-        target = folded.plan.target(self._place, j)
+        target = folded.plan.ranking(self._place, j)
         error = self._refusal(part, j)
         return Receipt(
             member=part.members[j],
             status=_STATUS.get(Outcome(folded.outcomes.codes[j]), "refused"),
-            window=self._window,
+            window=self.window,
             offset=self.offset,
             period=None if target is None else target.period.label or None,
             previous_score=self._score(folded.outcomes.before, j),

@@ -146,3 +146,19 @@ def stamps_of(ats_ms: "array[int] | int", resolution_ms: int) -> "array[int] | i
 def units_of(words: Sequence[int], rules: Rules) -> tuple[int, ...]:
     """The units of an entry from its words."""
     return tuple([column.sign * word for word, column in zip(words, rules.columns, strict=False)])
+
+
+def step_bounds(low: int, high: int, steps: int) -> tuple[int, int]:
+    """The bounds of a member's total within one of `steps` steps, for a `sum` of low to high.
+
+    Whichever of the oldest steps have left, what totals within these bounds add up to stays within
+    low to high, so that expiry can never take a total out of range. Where totals of both signs are
+    allowed, a step gets its share of the range; where they have one sign, what is left when a step
+    leaves lies between zero and what was there before.
+    """
+    share = LIMIT // steps
+    if low >= 0:
+        return low, min(high, share)
+    if high <= 0:
+        return max(low, -share), high
+    return -(-low // steps), high // steps

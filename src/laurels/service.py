@@ -9,9 +9,12 @@ on top of this.
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import islice
+from functools import partial
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -31,22 +34,33 @@ from .errors import (
     InvalidPosition,
     LaurelsError,
     NoAllWindow,
+    NothingToBackUp,
+    NotReady,
     StorageFailed,
 )
 from .event import MAX_BATCH, id_bytes, member_of
 from .fold import BoardState, Fold
 from .given import is_unicode, shown
 from .index.base import Index
+from .keeper import Keeper
 from .log.base import Log
 from .plan import can_set, window_named
 from .queries import View, period_infos
 from .receipt import Receipt, Receipts
+from .recovery import recovered, refolded
+from .snapshot.files import SnapshotFile, SnapshotFiles
+from .snapshot.form import verify
+from .snapshot.taking import take
 from .standing import PeriodInfo
 from .stats import BoardStats, CheckReport, Stats, board_stats, store_stats
 from .verify import compare
 from .windows import MAX_MS, MIN_MS
 from .writes import FoldedWrite, Submission, Task
 
+SHARE = 1_024
+"""Members of a pass that may be done while others wait: one to two milliseconds."""
+SHARE_LEAST = 256
+MOST = 1_000_000
 MAX_DATA_BYTES = 1_024
 MAX_POSITION = 4_096
 
@@ -60,21 +74,33 @@ class Service:
         new_index: Callable[[], Index],
         clock: Clock,
         clock_name: str | None = None,
+        snapshots: SnapshotFiles | None = None,
+        rest: Callable[[], None] = lambda: None,
     ) -> None:
         self._log = log
         self._new_index = new_index
+        self._files = snapshots
+        self._rest = rest
         self._clock = clock
         self._clock_to_note = None if log.note("clock") == clock_name else clock_name
         self._lock = threading.RLock()
         self._pid = os.getpid()
         self._ended: str | None = None
+        self._committing_ms: int | None = None
+        self._still = False
+        self.paced = False
         self._closing = threading.Lock()
         self._on_close: list[Callable[[], None]] = [log.close]
-        self._fold = self._folded_log()
+        self._observed: tuple[Callable[[int, float], None], Callable[[], float]] | None = None
+        found = recovered(log, self._snapshots(), new_index)
+        self._fold = found.fold
+        self._keeper = Keeper(found)
+        for snapshot in found.damaged:
+            snapshot.set_aside()
         if isinstance(clock, EventClock):
             clock.observe(self._fold.now_ms)
         self._now()
-        self._committer = Committer(self._commit)
+        self._committer = Committer(self._commit, self._afterwards)
 
     @property
     def begun(self) -> bool:
@@ -85,12 +111,18 @@ class Service:
         """Has `action` called when this is closed, after the log is."""
         self._on_close.append(action)
 
+    def observe(self, told: Callable[[int, float], None], clock: Callable[[], float]) -> None:
+        """Has `told` called after each commit, by the thread that commits: how many events it had
+        and how many seconds it took by a clock."""
+        self._observed = told, clock
+
     def close(self) -> None:
         """Commits what is queued and closes; another close does nothing."""
         if self._pid != os.getpid() or not self._closing.acquire(blocking=False):
             return
         self._committer.close()
         self._ended = self._ended or "the store is closed"
+        self._keeper.wait()
         for action in self._on_close:
             action()
 
@@ -114,6 +146,14 @@ class Service:
         self.ensure_usable()
         return self._fold.named(board)
 
+    def pulse(self, board: str) -> tuple[int, int, int, bool]:
+        """What is another one when the board may have another list: which board it is, how often
+        it changed, up to when it was brought, and whether a period or step has ended since. Needs
+        no lock, costs nothing."""
+        state = self.named(board)
+        due_ms = state.due_ms
+        return state.number, state.changes, due_ms, self._now() >= due_ms
+
     def boards(self) -> list[BoardState]:
         """All boards, in the order of their names; asked under the lock."""
         return [self._fold.boards[name] for name in sorted(self._fold.boards)]
@@ -121,23 +161,68 @@ class Service:
     def view(
         self, board: str, window: str | None, period: str | None, after: str | None = None
     ) -> View:
-        """One ranking at this moment; asked under the lock."""
-        return View(self._fold, self.named(board), self._now(), window, period, after)
+        """One ranking at this moment; asked under the lock.
+
+        Raises NotReady when a boundary has passed and much of a pass is left to do (`catch_up`).
+        """
+        state = self._brought(board)
+        return View(self._fold, state, self._fold.now_ms, window, period, after)
 
     def period_infos(self, board: str, window: str | None) -> list[PeriodInfo]:
         """The periods of a window that can be read; asked under the lock."""
-        return period_infos(self._fold, self.named(board), self._now(), window)
+        state = self._brought(board)
+        return period_infos(self._fold, state, self._fold.now_ms, window)
 
     def board_stats(self, board: str) -> BoardStats:
         """The figures of a board; asked under the lock."""
-        return board_stats(self._fold, self.named(board), self._now())
+        state = self._brought(board)
+        return board_stats(self._fold, state, self._fold.now_ms)
 
     def stats(self) -> Stats:
         """The figures of the whole store; asked under the lock."""
-        return store_stats(self._fold, self._log.nbytes(), self._now())
+        kept = self._keeper.kept(self._log.first)
+        return store_stats(self._fold, self._log.nbytes(), self._now(), kept)
+
+    def _brought(self, board: str) -> BoardState:
+        """A board brought to the present, by a share of work that nobody notices."""
+        state = self.named(board)
+        self._fold.advance(self._now())
+        if not self._fold.bring(state, SHARE):
+            raise NotReady(f"a step of the board {board!r} has begun that is being prepared")
+        return state
+
+    def catch_up(self, board: str) -> None:
+        """Does what is left of the passes of a board before its running steps can be read, share
+        by share, so that others are not held up. NotReady after MOST members: another call goes
+        on from there."""
+        for _ in range(0, MOST, SHARE):
+            with self.reading():
+                self._fold.advance(self._now())
+                if self._fold.bring(self.named(board), SHARE):
+                    return
+        raise NotReady(f"a step of the board {board!r} has begun that is being prepared")
+
+    def work(self, limit: int) -> tuple[int, int]:
+        """Does a share, of about `limit` members, of what time has made due; answers what is left
+        and how many milliseconds there are until the next boundary."""
+        with self.reading():
+            now_ms = self._now()
+            with self._sound():
+                self._fold.advance(now_ms)
+                left = 0 if self._still else self._fold.work(limit)
+                dropped = self._fold.index.let_go()
+            until_ms = self._fold.next_due_ms - now_ms
+        del dropped
+        return left, max(0, until_ms)
 
     def _now(self) -> int:
-        """The time by the clock, never less than the newest record's."""
+        """The time by the clock, never less than the newest record's.
+
+        While a commit is on its way to the disk it is the commit's: what is asked meanwhile is
+        answered as of then, so that no step passes between its plan and its fold.
+        """
+        if self._committing_ms is not None:
+            return self._committing_ms
         now_ms = self._clock.now_ms()
         if type(now_ms) is not int or not MIN_MS <= now_ms < MAX_MS:
             raise InvalidClock(f"the clock says {shown(now_ms)}")
@@ -162,7 +247,7 @@ class Service:
         if absolute and not can_set(state.rules):
             raise NoAllWindow(f"the board {board!r} has no window `all`")
         given = batch_list(events)
-        _check_position(position)
+        ensure_position(position)
         columns = state.reader.gather(given)
         if key is not None:
             _give_ids(columns, key)
@@ -196,41 +281,94 @@ class Service:
         """Makes a group of writes one entry of the log and folds it."""
         if self._ended is not None:
             raise Closed(self._ended)
-        now_ms = self._now()
-        accepted: list[tuple[Ticket, FoldedWrite]] = []
+        began = 0.0 if self._observed is None else self._observed[1]()
+        with self._lock:
+            self._committing_ms = self._now()
+        try:
+            self._commit_at(self._committing_ms, tickets)
+        finally:
+            self._committing_ms = None
+        if self._observed is not None:
+            told, clock = self._observed
+            told(sum(ticket.write.weight for ticket in tickets), clock() - began)
+
+    def _commit_at(self, now_ms: int, tickets: list[Ticket]) -> None:
+        accepted: list[tuple[list[Ticket], FoldedWrite]] = []
         logged: list[msgspec.Raw] = []
-        for ticket in tickets:
-            write: FoldedWrite = ticket.write
+        waiting = deque(_joined(tickets))
+        while waiting:
+            joined, write = waiting.popleft()
             try:
                 drafted = write.records(self._fold, now_ms)
                 coded = [records.encode_one(record) for record in drafted]
-                write.before(self._fold)
+                write.plan(self._fold)
             except Exception as error:  # its own, whatever it is: the others go on
-                ticket.fail(error)
+                if len(joined) > 1:
+                    waiting.extendleft(([ticket], ticket.write) for ticket in reversed(joined))
+                else:
+                    joined[0].fail(error)
                 continue
             logged += coded
             now_ms = drafted[-1].now_ms if drafted else now_ms
-            accepted.append((ticket, write))
+            accepted.append((joined, write))
         body = records.encode(logged) if logged else None
         if body is not None and self._clock_to_note is not None:
             self._log.set_note("clock", self._clock_to_note)
             self._clock_to_note = None
         with self._sound():
-            offset = self._fold.offset if body is None else self._log.append(body)
+            offset = self._fold.offset
+            if body is not None:
+                offset = self._log.append(body)
+                self._keeper.grown(len(body))
+            self._bring([write.board for _, write in accepted if write.board is not None])
             with self._lock:
                 self._fold_all(accepted, offset)
         if isinstance(self._clock, EventClock):
             self._clock.observe(now_ms)
 
-    def _fold_all(self, accepted: list[tuple[Ticket, FoldedWrite]], offset: int) -> None:
-        for _, write in accepted:
-            write.fold(self._fold)
+    def _bring(self, boards: Iterable[BoardState]) -> None:
+        """Brings boards to the commit's now, share by share, with the readers in between."""
+        for number in {state.number for state in boards}:
+            brought = False
+            while not brought:
+                with self._lock:
+                    self._fold.advance(self._now())
+                    state = self._fold.numbered(number)
+                    brought = state is None or self._fold.bring(state, SHARE)
+
+    def _fold_all(self, accepted: list[tuple[list[Ticket], FoldedWrite]], offset: int) -> None:
+        """Folds the writes of a commit, piece by piece; pieces of one `now` count together."""
+        pieces = [
+            (now_ms, write, piece)
+            for _, write in accepted
+            for piece, now_ms in enumerate(write.pieces())
+        ]
+        for _, moment in groupby(pieces, key=itemgetter(0)):
+            together = list(moment)
+            for _, write, piece in together:
+                write.before(self._fold, piece)
+            for _, write, piece in together:
+                write.fold(self._fold, piece)
+            for _, write, piece in together:
+                write.after(self._fold, piece)
         self._fold.offset = offset
-        for ticket, write in accepted:
+        for joined, write in accepted:
             try:
-                ticket.succeed(write.result(self._fold))
+                for ticket, result in zip(joined, write.results(self._fold), strict=True):
+                    ticket.succeed(result)
             except LaurelsError as error:
-                ticket.fail(error)
+                for ticket in joined:
+                    ticket.fail(error)
+
+    def _afterwards(self, weight: int) -> None:
+        """After a commit, with its writers awake: a share of the work that time has made due,
+        unless a task of an event loop sees to it."""
+        if self._ended is not None:
+            return
+        if self._files is not None and self._keeper.is_due():
+            self._keeper.start(self._keep)
+        if not self.paced:
+            self.work(SHARE_LEAST + 2 * weight)
 
     @contextmanager
     def _sound(self) -> Iterator[None]:
@@ -244,36 +382,83 @@ class Service:
             self._ended = f"a commit was broken off ({error!r})"
             raise Closed(self._ended) from error
 
-    # Recovery
+    # Snapshots and recovery
 
-    def _folded_log(self) -> Fold:
-        """A fold of the whole log into a fresh index."""
-        fold = Fold(self._new_index())
-        for offset, body in self._log.read():
-            for record in records.decode(body):
-                fold.apply(record)
-            fold.offset = offset
-        return fold
+    def _snapshots(self) -> list[SnapshotFile]:
+        return [] if self._files is None else self._files.newest_first()
+
+    def snapshot_taken(self) -> float | None:
+        """When the newest snapshot was written, in seconds since 1970; None without one."""
+        return self._keeper.taken()
+
+    def snapshot(self) -> int:
+        """Takes a snapshot while serving and trims the log to the one before; the offset it is of.
+
+        Raises NothingToBackUp for a store without a folder, StorageFailed where the disk refuses.
+        """
+        self.ensure_usable()
+        with self._keeper.alone():
+            return self._keep()
+
+    def _keep(self) -> int:
+        """Takes a snapshot, takes away those before the last, trims the log to that one."""
+        if self._files is None:
+            raise NothingToBackUp("the store is in memory: it has no snapshots")
+        taken = take(self._files, self._fold, self.reading, self._rest)
+        self._files.prune()
+        self._keeper.took(taken)
+        kept = self._files.newest_first()
+        if self._log.note("log_keep") != "all" and len(kept) > 1:
+            while self.write(Task(partial(self._log.trim, kept[-1].offset))):
+                pass
+        return taken.offset
+
+    def _refolded(self) -> Fold:
+        return refolded(self._log, self._snapshots(), self._new_index)
 
     def check(self) -> CheckReport:
-        """Checks every structure, and the index against a fold of the log."""
+        """Checks every structure, and the index against a fold of the log (of all there is)."""
 
         def compared() -> CheckReport:
-            self._fold.index.check()
-            return compare(self._fold, self._folded_log())
+            for snapshot in self._snapshots():
+                verify(snapshot.path)
+            with self._standing_still():
+                self._fold.index.check()
+                return compare(self._fold, self._brought_alike(self._refolded()))
 
-        report: CheckReport = self.write(Task(compared))
+        with self._keeper.alone():
+            report: CheckReport = self.write(Task(compared))
         return report
 
     def rebuild(self) -> None:
         """Puts a fold of the log in the place of the index."""
 
         def exchange() -> None:
-            rebuilt = self._folded_log()
+            rebuilt = self._brought_alike(self._refolded())
             with self._lock:
                 self._fold = rebuilt
 
-        self.write(Task(exchange))
+        with self._keeper.alone():
+            self.write(Task(exchange))
+
+    def _brought_alike(self, fold: Fold) -> Fold:
+        """Another fold of this log, brought to where time has come to here."""
+        fold.advance(self._fold.now_ms)
+        fold.bring_all()
+        return fold
+
+    @contextmanager
+    def _standing_still(self) -> Iterator[None]:
+        """Keeps the index as it is within a commit: every board is brought to the commit's now,
+        so questions change nothing, and no pass goes on."""
+        with self._lock:
+            self._fold.advance(self._now())
+            self._fold.bring_all()
+            self._still = True
+        try:
+            yield
+        finally:
+            self._still = False
 
 
 def batch_list(events: Iterable[Any]) -> list[Any]:
@@ -284,6 +469,17 @@ def batch_list(events: Iterable[Any]) -> list[Any]:
     if len(given) > MAX_BATCH:
         raise BatchTooLarge(f"more than {MAX_BATCH:,} events")
     return given
+
+
+def _joined(tickets: Iterable[Ticket]) -> Iterator[tuple[list[Ticket], FoldedWrite]]:
+    """The writes of a commit, each with the tickets it is for: submissions of a kind that follow
+    each other become one, since a batch costs little more than an event."""
+    for kind, group in groupby(tickets, key=lambda ticket: ticket.write.kind):
+        if kind is None:
+            yield from (([ticket], ticket.write) for ticket in group)
+        else:
+            alike = list(group)
+            yield alike, Submission.joined([ticket.write for ticket in alike])
 
 
 def only_receipt(receipts: Receipts) -> Receipt:
@@ -308,7 +504,7 @@ def data_bytes(data: Any) -> bytes | None:
     return coded
 
 
-def _check_position(position: object) -> None:
+def ensure_position(position: object) -> None:
     """A position is None or a source and a text, each a str of up to 4 KiB."""
     if position is None:
         return

@@ -3,18 +3,20 @@
 from msgspec import Struct
 
 from .fold import BoardState, Fold
-from .plan import RankingKey
+from .plan import RankingKey, ranking_key
 from .windows import Window
 
 
 class WindowStats(Struct, frozen=True):
-    """One window in its running period: `rankings` kept over all periods, their memory."""
+    """One window in its running period: `rankings` kept over all periods, `tallies` of a rolling
+    window, the memory of both."""
 
     window: str
     period: str | None
     members: int
     rankings: int
     nbytes: int
+    tallies: int = 0
 
 
 class BoardStats(Struct, frozen=True):
@@ -29,8 +31,21 @@ class BoardStats(Struct, frozen=True):
     offset: int
 
 
+class Kept(Struct, frozen=True):
+    """What recovery would begin with: the newest snapshot (its offset and size, None without one)
+    and the log from `log_from` on. `damaged` are snapshots that were found unreadable and passed
+    over; `failure` says why the last attempt at a snapshot failed, if it did."""
+
+    log_from: int
+    snapshot_offset: int | None = None
+    snapshot_nbytes: int | None = None
+    damaged: list[str] = []
+    failure: str | None = None
+
+
 class Stats(Struct, frozen=True):
-    """The whole store: memory of all rankings and of the members' names, size of the log."""
+    """The whole store: memory of all rankings and of the members' names, size of the log, and
+    what is kept to open it again."""
 
     boards: int
     members: int
@@ -38,6 +53,7 @@ class Stats(Struct, frozen=True):
     log_nbytes: int
     offset: int
     now_ms: int
+    kept: Kept
 
 
 class CheckReport(Struct, frozen=True):
@@ -52,8 +68,9 @@ class CheckReport(Struct, frozen=True):
 def board_stats(fold: Fold, state: BoardState, now_ms: int) -> BoardStats:
     """The figures of one board; O(rankings)."""
     keys = fold.index.keys(state.number)
+    tallies = [key.window for key in fold.index.tallies(state.number)]
     windows = [
-        _window_stats(fold, state.number, window, keys, now_ms)
+        _window_stats(fold, state.number, window, keys, tallies, now_ms)
         for window in state.rules.windows.values()
     ]
     return BoardStats(
@@ -68,20 +85,26 @@ def board_stats(fold: Fold, state: BoardState, now_ms: int) -> BoardStats:
 
 
 def _window_stats(
-    fold: Fold, number: int, window: Window, keys: list[RankingKey], now_ms: int
+    fold: Fold,
+    number: int,
+    window: Window,
+    keys: list[RankingKey],
+    tallies: list[str],
+    now_ms: int,
 ) -> WindowStats:
     running = window.period_at(now_ms)
     kept = [key for key in keys if key.window == window.name]
     return WindowStats(
         window=window.name,
         period=running.label or None,
-        members=fold.index.size(RankingKey(number, window.name, running.start_ms)),
+        members=fold.index.size(ranking_key(number, window, running)),
         rankings=len(kept),
         nbytes=sum(map(fold.index.nbytes, kept)),
+        tallies=tallies.count(window.name),
     )
 
 
-def store_stats(fold: Fold, log_nbytes: int, now_ms: int) -> Stats:
+def store_stats(fold: Fold, log_nbytes: int, now_ms: int, kept: Kept) -> Stats:
     """The figures of the whole store; O(rankings)."""
     index = fold.index
     keys = [key for state in fold.boards.values() for key in index.keys(state.number)]
@@ -92,4 +115,5 @@ def store_stats(fold: Fold, log_nbytes: int, now_ms: int) -> Stats:
         log_nbytes=log_nbytes,
         offset=fold.offset,
         now_ms=now_ms,
+        kept=kept,
     )

@@ -20,6 +20,7 @@ def compare(live: Fold, other: Fold) -> CheckReport:
         _same(f"rankings of {name!r}", keys, sorted(other.index.keys(state.number)))
         rankings += len(keys)
         entries += sum(_same_ranking(live, other, key) for key in keys)
+        _same_tallies(live, other, name, state.number)
     return CheckReport(len(live.boards), rankings, entries, live.offset)
 
 
@@ -39,6 +40,13 @@ def _same_ranking(live: Fold, other: Fold, key: RankingKey) -> int:
         one = live.index.slice(key, start, start + _CHUNK)
         _same(f"{key} from position {start}", one, other.index.slice(key, start, start + _CHUNK))
     return size
+
+
+def _same_tallies(live: Fold, other: Fold, name: str, number: int) -> None:
+    keys = sorted(live.index.tallies(number))
+    _same(f"tallies of {name!r}", keys, sorted(other.index.tallies(number)))
+    for key in keys:
+        _same(f"the tally {key}", live.index.digest(key), other.index.digest(key))
 
 
 def _same(what: str, one: object, other: object) -> None:

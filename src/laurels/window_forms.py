@@ -4,34 +4,39 @@
     day                                 a calendar window with the board's tz, keep and grace
     month:keep=12,tz=Asia/Shanghai      with its own
     today=day:grace=1h                  with a name of its own; without one the text is the name
+    7d=rolling:7d/1h                    the last 7 days in steps of an hour
 
     {"name": "today", "type": "day", "grace": "1h"}
+    {"name": "7d", "type": "rolling", "span": "7d", "step": "1h"}
 
 Both say the same and become a `WindowForm`, whose `text` is canonical. A form keeps apart what
 was said and what is left to the board, so a window that says its `keep` keeps it when the
-board's changes, and the name of a window never changes.
+board's changes, and the name of a window never changes. Span and step stay in the unit they were
+written in: a day is one of the calendar, 24 hours are not, and `60m/1m` is called so.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Literal, TypeVar, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .durations import duration_of, duration_text
+from .durations import DAY_MS, duration_ms, duration_of, duration_text
 from .errors import BoardInvalid, InvalidName
 from .faults import Faults
 from .given import is_name, is_whole, one_of, shown
-from .windows import WEEKDAYS, All, Calendar, Unit, Weekday, Window
+from .windows import WEEKDAYS, All, Calendar, Rolling, Unit, Weekday, Window
 from .zones import zone_names
 
 MAX_KEEP = 10_000
+MAX_STEPS = 10_000
+MIN_STEP_MS = 1_000
 
-Type = Literal["all"] | Unit
-TYPES: tuple[Type, ...] = ("all", *get_args(Unit))
-_OPTIONS = ("keep", "tz", "week_start", "grace")
+Type = Literal["all", "rolling"] | Unit
+TYPES: tuple[Type, ...] = ("all", *get_args(Unit), "rolling")
+_OPTIONS = ("span", "step", "keep", "tz", "week_start", "grace")
 T = TypeVar("T")
 _NUMBER = re.compile(r"[0-9]{1,15}")
 _TEXT = re.compile(rf"(?:(?P<name>.+)=)?(?P<type>{'|'.join(TYPES)})(?::(?P<options>.+))?")
@@ -55,6 +60,8 @@ class WindowForm(Struct, frozen=True):
     tz: str | None = None
     week_start: Weekday | None = None
     grace_ms: int | None = None
+    span: str | None = None
+    step: str | None = None
 
     @property
     def name(self) -> str:
@@ -70,6 +77,8 @@ class WindowForm(Struct, frozen=True):
         """The window itself, with the board's defaults filled in."""
         if self.type == "all":
             return All(self.name)
+        if self.type == "rolling":
+            return self._rolling(defaults)
         return Calendar(
             name=self.name,
             unit=self.type,
@@ -79,11 +88,42 @@ class WindowForm(Struct, frozen=True):
             grace_ms=defaults.grace_ms if self.grace_ms is None else self.grace_ms,
         )
 
+    @property
+    def lengths_ms(self) -> tuple[int, int]:
+        """Span and step of a rolling window, a day taken as 24 hours; 0 where there is none."""
+        return duration_ms(self.span or 0), duration_ms(self.step or 0)
+
+    @property
+    def longest_grace_ms(self) -> int:
+        """The longest grace a rolling window may have: what comes later finds its step gone."""
+        span_ms, step_ms = self.lengths_ms
+        return span_ms - step_ms
+
+    def _rolling(self, defaults: WindowDefaults) -> Rolling:
+        grace_ms = defaults.grace_ms if self.grace_ms is None else self.grace_ms
+        span_ms, step_ms = self.lengths_ms
+        by_days = in_days(self.step or "")
+        return Rolling(
+            name=self.name,
+            steps=span_ms // step_ms,
+            step_ms=0 if by_days else step_ms,
+            step_days=step_ms // DAY_MS if by_days else 0,
+            tz=self.tz or defaults.tz,
+            grace_ms=min(grace_ms, self.longest_grace_ms),
+        )
+
     def _unnamed(self) -> str:
         grace = None if self.grace_ms is None else duration_text(self.grace_ms)
-        said = zip(_OPTIONS, (self.keep, self.tz, self.week_start, grace), strict=True)
-        options = ",".join(f"{option}={value}" for option, value in said if value is not None)
-        return f"{self.type}:{options}" if options else self.type
+        said = zip(_OPTIONS[2:], (self.keep, self.tz, self.week_start, grace), strict=True)
+        options = [f"{option}={value}" for option, value in said if value is not None]
+        if self.span:
+            options.insert(0, f"{self.span}/{self.step}")
+        return f"{self.type}:{','.join(options)}" if options else self.type
+
+
+def in_days(duration: str) -> bool:
+    """Whether a duration was written in days, which for steps are days of the calendar."""
+    return duration.endswith("d")
 
 
 def parse_window(written: object) -> WindowForm:
@@ -127,7 +167,12 @@ def _fields_of_text(text: str) -> dict[str, object]:
             "month:keep=12, with a name of its own as in today=day"
         )
     fields: dict[str, object] = {"name": found["name"], "type": found["type"]}
-    for option in found["options"].split(",") if found["options"] else ():
+    options = found["options"].split(",") if found["options"] else []
+    if found["type"] == "rolling":
+        lengths = options.pop(0) if options and "=" not in options[0] else ""
+        span, _, step = lengths.partition("/")
+        fields |= {"span": span or None, "step": step or None}
+    for option in options:
         key, _, value = option.partition("=")
         if not value or key in fields:
             raise BoardInvalid(f"window {shown(text)}: {shown(option)} is no option, or a second")
@@ -149,12 +194,17 @@ def _form(fields: Mapping[str, object]) -> WindowForm:
         tz=option("tz", tz_of),
         week_start=option("week_start", week_start_of),
         grace_ms=option("grace", partial(duration_of, "grace")),
+        span=option("span", partial(_written, "span")),
+        step=option("step", partial(_written, "step")),
     )
     for key in fields:
         if key not in {"name", "type", *_OPTIONS}:
             faults.add(f"unknown option {shown(key)}: there are {', '.join(_OPTIONS)}")
         elif key not in {"name", "type", *_options_of(type)} and fields[key] is not None:
             faults.add(f"a window of type {type} takes no {key}")
+    if type == "rolling":
+        for fault in _rolling_faults(form, fields):
+            faults.add(fault)
     own_name = fields.get("name")
     if own_name is not None:
         form = faults.read(partial(_named, form), own_name, form)
@@ -166,20 +216,67 @@ def _options_of(type: Type) -> tuple[str, ...]:
     """The options that mean something to a type."""
     if type == "all":
         return ()
-    return _OPTIONS if type == "week" else ("keep", "tz", "grace")
+    if type == "rolling":
+        return ("span", "step", "tz", "grace")
+    return ("keep", "tz", "week_start", "grace") if type == "week" else ("keep", "tz", "grace")
+
+
+def _written(field: str, value: object) -> str:
+    """A span or step as it was written, without zeros in front."""
+    duration_of(field, value)
+    if not isinstance(value, str):
+        raise BoardInvalid(f"{field} is {shown(value)}: write it with a unit, as in 7d, 1h or 60m")
+    unit = value.lstrip("0123456789")
+    return f"{int(value.removesuffix(unit))}{unit}"
+
+
+def _rolling_faults(form: WindowForm, fields: Mapping[str, object]) -> Iterator[str]:
+    """What is wrong with the parts of a rolling window together; each alone is judged before."""
+    if fields.get("span") is None or fields.get("step") is None:
+        yield "a rolling window has a span and a step: write rolling:7d/1h"
+    if form.step is None:
+        return
+    if form.tz is not None and not in_days(form.step):
+        yield f"steps of {form.step} take no tz: leave it out, only days begin at local midnight"
+    step_ms = duration_ms(form.step)
+    if step_ms < MIN_STEP_MS or form.step.endswith("ms"):
+        yield f"the step {form.step} is no whole number of seconds: write 1s or longer"
+    elif form.span is not None:
+        yield from _span_faults(form, form.span, form.step)
+
+
+def _span_faults(form: WindowForm, span: str, step: str) -> Iterator[str]:
+    """What is wrong between a span and a step that is right by itself."""
+    span_ms, step_ms = form.lengths_ms
+    steps, rest = divmod(span_ms, step_ms)
+    if in_days(step) and not in_days(span):
+        yield (
+            f"steps of {step} are days of the calendar: write the span {span} in days, "
+            "or the step in hours"
+        )
+    elif rest:
+        yield f"the span {span} is no multiple of the step {step}: write a span of whole steps"
+    elif not 2 <= steps <= MAX_STEPS:
+        longer = "span" if steps < 2 else "step"
+        yield f"{span}/{step} is {steps:,} steps, not 2 to {MAX_STEPS:,}: write a longer {longer}"
+    elif form.grace_ms is not None and form.grace_ms > form.longest_grace_ms:
+        longest = duration_text(form.longest_grace_ms)
+        yield f"grace is longer than span less step, when a step is gone: write {longest} or less"
 
 
 def _named(form: WindowForm, name: object) -> WindowForm:
     """The form with a name of its own: any name but that of another type.
 
-    The text a window once had may be its name, too: so it is called on when its keep changes.
+    The text a window once had may be its name, too: so it is called on when its keep changes. A
+    rolling window never had another text.
     """
     if name == form.text:
         return form
     if is_name(name) and (name == form.type or name not in TYPES):
         return replace(form, own_name=name)
     if (
-        isinstance(name, str)
+        form.type != "rolling"
+        and isinstance(name, str)
         and name.startswith(f"{form.type}:")
         and parse_window(name).text == name
     ):

@@ -1,9 +1,10 @@
 """Windows: which events count together. Pure.
 
 `All` takes every event for ever. `Calendar` begins anew at every boundary of its unit in its
-time zone (`periods` draws the boundaries). Nothing runs at a boundary: the period of an instant
-is found when it is asked for. Finding one costs some microseconds, so a window remembers the
-one it found last, and the next instant of the same period costs a comparison.
+time zone (`periods` draws the boundaries). `Rolling` counts the last so many steps, the running
+one included (`steps` draws those). Nothing runs at a boundary: the period or step of an instant is
+found when it is asked for. Finding one costs some microseconds, so a window remembers the one it
+found last, and the next instant of the same costs a comparison.
 """
 
 from functools import cached_property, lru_cache
@@ -11,9 +12,11 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
+from .durations import duration_text
 from .errors import UnknownPeriod
 from .given import shown
 from .periods import Cut, Days, Hours, Months, Period, Weeks
+from .steps import DaySteps, FixedSteps, Steps
 from .zones import zone
 
 MIN_MS = -2_208_988_800_000
@@ -78,7 +81,81 @@ class Calendar(Struct, frozen=True, dict=True):
         return self._periods.oldest_kept(now_ms)
 
 
-Window = All | Calendar
+class Rolling(Struct, frozen=True, dict=True):
+    """A window of the last `steps` steps: live within a step, exact at every boundary.
+
+    A step lasts `step_ms` milliseconds or, where that is 0, `step_days` local days of `tz`. Events
+    of a step count until `grace_ms` after its end, less than the window is long.
+    """
+
+    name: str
+    steps: int
+    step_ms: int
+    step_days: int
+    tz: str
+    grace_ms: int
+
+    @cached_property
+    def _steps(self) -> "_Steps":
+        return _steps(self.step_ms, self.step_days, self.tz)
+
+    def period_at(self, at_ms: int) -> Period:
+        """The step in which an instant from MIN_MS to MAX_MS lies; it is fast to ask again."""
+        return self._steps.at(at_ms)[1]
+
+    def number_at(self, at_ms: int) -> int:
+        """The number of that step; the next one's is greater by 1."""
+        return self._steps.at(at_ms)[0]
+
+    def step(self, number: int) -> Period:
+        """The step of a number; one of a local date that was skipped is empty."""
+        return self._steps.cut.step(number)
+
+    def period(self, label: str) -> Period:
+        """The step of that label; UnknownPeriod where there is none."""
+        return self._steps.labelled(label)
+
+    def span(self, running: int) -> tuple[int, int]:
+        """From when to before when the window counts while the step of that number runs."""
+        return self.step(running - self.steps + 1).start_ms, self.step(running).end_ms
+
+
+Window = All | Calendar | Rolling
+
+
+class _Steps:
+    """The steps of one kind of rolling window, and the one found last.
+
+    The memory is one reference, replaced whole, so threads may share it.
+    """
+
+    def __init__(self, cut: Steps, called: str) -> None:
+        self.cut = cut
+        self._called = called
+        self._last = (0, Period("", 0, 0))
+
+    def at(self, at_ms: int) -> tuple[int, Period]:
+        last = self._last
+        if not last[1].start_ms <= at_ms < last[1].end_ms:
+            number = self.cut.number(at_ms)
+            last = self._last = (number, self.cut.step(number))
+        return last
+
+    def labelled(self, label: object) -> Period:
+        try:
+            step = self.cut.step(self.cut.read(label)) if isinstance(label, str) else None
+        except (ValueError, OverflowError):
+            step = None
+        if step is None or not (step.end_ms > MIN_MS and step.start_ms < MAX_MS):
+            raise UnknownPeriod(f"{shown(label)} names no {self._called}")
+        return step
+
+
+@lru_cache(maxsize=4096)
+def _steps(step_ms: int, step_days: int, tz: str) -> _Steps:
+    if step_ms:
+        return _Steps(FixedSteps(step_ms), f"step of {duration_text(step_ms)}")
+    return _Steps(DaySteps(zone(tz), step_days), f"step of {step_days}d in {tz}")
 
 
 class _Periods:

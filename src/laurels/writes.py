@@ -17,14 +17,18 @@ from .engine.intake import MISSING, Columns
 from .errors import AtInFuture, AtRequired, BatchRefused, BoardExists, LaurelsError
 from .event import AHEAD_MS, Batch, batch_of
 from .fold import BoardState, Fold, Folded
-from .plan import Plan, cut
+from .plan import Plan, RankingKey, cut
 from .receipt import Part, Ranks, Receipts
 
 Refusals = dict[int, tuple[str | None, LaurelsError]]
 
 
 class FoldedWrite(Protocol):
-    """A write as a commit drives it, in the order of these methods."""
+    """A write as a commit drives it, in the order of these methods.
+
+    It is folded piece by piece: a piece is what was accepted at one `now`. The pieces of a commit
+    that share their `now` are counted together, between what they answer before and after.
+    """
 
     @property
     def weight(self) -> int: ...
@@ -32,17 +36,34 @@ class FoldedWrite(Protocol):
     @property
     def alone(self) -> bool: ...
 
+    @property
+    def board(self) -> BoardState | None:
+        """The board it is for, as far as it is known before the commit."""
+
+    @property
+    def kind(self) -> object:
+        """What it has in common with those it may be joined with; None when with none."""
+
     def records(self, fold: Fold, now_ms: int) -> list[record.Record]:
         """The records to log; raises when the write is refused, and then leaves no trace."""
 
-    def before(self, fold: Fold) -> None:
-        """Plans, and notes what it must know of the state before the commit."""
+    def plan(self, fold: Fold) -> None:
+        """Plans what it is about to do, while the records are on their way to the disk."""
 
-    def fold(self, fold: Fold) -> None:
-        """Applies the records, now durable."""
+    def pieces(self) -> list[int]:
+        """The `now` of each of its pieces."""
 
-    def result(self, fold: Fold) -> Any:
-        """What the caller gets, when the whole commit is folded; may raise."""
+    def before(self, fold: Fold, piece: int) -> None:
+        """Notes what it must know of the state before its piece."""
+
+    def fold(self, fold: Fold, piece: int) -> None:
+        """Applies the records of a piece, now durable."""
+
+    def after(self, fold: Fold, piece: int) -> None:
+        """Notes what it must know of the state after its piece."""
+
+    def results(self, fold: Fold) -> Sequence[Any]:
+        """What the callers get, when the whole commit is folded; may raise."""
 
 
 class Submission:
@@ -63,7 +84,7 @@ class Submission:
         atomic: bool = False,
         position: tuple[str, str] | None = None,
     ) -> None:
-        self._state = state
+        self.board = state
         self._window = window
         self._ranks = ranks
         self._event_time = event_time
@@ -76,15 +97,25 @@ class Submission:
         self._bare: record.Position | None = None
         self._plans: list[Plan] = []
         self._parts: list[Part] = []
-        self._ranks_before: list[array[int] | None] = []
+        self._ranks_before: list[array[int]] = []
         self._folded: list[Folded] = []
 
     @property
     def weight(self) -> int:
         return self._taken.size
 
+    @property
+    def kind(self) -> object:
+        """Submissions that are judged, cut or answered as a whole are joined with none."""
+        taken = self._taken
+        if self._event_time or self._position is not None or self._refusals:
+            return None
+        if taken.absolute or taken.atomic or taken.ats is not None:
+            return None
+        return self.board.number, self._window, self._ranks
+
     def records(self, fold: Fold, now_ms: int) -> list[record.Record]:
-        self._state = fold.current(self._state)
+        self.board = fold.current(self.board)
         stamped = self._in_event_time if self._event_time else self._at_now
         self._batches = stamped(now_ms)
         if self._taken.atomic and self._refusals:
@@ -94,36 +125,54 @@ class Submission:
             last = msgspec.structs.replace(self._batches[-1], position=self._position)
             self._batches[-1] = last
         logged: list[record.Record] = [
-            record.events_of(batch, self._state.version) for batch in self._batches
+            record.events_of(batch, self.board.version) for batch in self._batches
         ]
         if self._position is not None and not logged:
-            state = self._state
+            state = self.board
             self._bare = record.Position(state.number, state.version, now_ms, self._position)
             logged.append(self._bare)
         return logged
 
-    def before(self, fold: Fold) -> None:
+    def plan(self, fold: Fold) -> None:
         self._plans = [fold.plan(batch) for batch in self._batches]
-        if self._ranks:
-            self._ranks_before = [self._ranks_now(fold, i) for i in range(len(self._batches))]
 
-    def fold(self, fold: Fold) -> None:
-        place = list(self._state.rules.windows).index(self._window)
-        for batch, plan in zip(self._batches, self._plans, strict=True):
-            self._folded.append(fold.count(batch, plan, place))
+    def pieces(self) -> list[int]:
+        nows = [batch.now_ms for batch in self._batches]
+        return nows if self._bare is None else [self._bare.now_ms]
+
+    def before(self, fold: Fold, piece: int) -> None:
+        if self._bare is not None:
+            return
+        fold.advance(self._batches[piece].now_ms)
+        fold.bring(self.board)
+        if self._ranks:
+            self._ranks_before.append(self._ranks_now(fold, piece))
+
+    def fold(self, fold: Fold, piece: int) -> None:
         if self._bare is not None:
             fold.apply(self._bare)
+            return
+        place = list(self.board.rules.windows).index(self._window)
+        self._folded.append(fold.count(self._batches[piece], self._plans[piece], place))
 
-    def result(self, fold: Fold) -> Receipts:
-        for i, folded in enumerate(self._folded):
-            ranks = None
-            if self._ranks:
-                ranks = Ranks(self._ranks_before[i] or (), self._ranks_now(fold, i))
-            self._parts.append(Part(folded, ranks))
+    def after(self, fold: Fold, piece: int) -> None:
+        if self._bare is not None:
+            return
+        ranks = None
+        if self._ranks:
+            ranks = Ranks(self._ranks_before[piece], self._ranks_now(fold, piece))
+        self._parts.append(Part(self._folded[piece], ranks))
+
+    def results(self, fold: Fold) -> Sequence[Receipts]:
         receipts = self._receipts(fold)
         if self._taken.atomic and receipts.refused:
             raise BatchRefused("no event was counted", receipts)
-        return receipts
+        return [receipts]
+
+    @classmethod
+    def joined(cls, submissions: Sequence["Submission"]) -> "Submission":
+        """One submission of several of a kind, in their order."""
+        return submissions[0] if len(submissions) == 1 else Joined(submissions)
 
     def _refused_whole(self, fold: Fold) -> BatchRefused:
         """An all-or-nothing batch some of whose events are refused before any is counted."""
@@ -134,7 +183,7 @@ class Submission:
 
     def _receipts(self, fold: Fold) -> Receipts:
         return Receipts(
-            self._state.rules,
+            self.board.rules,
             self._window,
             self._size,
             fold.offset,
@@ -142,21 +191,20 @@ class Submission:
             self._refusals,
         )
 
-    def _ranks_now(self, fold: Fold, i: int) -> "array[int]":
+    def _ranks_now(self, fold: Fold, piece: int) -> "array[int]":
         """The ranks of a batch's members in the watched window, -1 where not ranked."""
-        batch, plan = self._batches[i], self._plans[i]
+        batch, plan = self._batches[piece], self._plans[piece]
         place = plan.windows.index(self._window)
         members = batch.member_list()
-        route = plan.routes[place]
-        if isinstance(route, int) and route >= 0:
-            return fold.index.ranks(plan.targets[route].key, members)
+        if isinstance(plan.routes[place], int) and (target := plan.ranking(place, 0)) is not None:
+            return fold.index.ranks(target.key, members)
         ranks = array("q", [-1]) * batch.size
-        by_target: dict[int, list[int]] = {}
+        by_ranking: dict[RankingKey, list[int]] = {}
         for j in range(batch.size):
-            by_target.setdefault(plan.index_of(place, j), []).append(j)
-        by_target.pop(-1, None)
-        for target, events in by_target.items():
-            found = fold.index.ranks(plan.targets[target].key, [members[j] for j in events])
+            if (target := plan.ranking(place, j)) is not None:
+                by_ranking.setdefault(target.key, []).append(j)
+        for key, events in by_ranking.items():
+            found = fold.index.ranks(key, [members[j] for j in events])
             for j, rank in zip(events, found, strict=True):
                 ranks[j] = rank
         return ranks
@@ -196,7 +244,7 @@ class Submission:
             return []
         if self._taken.atomic:
             return [msgspec.structs.replace(batch, now_ms=nows[-1])]
-        ends = cut(self._state.rules, nows)
+        ends = cut(self.board.rules, nows)
         return batch.split(ends, [nows[end - 1] for end in ends])
 
     def _without_refused(self, batch: Batch) -> Batch:
@@ -204,11 +252,55 @@ class Submission:
         return batch if len(kept) == batch.size else batch.take(kept)
 
 
+class Joined(Submission):
+    """Submissions of one kind as one batch: events are judged one by one whatever batch they are
+    in, and ranks are those of the commit, so each gets the receipts it would have got alone."""
+
+    def __init__(self, submissions: Sequence[Submission]) -> None:
+        first = submissions[0]
+        super().__init__(
+            first.board,
+            _columns_of([each._taken for each in submissions]),
+            {},
+            window=first._window,
+            ranks=first._ranks,
+            event_time=False,
+        )
+        self._sizes = [each._size for each in submissions]
+
+    def results(self, fold: Fold) -> Sequence[Receipts]:
+        whole = self._receipts(fold)
+        ends = accumulate(self._sizes)
+        return [whole.share(end - size, size) for end, size in zip(ends, self._sizes, strict=True)]
+
+
+def _columns_of(batches: Sequence[Batch]) -> Columns:
+    """The events of several batches behind each other."""
+    ids: list[bytes | None] | None = None
+    if any(batch.ids is not None for batch in batches):
+        ids = [id for batch in batches for id in batch.ids or [None] * batch.size]
+    return Columns(
+        sum(batch.size for batch in batches),
+        b"".join([batch.members for batch in batches]),
+        b"".join([batch.lengths for batch in batches]),
+        tuple(
+            [
+                array("q", b"".join([batch.values[place].tobytes() for batch in batches]))
+                for place in range(len(batches[0].values))
+            ]
+        ),
+        None,
+        ids,
+    )
+
+
 class Task:
     """Work to be done while no commit is: it takes a place among the writes and writes nothing."""
 
     alone = True
     weight = 1
+    board = None
+    kind = None
 
     def __init__(self, work: Callable[[], Any]) -> None:
         self._work = work
@@ -218,14 +310,23 @@ class Task:
         self._done = self._work()
         return []
 
-    def before(self, fold: Fold) -> None:
+    def plan(self, fold: Fold) -> None:
         pass
 
-    def fold(self, fold: Fold) -> None:
+    def pieces(self) -> list[int]:
+        return []
+
+    def before(self, fold: Fold, piece: int) -> None:
         pass
 
-    def result(self, fold: Fold) -> Any:
-        return self._done
+    def fold(self, fold: Fold, piece: int) -> None:
+        pass
+
+    def after(self, fold: Fold, piece: int) -> None:
+        pass
+
+    def results(self, fold: Fold) -> Sequence[Any]:
+        return [self._done]
 
 
 class Single:
@@ -236,6 +337,8 @@ class Single:
     """
 
     weight = 1
+    board = None
+    kind = None
 
     def __init__(
         self, propose: Callable[[Fold, int], record.Record | None], *, alone: bool = False
@@ -249,15 +352,24 @@ class Single:
         self._record = self._propose(fold, now_ms)
         return [] if self._record is None else [self._record]
 
-    def before(self, fold: Fold) -> None:
+    def plan(self, fold: Fold) -> None:
         pass
 
-    def fold(self, fold: Fold) -> None:
+    def pieces(self) -> list[int]:
+        return [] if self._record is None else [self._record.now_ms]
+
+    def before(self, fold: Fold, piece: int) -> None:
+        pass
+
+    def fold(self, fold: Fold, piece: int) -> None:
         if self._record is not None:
             self._done = fold.apply(self._record)
 
-    def result(self, fold: Fold) -> bool:
-        return self._done
+    def after(self, fold: Fold, piece: int) -> None:
+        pass
+
+    def results(self, fold: Fold) -> Sequence[bool]:
+        return [self._done]
 
 
 def creation(board: Board, *, exist_ok: bool) -> Single:

@@ -4,7 +4,7 @@ import csv
 import gzip
 import io
 from collections import Counter
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
@@ -26,10 +26,20 @@ class Purchase(NamedTuple):
 
 
 @pytest.fixture(scope="module")
+def march(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example's board as it stood on 31 March 2021."""
+    return _folder(tmp_path_factory, cdnow.CREATE, cdnow.MARCH)
+
+
+@pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The example's board, with the purchases imported."""
+    """The example's board with all purchases, imported as the example does."""
+    return _folder(tmp_path_factory, cdnow.CREATE, cdnow.MARCH, cdnow.IMPORT)
+
+
+def _folder(tmp_path_factory: pytest.TempPathFactory, *commands: list[str]) -> Path:
     folder = tmp_path_factory.mktemp("cdnow") / "boards"
-    for command in (cdnow.CREATE, cdnow.IMPORT):
+    for command in commands:
         assert main([*command, "--at", str(folder)]) == 0
     return folder
 
@@ -37,6 +47,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def spent(shell: Shell, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
     monkeypatch.setenv("LAURELS_URL", str(folder))
+    return shell
+
+
+@pytest.fixture
+def spent_by_march(shell: Shell, march: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    monkeypatch.setenv("LAURELS_URL", str(march))
     return shell
 
 
@@ -90,6 +106,60 @@ def test_february_2021(spent: Shell) -> None:
         ("07983", 101_458),
         ("08529", 84_623),
     ]
+
+
+def test_the_last_7_days_on_31_march_2021(spent_by_march: Shell) -> None:
+    top = spent_by_march.json(*cdnow.LAST_7_DAYS)
+    assert (top["as_of"]["period"], top["total"]) == ("2021-03-31", 1_081)
+    entries = _exported(spent_by_march, "--window", "7d")
+    assert len(entries) == 1_081
+    assert entries[:5] == [
+        ("19339", 151_917),
+        ("23251", 37_400),
+        ("15953", 37_256),
+        ("19038", 35_656),
+        ("07592", 29_952),
+    ]
+
+
+def test_the_last_30_days_on_30_june_2022(spent: Shell) -> None:
+    assert spent.json("top", "spent", "--window", "30d")["as_of"]["period"] == "2022-06-30"
+    entries = _exported(spent, "--window", "30d")
+    assert len(entries) == 1_506
+    assert entries[:5] == [
+        ("07592", 172_680),
+        ("08830", 128_601),
+        ("10197", 58_763),
+        ("14048", 53_473),
+        ("00499", 51_173),
+    ]
+
+
+def test_the_last_days_as_recomputed_on_every_day(folder: Path, purchases: list[Purchase]) -> None:
+    with laurels.open(str(folder), create=False) as lb:
+        board = lb.get("spent")
+    by_day: dict[date, list[Purchase]] = {}
+    for purchase in purchases:
+        by_day.setdefault(purchase.day, []).append(purchase)
+    with laurels.open("memory:", clock="event") as lb:
+        lb.create(board)
+        for day in sorted(by_day):
+            lb.submit_many("spent", map(_event, by_day[day]))
+            for window, days in (("7d", 7), ("30d", 30)):
+                last = [day - timedelta(days=ago) for ago in range(days)]
+                expected = _ranked([p for each in last for p in by_day.get(each, [])])
+                (period,) = lb.periods("spent", window)
+                assert (period.label, period.total) == (day.isoformat(), len(expected))
+                entries = lb.export("spent", window=window)
+                assert [(entry.member, entry.score) for entry in entries] == [
+                    (customer, Decimal(cents).scaleb(-2)) for customer, cents in expected
+                ]
+    assert len(by_day) == (date(2022, 6, 30) - date(2021, 1, 1)).days + 1
+
+
+def _event(purchase: Purchase) -> tuple[str, Decimal, datetime]:
+    noon = datetime(purchase.day.year, purchase.day.month, purchase.day.day, 12, tzinfo=UTC)
+    return purchase.customer, Decimal(purchase.cents) / 100, noon
 
 
 def test_all_time_as_recomputed(spent: Shell, purchases: list[Purchase]) -> None:

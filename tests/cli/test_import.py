@@ -39,6 +39,7 @@ def test_csv(gifts: Shell) -> None:
                 "unchanged": 0,
                 "duplicates": 0,
                 "rejected": 0,
+                "left": 0,
                 "late": {},
                 "reasons": {},
                 "rejects_file": None,

@@ -143,3 +143,31 @@ def test_what_comes_late_in_event_time_is_not_sent_there(board: Shell) -> None:
     ran = board("import", "g", "-", "--clock", "event", stdin=b"member,score,at\nz,1,2021-01-01\n")
     assert "too late (1 for month)" in ran.err
     assert "--clock event" not in ran.err
+
+
+def test_a_replay_pauses_and_goes_on(board: Shell) -> None:
+    path = board.file("in.csv", HISTORY)
+    replay = ("import", "g", path, "--clock", "event", "--batch", "2")
+    paused = board.ok(*replay, "--until", "2021-02-28T23:59:59.998Z").out
+    assert "2 applied" in paused
+    assert "3 later ones left" in paused
+    assert board.scores("g") == {"b": 3, "a": 1}
+    again = board.json(*replay, "--until", "2021-02-28T23:59:59.998Z")["files"][0]
+    assert (again["applied"], again["left"]) == (0, 3)
+    board.ok(*replay, "--until", "2021-02-28T23:59:59.999Z")
+    assert board.json("top", "g", "--window", "month")["as_of"]["period"] == "2021-02"
+    assert board.scores("g") == {"b": 5, "a": 1}
+    rest = board.json(*replay)["files"][0]
+    assert (rest["applied"], rest["left"]) == (2, 0)
+    assert board.scores("g") == {"a": 5, "b": 5, "c": 5}
+    assert "nothing new" in board.ok(*replay).out
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--until", "2021-02-28"), ("--clock", "event", "--until", "soon")],
+)
+def test_a_pause_needs_a_replay_and_a_time(board: Shell, options: tuple[str, ...]) -> None:
+    path = board.file("in.csv", HISTORY)
+    assert board("import", "g", path, *options).code == 2
+    assert board.scores("g") == {}

@@ -2,47 +2,115 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 import laurels
+from tests.serving import Served
+
+Clock = laurels.Clock | str
+
+
+class Place(Protocol):
+    """Where boards are kept, for as long as they are used: `url` and `clock` open them."""
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def clock(self) -> Clock | None: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class InProcess:
+    """Boards that whoever opens them holds."""
+
+    url: str
+    clock: Clock | None
+
+    def close(self) -> None:
+        pass
+
+
+class OverHttp:
+    """Boards that a server holds, by its own clock."""
+
+    clock = None
+
+    def __init__(self, folder: Path, clock: Clock) -> None:
+        self._served = Served(folder, clock)
+
+    @property
+    def url(self) -> str:
+        return self._served.url
+
+    def close(self) -> None:
+        self._served.close()
 
 
 @dataclass(frozen=True)
 class Implementation:
-    """A kind of deployment: its URL for a fresh folder, and whether it outlives its closing."""
+    """A kind of deployment: how it is run over a folder, and whether it outlives its closing."""
 
     name: str
-    url: Callable[[Path], str]
+    run: Callable[[Path, Clock], Place]
     lasting: bool
 
 
-IMPLEMENTATIONS = (
-    Implementation("memory", lambda _: "memory:", lasting=False),
-    Implementation("folder", lambda folder: str(folder / "laurels-data"), lasting=True),
+EMBEDDED = (
+    Implementation("memory", lambda _, clock: InProcess("memory:", clock), lasting=False),
+    Implementation("folder", lambda folder, clock: InProcess(str(folder), clock), lasting=True),
 )
+"""Those whose boards are in this process: what it does in an order happens in that order."""
+IMPLEMENTATIONS = (*EMBEDDED, Implementation("http", OverHttp, lasting=True))
 LASTING = tuple(implementation for implementation in IMPLEMENTATIONS if implementation.lasting)
 
 
 class Deployment:
-    """A fresh deployment with a clock that stands still: `lb`, which can be closed and reopened."""
+    """A fresh deployment by a clock: `lb`, which can be closed and reopened.
 
-    def __init__(
-        self, implementation: Implementation, folder: Path, clock: laurels.Clock | str
-    ) -> None:
+    `folder` is where those that last keep their files.
+    """
+
+    def __init__(self, implementation: Implementation, directory: Path, clock: Clock) -> None:
+        self.folder = directory / "laurels-data"
         self.lasting = implementation.lasting
-        self.url = implementation.url(folder)
         self.clock = clock
-        self.lb = laurels.open(self.url, clock=clock)
+        self._implementation = implementation
+        self._place = implementation.run(self.folder, clock)
+        self.lb = self._opened()
 
     def reopen(self) -> laurels.Leaderboards:
         """Closes and opens again, as after a restart."""
-        self.lb.close()
-        self.lb = laurels.open(self.url, clock=self.clock)
+        self.close()
+        self._place = self._implementation.run(self.folder, self.clock)
+        self.lb = self._opened()
         return self.lb
+
+    @asynccontextmanager
+    async def opened_async(self) -> AsyncIterator[laurels.AsyncLeaderboards]:
+        """The same boards for an event loop, in place of `lb`."""
+        self.lb.close()
+        async with laurels.open_async(self._place.url, clock=self._place.clock) as lb:
+            yield lb
+
+    async def open_async(self) -> laurels.AsyncLeaderboards:
+        """The same, to be closed by whoever opened it."""
+        self.lb.close()
+        return await laurels.open_async(self._place.url, clock=self._place.clock)
+
+    def close(self) -> None:
+        self.lb.close()
+        self._place.close()
+
+    def _opened(self) -> laurels.Leaderboards:
+        return laurels.open(self._place.url, clock=self._place.clock)
 
     def __enter__(self) -> Self:
         return self
@@ -53,4 +121,4 @@ class Deployment:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.lb.close()
+        self.close()

@@ -1,4 +1,4 @@
-"""The event clock: now is the latest `at` seen, and a batch is cut where a period begins."""
+"""The event clock: now is the latest `at` seen; a batch is cut where a period or step begins."""
 
 from __future__ import annotations
 
@@ -61,6 +61,18 @@ def test_a_batch_is_replayed_as_if_live(replayed: Deployment) -> None:
     assert members(lb.top("b")) == ["m4"]
 
 
+def test_ranks_are_before_and_after_what_counts_at_one_moment(replayed: Deployment) -> None:
+    lb = replayed.lb
+    lb.create(laurels.Board("b", windows=["all", "hour"]))
+    lb.submit("b", "ann", 5, at=NOON)
+    found = lb.submit_many(
+        "b",
+        [("bob", 6, NOON), ("cid", 7, NOON + HOUR), ("bob", 2, NOON + HOUR), ("ann", 9, NOON)],
+        ranks=True,
+    )
+    assert [(r.previous_rank, r.rank) for r in found] == [(None, 1), (None, 3), (1, 2), (2, 1)]
+
+
 @pytest.mark.parametrize("implementation", LASTING, ids=lambda it: it.name)
 def test_time_goes_on_after_a_restart(replayed: Deployment) -> None:
     lb = replayed.lb
@@ -74,8 +86,14 @@ def test_time_goes_on_after_a_restart(replayed: Deployment) -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_replays_agree_with_the_oracle(replayed: Deployment, seed: int) -> None:
     rng = Random(seed)
-    windows = (WindowDef("hour"), WindowDef("day", keep=3), WindowDef("all"))
-    definition = Definition("b", windows=windows, grace="10m", dedupe="1h", tz="Europe/Berlin")
+    windows = (
+        WindowDef("hour"),
+        WindowDef("day", keep=3),
+        WindowDef("all"),
+        WindowDef("rolling", name="r", span="3h", step="1h", grace="2h"),
+        WindowDef("rolling", span="4d", step="2d"),
+    )
+    definition = Definition("b", windows=windows, grace="10m", dedupe="2h", tz="Europe/Berlin")
     oracle = Oracle(None)
     oracle.create(definition)
     lb = replayed.lb
@@ -90,16 +108,18 @@ def test_replays_agree_with_the_oracle(replayed: Deployment, seed: int) -> None:
             reports.append(Report(rng.choice("abc"), rng.randint(-2, 3), at_ms - late_ms, id))
         events = [(r.member, r.value, r.at, r.id) for r in reports]
         whole = rng.random() < 0.2
+        watched = rng.choice([window.called for window in windows])
         try:
-            verdicts = oracle.submit_many("b", reports, all_or_nothing=whole)
+            verdicts = oracle.submit_many(
+                "b", reports, window=watched, ranks=True, all_or_nothing=whole
+            )
         except Refusal:
             with pytest.raises(laurels.errors.BatchRefused):
                 lb.submit_many("b", events, all_or_nothing=True)
             continue
-        found = lb.submit_many("b", events, all_or_nothing=whole)
-        if len(reports) > 1:
-            for receipt, verdict in zip(found, verdicts, strict=True):
-                assert_receipt(receipt, verdict, "hour", definition)
+        found = lb.submit_many("b", events, window=watched, ranks=True, all_or_nothing=whole)
+        for receipt, verdict in zip(found, verdicts, strict=True):
+            assert_receipt(receipt, verdict, watched, definition)
         for window in oracle.board("b").windows:
             labels: list[str | None] = [span.label for span in oracle.periods("b", window)]
             for label in labels or [None]:

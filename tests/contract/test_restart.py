@@ -90,7 +90,7 @@ def test_periods_that_passed_meanwhile_have_passed(
 
 def test_a_place_is_held_by_one_process(lasting: Deployment) -> None:
     with pytest.raises(Locked) as refused:
-        laurels.open(lasting.url)
+        laurels.open(lasting.folder)
     assert refused.value.pid == os.getpid()
     assert str(os.getpid()) in str(refused.value)
     lasting.lb.create(laurels.Board("b"))

@@ -29,6 +29,7 @@ VERBS = (
     "top",
     "around",
     "standing",
+    "card",
     "standings",
     "range",
     "at_rank",
@@ -83,6 +84,7 @@ async def every_verb(lb: laurels.AsyncLeaderboards) -> None:
     standing = await lb.standing("b", "ann", to_rank=1)
     assert standing is not None
     assert standing.to_rank == laurels.Gap(1, 2)
+    assert (await lb.card("b", "ann"))["all"] == await lb.standing("b", "ann")
     assert members(await lb.standings("b", ["cid", "ann"])) == ["ann", "cid"]
     assert members(await lb.range("b", low=5)) == ["bob", "ann"]
     holder = await lb.at_rank("b", 3, with_data=True)
@@ -101,20 +103,16 @@ async def every_verb(lb: laurels.AsyncLeaderboards) -> None:
 
 
 def test_every_verb_can_be_awaited(deployment: Deployment) -> None:
-    deployment.lb.close()
-
     async def main() -> None:
-        async with laurels.open_async(deployment.url, clock=deployment.clock) as lb:
+        async with deployment.opened_async() as lb:
             await every_verb(lb)
 
     asyncio.run(main())
 
 
 def test_opening_can_be_awaited(deployment: Deployment) -> None:
-    deployment.lb.close()
-
     async def main() -> list[laurels.Board]:
-        lb = await laurels.open_async(deployment.url, clock=deployment.clock)
+        lb = await deployment.open_async()
         try:
             return await lb.boards()
         finally:
@@ -124,10 +122,8 @@ def test_opening_can_be_awaited(deployment: Deployment) -> None:
 
 
 def test_errors_are_the_same_when_awaited(deployment: Deployment) -> None:
-    deployment.lb.close()
-
     async def main() -> None:
-        async with laurels.open_async(deployment.url, clock=deployment.clock) as lb:
+        async with deployment.opened_async() as lb:
             await lb.create(laurels.Board("b", windows=["day"]))
             with pytest.raises(UnknownBoard):
                 await lb.top("none")
@@ -142,10 +138,8 @@ def test_errors_are_the_same_when_awaited(deployment: Deployment) -> None:
 def test_a_long_past_period_is_exported_whole(
     deployment: Deployment, clock: laurels.ManualClock
 ) -> None:
-    deployment.lb.close()
-
     async def main() -> list[str]:
-        async with laurels.open_async(deployment.url, clock=clock) as lb:
+        async with deployment.opened_async() as lb:
             await lb.create(laurels.Board("b", windows=["day"], tie="member"))
             await lb.submit_many("b", [(f"m{i:04}", 1) for i in range(2_500)])
             clock.advance(86_400_000)
@@ -157,8 +151,6 @@ def test_a_long_past_period_is_exported_whole(
 
 @pytest.mark.parametrize("tasks", [64])
 def test_tasks_share_one_store(deployment: Deployment, tasks: int) -> None:
-    deployment.lb.close()
-
     async def work(lb: laurels.AsyncLeaderboards, task: int) -> int:
         counted = 0
         for i in range(20):
@@ -171,7 +163,7 @@ def test_tasks_share_one_store(deployment: Deployment, tasks: int) -> None:
         return counted
 
     async def main() -> Any:
-        async with laurels.open_async(deployment.url, clock=deployment.clock) as lb:
+        async with deployment.opened_async() as lb:
             await lb.create(laurels.Board("b"))
             counted = await asyncio.gather(*(work(lb, task) for task in range(tasks)))
             await lb.check()

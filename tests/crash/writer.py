@@ -3,7 +3,8 @@
     python -m tests.crash.writer FOLDER FIRST
 
 Two threads report single events, a third batches of ten; each line printed names a member (or a
-batch) whose event was acknowledged before the line was written.
+batch) whose event was acknowledged before the line was written. A fourth takes snapshots, and has
+the log trimmed, all the time. A rolling window of seconds turns meanwhile.
 """
 
 import sys
@@ -13,7 +14,13 @@ from itertools import count
 import laurels
 
 BATCH = 10
-BOARD = laurels.Board("kills", windows=["all", "day"], dedupe="7d", dedupe_max=10_000_000)
+BOARD = laurels.Board(
+    "kills",
+    windows=["all", "day", "4s=rolling:4s/1s"],
+    grace="3s",
+    dedupe="7d",
+    dedupe_max=10_000_000,
+)
 
 
 def batch_members(number: int) -> list[str]:
@@ -38,6 +45,11 @@ def _batches(lb: laurels.Leaderboards, first: int) -> None:
         _say(f"b{number}")
 
 
+def _snapshots(lb: laurels.Leaderboards) -> None:
+    while True:
+        lb.snapshot()
+
+
 def main(folder: str, first: int) -> None:
     lb = laurels.open(folder)
     lb.create(BOARD, exist_ok=True)
@@ -45,6 +57,7 @@ def main(folder: str, first: int) -> None:
         threading.Thread(target=_singles, args=(lb, first, 2)),
         threading.Thread(target=_singles, args=(lb, first + 1, 2)),
         threading.Thread(target=_batches, args=(lb, first)),
+        threading.Thread(target=_snapshots, args=(lb,)),
     ]
     for thread in threads:
         thread.start()

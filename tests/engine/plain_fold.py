@@ -43,6 +43,9 @@ class PlainFold:
     def count(self, event: Event) -> int:
         """Count an event in all its windows or in none; its status."""
         values = self.relative(event)
+        for op, value, low, high in zip(self.ops, values, self.lows, self.highs, strict=True):
+            if op != SUM and not low <= value <= high:
+                return OUT_OF_RANGE
         news = {r: self.new(r, event, values) for r in event.rankings if r >= 0}
         for new in news.values():
             for value, low, high in zip(new.columns, self.lows, self.highs, strict=True):

@@ -7,9 +7,21 @@ from random import Random
 
 import pytest
 
-from laurels.engine.fold import APPLIED, BEST, LAST, OUT_OF_RANGE, SUM, UNCHANGED, Shape, apply
+from laurels.engine.fold import (
+    APPLIED,
+    BEST,
+    LAST,
+    OUT_OF_RANGE,
+    SUM,
+    UNCHANGED,
+    Journal,
+    Shape,
+    apply,
+)
 from laurels.engine.ranked_set import RankedSet
+from laurels.engine.rolling import RollingSet
 from laurels.engine.roster import Roster
+from laurels.engine.tally import Tally
 from tests.engine.pair import intern
 from tests.engine.plain import Row
 from tests.engine.plain_fold import Event, PlainFold
@@ -73,6 +85,7 @@ class Board:
             self.shape,
             self.rankings,
             [array("i", route) for route in zip(*[e.rankings for e in events], strict=True)],
+            [None] * len(events[0].rankings),
             array("I", [self.ids[event.member] for event in events]),
             [array("q", column) for column in zip(*[e.values for e in events], strict=True)],
             array("q", [event.stamp for event in events]),
@@ -123,7 +136,7 @@ class Board:
 @pytest.mark.parametrize("resolution", [1, 7])
 def test_random_events(ops: Sequence[int], tie: int, resolution: int) -> None:
     random = Random(f"{ops} {tie} {resolution}")
-    for spread, bound in product((2, 10**6), (20, LIMIT)):
+    for spread, bound in product((2, 25, 10**6), (20, LIMIT)):
         board = Board(ops, tie=tie, resolution=resolution, rankings=4, bound=bound, all_window=0)
         for watch in (-1, 0, 1):
             events = [
@@ -143,7 +156,7 @@ def test_one_route_for_all_events() -> None:
     board = Board([SUM], rankings=2)
     status = bytearray(3)
     told = apply(
-        board.shape, board.rankings, [0, -1, 1], board.ids[:3], [array("q", [1, 2, 3])],
+        board.shape, board.rankings, [0, -1, 1], [None] * 3, board.ids[:3], [array("q", [1, 2, 3])],
         5, 5, None, 0, 1, 0, 3, status,
     )  # fmt: skip
     assert status == bytearray([APPLIED] * 3)
@@ -155,7 +168,7 @@ def test_only_the_stretch_asked_for_is_counted() -> None:
     board = Board([SUM])
     status = bytearray(10)
     told = apply(
-        board.shape, board.rankings, [0], board.ids[:10], [array("q", range(10))],
+        board.shape, board.rankings, [0], [None], board.ids[:10], [array("q", range(10))],
         5, 5, None, 0, 0, 3, 6, status,
     )  # fmt: skip
     assert status == bytearray([0] * 3 + [APPLIED] * 3 + [0] * 4)
@@ -235,7 +248,7 @@ def test_columns_that_do_not_fit_together() -> None:
         ids: "array[int]" = ids,
     ) -> None:
         apply(
-            board.shape, rankings or board.rankings, routes, ids, values,
+            board.shape, rankings or board.rankings, routes, [None] * len(routes), ids, values,
             1, 1, None, -1, watch, 0, stop, bytearray(2),
         )  # fmt: skip
 
@@ -262,3 +275,100 @@ def test_columns_that_do_not_fit_together() -> None:
         count(ids=array("I", [0, 40]))
     with pytest.raises(TypeError, match="format"):
         count(ids=two)
+
+
+def rolling_set(
+    board: Board, shape: Shape | None = None, roster: Roster | None = None
+) -> RollingSet:
+    """A window of two steps, of which step 1 runs."""
+    columns = len(board.plain.ops)
+    return RollingSet(
+        board.roster if roster is None else roster,
+        shape or board.shape,
+        steps=2,
+        lows=[-LIMIT] * columns,
+        highs=[LIMIT] * columns,
+        dense=False,
+        running=1,
+    )
+
+
+def test_what_a_rolling_window_writes_to_is_its_own() -> None:
+    board = Board([SUM])
+    rolling, other = rolling_set(board), rolling_set(board)
+    tally, foreign = rolling.open_tally(1), other.open_tally(1)
+    loose = Tally(columns=1, tie=True, stamped=False, linked=False)
+    wide = Shape([SUM], [0], [1], 0)
+
+    def count(
+        stores: Sequence[RankedSet | Tally],
+        rollings: Sequence[RollingSet | None],
+        routes: Sequence[int] = (0,),
+    ) -> None:
+        apply(
+            board.shape, stores, routes, rollings, board.ids[:1], [array("q", [1])],
+            15, 15, None, -1, -1, 0, 1, bytearray(1),
+        )  # fmt: skip
+
+    count([tally], [rolling])
+    count([tally, foreign], [rolling, other], (0, 1))
+    cases: list[
+        tuple[Sequence[RankedSet | Tally], Sequence[RollingSet | None], Sequence[int], str]
+    ] = [
+        ([tally], [None], (0,), "belongs to a rolling window"),
+        ([loose], [None], (0,), "belongs to a rolling window"),
+        ([*board.rankings], [rolling], (0,), "tallies of its own steps"),
+        ([foreign], [rolling], (0,), "tallies of its own steps"),
+        ([loose], [rolling], (0,), "tallies of its own steps"),
+        ([rolling.live], [None], (0,), "not written to"),
+        ([tally], [], (0,), "for each window"),
+        ([tally, rolling.open_tally(0)], [rolling, rolling], (0, 1), "belongs to one window"),
+        ([], [rolling_set(board, wide)], (-1,), "words of a rolling set"),
+        ([tally], [rolling, rolling_set(board, roster=Roster(1))], (0, -1), "different rosters"),
+    ]
+    for stores, rollings, routes, message in cases:
+        with pytest.raises(ValueError, match=message):
+            count(stores, rollings, routes)
+    with pytest.raises(TypeError):
+        count([tally], [board.rankings[0]])  # type: ignore[list-item]
+    while not rolling.complete:
+        rolling.advance(1)
+    rolling.turn()
+    rolling.advance(1)
+    rolling.turn()
+    with pytest.raises(ValueError, match="tallies of its own steps"):
+        count([tally], [rolling])
+    rolling.check()
+    other.check()
+
+
+@pytest.mark.parametrize("ops", [(SUM,), (LAST,), (BEST, BEST)])
+def test_a_journal_puts_back_what_several_calls_wrote(ops: Sequence[int]) -> None:
+    random = Random(str(ops))
+    board = Board(ops, rankings=3, tie=random.choice([1, -1]))
+    for _ in range(25):
+        before = [ranking.slice(0, 100) for ranking in board.rankings]
+        journal = Journal()
+        for _ in range(2):
+            events = [
+                (random.randrange(40), random.randint(-9, 9), random.choice([-1, 0, 2]))
+                for _ in range(30)
+            ]
+            apply(
+                board.shape, board.rankings, [1, array("i", [e[2] for e in events])],
+                [None, None], array("I", [e[0] for e in events]),
+                [array("q", [e[1] for e in events])] * len(ops),
+                array("q", range(30)), array("q", range(30)), None, -1, -1, 0, 30,
+                bytearray(30), journal,
+            )  # fmt: skip
+        after = [ranking.slice(0, 100) for ranking in board.rankings]
+        assert len(journal) > 0
+        assert after != before
+        if random.random() < 0.6:
+            journal.undo()
+            after = before
+        assert [ranking.slice(0, 100) for ranking in board.rankings] == after
+        for ranking in board.rankings:
+            ranking.check()
+    journal.undo()
+    assert len(journal) == 0

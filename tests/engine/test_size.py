@@ -3,7 +3,13 @@
 from array import array
 from random import Random
 
+import pytest
+
+from laurels.engine.fold import SUM
+from laurels.engine.tally import Tally
 from tests.engine.pair import Pair
+from tests.engine.plain_rolling import Event, Roll
+from tests.engine.rolling_pair import RollingPair
 
 
 def members(count: int) -> list[bytes]:
@@ -31,3 +37,51 @@ def test_large_sets_are_dense() -> None:
 def test_the_roster_is_compact() -> None:
     pair = Pair(members(100_000))
     assert pair.roster.nbytes < (8 + 20) * len(pair.roster)
+
+
+def tally_of(members: int, of: int) -> Tally:
+    """The tally of an hour in which so many of the roster's members made small sums."""
+    random = Random(members)
+    tally = Tally(columns=1, tie=True, stamped=False, linked=False)
+    ids = array("I", random.sample(range(of), k=members))
+    stamps = sorted(1_763_600_400_000 + random.randrange(3_600_000) for _ in ids)
+    for start in range(0, members, 1_000):
+        batch = ids[start : start + 1_000]
+        sums = array("q", (-random.randrange(1, 10_000) for _ in batch))
+        tally.put(batch, [sums, array("q", stamps[start : start + 1_000])])
+    return tally
+
+
+@pytest.mark.parametrize("members", [1_000, 1_700, 3_000, 10_000, 17_000, 60_000, 100_000])
+def test_tallies_are_compact(members: int) -> None:
+    """Bytes a cell, all in, of a small sum and a time of the hour."""
+    for of in (members, 20 * members):
+        assert tally_of(members, of).nbytes < 13.5 * members
+
+
+def test_tallies_give_back_what_they_do_not_need() -> None:
+    tally = tally_of(20_000, 20_000)
+    for left in (10_000, 3_000, 300, 30):
+        tally.discard(array("I", range(20_000 - left)))
+        assert len(tally) == left
+        assert tally.nbytes < 20 * left
+
+
+def test_small_tallies_are_small() -> None:
+    assert tally_of(10, 10).nbytes <= 300
+    assert tally_of(10, 10**6).nbytes <= 300
+    assert Tally(columns=1, tie=True, stamped=False, linked=False).nbytes < 100
+
+
+def test_small_rolling_windows_are_small() -> None:
+    """Ten members in five of the 168 hours of a week."""
+    hour_ms = 3_600_000
+    pair = RollingPair([SUM], [Roll(168, hour_ms)], members=10)
+    for hour in range(0, 50, 10):
+        pair.go_to(hour * hour_ms + 90_000, Random(1))
+        pair.apply([Event(member, (120,), pair.now - member) for member in range(10)])
+    rolling = pair.rollings[0]
+    assert rolling is not None
+    assert len(rolling.numbers()) == 5
+    assert rolling.nbytes < 5_000
+    assert rolling.tally_nbytes < 3_000

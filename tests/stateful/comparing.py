@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from random import Random
 
 import laurels
-from tests.comparison import board_of
+from tests.comparison import assert_entries, assert_refused, attempt, board_of, told
+from tests.definitions import Refusal
 from tests.oracle import Oracle
 from tests.stateful.questions import Bookmarks, Questions
 
@@ -39,11 +40,37 @@ class Comparison:
         assert [(p.label, p.start_ms, p.end_ms) for p in found] == [
             (span.label, span.start_ms, span.end_ms) for span in spans
         ]
+        assert lb.top(name, window=window, limit=0).as_of.period == spans[0].label
         assert [period.current for period in found] == [True] + [False] * (len(spans) - 1)
         assert [period.total for period in found] == [
             len(self.oracle.places(name, window, span.label)) for span in spans
         ]
         return [span.label for span in spans]
+
+    def read_on(self, lb: laurels.Leaderboards, rng: Random) -> None:
+        """Reads on from a bookmark without saying in which period, wherever that went."""
+        standing = [
+            (key, mark)
+            for key, mark in self.bookmarks.items()
+            if mark.board is self.oracle.boards.get(key[0])
+        ]
+        if not standing:
+            return
+        (name, window, label, reverse), mark = rng.choice(standing)
+
+        found = attempt(
+            lambda: lb.top(name, window=window, reverse=reverse, limit=3, after=mark.cursor)
+        )
+        expected = told(
+            lambda: self.oracle.top(
+                name, window=window, period=label, limit=3, reverse=reverse, after=mark.row
+            )
+        )
+        if isinstance(expected, Refusal):
+            assert_refused(found, expected)
+        else:
+            assert isinstance(found, laurels.Page), repr(found)
+            assert_entries(found.entries, expected, self.oracle.boards[name].definition)
 
     def some_ranking(self, lb: laurels.Leaderboards, name: str, rng: Random) -> Questions:
         """One of the rankings of a board, to be asked about."""

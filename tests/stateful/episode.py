@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 import laurels
+from laurels import service
 from tests.comparison import everything
 from tests.contract.deployments import IMPLEMENTATIONS, Deployment, Implementation
 from tests.stateful import choices
@@ -25,6 +28,14 @@ class Tally:
 
     steps: int
     rankings: int
+
+
+@contextmanager
+def shares(rng: Random) -> Iterator[None]:
+    """Makes a write do so small a share of overdue work that few members take many writes."""
+    after_write, at_once = rng.choice([-2, -1, 0, 256]), rng.choice([1, 3, 4096])
+    with patch.object(service, "SHARE_LEAST", after_write), patch.object(service, "SHARE", at_once):
+        yield
 
 
 def begin(
@@ -66,7 +77,7 @@ def run(seed: int, combinations: Sequence[Combination], steps: int) -> Tally:
     rng = Random(seed)
     rules, weights = zip(*RULES, strict=True)
     implementation = IMPLEMENTATIONS[seed % len(IMPLEMENTATIONS)]
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, shares(rng):
         world = begin(rng, implementation, Path(folder), combinations)
         with world.deployment:
             for _ in range(steps):

@@ -70,6 +70,10 @@ class Questions:
         turned = self.places[::-1] if reverse else self.places
         assert_entries(page.entries, turned[offset : offset + limit], self.definition)
         assert page.total == len(self.places)
+        assert (page.as_of.window, page.as_of.period) == (
+            self.where["window"],
+            self.where["period"],
+        )
 
     def next_page(self, bookmarks: Bookmarks, rng: Random) -> None:
         """The page after the last one that was read of this ranking, however long ago."""

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-from tests.definitions import Report
-from tests.stateful import choices
+from tests.definitions import Report, WindowDef
+from tests.oracle_windows import RollingWindow
+from tests.stateful import choices, moments, window_choices
 from tests.stateful.world import World
 
 Rule = Callable[[World, Random], None]
@@ -51,9 +52,43 @@ def hammer(world: World, rng: Random) -> None:
     world.submit_many(name, reports, window(world, rng, name), ranks=True, all_or_nothing=False)
 
 
+def scatter(world: World, rng: Random) -> None:
+    """Late events of two members all over the steps of a rolling window; then its step ends."""
+    name = pick(world, rng)
+    board = world.oracle.boards[name]
+    rolling = [w for w in board.windows.values() if isinstance(w, RollingWindow)]
+    if not rolling:
+        return
+    now_ms = world.clock.now_ms()
+    window = rng.choice(rolling)
+    pair = rng.sample(choices.MEMBERS, 2)
+    reports = [
+        replace(
+            choices.report(rng, board, now_ms),
+            member=rng.choice(pair),
+            at=moments.in_a_step(rng, window, now_ms),
+            id=None,
+        )
+        for _ in range(rng.randint(1, 8))
+    ]
+    called = rng.choice([None, *board.windows])
+    world.submit_many(name, reports, called, ranks=True, all_or_nothing=rng.random() < 0.2)
+    if rng.random() < 0.5:
+        world.clock.set(window.back(0, now_ms).end_ms)
+
+
 def pass_time(world: World, rng: Random) -> None:
     board = world.oracle.boards[pick(world, rng)]
-    world.clock.set(choices.later(rng, board, world.clock.now_ms()))
+    world.clock.set(moments.later(rng, board, world.clock.now_ms()))
+
+
+def cross(world: World, rng: Random) -> None:
+    """A period or step ends, and before anybody reads something is written or all begins anew."""
+    board = world.oracle.boards[pick(world, rng)]
+    world.clock.set(moments.beyond(rng, board, world.clock.now_ms()))
+    first: tuple[Rule, ...] = (submit, submit, submit_many, set_score, remove, set_data, restart)
+    for _ in range(rng.randint(1, 2)):
+        rng.choice(first)(world, rng)
 
 
 def ask(world: World, rng: Random) -> None:
@@ -64,6 +99,27 @@ def read_on(world: World, rng: Random) -> None:
     """The next page of a ranking, after whatever happened since the last one."""
     ranking = world.comparison.some_ranking(world.lb, pick(world, rng), rng)
     ranking.next_page(world.comparison.bookmarks, rng)
+
+
+def ask_amiss(world: World, rng: Random) -> None:
+    """A question about some other period or step, most of which cannot be read."""
+    name = pick(world, rng)
+    board = world.oracle.boards[name]
+    called, asked = rng.choice(list(board.windows.items()))
+    now_ms = world.clock.now_ms()
+    labels = [None, "yesterday", "2026-11-20", "2026-11-20T15:00Z", "2026-11-20T15:00:30Z"]
+    if asked in moments.timed_windows(board):
+        by = rng.choice([0, 1, 2, asked.depth(now_ms) - 1])
+        labels += [asked.back(min(by, asked.depth(now_ms) - 1), now_ms).label] * 4
+    if isinstance(asked, RollingWindow):
+        aside = asked.back(rng.choice([-1, 1, asked.steps, -2]), now_ms)
+        labels += [aside.label] * 4
+    world.count(name, called, rng.choice(labels))
+
+
+def read_on_anyway(world: World, rng: Random) -> None:
+    """A page that was left long ago is read on where it was, wherever its window is by now."""
+    world.comparison.read_on(world.lb, rng)
 
 
 def remove(world: World, rng: Random) -> None:
@@ -78,6 +134,21 @@ def set_data(world: World, rng: Random) -> None:
 def restart(world: World, rng: Random) -> None:  # noqa: ARG001 (a rule like the others)
     if world.deployment.lasting:
         world.deployment.reopen()
+    else:
+        world.lb.rebuild()
+
+
+def snapshot(world: World, rng: Random) -> None:
+    """A snapshot is taken; sometimes everything begins anew from it and the log after it."""
+    if not world.deployment.lasting:
+        return
+    world.lb.snapshot()
+    if rng.random() < 0.5:
+        world.deployment.reopen()
+
+
+def check(world: World, rng: Random) -> None:  # noqa: ARG001 (a rule like the others)
+    world.lb.check()
 
 
 def change(world: World, rng: Random) -> None:
@@ -87,13 +158,18 @@ def change(world: World, rng: Random) -> None:
     windows = list(definition.windows)
     if kind == 0:
         i = rng.randrange(len(windows))
-        if windows[i].unit != "all" and windows[i].name is not None:
+        if windows[i].unit not in {"all", "rolling"} and windows[i].name is not None:
             windows[i] = replace(windows[i], keep=rng.randint(1, 4))
     elif kind == 1 and len(windows) < 6:
-        unit = rng.choice(["all", "hour", "day", "week"])
-        windows.append(replace(choices.calendar(rng, unit, definition.tz), name=f"w{len(windows)}"))
-        if unit == "all":
-            windows[-1] = replace(windows[-1], keep=None, tz=None, grace=None)
+        added = rng.choice(
+            [
+                WindowDef(),
+                window_choices.calendar(rng, rng.choice(["hour", "day", "week"]), definition.tz),
+                replace(window_choices.rolling(rng, 0, definition.tz), grace=None),
+                replace(window_choices.rolling(rng, 0, definition.tz), grace=None),
+            ]
+        )
+        windows.append(replace(added, name=f"w{len(windows)}"))
     keep = rng.choice([definition.keep, 1, 3])
     title = rng.choice(["", "Gifts", "Geschenke 🎁"])
     world.change(replace(definition, title=title, keep=keep, windows=tuple(windows)))
@@ -120,12 +196,18 @@ RULES: tuple[tuple[Rule, int], ...] = (
     (set_score, 8),
     (submit_many, 20),
     (hammer, 4),
-    (pass_time, 20),
+    (scatter, 10),
+    (pass_time, 14),
+    (cross, 8),
     (ask, 8),
+    (ask_amiss, 3),
     (read_on, 8),
+    (read_on_anyway, 3),
     (remove, 3),
     (set_data, 2),
-    (restart, 1),
+    (restart, 2),
+    (snapshot, 2),
+    (check, 3),
     (change, 2),
     (begin_anew, 1),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -12,10 +13,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from tests.contract.deployments import IMPLEMENTATIONS, Implementation
+from tests.contract.deployments import EMBEDDED, Implementation
 from tests.stateful import rules
 from tests.stateful.choices import COMBINATIONS
-from tests.stateful.episode import begin, finish, step
+from tests.stateful.episode import begin, finish, shares, step
 from tests.stateful.world import World
 
 randomness = st.randoms(use_true_random=False)
@@ -29,18 +30,20 @@ class Machine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self._folder = TemporaryDirectory()
+        self._until_torn_down = ExitStack()
+        self._folder = Path(self._until_torn_down.enter_context(TemporaryDirectory()))
         self._random = Random(0)
 
     @initialize(rng=randomness, combination=st.sampled_from(COMBINATIONS))
     def start(self, rng: Random, combination: tuple[tuple[tuple[str, ...], ...], str, str]) -> None:
-        self.world = begin(rng, self.implementation, Path(self._folder.name), [combination])
+        self._until_torn_down.enter_context(shares(rng))
+        self.world = begin(rng, self.implementation, self._folder, [combination])
 
     def teardown(self) -> None:
-        if hasattr(self, "world"):
-            finish(self.world, self._random)
-            self.world.lb.close()
-        self._folder.cleanup()
+        with self._until_torn_down:
+            if hasattr(self, "world"):
+                finish(self.world, self._random)
+                self.world.deployment.close()
 
 
 def happens(happening: rules.Rule) -> Callable[[Machine, Random], None]:
@@ -59,7 +62,7 @@ for happening, weight in rules.RULES:  # hypothesis picks evenly: what is freque
         setattr(Machine, f"{happening.__name__}_{copy}", happens(happening))
 
 
-@pytest.mark.parametrize("implementation", IMPLEMENTATIONS, ids=lambda it: it.name)
+@pytest.mark.parametrize("implementation", EMBEDDED, ids=lambda it: it.name)
 def test_everything_agrees_with_the_oracle(implementation: Implementation) -> None:
     machine = type("Machine", (Machine,), {"implementation": implementation})
     run_state_machine_as_test(

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
 
 import laurels
-from laurels.errors import BatchRefused, LaurelsError
-from tests.comparison import assert_receipt, board_of
+from laurels.errors import BatchRefused
+from tests.comparison import assert_receipt, assert_refused, attempt, board_of, told
 from tests.contract.deployments import Deployment
 from tests.definitions import Definition, Refusal, Report, Verdict
 from tests.oracle import Oracle
 from tests.stateful.comparing import Comparison
 from tests.stateful.journal import Done
-
-T = TypeVar("T")
 
 
 class World:
@@ -44,10 +41,7 @@ class World:
     ) -> object:
         """Does something to the deployment; what it refuses comes back as the error."""
         self.journal.append(Done(self.clock.now_ms(), act, board, tuple(events)))
-        try:
-            return act(self.lb)
-        except LaurelsError as error:
-            return error
+        return attempt(lambda: act(self.lb))
 
     # Boards and members
 
@@ -79,6 +73,17 @@ class World:
         assert self._do(lambda lb: lb.set_data(name, member, profile)) is None
         self.oracle.set_data(name, member, profile)
 
+    # Questions
+
+    def count(self, name: str, window: str, period: str | None) -> None:
+        """How many there are in some period, or why that cannot be told."""
+        expected = told(lambda: len(self.oracle.places(name, window, period)))
+        found = attempt(lambda: self.lb.count(name, window=window, period=period))
+        if isinstance(expected, Refusal):
+            assert_refused(found, expected)
+        else:
+            assert found == expected
+
     # Events
 
     def submit(self, name: str, report: Report, window: str | None) -> None:
@@ -93,8 +98,7 @@ class World:
         )
         expected = told(lambda: self.oracle.submit(name, report, window))
         if isinstance(expected, Refusal):
-            assert isinstance(found, LaurelsError), f"{found} instead of {expected.code}"
-            assert found.code == expected.code
+            assert_refused(found, expected)
         else:
             assert isinstance(found, laurels.Receipt), f"{found!r} instead of {expected}"
             self._assert_receipts(name, [found], [expected], window)
@@ -152,14 +156,6 @@ class World:
         assert counts == tuple(
             statuses.count(status) for status in ("applied", "unchanged", "duplicate", "refused")
         )
-
-
-def told(ask: Callable[[], T]) -> T | Refusal:
-    """What the oracle answers, its refusals included."""
-    try:
-        return ask()
-    except Refusal as refusal:
-        return refusal
 
 
 def event_of(report: Report) -> tuple[object, ...]:

@@ -15,7 +15,14 @@ from bench.timing import Question, Sample
 from bench.workload import MEMBER_BYTES, Population, in_batches
 
 NOW_MS = 1_700_000_000_000
-TINY = Effort(runs=1, events={1: 5, 100: 200}, calls=10, small_rankings=20)
+TINY = Effort(runs=1, events={1: 5, 100: 200}, calls=10, small_rankings=20, watched_seconds=0.01)
+ROLLING_TABLES = {
+    "Rolling events/s in memory, zipf",
+    "Durable rolling events/s, uniform",
+    "Memory of all + day + rolling 7d/1h, bytes a member",
+    "Snapshot and recovery, all + day + rolling",
+    "Boundary of a rolling window",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -23,12 +30,19 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.__main__.QUICK", TINY)
 
 
-def measured(chosen: str, folder: Path) -> Report:
+def measured(chosen: str, folder: Path, *more: str) -> Report:
     """The report of a run of one peer at one small size."""
     file = folder / "report.json"
-    options = ["--quick", "--members", "200", "--only", chosen, "--json", str(file)]
+    options = [*more, "--quick", "--members", "200", "--only", chosen, "--json", str(file)]
     assert main([*options, "--folder", str(folder)]) == 0
     return msgspec.json.decode(file.read_bytes(), type=Report)
+
+
+def need_redis() -> None:
+    if not installed():
+        if os.environ.get("CI") == "true":
+            pytest.fail("redis-server is missing")
+        pytest.skip("redis-server is not installed")
 
 
 def groups(report: Report) -> set[str]:
@@ -53,14 +67,30 @@ def test_our_own_steps_are_told_apart(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_redis_is_measured_under_every_setting(tmp_path: Path) -> None:
-    if not installed():
-        if os.environ.get("CI") == "true":
-            pytest.fail("redis-server is missing")
-        pytest.skip("redis-server is not installed")
+    need_redis()
     report = measured("redis", tmp_path)
     assert {sample.safety for sample in report.samples} == {"memory", "each second", "each commit"}
     assert "Durable events/s, 4 submitters, zipf" in groups(report)
     assert "| Redis pipeline, pre-encoded | AOF always, one core |" in markdown(report)
+    assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
+
+
+def test_rolling_windows_are_measured_in_memory_and_durable(tmp_path: Path) -> None:
+    report = measured("engine,api", tmp_path, "--rolling")
+    ours = {"An event in a window of 700 h", "Snapshot and recovery, all"}
+    assert groups(report) >= ROLLING_TABLES | ours
+    assert all(sample.ours and min(sample.figures) > 0 for sample in report.samples)
+    assert {sample.safety for sample in report.samples} == {"memory", "each commit"}
+    assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
+
+
+def test_redis_does_the_work_of_rolling_windows_under_every_setting(tmp_path: Path) -> None:
+    need_redis()
+    report = measured("redis", tmp_path, "--rolling")
+    assert groups(report) >= ROLLING_TABLES
+    assert not any(sample.ours for sample in report.samples)
+    assert {sample.safety for sample in report.samples} == {"memory", "each second", "each commit"}
+    assert "| Redis script by columns, pre-encoded | AOF always, any core |" in markdown(report)
     assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
 
 
@@ -107,7 +137,16 @@ def test_ratios_are_taken_to_the_best_of_each_safety() -> None:
         Sample(quick, "ours", "x", True, "memory", [2.0]),
         Sample(quick, "best", "x", False, "memory", [3.0]),
     ]
-    writes, reads = grids(samples)
+    waits = Question("waits", 100, "longest read, ms", "ms")
+    samples += [
+        Sample(waits, "ours", "calm", True, "memory", [1.0, 2.0]),
+        Sample(waits, "best", "union", False, "memory", [30.0]),
+        Sample(Question("steps", 100, "zipf, ns", "x"), "ours", "7", True, "memory", [1.02]),
+    ]
+    writes, reads, waited, steps = grids(samples)
     assert writes.figures[0] == ["ours", "x", "10\n8..30"]
     assert [row[2] for row in writes.ratios] == ["2.00 x", "0.50 x"]
     assert [row[2] for row in reads.ratios] == ["1.50 x"]
+    assert [row[2] for row in waited.ratios] == ["20.00 x"]
+    assert steps.figures == [["ours", "7", "1.02 x"]]
+    assert steps.ratios == []

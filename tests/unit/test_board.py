@@ -18,7 +18,7 @@ from laurels.errors import (
     LaurelsError,
 )
 from laurels.score import LIMIT
-from laurels.windows import All, Calendar
+from laurels.windows import All, Calendar, Rolling
 
 
 def board(**fields: Any) -> Board:
@@ -71,6 +71,27 @@ def test_everything_said_is_in_the_rules() -> None:
     assert Board("b", tie="member").rules().tie == 0
 
 
+def test_rolling_windows_are_in_the_rules_with_the_tz_and_a_grace_they_may_have() -> None:
+    rules = Board(
+        "b",
+        windows=[
+            "7d=rolling:7d/1h",
+            "rolling:90s/30s",
+            {"name": "1w", "type": "rolling", "span": "7d", "step": "1d", "tz": "Asia/Tokyo"},
+            "rolling:4d/2d,grace=30m",
+        ],
+        tz="Europe/Berlin",
+        grace="10m",
+    ).rules()
+    assert list(rules.windows.values()) == [
+        Rolling("7d", 168, 3_600_000, 0, "Europe/Berlin", 600_000),
+        Rolling("rolling:90s/30s", 3, 30_000, 0, "Europe/Berlin", 60_000),
+        Rolling("1w", 7, 0, 1, "Asia/Tokyo", 600_000),
+        Rolling("rolling:4d/2d,grace=30m", 2, 0, 2, "Europe/Berlin", 1_800_000),
+    ]
+    assert list(rules.windows) == [window.name for window in rules.windows.values()]
+
+
 def test_definitions_that_say_the_same_are_equal() -> None:
     one = Board("b", windows=["month:tz=Asia/Tokyo,keep=12"], grace=60_000, dedupe="60m")
     other = Board(
@@ -83,6 +104,10 @@ def test_definitions_that_say_the_same_are_equal() -> None:
     assert hash(one) == hash(other)
     assert one.windows == ("month:keep=12,tz=Asia/Tokyo",)
     assert (one.grace, one.dedupe) == ("1m", "1h")
+    assert board(windows=["rolling:7d/1h"]) == board(
+        windows=[{"type": "rolling", "span": "07d", "step": "1h"}]
+    )
+    assert board(windows=["w=rolling:60m/1m"]) != board(windows=["w=rolling:1h/1m"])
     assert Column(min=Decimal("1")) != Column(min="1.0")
     assert board(columns=[Column(min=Decimal(1))]) == board(columns=[Column(min="1.0")])
 
@@ -121,6 +146,9 @@ def test_definitions_that_say_the_same_are_equal() -> None:
         ({"windows": ["all", "all"]}, "window 'all' is there 2 times"),
         ({"windows": ["x=day", "x=week"]}, "window 'x' is there 2 times"),
         ({"windows": ["fortnight"]}, "'fortnight' is no window"),
+        ({"windows": ["all", "rolling:7d"]}, "window 'rolling': a rolling window has a span and"),
+        ({"windows": ["7d=rolling:7d/9h"]}, "window '7d': the span 7d is no multiple of the step"),
+        ({"windows": ["rolling:7d/1h"] * 2}, "window 'rolling:7d/1h' is there 2 times"),
         ({"tz": "Mars/Olympus"}, "tz is 'Mars/Olympus', not an IANA time zone"),
         ({"tz": "../../etc/passwd"}, "not an IANA time zone"),
         ({"tz": ["UTC"]}, "not an IANA time zone"),
@@ -130,6 +158,7 @@ def test_definitions_that_say_the_same_are_equal() -> None:
         ({"grace": "40000d"}, "grace: '40000d' is longer than 36525d"),
         ({"grace": "2h"}, "dedupe is shorter than the longest grace, 2h"),
         ({"windows": ["day:grace=3h"]}, "dedupe is shorter than the longest grace, 3h"),
+        ({"windows": ["rolling:7d/1h,grace=4h"]}, "dedupe is shorter than the longest grace, 4h"),
         ({"dedupe_max": -1}, "dedupe_max is -1"),
         ({"dedupe_max": 100_000_001}, "dedupe_max is 100000001"),
         ({"keep": 0}, "keep is 0, not a number from 1 to 10000"),
@@ -148,7 +177,12 @@ def test_every_fault_is_named_at_once() -> None:
     found = faults(
         name="no name",
         columns=[{"name": "a b", "op": "no", "scale": 99}, {"order": "up"}],
-        windows=["day:keep=0,tz=x", "week:week_start=someday", {"type": "day", "hours": 1}],
+        windows=[
+            "day:keep=0,tz=x",
+            "week:week_start=someday",
+            {"type": "day", "hours": 1},
+            "7d=rolling:7d/1d,keep=9,tz=x",
+        ],
         tie="x",
         rank="x",
         keep=0,
@@ -165,6 +199,8 @@ def test_every_fault_is_named_at_once() -> None:
         "window 'day': tz is 'x'",
         "week_start is 'someday'",
         "unknown option 'hours'",
+        "window '7d': a window of type rolling takes no keep",
+        "window '7d': tz is 'x'",
         "tie is 'x'",
         "rank is 'x'",
         "keep is 0",
@@ -205,7 +241,18 @@ COLUMNS = st.builds(
     max=st.none() | st.sampled_from(["0", "7", "1e3"]),
 )
 WINDOWS = st.lists(
-    st.sampled_from(["all", "hour", "day:keep=7", "w=week:week_start=sunday", "x=year:grace=0s"]),
+    st.sampled_from(
+        [
+            "all",
+            "hour",
+            "day:keep=7",
+            "w=week:week_start=sunday",
+            "x=year:grace=0s",
+            "7d=rolling:7d/1h",
+            "rolling:60m/1m,grace=0s",
+            "rolling:9d/3d,tz=Asia/Tokyo",
+        ]
+    ),
     min_size=1,
     unique=True,
 )

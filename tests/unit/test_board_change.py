@@ -6,7 +6,7 @@ import pytest
 
 from laurels.board import Board, Column, safe_change
 from laurels.errors import BoardInvalid, UnsafeChange
-from laurels.windows import Calendar, Window
+from laurels.windows import Calendar, Rolling, Window
 
 OLD = Board(
     "gifts",
@@ -14,6 +14,7 @@ OLD = Board(
     columns=[Column(scale=2)],
     windows=["all", "day", "month:keep=12", "recent=week:keep=4"],
 )
+ROLLING = Board("gifts", windows=["all", "7d=rolling:7d/1d", "rolling:60m/1m"])
 
 
 def keeps(board: Board) -> dict[str, int]:
@@ -22,8 +23,12 @@ def keeps(board: Board) -> dict[str, int]:
 
 
 def reasons(**changes: Any) -> list[str]:
+    return reasons_of(OLD, changes)
+
+
+def reasons_of(old: Board, changes: dict[str, Any]) -> list[str]:
     with pytest.raises(UnsafeChange) as refused:
-        safe_change(OLD, changes)
+        safe_change(old, changes)
     return refused.value.reasons
 
 
@@ -39,6 +44,43 @@ def test_keep_may_change_and_holds_for_windows_without_their_own() -> None:
 def test_a_window_may_be_added_at_the_end() -> None:
     changed = safe_change(OLD, {"windows": [*OLD.windows, "year"]})
     assert list(changed.rules().windows) == ["all", "day", "month:keep=12", "recent", "year"]
+
+
+def test_a_rolling_window_may_be_added_at_the_end() -> None:
+    changed = safe_change(OLD, {"windows": [*OLD.windows, "7d=rolling:7d/1h"]})
+    assert list(changed.rules().windows)[-1] == "7d"
+    assert changed.rules().windows["7d"] == Rolling("7d", 168, 3_600_000, 0, "UTC", 300_000)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "7d=rolling:14d/1d",
+        "7d=rolling:7d/7h",
+        "7d=rolling:7d/24h",
+        "7d=rolling:168h/1h",
+        "7d=rolling:7d/1d,tz=Asia/Tokyo",
+        "7d=rolling:7d/1d,grace=1m",
+        "7d=day",
+        "7d=all",
+    ],
+)
+def test_nothing_of_a_rolling_window_may_change(text: str) -> None:
+    [reason] = reasons_of(ROLLING, {"windows": ["all", text, "rolling:60m/1m"]})
+    assert reason == "window '7d' can change in nothing"
+
+
+def test_a_rolling_window_called_by_its_text_neither_goes_nor_turns_into_another() -> None:
+    [reason] = reasons_of(ROLLING, {"windows": ["all", "7d=rolling:7d/1d", "rolling:1h/1m"]})
+    assert "window 'rolling:60m/1m' cannot go" in reason
+    [reason] = reasons_of(ROLLING, {"windows": ["all", "rolling:60m/1m", "7d=rolling:7d/1d"]})
+    assert "stay in their order" in reason
+
+
+def test_a_rolling_window_is_the_same_however_it_is_said_again() -> None:
+    said = {"name": "7d", "type": "rolling", "span": "007d", "step": "1d"}
+    assert safe_change(ROLLING, {"windows": ["all", said, "rolling:60m/01m"]}) == ROLLING
+    assert safe_change(ROLLING, {"keep": 9, "title": "Gifts"}).windows == ROLLING.windows
 
 
 def test_the_keep_of_a_window_may_change_under_its_name() -> None:

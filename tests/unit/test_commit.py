@@ -30,7 +30,8 @@ class Desk:
         self.entered = threading.Event()
         self.release = threading.Event()
         self.running = 0
-        self.committer = Committer(self.commit)
+        self.weights: list[int] = []
+        self.committer = Committer(self.commit, self.afterwards)
 
     def commit(self, tickets: list[Ticket]) -> None:
         self.running += 1
@@ -44,6 +45,9 @@ class Desk:
             raise ValueError("no")
         for ticket in tickets:
             ticket.succeed(ticket.write.number * 10)
+
+    def afterwards(self, weight: int) -> None:
+        self.weights.append(weight)
 
 
 @pytest.fixture

@@ -1,16 +1,18 @@
 """A window's text and its object say the same and lead to the same window."""
 
+import re
 from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from laurels.durations import MAX_DURATION_MS, duration_ms, duration_text
 from laurels.errors import BoardInvalid, InvalidName
 from laurels.window_forms import TYPES, WindowDefaults, WindowForm, parse_window
-from laurels.windows import UNITS, WEEKDAYS, All, Calendar
+from laurels.windows import UNITS, WEEKDAYS, All, Calendar, Rolling, Window
 
 DEFAULTS = WindowDefaults("Europe/Berlin", "sunday", 2, 300_000)
 
@@ -28,9 +30,17 @@ DEFAULTS = WindowDefaults("Europe/Berlin", "sunday", 2, 300_000)
         ),
         ("w=week:week_start=monday", Calendar("w", "week", "Europe/Berlin", "monday", 2, 300_000)),
         ("h=hour:tz=Asia/Tokyo,grace=0s", Calendar("h", "hour", "Asia/Tokyo", "sunday", 2, 0)),
+        ("7d=rolling:7d/1h", Rolling("7d", 168, 3_600_000, 0, "Europe/Berlin", 300_000)),
+        (
+            "rolling:30d/3d,tz=Asia/Tokyo,grace=0s",
+            Rolling("rolling:30d/3d,tz=Asia/Tokyo,grace=0s", 10, 0, 3, "Asia/Tokyo", 0),
+        ),
+        ("w=rolling:7d/24h,grace=6d", Rolling("w", 7, 86_400_000, 0, "Europe/Berlin", 518_400_000)),
+        ("w=rolling:7d/1d,grace=6d", Rolling("w", 7, 0, 1, "Europe/Berlin", 518_400_000)),
+        ("w=rolling:20000s/2s", Rolling("w", 10_000, 2_000, 0, "Europe/Berlin", 300_000)),
     ],
 )
-def test_a_text_says_which_window(text: str, window: All | Calendar) -> None:
+def test_a_text_says_which_window(text: str, window: Window) -> None:
     form = parse_window(text)
     assert form.window(DEFAULTS) == window
     assert form.text == text
@@ -50,6 +60,20 @@ def test_a_text_says_which_window(text: str, window: All | Calendar) -> None:
         ({"type": "day", "name": None, "keep": None}, "day"),
         ({"name": "today", "type": "day", "grace": "1h"}, "today=day:grace=1h"),
         ({"type": "day", "grace": 3_600_000}, "day:grace=1h"),
+        ("rolling:007d/01h", "rolling:7d/1h"),
+        ("rolling:60m/1m", "rolling:60m/1m"),
+        ("rolling:24h/60m", "rolling:24h/60m"),
+        ("rolling:7d/168m", "rolling:7d/168m"),
+        ("rolling:7200000ms/60s", "rolling:7200000ms/60s"),
+        ("rolling:7d/1d,grace=3600s,tz=UTC", "rolling:7d/1d,tz=UTC,grace=1h"),
+        ("rolling:7d/1h=rolling:7d/1h", "rolling:7d/1h"),
+        ("rolling=rolling:7d/1h", "rolling=rolling:7d/1h"),
+        ({"type": "rolling", "span": "07d", "step": "01h"}, "rolling:7d/1h"),
+        (
+            {"name": "7d", "type": "rolling", "span": "7d", "step": "1d", "grace": 0, "tz": "UTC"},
+            "7d=rolling:7d/1d,tz=UTC,grace=0s",
+        ),
+        ({"type": "rolling", "span": "7d", "step": "1h", "keep": None}, "rolling:7d/1h"),
         (
             {"name": "month:keep=12", "type": "month", "keep": 24},
             "month:keep=12=month:keep=24",
@@ -68,7 +92,8 @@ def test_there_is_one_canonical_text(written: Any, text: str) -> None:
         ("", "is no window"),
         ("days", "is no window"),
         ("DAY", "is no window"),
-        ("7d=rolling:7d/1h", "is no window"),
+        ("rolling:", "is no window"),
+        ("Rolling:7d/1h", "is no window"),
         ("day:", "is no window"),
         ("day=", "is no window"),
         (7, "is no window"),
@@ -89,7 +114,7 @@ def test_there_is_one_canonical_text(written: Any, text: str) -> None:
         ("day:tz=Nowhere", "tz is 'Nowhere'"),
         ("day:grace=soon", "grace: 'soon' is no duration"),
         ({}, "the type of a window is None"),
-        ({"type": "rolling"}, "the type of a window is 'rolling'"),
+        ({"type": "decay"}, "the type of a window is 'decay'"),
         ({"type": "day", "keep": "12"}, "keep is '12'"),
     ],
 )
@@ -98,6 +123,98 @@ def test_what_is_no_window_is_refused(written: Any, fault: str) -> None:
         parse_window(written)
     [found] = refused.value.faults
     assert fault in found
+
+
+ROLLING_FAULTS = [
+    ("rolling", "has a span and a step: write rolling:7d/1h"),
+    ("rolling:7d", "has a span and a step: write rolling:7d/1h"),
+    ("rolling:7d/", "has a span and a step"),
+    ("rolling:/1h", "has a span and a step"),
+    ("rolling:grace=1m", "has a span and a step"),
+    ({"type": "rolling"}, "has a span and a step"),
+    ({"type": "rolling", "span": "7d"}, "has a span and a step"),
+    ("rolling:x/1h", "span: 'x' is no duration"),
+    ("rolling:-7d/1h", "span: '-7d' is no duration"),
+    ("rolling:1w/1d", "span: '1w' is no duration"),
+    ("rolling:36526d/1d", "span: '36526d' is longer than 36525d"),
+    ("rolling:7d/x", "step: 'x' is no duration"),
+    ("rolling:7d/1h/1m", "step: '1h/1m' is no duration"),
+    ({"type": "rolling", "span": 7, "step": "1h"}, "span is 7: write it with a unit"),
+    ({"type": "rolling", "span": "7h", "step": 3_600_000}, "step is 3600000: write it with a unit"),
+    ("rolling:7d/500ms", "the step 500ms is no whole number of seconds: write 1s"),
+    ("rolling:7d/60000ms", "the step 60000ms is no whole number of seconds"),
+    ("rolling:7d/0h", "the step 0h is no whole number of seconds"),
+    ("rolling:7d/00s", "the step 0s is no whole number of seconds"),
+    ("rolling:7d/0d", "the step 0d is no whole number of seconds"),
+    ("rolling:48h/1d", "steps of 1d are days of the calendar: write the span 48h in days"),
+    ("rolling:1h/1d", "write the span 1h in days"),
+    ("rolling:7d/2d", "the span 7d is no multiple of the step 2d"),
+    ("rolling:1h/7m", "the span 1h is no multiple of the step 7m"),
+    ("rolling:1m/1h", "the span 1m is no multiple of the step 1h"),
+    ("rolling:1d/1d", "1d/1d is 1 steps, not 2 to 10,000: write a longer span"),
+    ("rolling:60m/1h", "60m/1h is 1 steps"),
+    ("rolling:0d/1d", "0d/1d is 0 steps"),
+    ("rolling:10001s/1s", "10001s/1s is 10,001 steps, not 2 to 10,000: write a longer step"),
+    ("rolling:7d/1h,grace=7d", "grace is longer than span less step, .* write 167h or less"),
+    ("rolling:2d/1d,grace=86400001", "write 1d or less"),
+    ("rolling:7d/1h,grace=soon", "grace: 'soon' is no duration"),
+    ("rolling:7d/1h,tz=Asia/Tokyo", "steps of 1h take no tz: leave it out"),
+    ("rolling:7d/24h,tz=Asia/Tokyo", "steps of 24h take no tz"),
+    ("rolling:7d/1d,tz=Nowhere", "tz is 'Nowhere'"),
+    ("rolling:7d/1h,keep=3", "a window of type rolling takes no keep"),
+    ("rolling:7d/1h,week_start=sunday", "a window of type rolling takes no week_start"),
+    ("rolling:7d/1h,colour=red", "unknown option 'colour': there are span, step, keep"),
+    ("rolling:7d/1h,span=9d", "'span=9d' is no option, or a second"),
+    ("rolling:7d/1h,7d/1h", "'7d/1h' is no option, or a second"),
+    ("day:7d/1h", "'7d/1h' is no option"),
+    ({"type": "day", "span": "7d"}, "a window of type day takes no span"),
+    ({"type": "all", "step": "1h"}, "a window of type all takes no step"),
+]
+
+
+@pytest.mark.parametrize(("written", "fault"), ROLLING_FAULTS)
+def test_what_is_no_rolling_window_is_refused_and_says_why(written: Any, fault: str) -> None:
+    with pytest.raises(BoardInvalid) as refused:
+        parse_window(written)
+    [found] = refused.value.faults
+    assert re.search(fault, found)
+
+
+def test_every_fault_of_a_rolling_window_is_named() -> None:
+    with pytest.raises(BoardInvalid) as refused:
+        parse_window("a b=rolling:7h/5h,tz=Asia/Tokyo,keep=2,week_start=monday,colour=red")
+    assert len(refused.value.faults) == 6
+    with pytest.raises(BoardInvalid) as refused:
+        parse_window("rolling:x/500ms,tz=Nowhere,grace=y")
+    assert len(refused.value.faults) == 4
+
+
+@pytest.mark.parametrize("text", ["rolling:2h/1h", "rolling:7d/1d", "rolling:20000s/2s"])
+def test_the_longest_grace_is_span_less_step(text: str) -> None:
+    longest_ms = parse_window(text).longest_grace_ms
+    window = parse_window(f"{text},grace={longest_ms}").window(DEFAULTS)
+    assert isinstance(window, Rolling)
+    assert window.grace_ms == longest_ms
+    with pytest.raises(BoardInvalid, match="grace is longer"):
+        parse_window(f"{text},grace={longest_ms + 1}")
+
+
+@pytest.mark.parametrize(
+    ("text", "grace_ms"),
+    [
+        ("rolling:2h/1h", 3_600_000),
+        ("rolling:2m/1s", 119_000),
+        ("rolling:7d/1d", 7_200_000),
+        ("rolling:2h/1h,grace=1m", 60_000),
+        ("rolling:2h/1h,grace=0s", 0),
+    ],
+)
+def test_the_grace_of_the_board_is_cut_to_what_the_window_may_have(
+    text: str, grace_ms: int
+) -> None:
+    window = parse_window(text).window(WindowDefaults("UTC", "monday", 2, 7_200_000))
+    assert isinstance(window, Rolling)
+    assert window.grace_ms == grace_ms
 
 
 def test_every_fault_of_a_window_is_named() -> None:
@@ -110,6 +227,12 @@ def test_every_fault_of_a_window_is_named() -> None:
 def test_a_window_needs_a_name_that_is_one(name: str) -> None:
     with pytest.raises(InvalidName):
         parse_window({"name": name, "type": "day"})
+
+
+@pytest.mark.parametrize("name", ["day", "7 d", "7d/1h", "rolling:30d/1d", "rolling:7d/01h"])
+def test_the_name_of_a_rolling_window_is_not_the_text_of_another(name: str) -> None:
+    with pytest.raises(InvalidName):
+        parse_window({"name": name, "type": "rolling", "span": "7d", "step": "1h"})
 
 
 GRACES = st.none() | st.integers(0, MAX_DURATION_MS)
@@ -130,8 +253,33 @@ FORMS = st.builds(
 )
 
 
+@st.composite
+def rolling_forms(draw: st.DrawFn) -> WindowForm:
+    """Rolling windows of every shape: any unit of the step, any of the span that may go with it."""
+    unit = draw(st.sampled_from(["s", "m", "h", "d"]))
+    spanned = draw(st.sampled_from([(unit, 1), *_LARGER[unit]]))
+    count, steps = draw(st.integers(1, 400)), draw(st.integers(2, 90))
+    form = WindowForm(
+        type="rolling",
+        own_name=draw(NAMES.filter(lambda name: name not in TYPES)),
+        tz=draw(TZS) if unit == "d" else None,
+        span=f"{count * steps}{spanned[0]}",
+        step=f"{count * spanned[1]}{unit}",
+    )
+    return replace(form, grace_ms=draw(st.none() | st.integers(0, form.longest_grace_ms)))
+
+
+_LARGER = {
+    "s": [("m", 60), ("h", 3_600), ("d", 86_400)],
+    "m": [("h", 60), ("d", 1_440)],
+    "h": [("d", 24)],
+    "d": [],
+}
+"""The larger units in which a span may be written, with how many of the step's each has."""
+
+
 @settings(deadline=None)
-@given(FORMS)
+@given(FORMS | rolling_forms())
 def test_both_ways_of_writing_go_through_json_and_back(form: WindowForm) -> None:
     written = {
         "name": form.own_name,
@@ -140,10 +288,26 @@ def test_both_ways_of_writing_go_through_json_and_back(form: WindowForm) -> None
         "tz": form.tz,
         "week_start": form.week_start,
         "grace": form.grace_ms,
+        "span": form.span,
+        "step": form.step,
     }
     said = {key: value for key, value in written.items() if value is not None}
     for way in (form.text, said):
-        assert parse_window(msgspec.json.decode(msgspec.json.encode(way))) == form
+        back = parse_window(msgspec.json.decode(msgspec.json.encode(way)))
+        assert back == form
+        assert back.window(DEFAULTS) == form.window(DEFAULTS)
+
+
+@settings(deadline=None)
+@given(rolling_forms())
+def test_the_steps_of_a_window_together_are_its_span(form: WindowForm) -> None:
+    window = form.window(DEFAULTS)
+    assert isinstance(window, Rolling)
+    step_ms = window.step_ms or window.step_days * 86_400_000
+    assert duration_ms(form.span) == window.steps * step_ms
+    assert duration_ms(form.step) == step_ms
+    assert bool(window.step_days) == str(form.step).endswith("d")
+    assert 0 <= window.grace_ms <= (window.steps - 1) * step_ms
 
 
 @settings(deadline=None)

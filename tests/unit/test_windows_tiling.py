@@ -1,15 +1,17 @@
-"""Whatever a zone does to its clocks, periods tile time and are found by their labels."""
+"""Whatever a zone does to its clocks, periods and steps tile time and are found by their labels."""
 
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from importlib import resources
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from laurels.windows import MAX_MS, MIN_MS, UNITS, WEEKDAYS, Calendar, Unit, Weekday
+from laurels.periods import Period
+from laurels.windows import MAX_MS, MIN_MS, UNITS, WEEKDAYS, Calendar, Rolling, Unit, Weekday
 from laurels.zones import zone_names
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -18,6 +20,7 @@ _HOUR_MS = 3_600_000
 _MONTH_MS = 2_629_746_000
 
 NASTY = [
+    ("Africa/Cairo", "2023-04-27T22:00:00Z"),  # midnight skipped
     ("Africa/Monrovia", "1972-01-07T00:44:30Z"),  # offsets with seconds
     ("America/Havana", "2026-03-08T05:00:00Z"),  # midnight skipped
     ("America/New_York", "2026-11-01T06:00:00Z"),
@@ -26,6 +29,8 @@ NASTY = [
     ("America/St_Johns", "1988-04-03T03:31:00Z"),  # two hours at 00:01
     ("America/St_Johns", "2010-11-07T02:31:00Z"),  # back at 00:01
     ("America/Toronto", "1919-03-31T04:30:00Z"),  # from 23:30 to 00:30
+    ("Antarctica/Troll", "2026-03-29T01:00:00Z"),  # two hours
+    ("Antarctica/Troll", "2026-10-25T01:00:00Z"),
     ("Asia/Amman", "2022-10-28T00:00:00Z"),
     ("Asia/Beirut", "2022-03-26T22:00:00Z"),
     ("Asia/Kathmandu", "1985-12-31T18:30:00Z"),  # a quarter of an hour
@@ -39,10 +44,18 @@ NASTY = [
 ]
 UNIT = st.sampled_from(UNITS)
 WEEKDAY = st.sampled_from(WEEKDAYS)
+STEP = st.tuples(st.just(0), st.integers(1, 10)) | st.tuples(
+    st.sampled_from([1, 7, 30, 60, 90, 3_600, 86_400]) | st.integers(1, 2_000_000), st.just(0)
+)
+"""The length of a step: so many seconds, or so many days."""
 
 
 def calendar(unit: Unit, tz: str, week_start: Weekday = "monday") -> Calendar:
     return Calendar("w", unit, tz, week_start, 2, 0)
+
+
+def rolling(step: tuple[int, int], tz: str, steps: int = 2) -> Rolling:
+    return Rolling("w", steps, step[0] * 1000, step[1], tz, 0)
 
 
 @cache
@@ -57,6 +70,11 @@ def local(at_ms: int, tz: str) -> datetime:
 
 def offset(at_ms: int, tz: str) -> timedelta | None:
     return local(at_ms, tz).utcoffset()
+
+
+def begun(at_ms: int, tz: str) -> date:
+    """The greatest date the local clock has shown, looking back over two and a half days."""
+    return max(local(at_ms - i * 30_000, tz).date() for i in range(60 * 120))
 
 
 def next_change(tz: str, at_ms: int) -> int:
@@ -128,18 +146,17 @@ def test_periods_follow_one_another_without_gap_or_overlap(
 @given(moments())
 def test_a_day_is_the_greatest_date_that_has_begun(moment: tuple[str, int]) -> None:
     tz, at_ms = moment
-    begun = max(local(at_ms - i * 30_000, tz).date() for i in range(60 * 120))
-    assert calendar("day", tz).period_at(at_ms).label == begun.isoformat()
+    assert calendar("day", tz).period_at(at_ms).label == begun(at_ms, tz).isoformat()
 
 
 @pytest.mark.parametrize(("tz", "at"), NASTY)
 def test_days_around_a_nasty_change(tz: str, at: str) -> None:
     change_ms = (datetime.fromisoformat(at) - _EPOCH) // _MILLISECOND
-    begun = date.min
-    for step in range(-60 * 60, 60 * 60):
-        at_ms = change_ms + step * 60_000
-        begun = max(begun, local(at_ms, tz).date())
-        assert calendar("day", tz).period_at(at_ms).label == begun.isoformat()
+    greatest = date.min
+    for minute in range(-60 * 60, 60 * 60):
+        at_ms = change_ms + minute * 60_000
+        greatest = max(greatest, local(at_ms, tz).date())
+        assert calendar("day", tz).period_at(at_ms).label == greatest.isoformat()
 
 
 def clock(at_ms: int, tz: str) -> tuple[date, int, timedelta | None]:
@@ -156,3 +173,78 @@ def test_an_hour_is_the_longest_time_of_one_hour_on_the_clock(moment: tuple[str,
         assert clock(inside_ms, tz) == clock(at_ms, tz)
     for outside_ms in (period.start_ms - 1, period.end_ms):
         assert clock(outside_ms, tz) != clock(at_ms, tz)
+
+
+@settings(deadline=None, max_examples=400)
+@given(moments(), STEP)
+def test_every_instant_has_one_step_and_its_label_leads_back(
+    moment: tuple[str, int], length: tuple[int, int]
+) -> None:
+    tz, at_ms = moment
+    window = rolling(length, tz)
+    number, step = window.number_at(at_ms), window.period_at(at_ms)
+    assert step.start_ms <= at_ms < step.end_ms
+    assert window.step(number) == step
+    assert window.period(step.label) == step
+    for inside_ms in (step.start_ms, step.end_ms - 1):
+        assert window.number_at(inside_ms) == number
+        assert window.period_at(inside_ms) == step
+
+
+@settings(deadline=None, max_examples=400)
+@given(moments(), STEP, st.integers(2, 12))
+def test_steps_follow_one_another_without_gap_or_overlap(
+    moment: tuple[str, int], length: tuple[int, int], steps: int
+) -> None:
+    tz, at_ms = moment
+    window = rolling(length, tz, steps)
+    running = window.number_at(at_ms)
+    counted = [window.step(running - back) for back in reversed(range(steps))]
+    for step, after in pairwise(counted):
+        assert step.start_ms <= step.end_ms == after.start_ms
+    assert len({step.label for step in counted}) == steps
+    assert window.span(running) == (counted[0].start_ms, counted[-1].end_ms)
+    assert all(window.period(step.label) == step for step in counted if within(step))
+
+
+def within(step: Period) -> bool:
+    return step.end_ms > MIN_MS and step.start_ms < MAX_MS
+
+
+@settings(deadline=None)
+@given(moments(), st.integers(1, 10))
+def test_a_step_of_days_is_that_of_the_greatest_date_that_has_begun(
+    moment: tuple[str, int], days: int
+) -> None:
+    tz, at_ms = moment
+    since_1970 = (begun(at_ms, tz) - _EPOCH.date()).days
+    window = rolling((0, days), tz)
+    assert window.number_at(at_ms) == since_1970 // days
+    first = _EPOCH.date() + timedelta(days=since_1970 // days * days)
+    assert window.period_at(at_ms).label == first.isoformat()
+
+
+@settings(deadline=None)
+@given(moments())
+def test_a_step_of_one_day_is_the_day(moment: tuple[str, int]) -> None:
+    tz, at_ms = moment
+    assert rolling((0, 1), tz).period_at(at_ms) == calendar("day", tz).period_at(at_ms)
+
+
+@pytest.mark.parametrize("days", [1, 2, 3, 7])
+@pytest.mark.parametrize(("tz", "at"), NASTY)
+def test_numbers_never_go_back_and_leave_out_no_more_than_dates_do(
+    tz: str, at: str, days: int
+) -> None:
+    window = rolling((0, days), tz)
+    change_ms = (datetime.fromisoformat(at) - _EPOCH) // _MILLISECOND
+    moments_ms = range(change_ms - 60 * _HOUR_MS, change_ms + 60 * _HOUR_MS, 5 * 60_000)
+    number = window.number_at(moments_ms[0])
+    for at_ms in moments_ms:
+        after = window.number_at(at_ms)
+        assert all(
+            window.step(left_out).start_ms == window.step(left_out).end_ms
+            for left_out in range(number + 1, after)
+        )
+        assert number <= after
+        number = after

@@ -1,4 +1,4 @@
-"""The command line: `laurels board | import | export | top | rank | around | check | rebuild`."""
+"""The command line: see `laurels --help`."""
 
 from .program import main
 

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from laurels.errors import InvalidJson
+from laurels.exact_json import decode_json
 from laurels.window_forms import WindowForm, parse_window
 
 from .failures import SourceUnreadable, Usage
-from .json_rows import decode_json
 from .lines import standard_input
 
 _COLUMN_FIELDS = ("op", "order", "scale", "min", "max")

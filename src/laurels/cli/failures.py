@@ -14,6 +14,13 @@ class Usage(InvalidInput):
     advice = "see the command's --help"
 
 
+class MissingExtra(InvalidInput):
+    """A package the command needs is not installed."""
+
+    code = "missing_extra"
+    advice = "pip install 'laurels[server]'"
+
+
 class SourceUnreadable(InvalidInput):
     """A file to import cannot be opened, or its compressed content is damaged."""
 

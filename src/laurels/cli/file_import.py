@@ -33,7 +33,7 @@ class Request(Struct, frozen=True):
     """How the files of one command are to be read and counted.
 
     `source` and `rejects` are what the user said; None leaves both to the file's path.
-    `latest_ms` and `ordered` are as `SourceImport` takes them.
+    `latest_ms`, `ordered` and `until_ms` are as `SourceImport` takes them.
     """
 
     board: str
@@ -47,6 +47,7 @@ class Request(Struct, frozen=True):
     rejects: Path | None
     latest_ms: Callable[[], int]
     ordered: bool
+    until_ms: int
 
 
 class FileResult(Struct, frozen=True):
@@ -97,6 +98,7 @@ def import_file(
             watcher=SourceProgress(progress, name, opened),
             latest_ms=request.latest_ms,
             ordered=request.ordered,
+            until_ms=request.until_ms,
         )
         ended = _ended(run, name, in_time_order=request.in_time_order)
         if isinstance(ended, LaurelsError) and not run.tally.lines:

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 import laurels
-from laurels.errors import UnknownBoard
+from laurels import config
+from laurels.errors import InvalidAt, UnknownBoard
 from laurels.event import AHEAD_MS
 from laurels.windows import MAX_MS
 from laurels.zones import Zone, zone
@@ -26,6 +27,8 @@ SOME_REJECTED = 1
 INTERRUPTED = 130
 MAX_BATCH = 100_000
 """Lines of one commit at most: what the board takes at once."""
+MAX_SENT = 10_000
+"""The same over HTTP: what a request takes."""
 LATE_BY_THE_CLOCK = "history wants --clock event"
 LATE_IN_HISTORY = "later ones were counted before; import a history from its beginning on"
 _MEMBER, _AT, _ID = "member", "at", "id"
@@ -87,6 +90,14 @@ def import_(
             "as if live. Default: the clock the folder remembers, and the order of the file.",
         ),
     ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            "--until",
+            metavar="TIME",
+            help="With --clock event: pause after what happened by then; the same command goes on.",
+        ),
+    ] = None,
     batch: Annotated[
         int, typer.Option("--batch", metavar="N", help="Lines of one commit.")
     ] = 5_000,
@@ -134,6 +145,8 @@ def import_(
       zcat log.gz | laurels import gifts - --format jsonl --source log
     """
     _judge(files, source=source, rejects=rejects, batch=batch)
+    if until is not None and (clock != "event" or len(files) > 1):
+        raise Usage("--until pauses the replay of one file: it goes with --clock event")
     interrupts = Interrupts()
     results: list[FileResult] = []
     with ExitStack() as stack:
@@ -154,11 +167,12 @@ def import_(
             header=header,
             delimiter=_delimiter(delimiter),
             in_time_order=clock == "event",
-            batch=batch,
+            batch=min(batch, MAX_SENT) if config.is_remote(at) else batch,
             source=source,
             rejects=rejects,
             latest_ms=_no_latest if allow_future else _latest_ms,
             ordered=clock == "event" and len(files) > 1,
+            until_ms=MAX_MS if until is None else _instant(until, tz or definition.tz),
         )
         stack.callback(lambda: _report(board, results, json=json, replayed=clock == "event"))
         stack.enter_context(interrupts.caught())
@@ -216,6 +230,14 @@ def _zone(name: str) -> Zone:
         raise Usage(f"--tz: there is no time zone {name!r}") from None
 
 
+def _instant(text: str, tz: str) -> int:
+    """A time on the command line, ISO 8601."""
+    try:
+        return time_reader("iso", _zone(tz))(text)
+    except InvalidAt as error:
+        raise Usage(f"--until: {error.what}") from error
+
+
 def _mapping(
     board: laurels.Board,
     *,
@@ -263,6 +285,7 @@ def _figures(result: FileResult) -> dict[str, Any]:
         "unchanged": tally.unchanged,
         "duplicates": tally.duplicates,
         "rejected": tally.rejected,
+        "left": tally.left,
         "late": dict(tally.late),
         "reasons": dict(tally.reasons),
         "rejects_file": result.rejects_file,
@@ -275,14 +298,15 @@ def _figures(result: FileResult) -> dict[str, Any]:
 def _sentence(result: FileResult) -> str:
     tally = result.tally
     name = escaped(result.file)
-    if result.resumed_after and not tally.lines:
+    if result.resumed_after and not tally.lines and not tally.left:
         return f"{name}: nothing new after line {result.resumed_after:,}, imported before"
     resumed = f" (resumed after line {result.resumed_after:,})" if result.resumed_after else ""
+    left = f", {tally.left:,} later ones left" if tally.left else ""
     rate = f"{tally.lines / result.seconds:,.0f}/s" if result.seconds > 0 else "at once"
     return (
         f"{name}: {tally.lines:,} lines{resumed}: {tally.applied:,} applied, "
         f"{tally.unchanged:,} unchanged, {tally.duplicates:,} duplicates, "
-        f"{tally.rejected:,} rejected ({result.seconds:.1f} s, {rate})"
+        f"{tally.rejected:,} rejected{left} ({result.seconds:.1f} s, {rate})"
     )
 
 

@@ -9,10 +9,14 @@ The source is read in *sections*: as written, a section is the lines of the next
 order, it is the whole rest of the source, sorted by `at`. Where a section takes more than one
 commit, the position says how many of its events are done, in that order.
 
+A replay may be told to pause after an instant: what happened later is left for another run, as
+after an interruption.
+
 An event that the board only refuses for now (it remembers as many ids as it may) is not
 rejected: what comes before it is counted, and the import ends there, to be run again.
 """
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -23,7 +27,7 @@ from msgspec import Struct
 
 import laurels
 from laurels.errors import AtInFuture, BatchRefused, LaurelsError
-from laurels.windows import MAX_MS, MIN_MS, Calendar, Window
+from laurels.windows import MAX_MS, MIN_MS, All, Window
 
 from .failures import SourceChanged, Usage
 from .id_room import IdRoom
@@ -60,9 +64,11 @@ class Position(Struct, frozen=True, omit_defaults=True):
 class Tally(Struct):
     """What became of the lines of one source in this run.
 
-    `late` counts by window the events that came too late for it, whatever other windows did.
+    `late` counts by window the events that came too late for it, whatever other windows did;
+    `left` those that happened after the instant the import was to pause at.
     """
 
+    left: int = 0
     resumed_after: int = 0
     lines: int = 0
     applied: int = 0
@@ -89,7 +95,8 @@ class SourceImport:
     """Imports one source. `key` names its position; without one a run counts from the start.
 
     `latest_ms` answers how late the time of an event may be just now. `ordered` has a source
-    refused that begins, in time order, before the boards' present.
+    refused that begins, in time order, before the boards' present. After `until_ms` a replay
+    pauses.
     """
 
     def __init__(
@@ -106,6 +113,7 @@ class SourceImport:
         watcher: Watcher,
         latest_ms: Callable[[], int],
         ordered: bool,
+        until_ms: int = MAX_MS,
     ) -> None:
         self.tally = Tally()
         self._lb = lb
@@ -119,6 +127,7 @@ class SourceImport:
         self._watcher = watcher
         self._latest_ms = latest_ms
         self._ordered = ordered
+        self._until_ms = until_ms
         self._room = IdRoom(lb, board)
         self._position = self._stored()
 
@@ -144,6 +153,8 @@ class SourceImport:
     def run_in_time_order(self) -> None:
         """Counts what is left of the source by `at`, equal times in the order of the source."""
         self._begin(as_written=False)
+        if self.tally.left:
+            return
         line, offset = self._lines.line, self._lines.offset
         latest_ms = self._latest_ms()
         timed, rejects = self._read_section(latest_ms)
@@ -203,11 +214,11 @@ class SourceImport:
     def _judge_order(self, first: Row) -> None:
         """Refuses events that would come too late for windows because others came before."""
         now_ms = self._lb.stats().now_ms
-        calendar = [name for name, window in self._windows() if isinstance(window, Calendar)]
-        if calendar and (first.event[2] or 0) < now_ms:
+        timed = [name for name, window in self._windows() if not isinstance(window, All)]
+        if timed and (first.event[2] or 0) < now_ms:
             raise Usage(
                 f"line {first.line:,} happened before what is counted already, and may come too "
-                f"late for {', '.join(calendar)}: give the files in the order of their times, "
+                f"late for {', '.join(timed)}: give the files in the order of their times, "
                 "and join those whose times overlap to one"
             )
 
@@ -242,6 +253,10 @@ class SourceImport:
         watch: Callable[[int, int], None] | None = None,
     ) -> None:
         """Counts the rows of a section from `section.applied` on; `end` is its end."""
+        stop = len(rows)
+        if not section.as_written:
+            stop = bisect_right(rows, self._until_ms, section.applied, key=_time_of)
+        self.tally.left = len(rows) - stop
 
         def position(applied: int) -> Position:
             if applied == len(rows):
@@ -249,8 +264,8 @@ class SourceImport:
             begun = msgspec.structs.replace(section, applied=applied)
             return msgspec.structs.replace(end, section=begun)
 
-        for first in range(section.applied, len(rows), self._batch):
-            part = rows[first : first + self._batch]
+        for first in range(section.applied, stop, self._batch):
+            part = rows[first : min(first + self._batch, stop)]
             fitting = self._room.fitting(part)
             if fitting:
                 self._commit(part[:fitting], position(first + fitting))
@@ -309,6 +324,10 @@ def _sifted(found: Iterable[Row | Reject], latest_ms: int) -> tuple[list[Row], l
         else:
             rows.append(row)
     return rows, rejects
+
+
+def _time_of(row: Row) -> int:
+    return MIN_MS if row.event[2] is None else row.event[2]
 
 
 def _in_future(row: Row) -> AtInFuture:

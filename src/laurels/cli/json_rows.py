@@ -1,19 +1,9 @@
 """JSON Lines: each line an object with the fields of an event."""
 
 from collections.abc import Iterator
-from decimal import Decimal, InvalidOperation
 
-import msgspec
-
-from laurels.errors import (
-    InvalidEvent,
-    InvalidId,
-    InvalidJson,
-    InvalidMember,
-    JsonTooDeep,
-    LaurelsError,
-    ValueOutOfRange,
-)
+from laurels.errors import InvalidEvent, InvalidId, InvalidMember, LaurelsError
+from laurels.exact_json import decode_json
 
 from .failures import MissingField
 from .lines import Lines
@@ -26,29 +16,6 @@ def looks_like_json(lines: Lines) -> bool:
     while (raw := lines.look_ahead(place)) and not raw.removeprefix(BOM).strip():
         place += 1
     return raw.removeprefix(BOM).lstrip().startswith(b"{")
-
-
-def _exact(text: str) -> Decimal:
-    """A JSON number that is not whole; an exponent beyond all numbers stays out of range."""
-    try:
-        return Decimal(text)
-    except InvalidOperation:
-        return Decimal("1e999999")
-
-
-_json = msgspec.json.Decoder(float_hook=_exact)
-
-
-def decode_json(raw: bytes) -> object:
-    """One JSON document, its numbers exact: ints and Decimals, never floats."""
-    try:
-        return _json.decode(raw)
-    except msgspec.ValidationError as error:
-        raise ValueOutOfRange("a number has more digits than any score") from error
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise InvalidJson(str(error)) from error
-    except RecursionError as error:
-        raise JsonTooDeep("the JSON is nested too deeply") from error
 
 
 _SCORE = "score"

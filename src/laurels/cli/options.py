@@ -23,7 +23,7 @@ Url = Annotated[
         "--at",
         metavar="URL",
         envvar="LAURELS_URL",
-        help="Where the boards are: a folder.",
+        help="Where the boards are: a folder, or the server at http://...",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]

@@ -16,7 +16,7 @@ import typer
 import laurels
 from laurels.errors import CheckFailed, LaurelsError
 
-from . import answers, boards, exporting, import_command, upkeep
+from . import answers, boards, exporting, import_command, keys, serving, upkeep, watch
 from .failures import OutputFailed, Usage
 from .show import complain_of, put_line, readable
 
@@ -34,13 +34,19 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(boards.app, name="board")
+app.add_typer(keys.app, name="key")
+app.command("serve")(serving.serve)
 app.command("import")(import_command.import_)
 app.command("export")(exporting.export)
 app.command("top")(answers.top)
 app.command("rank")(answers.rank)
 app.command("around")(answers.around)
+app.command("watch")(watch.watch)
 app.command("check")(upkeep.check)
 app.command("rebuild")(upkeep.rebuild)
+app.command("snapshot")(upkeep.snapshot)
+app.command("backup")(upkeep.backup)
+app.command("restore")(upkeep.restore)
 
 
 def _show_version(wanted: bool) -> None:

@@ -1,6 +1,6 @@
 """How far an import is, drawn on a terminal and nowhere else."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -68,3 +68,22 @@ def progress_bar(wanted: bool) -> Iterator[Progress | None]:
         transient=True,
     ) as progress:
         yield progress
+
+
+def _untold(done: int, of: int) -> None:
+    pass
+
+
+@contextmanager
+def bytes_bar(wanted: bool, name: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar of bytes done; what it gives is told how many, and of how many."""
+    with progress_bar(wanted) as progress:
+        if progress is None:
+            yield _untold
+            return
+        task = progress.add_task(escaped(name), total=None, count=0, unit="bytes")
+
+        def told(done: int, of: int) -> None:
+            progress.update(task, completed=done, total=of, count=done)
+
+        yield told

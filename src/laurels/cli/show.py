@@ -61,6 +61,23 @@ def numbers(score: Score) -> list[str]:
     return [number(part) for part in (score if isinstance(score, tuple) else (score,))]
 
 
+def moved_by(places: int) -> str:
+    """How far a member moved, as a mark: up, down or not at all."""
+    return f"{'▲' if places > 0 else '▼'}{abs(places)}" if places else ""
+
+
+def table_of(
+    columns: Sequence[tuple[str, Side]], rows: Iterable[Sequence[str]], *, headed: bool = True
+) -> Table:
+    """A table; cells are plain text, escaped here."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, show_header=headed)
+    for heading, side in columns:
+        table.add_column(Text(heading), justify=side, overflow="fold")
+    for row in rows:
+        table.add_row(*[Text(escaped(cell)) for cell in row])
+    return table
+
+
 def put_table(
     columns: Sequence[tuple[str, Side]],
     rows: Iterable[Sequence[str]],
@@ -70,11 +87,7 @@ def put_table(
     headed: bool = True,
 ) -> None:
     """Prints a table; cells are plain text, escaped here."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, show_header=headed)
-    for heading, side in columns:
-        table.add_column(Text(heading), justify=side, overflow="fold")
-    for row in rows:
-        table.add_row(*[Text(escaped(cell)) for cell in row])
+    table = table_of(columns, rows, headed=headed)
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=_UNBOUNDED)

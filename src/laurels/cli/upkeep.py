@@ -1,10 +1,17 @@
-"""`check` and `rebuild`: is the index what the log says, and make it so."""
+"""Keeping a folder in order and safe: `check`, `rebuild`, `snapshot`, `backup`, `restore`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
 
 import laurels
-from laurels.errors import CheckFailed, LogDamaged
+from laurels import config
+from laurels.errors import CheckFailed, LogDamaged, SnapshotDamaged
 
 from .options import DEFAULT_URL, AsJson, Url
-from .show import complain_of, put_json, put_line
+from .progress import bytes_bar
+from .show import complain_of, put_json, put_line, readable
 
 FAULTY = 1
 
@@ -12,8 +19,9 @@ FAULTY = 1
 def check(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
     """Check that the rankings are what the log says.
 
-    Every structure is checked, and the rankings are compared with a fold of the whole log. Ends
-    with 1 when something is not in order.
+    Every structure and every snapshot is checked, and the rankings are compared with a fold of the
+    log: of all of it, or from the oldest snapshot on where it was trimmed. Ends with 1 when
+    something is not in order.
 
     \b
     Examples:
@@ -23,7 +31,7 @@ def check(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
     try:
         with laurels.open(at, create=False) as lb:
             report = lb.check()
-    except (CheckFailed, LogDamaged) as error:
+    except (CheckFailed, LogDamaged, SnapshotDamaged) as error:
         complain_of(error)
         return FAULTY
     if json:
@@ -51,3 +59,71 @@ def rebuild(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
     else:
         put_line(f"rebuilt: {stats.boards:,} boards, at offset {stats.offset:,}")
     return 0
+
+
+def snapshot(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
+    """Take a snapshot, so that opening the folder need not read the log before it.
+
+    A process that serves takes them by itself as the log grows; this is for folders at rest.
+
+    \b
+    Example:
+      laurels snapshot --at /srv/boards
+    """
+    with laurels.open(at, create=False) as lb:
+        lb.snapshot()
+        kept = lb.stats().kept
+    if json:
+        put_json(kept)
+    else:
+        put_line(
+            f"snapshot of offset {kept.snapshot_offset:,} ({kept.snapshot_nbytes:,} bytes), "
+            f"the log is kept from {kept.log_from:,}"
+        )
+    return 0
+
+
+def backup(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write.")],
+    force: Annotated[bool, typer.Option("--force", help="Overwrite FILE.")] = False,
+    at: Url = DEFAULT_URL,
+    json: AsJson = False,
+) -> int:
+    """Write all boards of a folder to one file, also while another process serves them.
+
+    The file holds the newest snapshot and the log after it. It is read back before it gets its
+    name.
+
+    \b
+    Examples:
+      laurels backup boards.backup
+      laurels backup /backups/$(date +%F).laurels --at /srv/boards
+    """
+    with bytes_bar(not json, f"backup of {at}") as progress:
+        written = config.back_up(at, file, overwrite=force, progress=progress)
+    _tell(f"{readable(str(file))}: everything up to offset {written.offset:,}", written, json=json)
+    return 0
+
+
+def restore(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A backup.")],
+    at: Url = DEFAULT_URL,
+    json: AsJson = False,
+) -> int:
+    """Make a folder of a backup. The folder must not be there yet, or be empty.
+
+    \b
+    Example:
+      laurels restore boards.backup --at /srv/boards
+    """
+    with bytes_bar(not json, f"restore to {at}") as progress:
+        read = config.restore(file, at, progress=progress)
+    _tell(f"{readable(at)}: restored up to offset {read.offset:,}", read, json=json)
+    return 0
+
+
+def _tell(sentence: str, backup: object, *, json: bool) -> None:
+    if json:
+        put_json(backup)
+    else:
+        put_line(sentence)

@@ -59,7 +59,7 @@ cdef void branch_free(Branch *branch) noexcept nogil:
 
 cdef void branch_copy(Branch *to, int to_slot, const Branch *source, int slot, int count,
                       Shape shape) noexcept nogil:
-    """Copy `count` children with their counts, not the edges; within one branch they may overlap."""
+    """Copy `count` children with their counts, not the edges; they may overlap."""
     cdef uint64_t size = count * sizeof(uint32_t)
     memmove(children_of(to) + to_slot, children_of(source) + slot, count * sizeof(Page *))
     memmove(counts_of(to) + to_slot, counts_of(source) + slot, size)

@@ -46,7 +46,8 @@ cdef inline void ask_for_entry(Tree *tree, uint32_t member) noexcept nogil:
         if number != NONE:
             ask_for_leaf(leaf_numbered(tree, number))
 
-cdef inline bint seek_near(Tree *tree, uint32_t member, const Hint *hint, Spot *spot) noexcept nogil:
+cdef inline bint seek_near(Tree *tree, uint32_t member, const Hint *hint,
+                           Spot *spot) noexcept nogil:
     """As `seek`, first where the hint says."""
     cdef Leaf *leaf
     if hint.source != NONE and hint.epoch == tree.epoch and tree.height:

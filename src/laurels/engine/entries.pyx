@@ -76,7 +76,8 @@ cdef bint plant(Tree *tree, uint32_t member, const int64_t *entry) noexcept nogi
     return True
 
 
-cdef inline bint find_hinted(const Tree *tree, Key *key, const Hint *hint, Spot *gap) noexcept nogil:
+cdef inline bint find_hinted(const Tree *tree, Key *key, const Hint *hint,
+                             Spot *gap) noexcept nogil:
     """Find the gap for a key inside the leaf a hint names; False when it is not there."""
     if hint == NULL or hint.target == NULL or hint.epoch != tree.epoch or (
             hint.slot >= hint.target.size):
@@ -206,7 +207,8 @@ cdef inline int where_in(const Tree *tree, const Leaf *leaf, Key *key) noexcept 
     return leaf_bound(leaf, tree.words, tree.names, key, False)
 
 
-cdef bint are_ordered_alike(const Tree *tree, const Spot *spot, const int64_t *entry) noexcept nogil:
+cdef bint are_ordered_alike(const Tree *tree, const Spot *spot,
+                            const int64_t *entry) noexcept nogil:
     cdef int word
     for word in range(tree.ordered):
         if leaf_get(spot.leaf, word, spot.at) != entry[word]:

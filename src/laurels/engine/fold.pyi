@@ -1,12 +1,15 @@
 from array import array
 from collections.abc import Sequence
-from typing import Final, Self, TypeAlias, final
+from typing import Final, TypeAlias
 
+from .journal import Journal as Journal
 from .ranked_set import RankedSet
-
-SUM: Final = 0
-LAST: Final = 1
-BEST: Final = 2
+from .rolling import RollingSet
+from .shape import BEST as BEST
+from .shape import LAST as LAST
+from .shape import SUM as SUM
+from .shape import Shape as Shape
+from .tally import Tally
 
 APPLIED: Final = 1
 UNCHANGED: Final = 2
@@ -14,21 +17,11 @@ OUT_OF_RANGE: Final = 3
 
 _State: TypeAlias = tuple[bytearray, list[array[int]]]
 
-@final
-class Shape:
-    def __new__(
-        cls,
-        ops: Sequence[int],
-        lows: Sequence[int],
-        highs: Sequence[int],
-        tie: int,
-        stamped: bool = False,
-    ) -> Self: ...
-
 def apply(
     shape: Shape,
-    rankings: Sequence[RankedSet],
+    stores: Sequence[RankedSet | Tally],
     routes: Sequence[int | array[int]],
+    rollings: Sequence[RollingSet | None],
     ids: array[int],
     values: Sequence[array[int]],
     stamps: int | array[int],
@@ -39,4 +32,5 @@ def apply(
     start: int,
     stop: int,
     status: bytearray,
+    journal: Journal | None = None,
 ) -> tuple[_State, _State] | None: ...

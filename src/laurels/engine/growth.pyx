@@ -8,109 +8,26 @@ under a quarter full is joined with a neighbour under the same parent when both 
 most three quarters; so are branches; what is empty is dropped, and a root with one child gives way
 to it. Joining saves memory and steps, nothing depends on it: without memory for it, it is left.
 """
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free
 from libc.string cimport memset
 
 from .branch cimport (
     Shape, branch_bytes, branch_copy, branch_free, branch_new, children_of, counts_of, edges_at,
     edges_of, runs_of, slot_of, total_of,
 )
+from .directory cimport (
+    close_directory, enter_leaf, give_number, lead_members, open_directory, take_number,
+)
 from .leaf cimport (
-    BRANCH_MOST, LEAF_MOST, WORDS_MOST, Stage, ids_of, leaf_bytes, leaf_insert, leaf_pack,
+    BRANCH_MOST, LEAF_MOST, WORDS_MOST, Stage, leaf_bytes, leaf_insert, leaf_pack,
     leaf_remove, stage_append, stage_load,
 )
 from .page cimport Branch, Leaf, Page
 from .roster cimport Names
 from .runs cimport neighbour, runs_in
-from .table cimport NONE, table_close, table_open, table_set
-from .tree cimport CHUNK, Tree, leaf_numbered, shape_of
-
-
-# The directory of leaves
-
-
-cdef bint add_chunk(Tree *tree) noexcept nogil:
-    """Make place for more numbers; False without memory."""
-    cdef uint32_t chunk = tree.numbers // CHUNK
-    cdef uint32_t room = 2 * tree.chunk_room + 1
-    cdef Leaf ***leaves
-    if chunk == tree.chunk_room:
-        leaves = <Leaf ***>realloc(tree.leaves, room * sizeof(Leaf **))
-        if leaves == NULL:
-            return False
-        tree.bytes += (room - tree.chunk_room) * sizeof(Leaf **)
-        tree.leaves = leaves
-        tree.chunk_room = room
-    tree.leaves[chunk] = <Leaf **>malloc(CHUNK * sizeof(Leaf *))
-    if tree.leaves[chunk] == NULL:
-        return False
-    tree.bytes += CHUNK * sizeof(Leaf *)
-    return True
-
-
-cdef uint32_t take_number(Tree *tree) noexcept nogil:
-    """A number that no leaf has, or NONE without memory."""
-    cdef uint32_t number = tree.free_number
-    if number != NONE:
-        tree.free_number = <uint32_t>(<uintptr_t>leaf_numbered(tree, number) >> 1)
-        return number
-    if tree.numbers % CHUNK == 0 and not add_chunk(tree):
-        return NONE
-    tree.numbers += 1
-    return tree.numbers - 1
-
-
-cdef void give_number(Tree *tree, uint32_t number) noexcept nogil:
-    tree.leaves[number // CHUNK][number % CHUNK] = <Leaf *>(
-        <uintptr_t>tree.free_number << 1 | 1)
-    tree.free_number = number
-    tree.epoch += 1
-
-
-cdef void enter_leaf(Tree *tree, Leaf *leaf, uint32_t number) noexcept nogil:
-    """Give a leaf a number."""
-    leaf.number = number
-    tree.leaves[number // CHUNK][number % CHUNK] = leaf
-
-
-cdef bint lead_members(Tree *tree, const Leaf *leaf, uint32_t number) noexcept nogil:
-    """Lead all members of a leaf to a number; cannot fail when the table knows them already."""
-    cdef uint32_t *members = ids_of(leaf, tree.words)
-    cdef int i
-    for i in range(leaf.size):
-        if table_set(&tree.places, members[i], number) < 0:
-            return False
-    return True
-
-
-cdef bint open_directory(Tree *tree) noexcept nogil:
-    """From one leaf to a directory and a table; False without memory, the tree as it was."""
-    cdef uint32_t number
-    if table_open(&tree.places, True) < 0:
-        return False
-    number = take_number(tree)
-    if number == NONE or not lead_members(tree, tree.root, number):
-        close_directory(tree)
-        return False
-    enter_leaf(tree, tree.root, number)
-    return True
-
-
-cdef void close_directory(Tree *tree) noexcept nogil:
-    """Forget all numbers and places: the tree is one leaf again, or empty."""
-    cdef uint32_t chunk
-    for chunk in range((tree.numbers + CHUNK - 1) // CHUNK):
-        free(tree.leaves[chunk])
-        tree.bytes -= CHUNK * sizeof(Leaf *)
-    free(tree.leaves)
-    tree.bytes -= tree.chunk_room * sizeof(Leaf **)
-    tree.leaves = NULL
-    tree.numbers = 0
-    tree.chunk_room = 0
-    tree.free_number = NONE
-    tree.epoch += 1
-    table_close(&tree.places)
+from .table cimport NONE
+from .tree cimport Tree, shape_of
 
 
 cdef void tree_open(Tree *tree, const Names *names, int columns, int ordered, int words,

@@ -17,7 +17,7 @@ cdef extern from *:
 
 cdef enum:
     STAGE_MOST = 256            # entries of a stage; more than a leaf or the edges of a branch
-    WORDS_MOST = 6              # four columns, the tie, the stamp
+    WORDS_MOST = 7              # four columns, the tie, the stamp, the newest step
 
 cdef struct Word:               # how one word of all entries is kept
     int64_t base
@@ -75,7 +75,8 @@ cdef inline void leaf_read(const Leaf *leaf, int words, int at, int64_t *entry) 
 
 cdef int leaf_bound(const Leaf *leaf, int words, const Names *names, Key *key,
                     bint right) noexcept nogil
-cdef void leaf_unpack(const Leaf *leaf, int word, int first, int last, int64_t *items) noexcept nogil
+cdef void leaf_unpack(const Leaf *leaf, int word, int first, int last,
+                      int64_t *items) noexcept nogil
 cdef void leaf_breaks(const Leaf *leaf, int columns, uint8_t *marks) noexcept nogil
 cdef void stage_load(Stage *stage, const Leaf *leaf, int words) noexcept nogil
 cdef void stage_insert(Stage *stage, int words, int at, uint32_t member,
@@ -86,5 +87,6 @@ cdef Leaf *leaf_insert(Leaf *leaf, int words, int at, uint32_t member,
                        const int64_t *entry) noexcept nogil
 cdef Leaf *leaf_remove(Leaf *leaf, int words, int at) noexcept nogil
 cdef Leaf *leaf_move(Leaf *leaf, int words, int at, int to, const int64_t *entry) noexcept nogil
+cdef const char *leaf_check_form(const Leaf *leaf, int words) noexcept nogil
 cdef const char *leaf_check(const Leaf *leaf, int words, int ordered,
                             const Names *names) noexcept nogil

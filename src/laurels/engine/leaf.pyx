@@ -17,8 +17,10 @@ in every word.
 not fit, too much room, a split) goes through a `Stage`, the same entries at full width. A function
 that may lay out anew returns the leaf's present address, or NULL without memory, the old intact.
 
+A tally (`cells.pyx`) keeps its cells in leaves as well, in no order.
+
 **Invariants** (`leaf_check`): 0 <= size <= room <= ROOM_MOST; the arrays lie one after another,
-each from a multiple of 8, as `lay_out` puts them; entries ascend strictly.
+each from a multiple of 8, as `lay_out` puts them; entries of a ranking ascend strictly.
 """
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
@@ -89,7 +91,8 @@ cdef void pack_items(packed_t *packed, int64_t base, const int64_t *items, int s
         packed[i] = <packed_t>(<uint64_t>items[i] - <uint64_t>base)
 
 
-cdef void unpack_items(const packed_t *packed, int64_t base, int64_t *items, int size) noexcept nogil:
+cdef void unpack_items(const packed_t *packed, int64_t base, int64_t *items,
+                       int size) noexcept nogil:
     cdef int i
     for i in range(size):
         items[i] = <int64_t>(<uint64_t>base + packed[i])
@@ -114,7 +117,8 @@ cdef void pack_word(Leaf *leaf, int word, const int64_t *items) noexcept nogil:
         pack_items(<uint8_t *>packed, how.base, items, leaf.size)
 
 
-cdef void leaf_unpack(const Leaf *leaf, int word, int first, int last, int64_t *items) noexcept nogil:
+cdef void leaf_unpack(const Leaf *leaf, int word, int first, int last,
+                      int64_t *items) noexcept nogil:
     """One word of the entries from first to before last."""
     cdef const Word *how = word_of(leaf, word)
     cdef char *packed = packed_of(leaf, word)
@@ -378,7 +382,8 @@ cdef Leaf *leaf_move(Leaf *leaf, int words, int at, int to, const int64_t *entry
     return replace(leaf, words, &stage)
 
 
-cdef bint are_ascending(const Leaf *leaf, int words, int ordered, const Names *names, int at) noexcept nogil:
+cdef bint are_ascending(const Leaf *leaf, int words, int ordered, const Names *names,
+                        int at) noexcept nogil:
     """Whether the entry at a position stands after the one before it."""
     cdef Key key
     cdef int word
@@ -390,21 +395,28 @@ cdef bint are_ascending(const Leaf *leaf, int words, int ordered, const Names *n
     return order_to_member(names, &key, ids_of(leaf, words)[at - 1]) > 0
 
 
-cdef const char *leaf_check(const Leaf *leaf, int words, int ordered,
-                            const Names *names) noexcept nogil:
-    """Assert the invariants of a leaf; the first fault found, or NULL. O(size)."""
+cdef const char *leaf_check_form(const Leaf *leaf, int words) noexcept nogil:
+    """Assert that a leaf is laid out as it says; the first fault found, or NULL."""
     cdef uint32_t end = <uint32_t>(sizeof(Leaf) + words * sizeof(Word))
     cdef const Word *how
-    cdef int i
+    cdef int word
     if leaf.size > leaf.room or leaf.room > ROOM_MOST:
         return "a leaf is fuller or larger than it may be"
     end += aligned(leaf.room * sizeof(uint32_t))
-    for i in range(words):
-        how = word_of(leaf, i)
+    for word in range(words):
+        how = word_of(leaf, word)
         if how.offset != end or how.width not in (0, 1, 2, 4, 8):
             return "an array of a leaf is misplaced"
         end += aligned(leaf.room * how.width)
-    for i in range(1, leaf.size):
-        if not are_ascending(leaf, words, ordered, names, i):
-            return "entries of a leaf do not ascend"
     return NULL
+
+
+cdef const char *leaf_check(const Leaf *leaf, int words, int ordered,
+                            const Names *names) noexcept nogil:
+    """Assert the invariants of a leaf in order; the first fault found, or NULL. O(size)."""
+    cdef const char *fault = leaf_check_form(leaf, words)
+    cdef int at
+    for at in range(1, leaf.size):
+        if fault == NULL and not are_ascending(leaf, words, ordered, names, at):
+            fault = "entries of a leaf do not ascend"
+    return fault

@@ -6,3 +6,4 @@ cdef class RankedSet:
     cdef Tree tree
     cdef readonly Roster roster
     cdef readonly bint stamped
+    cdef readonly bint stepped

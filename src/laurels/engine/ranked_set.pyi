@@ -13,13 +13,22 @@ DENSE: Final = 2
 @final
 class RankedSet:
     def __new__(
-        cls, roster: Roster, *, columns: int, tie: bool, stamped: bool, dense: bool
+        cls,
+        roster: Roster,
+        *,
+        columns: int,
+        tie: bool,
+        stamped: bool,
+        dense: bool,
+        stepped: bool = False,
     ) -> Self: ...
     def __len__(self) -> int: ...
     @property
     def roster(self) -> Roster: ...
     @property
     def stamped(self) -> bool: ...
+    @property
+    def stepped(self) -> bool: ...
     @property
     def width(self) -> int: ...
     @property

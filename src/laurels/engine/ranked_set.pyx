@@ -1,10 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
 """The ranked set: members in standing order, by rank and by member, in O(log n).
 
-This is the Python face of `tree.pyx`: it takes and gives whole columns as buffers and loops in C.
+This is the Python face of `tree.pxd`: it takes and gives whole columns as buffers and loops in C.
 An entry is a row of 64-bit words, first the columns, then the tie (where ties go by time), then
-the stamp (where `last` needs it); the columns and the tie order the entries, ascending, then the
-member's bytes. What a word means, its direction included, is the caller's business.
+the stamp (where `last` needs it), then the newest step (in rolling windows); the columns and the
+tie order the entries, ascending, then the member's bytes. What a word means, its direction
+included, is the caller's business.
 
 Ranks and positions start at 0. A member is named by its id in the roster and is in the set at most
 once. Not thread safe by itself: whoever shares a set holds a lock around each call. Calls over
@@ -15,6 +16,7 @@ from cpython cimport array
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
+from .appending cimport append_leaf
 from .audit cimport tree_check
 from .buffers cimport Borrowed, borrow, give_back, items, longs, uints
 from .entries cimport (
@@ -25,6 +27,9 @@ from .growth cimport tree_close, tree_open
 from .leaf cimport WORDS_MOST, ids_of, leaf_read, leaf_unpack
 from .order cimport bound, rank_of, select
 from .roster cimport Roster
+from .rows cimport (
+    Rows, borrow_rows, check_ids, new_columns, new_ids, read_row, take_bounds,
+)
 from .runs cimport neighbour
 from .search cimport Key
 from .table cimport NONE, table_bytes
@@ -42,27 +47,16 @@ DENSE = 2
 cdef enum:
     MANY = 1000                 # entries for which the GIL is released
 
-cdef array.array IDS = array.array("I")
 cdef array.array LONGS = array.array("q")
 
 
-cdef struct Columns:
-    const int64_t *words[WORDS_MOST]
-
-
-cdef inline void look_ahead(Tree *tree, const uint32_t *ids, Py_ssize_t at, Py_ssize_t stop) noexcept nogil:
+cdef inline void look_ahead(Tree *tree, const uint32_t *ids, Py_ssize_t at,
+                            Py_ssize_t stop) noexcept nogil:
     """Ask for what the entries to come will need."""
     if at + FAR < stop:
         ask_for_place(tree, ids[at + FAR])
     if at + NEAR < stop:
         ask_for_entry(tree, ids[at + NEAR])
-
-
-cdef inline void read_row(const Tree *tree, const Columns *columns, Py_ssize_t at,
-                          int64_t *entry) noexcept nogil:
-    cdef int word
-    for word in range(tree.words):
-        entry[word] = columns.words[word][at]
 
 
 cdef void foresee_put(Tree *tree, uint32_t member, const int64_t *entry, Hint *hint) noexcept nogil:
@@ -73,19 +67,23 @@ cdef void foresee_put(Tree *tree, uint32_t member, const int64_t *entry, Hint *h
         foresee(tree, member, entry, NULL, hint)
 
 
-cdef bint put_all(Tree *tree, const uint32_t *ids, const Columns *columns, Py_ssize_t start,
+cdef bint put_all(Tree *tree, const uint32_t *ids, const Rows *rows, Py_ssize_t start,
                   Py_ssize_t stop) noexcept nogil:
-    """Assign entries in order; False without memory."""
+    """Assign entries in order, as whole leaves where they follow the last; False without memory."""
     cdef int64_t entry[WORDS_MOST]
     cdef Hint hints[NEXT]
     cdef Py_ssize_t i
     cdef Spot spot
     cdef bint done
+    cdef int appended = append_leaf(tree, ids, rows, start, stop)
+    while appended:
+        start += appended
+        appended = append_leaf(tree, ids, rows, start, stop)
     for i in range(NEXT):
         hints[i].source = NONE
         hints[i].target = NULL
     for i in range(start, stop):
-        read_row(tree, columns, i, entry)
+        read_row(rows, tree.words, i, entry)
         if seek_near(tree, ids[i], &hints[i % NEXT], &spot):
             done = assign_at(tree, ids[i], entry, &spot, &hints[i % NEXT])
         else:
@@ -94,7 +92,7 @@ cdef bint put_all(Tree *tree, const uint32_t *ids, const Columns *columns, Py_ss
             return False
         look_ahead(tree, ids, i, stop)
         if tree.size > LARGE and i + NEXT < stop:
-            read_row(tree, columns, i + NEXT, entry)
+            read_row(rows, tree.words, i + NEXT, entry)
             foresee_put(tree, ids[i + NEXT], entry, &hints[i % NEXT])
     return True
 
@@ -187,41 +185,6 @@ cdef void ranks_in_order(Tree *tree, uint64_t start, uint64_t count, int style,
             ranks[i] = <int64_t>(start + i) if style == 1 else ranks[i - 1] + 1
 
 
-cdef int borrow_columns(Tree *tree, Borrowed *held, object words, Columns *columns) except -1:
-    """Borrow one buffer per word, all as long as the ids already borrowed."""
-    cdef int word = 0
-    if len(words) != tree.words:
-        raise ValueError(f"an entry has {tree.words} words, not {len(words)}")
-    for column in words:
-        borrow(held, column, c'q')
-        if items(held, held.count - 1) != items(held, 0):
-            raise ValueError("columns of words and ids have one length")
-        columns.words[word] = longs(held, held.count - 1)
-        word += 1
-    return 0
-
-cdef int check_ids(Tree *tree, const uint32_t *ids, Py_ssize_t count) except -1:
-    cdef uint32_t most = 0
-    cdef Py_ssize_t i
-    for i in range(count):
-        most = max(most, ids[i])
-    if count and most >= tree.names.count:
-        raise IndexError(f"no member has the id {most}")
-    return 0
-
-
-cdef list new_columns(Tree *tree, Py_ssize_t count, int64_t **columns):
-    """One array per word, and where their items are."""
-    cdef list words = []
-    cdef array.array column
-    cdef int word
-    for word in range(tree.words):
-        column = array.clone(LONGS, count, False)
-        columns[word] = <int64_t *>column.data.as_longlongs
-        words.append(column)
-    return words
-
-
 cdef int check_style(Tree *tree, int style) except -1:
     if not 0 <= style <= 2:
         raise ValueError("the style is ORDINAL, COMPETITION or DENSE")
@@ -236,17 +199,20 @@ cdef class RankedSet:
     """An ordered set of members of a roster.
 
     `columns` words of score (1 to 4), then one word for the tie if `tie`, then one that does not
-    order if `stamped`. `dense` keeps what dense ranks need (4 bytes a hundred entries, and time).
+    order if `stamped`, and another if `stepped`. `dense` keeps what dense ranks need (4 bytes a
+    hundred entries, and time).
     Not collected by the garbage collector: it refers to nothing but its roster.
     """
 
     def __cinit__(self, Roster roster not None, *, int columns, bint tie, bint stamped,
-                  bint dense) -> None:
+                  bint dense, bint stepped = False) -> None:
         if not 1 <= columns <= 4:
             raise ValueError("a ranked set has 1 to 4 columns")
         self.roster = roster
         self.stamped = stamped
-        tree_open(&self.tree, &roster.book, columns, columns + tie, columns + tie + stamped, dense)
+        self.stepped = stepped
+        tree_open(&self.tree, &roster.book, columns, columns + tie,
+                  columns + tie + stamped + stepped, dense)
 
     def __dealloc__(self) -> None:
         if self.tree.size < MANY:
@@ -275,23 +241,19 @@ cdef class RankedSet:
         before stop are read. IndexError for an id the roster never gave.
         """
         cdef Borrowed held
-        cdef Columns columns
+        cdef Rows rows
         cdef Py_ssize_t first, last
         cdef bint done
         held.count = 0
         try:
-            borrow(&held, ids, c'I')
-            first = start
-            last = items(&held, 0) if stop is None else stop
-            borrow_columns(&self.tree, &held, words, &columns)
-            if not 0 <= first <= last <= items(&held, 0):
-                raise ValueError("start and stop are within the columns")
-            check_ids(&self.tree, uints(&held, 0) + first, last - first)
+            borrow_rows(&held, ids, words, self.tree.words, &rows)
+            take_bounds(&held, start, stop, &first, &last)
+            check_ids(self.tree.names.count, uints(&held, 0) + first, last - first)
             if last - first < MANY:
-                done = put_all(&self.tree, uints(&held, 0), &columns, first, last)
+                done = put_all(&self.tree, uints(&held, 0), &rows, first, last)
             else:
                 with nogil:
-                    done = put_all(&self.tree, uints(&held, 0), &columns, first, last)
+                    done = put_all(&self.tree, uints(&held, 0), &rows, first, last)
             if not done:
                 raise MemoryError
         finally:
@@ -328,9 +290,10 @@ cdef class RankedSet:
             borrow(&held, ids, c'I')
             count = items(&held, 0)
             present = bytearray(count)
-            words = new_columns(&self.tree, count, columns)
+            words = new_columns(self.tree.words, count, columns)
             if count < MANY:
-                read_all(&self.tree, uints(&held, 0), count, PyByteArray_AS_STRING(present), columns)
+                read_all(&self.tree, uints(&held, 0), count, PyByteArray_AS_STRING(present),
+                         columns)
             else:
                 with nogil:
                     read_all(&self.tree, uints(&held, 0), count, PyByteArray_AS_STRING(present),
@@ -362,7 +325,8 @@ cdef class RankedSet:
             count = items(&held, 0)
             ranks = array.clone(LONGS, count, False)
             if count < MANY:
-                rank_all(&self.tree, uints(&held, 0), count, style, <int64_t *>ranks.data.as_longlongs)
+                rank_all(&self.tree, uints(&held, 0), count, style,
+                         <int64_t *>ranks.data.as_longlongs)
             else:
                 with nogil:
                     rank_all(&self.tree, uints(&held, 0), count, style,
@@ -379,8 +343,8 @@ cdef class RankedSet:
         cdef int64_t *columns[WORDS_MOST]
         cdef uint64_t first = max(0, min(start, self.tree.size))
         cdef uint64_t count = max(0, min(stop, self.tree.size) - <int64_t>first)
-        cdef array.array ids = array.clone(IDS, count, False)
-        words = new_columns(&self.tree, count, columns)
+        cdef array.array ids = new_ids(count)
+        words = new_columns(self.tree.words, count, columns)
         if count < MANY:
             slice_all(&self.tree, first, count, ids.data.as_uints, columns)
         else:

@@ -18,7 +18,7 @@ wyhash), begun from a secret seed, so that nobody who chooses members can aim at
 is found under its own hash with its own id; the table holds exactly the members.
 """
 from cpython cimport array
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc, realloc
@@ -35,6 +35,7 @@ from ..errors import CheckFailed
 cdef extern from *:
     ctypedef unsigned long long uint128_t "unsigned __int128"
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
+    char *PyByteArray_AS_STRING(object array) noexcept
 
 cdef enum:
     SMALLEST_CHUNK = 16384      # bytes; each chunk is twice the last, up to 1 MiB
@@ -211,7 +212,34 @@ cdef int intern_all(Names *names, const uint8_t *arena, const uint8_t *lengths, 
     return 0
 
 
-cdef bint are_lengths_sound(const uint8_t *lengths, Py_ssize_t count, Py_ssize_t total) noexcept nogil:
+cdef int find_block(Names *names, list texts, Py_ssize_t first, int64_t *found) except -1:
+    """Find up to AHEAD members from the first on; as `intern_all`, line by line together."""
+    cdef Py_ssize_t count = min(len(texts) - first, <Py_ssize_t>AHEAD)
+    cdef const uint8_t *starts[AHEAD]
+    cdef Py_ssize_t lengths[AHEAD]
+    cdef uint32_t tags[AHEAD]
+    cdef uint32_t member
+    cdef Py_ssize_t i
+    for i in range(count):
+        starts[i] = <const uint8_t *>PyUnicode_AsUTF8AndSize(texts[first + i], &lengths[i])
+        tags[i] = 0
+        if 0 < lengths[i] <= LONGEST:
+            tags[i] = hash_bytes(starts[i], <uint32_t>lengths[i], names.seed)
+            table_prefetch(&names.table, tags[i])
+    for i in range(count):
+        member = guess_member(names, tags[i])
+        if member != NONE:
+            prefetch(group_of(names, member))
+    for i in range(count):
+        member = NONE
+        if 0 < lengths[i] <= LONGEST:
+            member = find_member(names, starts[i], <uint32_t>lengths[i], tags[i])
+        found[first + i] = -1 if member == NONE else <int64_t>member
+    return 0
+
+
+cdef bint are_lengths_sound(const uint8_t *lengths, Py_ssize_t count,
+                            Py_ssize_t total) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(count):
         if lengths[i] == 0:
@@ -330,19 +358,12 @@ cdef class Roster:
 
     def find_many(self, members: object) -> array.array:
         """The ids of members (str), -1 for each never seen. O(bytes)."""
-        cdef Py_ssize_t i = 0
-        cdef Py_ssize_t length = 0
-        cdef array.array found = array.clone(FOUND, len(members), False)
-        cdef const uint8_t *start
-        cdef uint32_t member
-        for text in members:
-            start = <const uint8_t *>PyUnicode_AsUTF8AndSize(text, &length)
-            member = NONE
-            if 0 < length <= LONGEST:
-                member = find_member(&self.book, start, <uint32_t>length,
-                                     hash_bytes(start, <uint32_t>length, self.book.seed))
-            found.data.as_longlongs[i] = -1 if member == NONE else <int64_t>member
-            i += 1
+        cdef list texts = list(members)
+        cdef array.array found = array.clone(FOUND, len(texts), False)
+        cdef Py_ssize_t first = 0
+        while first < len(texts):
+            find_block(&self.book, texts, first, <int64_t *>found.data.as_longlongs)
+            first += AHEAD
         return found
 
     def name(self, id: int) -> str:
@@ -373,6 +394,26 @@ cdef class Roster:
         finally:
             give_back(&held)
 
+    def export(self, bytearray flags not None, Py_ssize_t start,
+               Py_ssize_t stop) -> tuple[array.array, bytes, bytes]:
+        """The members from id start to before stop whose flag is 1, which becomes 2: their ids,
+        their bytes one after another, and how many bytes each has. O(bytes)."""
+        cdef Py_ssize_t last = min(stop, min(<Py_ssize_t>len(flags), <Py_ssize_t>self.book.count))
+        cdef list arena = []
+        cdef bytearray lengths = bytearray()
+        cdef list ids = []
+        cdef const uint8_t *bytes_of
+        cdef uint32_t length = 0
+        cdef Py_ssize_t id
+        for id in range(start, last):
+            if flags[id] == 1:
+                flags[id] = 2
+                bytes_of = name_of(&self.book, <uint32_t>id, &length)
+                arena.append(PyBytes_FromStringAndSize(<const char *>bytes_of, length))
+                lengths.append(length)
+                ids.append(id)
+        return array.array("I", ids), b"".join(arena), bytes(lengths)
+
     def check(self) -> None:
         """Assert every invariant; CheckFailed names the first that does not hold. O(bytes)."""
         cdef const char *fault
@@ -380,3 +421,43 @@ cdef class Roster:
             fault = check_names(&self.book)
         if fault != NULL:
             raise CheckFailed(f"roster: {fault.decode()}")
+
+
+def mark(bytearray flags not None, object ids) -> None:
+    """Set the flag of each id (u32) to 1 where it is 0. IndexError for an id without a flag."""
+    cdef Borrowed held
+    cdef Py_ssize_t i, count
+    cdef Py_ssize_t most = len(flags)
+    cdef uint8_t *marks = <uint8_t *>PyByteArray_AS_STRING(flags)
+    held.count = 0
+    try:
+        borrow(&held, ids, c'I')
+        count = items(&held, 0)
+        for i in range(count):
+            if uints(&held, 0)[i] >= most:
+                raise IndexError(f"no flag for the id {uints(&held, 0)[i]}")
+            if marks[uints(&held, 0)[i]] == 0:
+                marks[uints(&held, 0)[i]] = 1
+    finally:
+        give_back(&held)
+
+
+def renumber(object ids, object numbers) -> array.array:
+    """Each id (u32) replaced by the number (u32) at its place. IndexError beyond the last."""
+    cdef Borrowed held
+    cdef Py_ssize_t i, count, most
+    cdef array.array found
+    held.count = 0
+    try:
+        borrow(&held, ids, c'I')
+        borrow(&held, numbers, c'I')
+        count = items(&held, 0)
+        most = items(&held, 1)
+        found = array.clone(IDS, count, False)
+        for i in range(count):
+            if uints(&held, 0)[i] >= most:
+                raise IndexError(f"no number for the id {uints(&held, 0)[i]}")
+            found.data.as_uints[i] = uints(&held, 1)[uints(&held, 0)[i]]
+        return found
+    finally:
+        give_back(&held)

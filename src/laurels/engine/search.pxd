@@ -58,7 +58,8 @@ cdef inline int upper(const packed_t *sorted, int low, int high, packed_t wanted
             high = step
     return low
 
-cdef inline bint narrow(const packed_t *packed, packed_t wanted, int *low, int *high) noexcept nogil:
+cdef inline bint narrow(const packed_t *packed, packed_t wanted, int *low,
+                        int *high) noexcept nogil:
     """Shrink [low, high) to the items equal to wanted; False when there are none."""
     low[0] = lower(packed, low[0], high[0], wanted)
     if low[0] == high[0] or packed[low[0]] != wanted:

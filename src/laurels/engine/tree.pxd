@@ -9,8 +9,9 @@ while its members' places stay true, and no growth copies more than an index of 
 leaf the member is found among at most 128 ids. While all entries fit into one leaf there is neither
 branch nor directory nor table: a small ranking is one block of memory.
 
-**Modules.** `entries.pyx` finds and writes entries, `growth.pyx` splits and joins pages, `runs.pyx`
-keeps the counts of dense ranks, `order.pyx` answers by rank and by key, `audit.pyx` checks.
+**Modules.** `entries.pyx` finds and writes entries, `growth.pyx` splits and joins pages,
+`directory.pyx` names leaves and leads members to them, `runs.pyx` keeps the counts of dense ranks,
+`order.pyx` answers by rank and by key, `audit.pyx` checks.
 
 **Memory failures.** Every step that can fail comes before the first change of the step it serves;
 a failure then means that the entry was not put in. Only an entry on its way to another leaf may be

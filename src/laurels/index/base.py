@@ -1,19 +1,21 @@
 """What an index is: all rankings of all boards, kept current from the log.
 
-An index knows boards by number, rankings by key and order by words; it knows neither windows nor
-clocks. An entry's *words* are ascending integers: each column times its sign, then the tie stamp
-where arrival decides. Positions and ranks in here start at 0.
+An index knows boards by number, rankings by key and order by words; it knows neither calendars
+nor clocks. Of a rolling window it keeps the tallies of the steps counted, the ranking of the step
+that runs and the one it prepares for the next (`Roll` says which step that is). An entry's
+*words* are ascending integers: each column times its sign, then the tie stamp where arrival
+decides. Positions and ranks in here start at 0.
 """
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import Protocol
 
 from msgspec import Struct
 
 from laurels.event import Batch
-from laurels.plan import Plan, RankingKey
+from laurels.plan import Plan, RankingKey, Roll
 from laurels.rules import Rules
 
 
@@ -76,6 +78,39 @@ class Located(Struct, frozen=True):
     words: list["array[int]"]
 
 
+Section = tuple[bytes, bytes]
+"""A piece of a copy: a kind, one byte, and a body."""
+Describe = Callable[[int], bytes | None]
+"""What the fold says of a board; None when there is no such board."""
+
+
+class Copy(Protocol):
+    """A copy of an index taken in pieces while it changes; each call keeps commits out."""
+
+    def step(self, describe: Describe) -> list[Section] | None:
+        """The next piece; None when little enough is left for `finish`."""
+
+    def finish(self, describe: Describe) -> list[Section]:
+        """All that is left: with it the copy is the index as it is now."""
+
+
+class Load(Protocol):
+    """A copy taken in again: `see` every section, have the boards `described` opened, `open`,
+    `take` every section again, `finish`."""
+
+    def see(self, kind: bytes, body: bytes) -> None: ...
+
+    def described(self) -> Iterable[tuple[int, bytes]]:
+        """The boards there are, by number, with what was said of each."""
+
+    def open(self) -> None: ...
+
+    def take(self, kind: bytes, body: bytes) -> None: ...
+
+    def finish(self) -> None:
+        """Raises SnapshotDamaged where what came is not what was said."""
+
+
 class Index(Protocol):
     """All rankings. Calls are atomic one by one; the caller keeps reads out of a commit."""
 
@@ -98,10 +133,33 @@ class Index(Protocol):
     def remembered(self, board: int, now_ms: int) -> int:
         """How many event ids the board remembers at `now_ms`."""
 
-    def keys(self, board: int) -> list[RankingKey]:
-        """The rankings of a board that hold anybody."""
+    def turn(self, roll: Roll, limit: int | None = None) -> bool:
+        """Brings a rolling window to the step that runs: finishes the pass for each step missed
+        and changes the rankings' places. False when `limit` members were not enough."""
 
-    def drop(self, keys: Sequence[RankingKey]) -> None: ...
+    def advance(self, board: int, window: str, limit: int) -> int:
+        """Does about `limit` members of the pass that prepares a rolling window's next step;
+        what is left, as `pass_left`. May be broken off and begun again anywhere."""
+
+    def pass_left(self, board: int, window: str) -> int:
+        """About how many members that pass has still to visit; 0 when the next step is ready."""
+
+    def keys(self, board: int) -> list[RankingKey]:
+        """The rankings of a board that hold anybody; of a rolling window the running step's."""
+
+    def tallies(self, board: int) -> list[RankingKey]:
+        """The tallies of a board's rolling windows that hold anybody and still count."""
+
+    def digest(self, key: RankingKey) -> tuple[int, int]:
+        """The cells of a tally: how many, and a sum over their hashes; alike for alike tallies of
+        one process."""
+
+    def drop(self, keys: Sequence[RankingKey]) -> None:
+        """Takes rankings away; `let_go` then gives them to the caller."""
+
+    def let_go(self) -> list[object]:
+        """What was dropped since the last call, for the caller to forget where nobody waits for
+        it: giving back the memory of a large ranking takes a while."""
 
     def size(self, key: RankingKey) -> int:
         """Members in a ranking; 0 for one that has none."""
@@ -130,6 +188,18 @@ class Index(Protocol):
         self, key: RankingKey, words: Sequence[int], member: bytes | None = None, *, right: bool
     ) -> int:
         """How many entries have leading words (then member) below these; `right`: or equal."""
+
+    def touch(self, board: int) -> None:
+        """Tells a copy under way that what the fold knows of a board has changed."""
+
+    def copy(self) -> "Copy":
+        """Begins a copy of everything; there is one at a time."""
+
+    def end_copy(self) -> None:
+        """Ends it, finished or not."""
+
+    def load(self) -> "Load":
+        """Begins to take in a copy; the index is empty."""
 
     def ids(self, board: int) -> list[tuple[bytes, int]]:
         """The remembered ids and when each was accepted, in that order."""

@@ -2,45 +2,35 @@
 
 A batch is applied in three moves: ids and lateness decide which events count, the native write
 rule (`engine.fold`) counts them in all their windows at once, and what was counted has its id
-remembered. An all-or-nothing batch notes the entries it touches first and puts them back when
-one of its events is refused.
+remembered. An all-or-nothing batch keeps a journal of what it writes and has it undone when one
+of its events is refused.
 """
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import neg
-
-from msgspec import Struct
 
 from laurels.engine import fold
 from laurels.engine.ranked_set import COMPETITION, DENSE, ORDINAL, RankedSet
+from laurels.engine.rolling import RollingSet
 from laurels.engine.roster import Roster
+from laurels.engine.tally import Tally
+from laurels.errors import CheckFailed
 from laurels.event import Batch
-from laurels.plan import Plan, RankingKey
+from laurels.plan import Plan, RankingKey, Roll, Target
 from laurels.rules import Rules
 from laurels.score import stamps_of
 
 from .base import COUNTED, Located, Outcome, Outcomes, Scores, Slice
+from .copying import Copying
+from .held import Held, changed_with
+from .loading import Loading
 from .remembered import Remembered, key_of
 
+_ALL = 2**62
+_SCAN = 10_000
 _OPS = {"sum": fold.SUM, "last": fold.LAST, "best": fold.BEST}
 _STYLES = {"ordinal": ORDINAL, "competition": COMPETITION, "dense": DENSE}
-
-
-class _Board(Struct):
-    """What the index holds of one board."""
-
-    rules: Rules
-    shape: fold.Shape
-    stamped: bool
-    rankings: dict[RankingKey, RankedSet]
-    remembered: Remembered
-    data: dict[bytes, bytes]
-
-    @property
-    def width(self) -> int:
-        """Words that decide the order of an entry: its columns, and the tie stamp if any."""
-        return len(self.rules.columns) + (self.rules.tie != 0)
 
 
 class MemoryIndex:
@@ -48,11 +38,14 @@ class MemoryIndex:
 
     def __init__(self, seed: int) -> None:
         self._roster = Roster(seed)
-        self._boards: dict[int, _Board] = {}
+        self._boards: dict[int, Held] = {}
+        self._dropped: list[object] = []
+        self._copying: Copying | None = None
 
     def open_board(self, number: int, rules: Rules) -> None:
         if number in self._boards:
             self._boards[number].rules = rules
+            self._touch(number)
             return
         stamped = any(c.op == "last" for c in rules.columns) and (
             rules.tie == 0 or rules.resolution_ms != 1
@@ -65,24 +58,36 @@ class MemoryIndex:
             rules.tie,
             stamped,
         )
-        self._boards[number] = _Board(rules, shape, stamped, {}, Remembered(), {})
+        self._touch(number)
+        self._boards[number] = Held(rules, shape, stamped, {}, {}, Remembered(), {})
 
     def close_board(self, number: int) -> None:
-        del self._boards[number]
+        self._dropped.append(self._boards.pop(number))
+        self._touch(number)
 
     def apply(self, batch: Batch, plan: Plan, watch: int | None = None) -> Outcomes:
         if len(plan.late) == batch.size and batch.ids is None:
             return Outcomes(bytearray([Outcome.TOO_LATE]) * batch.size)
-        return _Application(self._boards[batch.board], self._roster, batch, plan, watch).run()
+        held = self._boards[batch.board]
+        application = _Application(held, self._roster, batch, plan, watch)
+        outcomes = application.run()
+        if self._copying is not None:
+            self._copying.touch(batch.board, *application.touched)
+        if application.left_empty:
+            held.drop_empty()
+        return outcomes
 
     def remove(self, board: int, member: bytes) -> bool:
         held = self._boards[board]
-        held.data.pop(member, None)
+        self.set_data(board, member, None)
         if (id := self._roster.find(member)) < 0:
             return False
         one = array("I", [id])
         found: int = sum([ranking.discard(one) for ranking in held.rankings.values()])
-        _drop_empty(held)
+        found += sum([rolling.discard(one) for rolling in held.rolling.values()])
+        if self._copying is not None:
+            self._copying.touch(board, one, held.structures())
+        held.drop_empty()
         return found > 0
 
     def set_data(self, board: int, member: bytes, data: bytes | None) -> None:
@@ -90,6 +95,8 @@ class MemoryIndex:
             self._boards[board].data.pop(member, None)
         else:
             self._boards[board].data[member] = data
+        if self._copying is not None:
+            self._copying.touch_data(board, member)
 
     def data(self, board: int, members: Sequence[str]) -> list[bytes | None]:
         held = self._boards[board].data
@@ -105,20 +112,101 @@ class MemoryIndex:
     def ids(self, board: int) -> list[tuple[bytes, int]]:
         return self._boards[board].remembered.items()
 
+    def turn(self, roll: Roll, limit: int | None = None) -> bool:
+        key = roll.ranking.key
+        held = self._boards[key.board]
+        rolling = held.rolling.get(key.window)
+        if rolling is None or rolling.running == roll.running:
+            return True
+        self._touch(key.board)
+        if roll.running - rolling.running >= roll.steps:
+            self._dropped.append(held.rolling.pop(key.window))
+            return True
+        while rolling.running < roll.running:
+            if not rolling.advance(_ALL if limit is None else limit):
+                return False
+            rolling.turn()
+            if self._copying is not None:
+                self._copying.renew(rolling.live)
+        held.drop_empty()
+        return True
+
+    def advance(self, board: int, window: str, limit: int) -> int:
+        if (rolling := self._boards[board].rolling.get(window)) is not None:
+            rolling.advance(limit)
+        return self.pass_left(board, window)
+
+    def pass_left(self, board: int, window: str) -> int:
+        rolling = self._boards[board].rolling.get(window)
+        return 0 if rolling is None or rolling.complete else max(1, rolling.todo)
+
     def keys(self, board: int) -> list[RankingKey]:
-        return list(self._boards[board].rankings)
+        held = self._boards[board]
+        running = [
+            RankingKey(board, name, rolling.running)
+            for name, rolling in held.rolling.items()
+            if len(rolling.live)
+        ]
+        return [*held.rankings, *running]
+
+    def tallies(self, board: int) -> list[RankingKey]:
+        return [
+            RankingKey(board, name, number)
+            for name, rolling in self._boards[board].rolling.items()
+            for number in rolling.numbers()
+            if number >= rolling.leaving
+        ]
+
+    def digest(self, key: RankingKey) -> tuple[int, int]:
+        tally = self._boards[key.board].rolling[key.window].tally(key.instance)
+        count = total = place = 0
+        while tally is not None and place < 2**32:
+            ids, words, place = tally.scan(place, _SCAN)
+            count += len(ids)
+            total += sum(map(hash, zip(self._roster.names(ids), *words, strict=True)))
+        return count, total
 
     def drop(self, keys: Sequence[RankingKey]) -> None:
         for key in keys:
-            self._boards[key.board].rankings.pop(key, None)
+            if (ranking := self._boards[key.board].rankings.pop(key, None)) is not None:
+                self._dropped.append(ranking)
+                self._touch(key.board)
+
+    def let_go(self) -> list[object]:
+        dropped, self._dropped = self._dropped, []
+        return dropped
+
+    def touch(self, board: int) -> None:
+        """Tells a copy under way that what the fold knows of a board has changed."""
+        self._touch(board)
+
+    def copy(self) -> Copying:
+        """Begins a copy; there is one at a time."""
+        self._copying = Copying(self._boards.get, list(self._boards), self._roster)
+        return self._copying
+
+    def end_copy(self) -> None:
+        """Ends a copy, finished or not."""
+        if self._copying is not None:
+            self._copying.end()
+        self._copying = None
+
+    def load(self) -> Loading:
+        """Begins to take in a copy; this index is empty."""
+        return Loading(self._boards, self._roster)
+
+    def _touch(self, board: int) -> None:
+        if self._copying is not None:
+            self._copying.touch(board)
 
     def size(self, key: RankingKey) -> int:
         ranking = self._ranking(key)
         return 0 if ranking is None else len(ranking)
 
     def nbytes(self, key: RankingKey) -> int:
-        ranking = self._ranking(key)
-        return 0 if ranking is None else ranking.nbytes
+        held = self._boards[key.board]
+        stored = held.rolling.get(key.window) or held.rankings.get(key)
+        return 0 if stored is None else stored.nbytes
 
     def shared_nbytes(self) -> int:
         return self._roster.nbytes
@@ -182,9 +270,14 @@ class MemoryIndex:
             held.remembered.check()
             for ranking in held.rankings.values():
                 ranking.check()
+            for rolling in held.rolling.values():
+                rolling.check()
 
     def _ranking(self, key: RankingKey) -> RankedSet | None:
-        return self._boards[key.board].rankings.get(key)
+        held = self._boards[key.board]
+        if (rolling := held.rolling.get(key.window)) is not None:
+            return rolling.live if rolling.running == key.instance else None
+        return held.rankings.get(key)
 
 
 def _scatter(into: "array[int]", places: Sequence[int], values: Sequence[int]) -> None:
@@ -192,23 +285,20 @@ def _scatter(into: "array[int]", places: Sequence[int], values: Sequence[int]) -
         into[place] = value
 
 
-def _drop_empty(held: _Board) -> None:
-    for key in [key for key, ranking in held.rankings.items() if not len(ranking)]:
-        del held.rankings[key]
-
-
 class _Application:
     """One batch on its way into the rankings of its board."""
 
     def __init__(
-        self, held: _Board, roster: Roster, batch: Batch, plan: Plan, watch: int | None
+        self, held: Held, roster: Roster, batch: Batch, plan: Plan, watch: int | None
     ) -> None:
         rules = held.rules
         self._held = held
         self._batch = batch
         self._plan = plan
         self._watch = -1 if watch is None else watch
-        self._rankings = [self._take(target.key, roster) for target in plan.targets]
+        rolling = {roll.ranking.key.window: roll for roll in plan.rolls if roll is not None}
+        self._rollings = [self._roll(roll, roster) for roll in plan.rolls]
+        self._stores = [self._take(target, rolling, roster) for target in plan.targets]
         self._members = roster.intern(batch.members, batch.lengths)
         self._words = [
             column if rule.sign > 0 else array("q", map(neg, column))
@@ -219,23 +309,30 @@ class _Application:
         self._sets = b"\1" * batch.size if batch.absolute else None
         self._codes = bytearray(batch.size)
         self._added: list[bytes] = []
+        self._journal = fold.Journal() if batch.atomic else None
         self._before: list[tuple[bytearray, list[array[int]]]] = []
         self._after: list[tuple[bytearray, list[array[int]]]] = []
 
-    def _take(self, key: RankingKey, roster: Roster) -> RankedSet:
-        held = self._held
-        if key not in held.rankings:
-            held.rankings[key] = RankedSet(
-                roster,
-                columns=len(held.rules.columns),
-                tie=held.rules.tie != 0,
-                stamped=held.stamped,
-                dense=held.rules.rank == "dense",
-            )
-        return held.rankings[key]
+    def _roll(self, roll: Roll | None, roster: Roster) -> RollingSet | None:
+        """The state of a rolling window at the step that runs."""
+        if roll is None:
+            return None
+        window = roll.ranking.key.window
+        rolling = self._held.open_rolling(window, roll.steps, roll.running, roster)
+        if rolling.running != roll.running:
+            raise CheckFailed(f"window {window!r} was not brought to step {roll.running}")
+        return rolling
+
+    def _take(
+        self, target: Target, rolling: Mapping[str, Roll], roster: Roster
+    ) -> RankedSet | Tally:
+        """What a target names: the ranking of a period or the tally of a step."""
+        key = target.key
+        if key.window in rolling:
+            return self._held.rolling[key.window].open_tally(key.instance)
+        return self._held.open_ranking(key, roster)
 
     def run(self) -> Outcomes:
-        noted = self._note() if self._batch.atomic else None
         for i in self._plan.late:
             self._codes[i] = Outcome.TOO_LATE
         if self._batch.ids is None:
@@ -243,12 +340,25 @@ class _Application:
         else:
             self._count_once(self._batch.ids)
         outcomes = Outcomes(self._codes, _joined(self._before), _joined(self._after))
-        if noted is not None and outcomes.refused:
-            self._put_back(noted)
+        if self._journal is not None and outcomes.refused:
+            self._put_back(self._journal)
             outcomes = Outcomes(self._codes)
-        if not all(map(len, self._rankings)):
-            _drop_empty(self._held)
         return outcomes
+
+    @property
+    def touched(self) -> "tuple[array[int], list[RankedSet | Tally]]":
+        """The members and the structures that may have changed."""
+        structures: list[RankedSet | Tally] = [*self._stores]
+        for rolling in self._rollings:
+            if rolling is not None:
+                structures += changed_with(rolling, best=self._held.rules.best)
+        return self._members, structures
+
+    @property
+    def left_empty(self) -> bool:
+        """Whether something it touched holds nobody."""
+        live = [rolling.live for rolling in self._rollings if rolling is not None]
+        return not all(map(len, [*self._stores, *live]))
 
     def _count(self, start: int, stop: int) -> None:
         """Counts the events of a run whose code is still 0."""
@@ -256,8 +366,9 @@ class _Application:
             return
         watched = fold.apply(
             self._held.shape,
-            self._rankings,
+            self._stores,
             self._plan.routes,
+            self._rollings,
             self._members,
             self._words,
             self._stamps,
@@ -268,6 +379,7 @@ class _Application:
             start,
             stop,
             self._codes,
+            self._journal,
         )
         if watched is not None:
             self._before.append(watched[0])
@@ -312,17 +424,9 @@ class _Application:
                 self._added.append(key)
         run.clear()
 
-    def _note(self) -> list[tuple[bytearray, list["array[int]"]]]:
-        return [ranking.words(self._members) for ranking in self._rankings]
-
-    def _put_back(self, noted: list[tuple[bytearray, list["array[int]"]]]) -> None:
-        for ranking, (present, words) in zip(self._rankings, noted, strict=True):
-            kept = [i for i, was in enumerate(present) if was]
-            ranking.discard(self._members)
-            ranking.put(
-                array("I", [self._members[i] for i in kept]),
-                [array("q", [column[i] for i in kept]) for column in words],
-            )
+    def _put_back(self, journal: fold.Journal) -> None:
+        """Takes the whole batch back."""
+        journal.undo()
         self._held.remembered.undo(self._added)
         for i, code in enumerate(self._codes):
             if code in COUNTED:

@@ -2,7 +2,8 @@
 
 Two structures with one owner: a dict from (member, id) to the instant of acceptance, and a queue
 of the same keys in that order, grouped by instant, so that forgetting costs O(1) per id. The
-dict's keys are exactly the keys in the queue.
+dict's keys are exactly the keys in the queue. While a copy is taken (`follow`), what is added is
+noted for it.
 """
 
 from collections import deque
@@ -21,6 +22,7 @@ class Remembered:
     def __init__(self) -> None:
         self._accepted: dict[bytes, int] = {}
         self._queue: deque[tuple[int, list[bytes]]] = deque()
+        self._added: list[tuple[int, list[bytes]]] | None = None
 
     def __len__(self) -> int:
         return len(self._accepted)
@@ -30,6 +32,8 @@ class Remembered:
 
     def add(self, key: bytes, now_ms: int) -> None:
         self._accepted[key] = now_ms
+        if self._added is not None:
+            self._added.append((now_ms, [key]))
         if self._queue and self._queue[-1][0] == now_ms:
             self._queue[-1][1].append(key)
         else:
@@ -39,6 +43,8 @@ class Remembered:
         """Takes back the newest adds, which were `keys` in this order."""
         for key in reversed(keys):
             del self._accepted[key]
+            if self._added is not None:
+                self._added.pop()
             newest = self._queue[-1][1]
             newest.pop()
             if not newest:
@@ -58,6 +64,31 @@ class Remembered:
                 break
             count -= len(keys)
         return count
+
+    @property
+    def oldest_ms(self) -> int | None:
+        """When the oldest id was accepted, None without any."""
+        return self._queue[0][0] if self._queue else None
+
+    def follow(self) -> list[tuple[int, list[bytes]]]:
+        """All ids by acceptance, for a copy; from now on additions are noted for `take_added`."""
+        self._added = []
+        groups = list(self._queue)
+        if groups:
+            accepted_ms, keys = groups[-1]
+            groups[-1] = (accepted_ms, list(keys))
+        return groups
+
+    def take_added(self) -> list[tuple[int, list[bytes]]]:
+        """What was added since the copy was begun, or since this was asked last."""
+        added = self._added or []
+        if self._added is not None:
+            self._added = []
+        return added
+
+    def unfollow(self) -> None:
+        """Ends the noting."""
+        self._added = None
 
     def items(self) -> list[tuple[bytes, int]]:
         return list(self._accepted.items())

@@ -11,14 +11,19 @@ class Log(Protocol):
     def offset(self) -> int:
         """The offset of the newest entry, 0 when there is none."""
 
+    @property
+    def first(self) -> int:
+        """The offset of the oldest entry still there; one past the newest when there is none."""
+
     def append(self, body: bytes) -> int:
         """Makes an entry durable and answers its offset; StorageFailed when it could not."""
 
     def read(self, after: int = 0) -> Iterator[tuple[int, bytes]]:
         """The entries after an offset, in order; LogDamaged at the first that is not whole."""
 
-    def trim(self, until: int) -> None:
-        """Forgets the entries up to and including an offset; the newest entry always stays."""
+    def trim(self, until: int) -> bool:
+        """Forgets some of the entries up to and including an offset, as many as take little time;
+        whether there are more. The newest entry always stays."""
 
     def note(self, key: str) -> str | None:
         """A small fact kept beside the entries, such as which clock they were written by."""

@@ -4,12 +4,14 @@ import errno
 import fcntl
 import os
 import weakref
+from contextlib import suppress
 from pathlib import Path
 
 from laurels.errors import FolderMissing, Locked, StorageFailed
 
 LOG_NAME = "log.db"
 _LOCK_NAME = "lock"
+_SERVED_NAME = "served-at"
 
 
 class Folder:
@@ -46,14 +48,33 @@ class Folder:
             if error.errno not in (errno.EAGAIN, errno.EACCES):
                 raise StorageFailed(f"{self.path} cannot be locked: {error}") from error
             pid = int(holder) if holder.isdigit() else None
-            raise Locked(f"{self.path} is in use by process {pid or '?'}", pid=pid) from error
-        os.ftruncate(self._lock, 0)
-        os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
+            raise self._locked(pid) from error
+        with suppress(OSError):  # the lock is held; the pid only helps whoever is refused
+            os.ftruncate(self._lock, 0)
+            os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
+
+    def _locked(self, pid: int | None) -> Locked:
+        what = f"{self.path} is in use by process {pid or '?'}"
+        with suppress(OSError):
+            holder, _, address = (self.path / _SERVED_NAME).read_text().strip().partition(" ")
+            if holder == str(pid):
+                return Locked(f"{what}, which serves it at {address}: use --at {address}", pid=pid)
+        return Locked(what, pid=pid)
 
     def close(self) -> None:
         _held.discard(self)
         fcntl.flock(self._lock, fcntl.LOCK_UN)
         self.let_go()
+
+
+def announce(path: Path, address: str | None) -> None:
+    """Says in a folder where this process serves it, None for nowhere any more; it only helps
+    whoever is refused."""
+    with suppress(OSError):
+        if address is None:
+            (path / _SERVED_NAME).unlink(missing_ok=True)
+        else:
+            (path / _SERVED_NAME).write_text(f"{os.getpid()} {address}\n")
 
 
 _held: weakref.WeakSet[Folder] = weakref.WeakSet()

@@ -17,6 +17,10 @@ class MemoryLog:
     def offset(self) -> int:
         return self._trimmed + len(self._entries)
 
+    @property
+    def first(self) -> int:
+        return self._trimmed + 1
+
     def append(self, body: bytes) -> int:
         self._entries.append(body)
         return self.offset
@@ -27,10 +31,11 @@ class MemoryLog:
         for offset in range(after + 1, self.offset + 1):
             yield offset, self._entries[offset - self._trimmed - 1]
 
-    def trim(self, until: int) -> None:
+    def trim(self, until: int) -> bool:
         count = max(0, min(until, self.offset - 1) - self._trimmed)
         del self._entries[:count]
         self._trimmed += count
+        return False
 
     def note(self, key: str) -> str | None:
         return self._notes.get(key)

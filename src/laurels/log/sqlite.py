@@ -4,18 +4,27 @@ WAL mode with `synchronous=FULL`: the commit of a row returns when the row is on
 what was acknowledged survives a kill and a power cut. Each row carries a CRC-32 of its body, and
 offsets follow each other without a gap, so damage is found where it is and named, never guessed
 around. The writer's connection is used by one thread at a time; a reader opens its own.
+
+SQLite takes a damaged end of its write-ahead file for one that was never finished, and forgets it.
+So the newest offset is also kept in a file of its own, the *mark*: it is written after each commit
+and not flushed, so it costs nothing and never runs ahead of what is on the disk. A log that ends
+before its mark has lost something.
 """
 
+import os
 import sqlite3
 import zlib
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from laurels.errors import FormatTooNew, LogDamaged, StorageFailed
+from laurels.errors import FolderMissing, FormatTooNew, LogDamaged, StorageFailed
 
 FORMAT = 1
+MARK_NAME = "log.mark"
 _FETCH = 64
+_TRIM_BYTES = 1 << 20
+_TRIM_ROWS = 256
 _SCHEMA = """
 CREATE TABLE note (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE log (offset INTEGER PRIMARY KEY, crc INTEGER NOT NULL, body BLOB NOT NULL);
@@ -29,8 +38,14 @@ class SqliteLog:
         self._path = path
         with _plain_errors(path):
             self._writer = self._connect()
-            self._prepare()
-            self._offset = self._newest()
+            try:
+                self._prepare()
+                self._find_ends()
+                self._mark = _Mark(path.with_name(MARK_NAME))
+                self._mark.judge(path, self._offset)
+            except BaseException:
+                self._writer.close()
+                raise
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
@@ -49,12 +64,19 @@ class SqliteLog:
                 f"{self._path} is in format {self.note('format')}, this version reads {FORMAT}"
             )
 
-    def _newest(self) -> int:
-        return int(self._writer.execute("SELECT ifnull(max(offset), 0) FROM log").fetchone()[0])
+    def _find_ends(self) -> None:
+        """Finds the oldest and the newest offset. They are remembered: who asks for them while an
+        entry is written does not wait for the disk."""
+        row = self._writer.execute("SELECT min(offset), max(offset) FROM log").fetchone()
+        self._first, self._offset = (1, 0) if row[0] is None else (int(row[0]), int(row[1]))
 
     @property
     def offset(self) -> int:
         return self._offset
+
+    @property
+    def first(self) -> int:
+        return self._first
 
     def append(self, body: bytes) -> int:
         row = (self._offset + 1, zlib.crc32(body), body)
@@ -67,31 +89,53 @@ class SqliteLog:
                 f"the log could not be written ({error}), nothing of it was counted"
             ) from error
         self._offset += 1
+        self._mark.set(self._offset)
         return self._offset
 
     def read(self, after: int = 0) -> Iterator[tuple[int, bytes]]:
         with _plain_errors(self._path), closing(self._connect()) as reader:
             rows = reader.execute("SELECT * FROM log WHERE offset > ? ORDER BY offset", (after,))
-            expected = after + 1
-            while chunk := rows.fetchmany(_FETCH):
-                for offset, crc, body in chunk:
-                    if offset != expected or zlib.crc32(body) != crc:
-                        raise LogDamaged(
-                            f"entry {expected} of the log in {self._path} is damaged or missing"
-                        )
-                    expected += 1
-                    yield offset, body
+            yield from _whole(rows, after + 1, self._path)
 
-    def trim(self, until: int) -> None:
-        oldest = min(until + 1, self._offset)
-        self._writer.execute("DELETE FROM log WHERE offset < ?", (oldest,))
+    def trim(self, until: int) -> bool:
+        until = min(until, self._offset - 1)
+        oldest = self._writer.execute(
+            "SELECT offset, length(body) FROM log WHERE offset <= ? ORDER BY offset LIMIT ?",
+            (until, _TRIM_ROWS),
+        )
+        last, nbytes = 0, 0
+        for offset, length in oldest.fetchall():
+            last, nbytes = offset, nbytes + length
+            if nbytes >= _TRIM_BYTES:
+                break
+        try:
+            self._writer.execute("DELETE FROM log WHERE offset <= ?", (last,))
+        except sqlite3.Error as error:
+            if self._writer.in_transaction:
+                self._writer.rollback()
+            raise StorageFailed(f"the log could not be trimmed ({error})") from error
+        self._first = max(self._first, last + 1)
+        return 0 < last < until
 
     def note(self, key: str) -> str | None:
-        row = self._writer.execute("SELECT value FROM note WHERE key = ?", (key,)).fetchone()
+        with _plain_errors(self._path):
+            row = self._writer.execute("SELECT value FROM note WHERE key = ?", (key,)).fetchone()
         return None if row is None else str(row[0])
 
     def set_note(self, key: str, value: str) -> None:
-        self._writer.execute("INSERT OR REPLACE INTO note VALUES (?, ?)", (key, value))
+        with _plain_errors(self._path):
+            self._writer.execute("INSERT OR REPLACE INTO note VALUES (?, ?)", (key, value))
+
+    def fill(self, notes: dict[str, str], entries: Iterable[tuple[int, bytes]]) -> None:
+        """Puts notes and entries, under their own offsets, into a log that has none."""
+        rows = ((offset, zlib.crc32(body), body) for offset, body in entries)
+        with _plain_errors(self._path):
+            self._writer.execute("BEGIN")
+            self._writer.executemany("INSERT OR REPLACE INTO note VALUES (?, ?)", notes.items())
+            self._writer.executemany("INSERT INTO log VALUES (?, ?, ?)", rows)
+            self._writer.execute("COMMIT")
+        self._find_ends()
+        self._mark.set(self._offset)
 
     def nbytes(self) -> int:
         folder, name = self._path.parent, self._path.name
@@ -99,13 +143,89 @@ class SqliteLog:
 
     def close(self) -> None:
         self._writer.close()
+        self._mark.close()
+
+
+class LogView:
+    """The log as it is at one moment, read beside the process that writes it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with _plain_errors(path):
+            if not path.is_file():
+                raise FolderMissing(f"there is no log at {path}")
+            self._reader = sqlite3.connect(path, isolation_level=None)
+            self._reader.execute("BEGIN")
+            row = self._reader.execute("SELECT min(offset), max(offset) FROM log").fetchone()
+            self.first, self.last = (int(row[0]), int(row[1])) if row[0] is not None else (1, 0)
+
+    def notes(self) -> dict[str, str]:
+        with _plain_errors(self._path):
+            rows = self._reader.execute("SELECT key, value FROM note").fetchall()
+        return {str(key): str(value) for key, value in rows}
+
+    def entries(self, start: int) -> Iterator[tuple[int, bytes]]:
+        """The entries from an offset on; LogDamaged at the first that is not whole."""
+        with _plain_errors(self._path):
+            rows = self._reader.execute(
+                "SELECT * FROM log WHERE offset >= ? ORDER BY offset", (start,)
+            )
+            yield from _whole(rows, max(start, self.first), self._path)
+
+    def close(self) -> None:
+        self._reader.close()
+
+
+def write_log(path: Path, notes: dict[str, str], entries: Iterable[tuple[int, bytes]]) -> None:
+    """Writes a log anew, with all its entries in one commit. StorageFailed where it cannot."""
+    log = SqliteLog(path)
+    try:
+        log.fill(notes, entries)
+    finally:
+        log.close()
+
+
+class _Mark:
+    """The newest offset, in a file of its own."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+    def judge(self, log: Path, offset: int) -> None:
+        """LogDamaged where the log ends before what the mark says was written."""
+        written = os.pread(self._file, 20, 0)
+        if written.isdigit() and int(written) > offset:
+            raise LogDamaged(
+                f"{log} ends at entry {offset}, and {int(written)} were written: its end is damaged"
+            )
+
+    def set(self, offset: int) -> None:
+        # What is on the disk stays acknowledged; a mark that cannot be written only says less.
+        with suppress(OSError):
+            os.pwrite(self._file, b"%020d" % offset, 0)
+
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+        self._file = -1
+
+
+def _whole(rows: sqlite3.Cursor, expected: int, path: Path) -> Iterator[tuple[int, bytes]]:
+    """The entries in rows, each as it was written and none left out."""
+    while chunk := rows.fetchmany(_FETCH):
+        for offset, crc, body in chunk:
+            if offset != expected or zlib.crc32(body) != crc:
+                raise LogDamaged(f"entry {expected} of the log in {path} is damaged or missing")
+            expected += 1
+            yield offset, body
 
 
 @contextmanager
 def _plain_errors(path: Path) -> Iterator[None]:
     try:
         yield
-    except sqlite3.OperationalError as error:
-        raise StorageFailed(f"{path} could not be opened or read: {error}") from error
+    except (sqlite3.OperationalError, OSError) as error:
+        raise StorageFailed(f"{path} could not be read or written: {error}") from error
     except sqlite3.DatabaseError as error:
         raise LogDamaged(f"{path} is damaged ({error})") from error

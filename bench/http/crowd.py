@@ -1,0 +1,302 @@
+"""A steady writer and the readers of a live feed, in one process of their own.
+
+`python -m bench.http.crowd` is told on its standard input what to do (`Asked`, one line of JSON)
+and says `ready` when all streams have their list. At the next line it writes at a steady pace,
+until its time is over or its input ends, and prints what came of it (`Heard`).
+
+A *marker*, new with every crowd, stands on top of the board and gets a point with every batch, so
+that its score numbers the batches. The wait of a batch at a stream is from the sending of the POST
+to the arrival of the first change that shows the marker's score of that batch or of a later one.
+Nobody waits for the interpreter of another process: sending, receiving and reading the clock are
+in one.
+"""
+
+import asyncio
+import re
+import resource
+import sys
+import time
+from array import array
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import NamedTuple, Self, cast
+
+import msgspec
+
+from bench.http.process import HOST
+from bench.http.traffic import written
+from bench.workload import Population, in_batches
+
+_OPENED_AT_ONCE = 50
+_OPEN_SECONDS = 30
+_LAST_SECONDS = 5
+_POLL_SECONDS = 0.005
+_FILES = 8_192
+_LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What a crowd does. `live` is the path of the feed, for `streams` of it; with streams there is
+    one writer, so that batches are applied in the order they are sent."""
+
+    port: int
+    path: str
+    members: int
+    events_a_second: int
+    batch: int
+    seconds: float
+    streams: int = 0
+    live: str = ""
+    writers: int = 1
+
+
+class Heard(msgspec.Struct, frozen=True):
+    """What came of it."""
+
+    batches: int
+    """Sent, each answered with success."""
+    seconds: float
+    frames: int
+    p50_ms: float
+    p99_ms: float
+    """Of all batches at all streams; 0 without streams."""
+
+
+class _Scored(msgspec.Struct, frozen=True):
+    member: str
+    score: int
+
+
+class _Frame(msgspec.Struct, frozen=True):
+    """A `top` has entries; in a `change` the marker, first from the beginning, has entered or is
+    scored."""
+
+    entries: list[_Scored] = []
+    entered: list[_Scored] = []
+    scored: list[_Scored] = []
+
+    def score_of(self, member: str) -> int | None:
+        shown = chain(self.entries, self.entered, self.scored)
+        return next((entry.score for entry in shown if entry.member == member), None)
+
+
+_read_frame = msgspec.json.Decoder(_Frame).decode
+
+
+class Marker(NamedTuple):
+    """A member above all others, those of earlier crowds included, and the score it begins with."""
+
+    name: str
+    score: int
+
+    @classmethod
+    def of_now(cls) -> Self:
+        """The later, the higher: microseconds since 1970."""
+        score = time.time_ns() // 1_000
+        return cls(f"marker-{score}", score)
+
+
+class Stream(asyncio.Protocol):
+    """One reader of the feed; `waits` are of all."""
+
+    def __init__(
+        self, asked: Asked, marker: Marker, sent: "array[float]", waits: "array[float]"
+    ) -> None:
+        self._asked = asked
+        self._marker = marker
+        self._sent = sent
+        self._waits = waits
+        self._buffer = b""
+        self.first: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """The marker is on top of the list."""
+        self.shown = 0
+        """Batches that this stream has shown."""
+        self.frames = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        asked = f"GET {self._asked.live} HTTP/1.1\r\nHost: {HOST}\r\n\r\n"
+        cast(asyncio.WriteTransport, transport).write(asked.encode())
+
+    def data_received(self, data: bytes) -> None:
+        now = time.perf_counter()
+        # A frame is a chunk; the line of its length comes before `event:` and is passed over.
+        *frames, self._buffer = (self._buffer + data).split(b"\n\n")
+        for frame in frames:
+            _, found, document = frame.partition(b"\ndata: ")
+            if found:
+                self._take(_read_frame(document), now)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.first.done():
+            self.first.set_exception(exc or ConnectionError("the feed ended before it began"))
+
+    def _take(self, frame: _Frame, now: float) -> None:
+        self.frames += 1
+        score = frame.score_of(self._marker.name)
+        if score is None:
+            return
+        if not self.first.done():
+            self.first.set_result(None)
+        shown = score - self._marker.score
+        for batch in range(self.shown, shown):
+            self._waits.append(now - self._sent[batch])
+        self.shown = shown
+
+
+class Writer(asyncio.Protocol):
+    """One connection that sends a body after the other, each when the last one is answered."""
+
+    def __init__(self, asked: Asked) -> None:
+        self._head = f"POST {asked.path} HTTP/1.1\r\nHost: {HOST}\r\n"
+        self._head += "Content-Type: application/json\r\nContent-Length: "
+        self._buffer = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.WriteTransport, transport)
+
+    async def send(self, body: bytes) -> None:
+        """Sends a body; returns when it is answered."""
+        self._answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._transport.write(f"{self._head}{len(body)}\r\n\r\n".encode() + body)
+        await self._answered
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        head, ended, body = self._buffer.partition(b"\r\n\r\n")
+        length = _LENGTH.search(head)
+        if not ended or (length is not None and len(body) < int(length[1])):
+            return
+        self._buffer = b""
+        if b" 200 " in head.partition(b"\r\n")[0]:
+            self._answered.set_result(None)
+        else:
+            self._answered.set_exception(ConnectionError((head + body).decode()))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self._answered.done():
+            self._answered.set_exception(exc or ConnectionError("the writer was cut off"))
+
+
+class Crowd:
+    """All of them."""
+
+    def __init__(self, asked: Asked) -> None:
+        self._asked = asked
+        self._sent = array("d")
+        self._waits = array("d")
+        self._streams: list[Stream] = []
+        self._writers: list[Writer] = []
+        self._marker = Marker.of_now()
+        self._bodies = _bodies(asked, self._marker)
+
+    async def gather(self) -> None:
+        """Opens the writers, puts the marker on top, and opens the streams until each has its
+        list."""
+        loop, asked = asyncio.get_running_loop(), self._asked
+        for _ in range(asked.writers):
+            _, writer = await loop.create_connection(lambda: Writer(asked), HOST, asked.port)
+            self._writers.append(writer)
+        if not asked.streams:
+            return
+        await self._writers[0].send(msgspec.json.encode(written([self._marker])))
+        async with asyncio.timeout(_OPEN_SECONDS):
+            while len(self._streams) < asked.streams:
+                missing = min(_OPENED_AT_ONCE, asked.streams - len(self._streams))
+                opened = [await self._open(loop) for _ in range(missing)]
+                await asyncio.gather(*(stream.first for stream in opened))
+                self._streams += opened
+
+    async def _open(self, loop: asyncio.AbstractEventLoop) -> Stream:
+        asked = self._asked
+        _, stream = await loop.create_connection(
+            lambda: Stream(asked, self._marker, self._sent, self._waits), HOST, asked.port
+        )
+        return stream
+
+    async def write(self, over: asyncio.Event) -> Heard:
+        """Sends the batches when they are due, and hears that every stream has shown the last."""
+        began = time.perf_counter()
+        due = self._due(began)
+        await asyncio.gather(*(self._share(writer, due, over) for writer in self._writers))
+        elapsed = time.perf_counter() - began
+        await self._all_shown()
+        return Heard(
+            len(self._sent),
+            elapsed,
+            sum(stream.frames for stream in self._streams),
+            percentile_ms(self._waits, 50),
+            percentile_ms(self._waits, 99),
+        )
+
+    def _due(self, began: float) -> Iterator[tuple[float, bytes]]:
+        pause = self._asked.batch / self._asked.events_a_second
+        for number, body in enumerate(self._bodies):
+            yield began + number * pause, body
+
+    async def _share(
+        self, writer: Writer, due: Iterator[tuple[float, bytes]], over: asyncio.Event
+    ) -> None:
+        """A writer takes the next batch that nobody has taken, until there is none."""
+        for moment, body in due:
+            await _until(moment, over)
+            if over.is_set():
+                return
+            self._sent.append(time.perf_counter())
+            await writer.send(body)
+
+    async def _all_shown(self) -> None:
+        deadline = time.perf_counter() + _LAST_SECONDS
+        while any(stream.shown < len(self._sent) for stream in self._streams):
+            if time.perf_counter() > deadline:
+                raise TimeoutError("the last batch was not shown by every stream")
+            await asyncio.sleep(_POLL_SECONDS)
+
+
+def percentile_ms(waits: Sequence[float], percent: int) -> float:
+    """The least wait that so many percent do not exceed, in milliseconds; 0 of none."""
+    if not waits:
+        return 0.0
+    return 1e3 * sorted(waits)[-(-len(waits) * percent // 100) - 1]
+
+
+def _bodies(asked: Asked, marker: Marker) -> list[bytes]:
+    """The batches of the whole time, encoded; with streams the marker is in each."""
+    count = int(asked.seconds * asked.events_a_second / asked.batch)
+    point = [(marker.name, 1)] if asked.streams else []
+    traffic = Population(asked.members, 0).traffic("zipf", count * (asked.batch - len(point)))
+    batches = in_batches(traffic, asked.batch - len(point))
+    return [msgspec.json.encode(written([*batch, *point])) for batch in batches]
+
+
+async def _until(due: float, over: asyncio.Event) -> None:
+    """Waits for a moment, or for the end of it all."""
+    left = due - time.perf_counter()
+    if left > 0 and not over.is_set():
+        try:
+            await asyncio.wait_for(over.wait(), left)
+        except TimeoutError:
+            return
+
+
+async def _run(asked: Asked) -> None:
+    crowd, over = Crowd(asked), asyncio.Event()
+    await crowd.gather()
+    print("ready", flush=True)
+    loop = asyncio.get_running_loop()
+    if await loop.run_in_executor(None, sys.stdin.readline):
+        loop.add_reader(sys.stdin.fileno(), _end, loop, over)
+        heard = await crowd.write(over)
+        print(msgspec.json.encode(heard).decode(), flush=True)
+
+
+def _end(loop: asyncio.AbstractEventLoop, over: asyncio.Event) -> None:
+    loop.remove_reader(sys.stdin.fileno())
+    over.set()
+
+
+if __name__ == "__main__":
+    import uvloop
+
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(_FILES, allowed), allowed))
+    uvloop.run(_run(msgspec.json.decode(sys.stdin.readline(), type=Asked)))

@@ -1,0 +1,176 @@
+"""The live feed beside a steady writer, and that writer beside other questions."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from bench.http.crowd import Asked, Heard
+from bench.http.effort import HttpEffort
+from bench.http.peers import HttpPeer, Laurels
+from bench.http.process import cpu_seconds, on_core
+from bench.http.rounds import Beside, Figure, samples_of
+from bench.peers import BOARD
+from bench.timing import Sample
+
+BESIDE_EVENTS_A_SECOND = 1_000
+BESIDE_BATCH = 10
+_BESIDE_WRITERS = 8
+_BESIDE_SPARE_SECONDS = 10.0
+_LEAST_REACHED = 0.5
+_GRACE_SECONDS = 60
+_LIMIT = 10
+
+
+class Pace(msgspec.Struct, frozen=True):
+    """How many watch, how often they hear, and how much is written meanwhile."""
+
+    streams: int
+    interval_ms: int
+    events_a_second: int
+    batch: int
+
+    @property
+    def text(self) -> str:
+        return (
+            f"interval {self.interval_ms} ms, {self.events_a_second:,} events/s "
+            f"in batches of {self.batch}"
+        )
+
+
+def paces(effort: HttpEffort) -> list[Pace]:
+    """A fast board that some watch, and a calm one that many watch."""
+    return [
+        Pace(effort.streams, 20, 5_000, 50),
+        Pace(effort.many_streams, 100, 500, 50),
+    ]
+
+
+class Assembled:
+    """A crowd that is ready to begin."""
+
+    def __init__(self, asked: Asked, core: int) -> None:
+        with on_core(core):
+            self._child = subprocess.Popen(
+                [sys.executable, "-m", "bench.http.crowd"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        try:
+            self._say(msgspec.json.encode(asked).decode())
+            assert self._child.stdout is not None
+            if self._child.stdout.readline() != "ready\n":
+                raise RuntimeError("the crowd could not gather")
+        except BaseException:
+            self.close()
+            raise
+
+    def begin(self) -> None:
+        """Has it write."""
+        self._say("begin")
+
+    def heard(self, *, at_once: bool = False) -> Heard:
+        """What came of it when its time is over, or when it is told to end."""
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        if at_once:
+            self._child.stdin.close()
+        said = self._child.stdout.readline()
+        self._child.wait(_GRACE_SECONDS)
+        if not said:
+            raise RuntimeError("the crowd failed")
+        return msgspec.json.decode(said, type=Heard)
+
+    def close(self) -> None:
+        """Ends it, whatever it does."""
+        if self._child.poll() is None:
+            self._child.kill()
+        self._child.wait()
+        for pipe in (self._child.stdin, self._child.stdout):
+            assert pipe is not None
+            pipe.close()
+
+    def _say(self, line: str) -> None:
+        assert self._child.stdin is not None
+        self._child.stdin.write(line + "\n")
+        self._child.stdin.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def writing_beside(effort: HttpEffort, core: int, say: Callable[[str], None]) -> Beside:
+    """Has a peer take events at a steady pace while something else is asked of it."""
+
+    @contextmanager
+    def beside(peer: HttpPeer) -> Iterator[None]:
+        asked = Asked(
+            peer.port,
+            peer.paths.batch,
+            effort.members,
+            BESIDE_EVENTS_A_SECOND,
+            BESIDE_BATCH,
+            2 * effort.seconds + _BESIDE_SPARE_SECONDS,
+            writers=_BESIDE_WRITERS,
+        )
+        with Assembled(asked, core) as crowd:
+            crowd.begin()
+            yield
+            heard = crowd.heard(at_once=True)
+        reached = heard.batches * BESIDE_BATCH / heard.seconds
+        say(f"  {peer.name} took {reached:,.0f} events/s meanwhile")
+        if reached < _LEAST_REACHED * BESIDE_EVENTS_A_SECOND:
+            raise RuntimeError(f"{peer.name} took only {reached:,.0f} events/s meanwhile")
+
+    return beside
+
+
+def measure_feed(
+    laurels: Laurels, effort: HttpEffort, core: int, say: Callable[[str], None]
+) -> list[Sample]:
+    """How late a change is at those who watch, and what they cost."""
+    samples: list[Sample] = []
+    for pace in paces(effort):
+        group = f"Live feed, {pace.streams:,} streams, {pace.text}"
+        say(group)
+        rounds = [_round(laurels, effort, pace, core) for _ in range(effort.rounds)]
+        samples += samples_of(group, effort.members, laurels, rounds)
+    return samples
+
+
+def _round(laurels: Laurels, effort: HttpEffort, pace: Pace, core: int) -> list[Figure]:
+    asked = Asked(
+        laurels.port,
+        laurels.paths.batch,
+        effort.members,
+        pace.events_a_second,
+        pace.batch,
+        effort.feed_seconds,
+        pace.streams,
+        f"/v1/boards/{BOARD}/live?limit={_LIMIT}&interval={pace.interval_ms}",
+    )
+    with Assembled(asked, core) as crowd:
+        before = sum(map(cpu_seconds, laurels.pids))
+        crowd.begin()
+        heard = crowd.heard()
+        spent = sum(map(cpu_seconds, laurels.pids)) - before
+    return [
+        ("events/s", "events/s", heard.batches * pace.batch / heard.seconds),
+        ("frames/s", "frames/s", heard.frames / heard.seconds),
+        ("p50, ms", "ms", heard.p50_ms),
+        ("p99, ms", "ms", heard.p99_ms),
+        ("CPU of the server", "%", 100 * spent / heard.seconds),
+    ]

@@ -1,0 +1,161 @@
+"""Rounds of load that alternate between peers: as much as they can take, then half of it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TypeAlias
+
+import msgspec
+
+from bench.http import wrk
+from bench.http.effort import HttpEffort
+from bench.http.peers import HttpPeer, Paths
+from bench.http.process import cpu_seconds, wait_until_idle
+from bench.http.traffic import Requests
+from bench.timing import Question, Sample, Unit
+
+Beside: TypeAlias = Callable[[HttpPeer], AbstractContextManager[object]]
+Figure: TypeAlias = tuple[str, Unit, float]
+
+# The turn of a connection at half load lasts twice what it does at most load: a wait, and then an
+# answer, which takes a part of what it took with everybody in the queue. The part is a guess until
+# a round has shown it.
+_FIRST_GUESS = 0.25
+_LEAST_WAIT = 0.5
+
+
+class Case(msgspec.Struct, frozen=True):
+    """One question to the peers: a table."""
+
+    group: str
+    requests: Requests
+    path: Callable[[Paths], str]
+    connections: int
+
+
+class Run(msgspec.Struct, frozen=True):
+    """The load of one run and the processor time it cost the peer."""
+
+    load: wrk.Load
+    cpu_seconds: float
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """What one round gave for one peer."""
+
+    most: Run
+    half: Run
+    answering: float
+    """How long an answer took at half load, as a part of what it took at most load."""
+
+    def figures(self) -> Iterator[Figure]:
+        most, half = self.most.load, self.half.load
+        yield "requests/s", "requests/s", most.requests_a_second
+        yield "CPU a request, µs", "µs", 1e6 * self.most.cpu_seconds / most.answered
+        yield "p50, ms", "ms", most.p50_us / 1e3
+        yield "p99, ms", "ms", most.p99_us / 1e3
+        share = half.requests_a_second / most.requests_a_second
+        yield "half load, reached", "%", 100 * share
+        yield "p50 at half, ms", "ms", half.p50_us / 1e3
+        yield "p99 at half, ms", "ms", half.p99_us / 1e3
+
+
+class Rounds:
+    """Has peers answer one case after the other."""
+
+    def __init__(self, effort: HttpEffort, load_core: int, say: Callable[[str], None]) -> None:
+        self._effort = effort
+        self._core = load_core
+        self._say = say
+
+    def measure(
+        self, case: Case, peers: Sequence[HttpPeer], beside: Beside = nullcontext
+    ) -> list[Sample]:
+        """The figures of all rounds after the first. `beside` is what goes on at a peer
+        meanwhile."""
+        self._say(case.group)
+        answering = [_FIRST_GUESS for _ in peers]
+        kept: list[list[list[Figure]]] = [[] for _ in peers]
+        for number in range(self._effort.rounds + 1):
+            seconds = self._effort.seconds if number else self._effort.warm_seconds
+            for place, peer in enumerate(peers if seconds else ()):
+                with beside(peer):
+                    turn = self._turn(case, peer, seconds, answering[place])
+                answering[place] = turn.answering
+                if number:
+                    kept[place].append(list(turn.figures()))
+        return [
+            sample
+            for peer, rounds in zip(peers, kept, strict=True)
+            for sample in samples_of(case.group, self._effort.members, peer, rounds)
+        ]
+
+    def _turn(self, case: Case, peer: HttpPeer, seconds: float, answering: float) -> Turn:
+        most = self._run(case, peer, seconds)
+        lasts = case.connections / most.load.requests_a_second
+        wait = max(2 - answering, _LEAST_WAIT)
+        half = self._run(case, peer, seconds, 1e3 * wait * lasts)
+        took = case.connections / half.load.requests_a_second / lasts - wait
+        return Turn(most, half, took)
+
+    def _run(self, case: Case, peer: HttpPeer, seconds: float, wait_ms: float = 0) -> Run:
+        peer.use()
+        watched = Watched(case.requests, peer) if case.requests.batches else None
+        before = sum(map(cpu_seconds, peer.pids))
+        load = wrk.send(
+            case.requests,
+            peer.port,
+            case.path(peer.paths),
+            core=self._core,
+            connections=case.connections,
+            seconds=seconds,
+            wait_ms=wait_ms,
+        )
+        run = Run(load, sum(map(cpu_seconds, peer.pids)) - before)
+        if watched is not None:
+            watched.check(load)
+        return run
+
+
+class Watched:
+    """The scores of the members that most is sent to, before and after a run of writes."""
+
+    def __init__(self, requests: Requests, peer: HttpPeer) -> None:
+        self._requests = requests
+        self._peer = peer
+        self._before = peer.scores(requests.watched)
+
+    def check(self, load: wrk.Load) -> None:
+        """Every member must have gained what was sent to it, nobody more; what was under way when
+        the run ended may be missing. Raises AssertionError."""
+        if self._before is None:
+            return
+        wait_until_idle(self._peer.pids)
+        after = self._peer.scores(self._requests.watched)
+        assert after is not None
+        sent = self._requests.events(load.sent)
+        missing = 0
+        for member, had, has in zip(self._requests.watched, self._before, after, strict=True):
+            lacks = sent[member] - (has - had)
+            if lacks < 0:
+                raise AssertionError(f"{member} gained {-lacks} more than was sent to it")
+            missing += lacks
+        if missing > (load.sent - load.answered) * self._requests.largest:
+            raise AssertionError(f"{missing} of what was answered is missing from the scores")
+
+
+def samples_of(
+    group: str, members: int, peer: HttpPeer, rounds: Sequence[Sequence[Figure]]
+) -> list[Sample]:
+    """A sample for each column, with a figure for each round."""
+    return [
+        Sample(
+            Question(group, members, case, unit),
+            peer.name,
+            peer.settings,
+            peer.ours,
+            peer.safety,
+            [figures[place][2] for figures in rounds],
+            peer.rival,
+        )
+        for place, (case, unit, _) in enumerate(rounds[0])
+    ]

@@ -1,0 +1,90 @@
+"""The requests every peer gets: the same members and events in the same order, made ready."""
+
+from collections import Counter
+from collections.abc import Iterable
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from bench.workload import Batch, Population, in_batches
+
+_WATCHED = 50
+
+Method: TypeAlias = Literal["GET", "POST"]
+
+
+class Requests:
+    """Lines of a file for the load generator: bodies of a POST, or what ends the path of a GET."""
+
+    def __init__(self, method: Method, lines: list[str], batches: list[Batch], file: Path) -> None:
+        self.method: Method = method
+        self.batches = batches
+        """The events of each line; none where nothing is written."""
+        self._lines = lines
+        self._file = file
+        self._files: dict[str, Path] = {}
+
+    def file(self, path: str) -> Path:
+        """The file for a path: bodies are the same for all, a GET is path and line."""
+        begin = path if self.method == "GET" else ""
+        if begin not in self._files:
+            file = self._file.with_name(f"{self._file.name}-{len(self._files)}")
+            file.write_text("".join(f"{begin}{line}\n" for line in self._lines))
+            self._files[begin] = file
+        return self._files[begin]
+
+    def events(self, sent: int) -> Counter[str]:
+        """What each member has got when the lines were sent so often, one after the other."""
+        whole, rest = divmod(sent, len(self.batches))
+        total = {member: whole * value for member, value in totals(self.batches).items()}
+        return Counter(total) + totals(self.batches[:rest])
+
+    @cached_property
+    def watched(self) -> list[str]:
+        """The members that most is sent to."""
+        return [member for member, _ in totals(self.batches).most_common(_WATCHED)]
+
+    @cached_property
+    def largest(self) -> int:
+        """The sum of values of the line that has most of them."""
+        return max(sum(value for _, value in batch) for batch in self.batches)
+
+
+def totals(batches: Iterable[Batch]) -> Counter[str]:
+    """What each member gets by these events."""
+    total: Counter[str] = Counter()
+    for member, value in chain.from_iterable(batches):
+        total[member] += value
+    return total
+
+
+def written(events: Batch) -> list[dict[str, str | int]]:
+    """Events as they are sent."""
+    return [{"member": member, "value": value} for member, value in events]
+
+
+def single_events(population: Population, count: int, folder: Path) -> Requests:
+    """POSTs of an event each, Zipf."""
+    batches = in_batches(population.traffic("zipf", count), 1)
+    lines = [msgspec.json.encode(written(batch)[0]).decode() for batch in batches]
+    return Requests("POST", lines, batches, folder / "single")
+
+
+def batches_of(size: int, population: Population, count: int, folder: Path) -> Requests:
+    """POSTs of so many events each, Zipf."""
+    batches = in_batches(population.traffic("zipf", count * size), size)
+    lines = [msgspec.json.encode(written(batch)).decode() for batch in batches]
+    return Requests("POST", lines, batches, folder / f"batches-{size}")
+
+
+def members_of(population: Population, count: int, folder: Path) -> Requests:
+    """GETs that end with a member drawn all alike."""
+    return Requests("GET", population.sample(count), [], folder / "members")
+
+
+def same(folder: Path) -> Requests:
+    """GETs of one path."""
+    return Requests("GET", [""], [], folder / "same")

@@ -1,0 +1,81 @@
+"""A board of laurels with a rolling window, at a standing clock."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import laurels
+from bench.history import WEEK, Steps
+from bench.peers import BOARD
+from bench.timing import Safety, Task
+from bench.workload import Batch, Entry
+from laurels.index.held import Held
+from laurels.index.memory import MemoryIndex
+
+WINDOWS = ("all", "day", "rolling")
+
+
+def shape(windows: Sequence[str]) -> str:
+    """Windows as the tables call them."""
+    return " + ".join(windows)
+
+
+class RollingApi:
+    """The board, its clock, and what the index holds of it.
+
+    `place` is None for memory, else the folder of the log, all of which is kept.
+    """
+
+    ours = True
+    name = "laurels API"
+
+    def __init__(
+        self,
+        place: Path | None,
+        now_ms: int,
+        steps: Steps = WEEK,
+        windows: Sequence[str] = WINDOWS,
+    ) -> None:
+        self._place = place
+        self.steps, self.clock = steps, laurels.ManualClock(now_ms)
+        self.settings = "memory:" if place is None else "SQLite WAL, synchronous=FULL"
+        self.safety: Safety = "memory" if place is None else "each commit"
+        self.open()
+        self.shape, self._asked = shape(windows), windows[-1]
+        forms = [steps.window if window == "rolling" else window for window in windows]
+        self.boards.create(laurels.Board(BOARD, windows=forms, dedupe="100d"), exist_ok=True)
+
+    def load(self, batches: Iterable[list[Entry]]) -> None:
+        """Takes in a history; no snapshot is taken on the way."""
+        with self.boards._service._keeper.alone():
+            for events in batches:
+                self.boards.submit_many(BOARD, events)
+
+    def open(self) -> None:
+        """Opens what is on the disk, which was closed before."""
+        if self._place is None:
+            self.boards = laurels.open("memory:", clock=self.clock)
+        else:
+            self.boards = laurels.open(self._place, clock=self.clock, log_keep=True)
+
+    def writes(self, batches: Sequence[Batch]) -> Task:
+        submit_many = self.boards.submit_many
+        return lambda: [submit_many(BOARD, batch) for batch in batches]
+
+    def scores(self, members: Sequence[str]) -> list[int]:
+        page = self.boards.standings(BOARD, members, window=self._asked)
+        found = {entry.member: entry.score for entry in page.entries}
+        return [int(str(found.get(member, 0))) for member in members]
+
+    @property
+    def index(self) -> MemoryIndex:
+        index = self.boards._service._fold.index
+        assert isinstance(index, MemoryIndex)
+        return index
+
+    @property
+    def held(self) -> Held:
+        """The board in the index."""
+        return next(iter(self.index._boards.values()))
+
+    def close(self) -> None:
+        self.boards.close()

@@ -1,0 +1,148 @@
+"""The keys of a rolling board in Redis: filling them, verifying them, and what each weighs."""
+
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from bench.history import History, Steps
+from bench.peers import BOARD
+from bench.peers.redis_server import RedisServer
+from bench.peers.resp import Counting, command
+from bench.timing import Safety
+
+ALL, DAY, LIVE, PREPARED = (f"{BOARD}:{name}" for name in ("all", "day", "live", "prepared"))
+_PAIRS = 1_000
+_AT_ONCE = 100
+_ALL_UP_TO = 1_000_000
+_SAMPLES = 10_000
+
+Scores = Mapping[str, int]
+
+
+class RollingStore:
+    """Sorted sets of all, the day, live and prepared, and a hash for the tally of each step.
+
+    Tallies are called by how many steps ago theirs is; with `sorted_tallies` they are sorted sets,
+    as ZUNIONSTORE takes them.
+    """
+
+    ours = False
+    name = "Redis"
+    settings = "MEMORY USAGE"
+    safety: Safety = "memory"
+
+    def __init__(self, server: RedisServer, steps: int) -> None:
+        self._server, self.steps = server, steps
+        self._bytes_before = server.used_bytes()
+        self._connection = Counting(server.socket)
+        self._said: list[str] = []
+        self._due = 0
+
+    def tally_key(self, ago: int) -> str:
+        return f"{BOARD}:tally:{ago}"
+
+    def load(self, history: History, steps: Steps, now_ms: int) -> None:
+        """Fills every key with a history."""
+        running, today_ms = steps.number(now_ms), history.today_ms
+        for events in history.batches():
+            live: dict[str, int] = defaultdict(int)
+            day: dict[str, int] = defaultdict(int)
+            prepared: dict[str, int] = defaultdict(int)
+            tallies: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+            for member, value, at_ms in events:
+                ago = running - steps.number(at_ms)
+                live[member] += value
+                tallies[ago][member] += value
+                if at_ms >= today_ms:
+                    day[member] += value
+                if ago < steps.many - 1:
+                    prepared[member] += value
+            for key, scores in ((DAY, day), (PREPARED, prepared)):
+                self.add_sorted(key, scores)
+            self.add_sorted(ALL, live, LIVE)
+            for ago, tally in tallies.items():
+                fields = [f"{_bulk(member)}{_bulk(str(score))}" for member, score in tally.items()]
+                self._say(_command("HSET", self.tally_key(ago), fields))
+        self._finish()
+
+    def add_sorted(self, key: str, scores: Scores, *more: str) -> None:
+        """Adds members to a sorted set, and to more of them; `unite` waits for it."""
+        pairs = [f"{_bulk(str(score))}{_bulk(member)}" for member, score in scores.items()]
+        for first in range(0, len(pairs), _PAIRS):
+            part = pairs[first : first + _PAIRS]
+            for each in (key, *more):
+                self._say(_command("ZADD", each, part))
+
+    def scores(self, members: Sequence[str]) -> list[int]:
+        """Live scores; raises where prepared is not what will be left of them."""
+        names = list(members)
+        client = self._server.client
+        live, prepared = client.zmscore(LIVE, names), client.zmscore(PREPARED, names)
+        leaving = client.hmget(self.tally_key(self.steps - 1), names)
+        for due, ready, leaves in zip(live, prepared, leaving, strict=True):
+            if (due or 0) - int(leaves or 0) != (ready or 0):
+                raise AssertionError("prepared is not live less what will leave")
+        return [int(score or 0) for score in live]
+
+    def grown(self) -> int:
+        """What was added to `used_memory`."""
+        return self._server.used_bytes() - self._bytes_before
+
+    def size(self, key: str) -> int:
+        """How many members a sorted set has."""
+        return int(self._server.client.zcard(key))
+
+    def nbytes(self, key: str) -> int:
+        """What a key weighs by the server's estimate: over all its elements, or very many."""
+        client = self._server.client
+        many = client.type(key) == b"zset" and client.zcard(key) > _ALL_UP_TO
+        return int(client.memory_usage(key, samples=_SAMPLES if many else 0) or 0)
+
+    def tallies(self) -> tuple[int, int]:
+        """The bytes of all tallies and their cells."""
+        keys = [self.tally_key(ago) for ago in range(self.steps)]
+        cells = sum(int(self._server.client.hlen(key)) for key in keys)
+        return sum(map(self.nbytes, keys)), cells
+
+    def unite(self, keys: Sequence[str]) -> float:
+        """The usual way over a boundary: the window made anew from sorted tallies; the seconds for
+        which the server does nothing else."""
+        union = command(
+            b"ZUNIONSTORE", LIVE.encode(), b"%d" % len(keys), *(k.encode() for k in keys)
+        )
+        self._finish()
+        started = time.perf_counter()
+        self._connection.ask(union, 1)
+        return time.perf_counter() - started
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _say(self, text: str) -> None:
+        """Puts a command behind the others, and sends them when they have become many."""
+        self._said.append(text)
+        if len(self._said) >= _AT_ONCE:
+            self._send()
+
+    def _send(self) -> None:
+        """Sends what was put together while the server did what was sent before."""
+        self._connection.wait(self._due)
+        self._connection.send("".join(self._said).encode())
+        self._due = len(self._said)
+        self._said.clear()
+
+    def _finish(self) -> None:
+        """Waits until everything is done."""
+        self._send()
+        self._connection.wait(self._due)
+        self._due = 0
+
+
+def _command(verb: str, key: str, pairs: Sequence[str]) -> str:
+    """A command with pairs of words behind its key."""
+    return f"*{2 + 2 * len(pairs)}\r\n{_bulk(verb)}{_bulk(key)}{''.join(pairs)}"
+
+
+def _bulk(word: str) -> str:
+    """An ASCII word as it is sent."""
+    return f"${len(word)}\r\n{word}\r\n"

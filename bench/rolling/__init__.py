@@ -1,0 +1,1 @@
+"""Rolling windows and snapshots under measurement; `suite` says what and in which order."""

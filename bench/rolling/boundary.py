@@ -1,0 +1,161 @@
+"""A boundary of a large rolling window: the pass before it, the turn, and who waits for whom."""
+
+from array import array
+from contextlib import closing
+from functools import partial
+from operator import neg
+from time import monotonic, sleep
+
+from bench.falling import falling
+from bench.history import HOUR_MS, WEEK
+from bench.peers import BOARD
+from bench.peers.redis_server import RedisServer
+from bench.peers.rolling_api import RollingApi
+from bench.peers.rolling_store import RollingStore
+from bench.rolling.table import Owner, Table
+from bench.rolling.waits import Waits, in_turn, waited
+from bench.timing import Sample, Task
+from bench.workload import Batch, Population, in_batches, member_name, packed
+from laurels.errors import NotReady
+from laurels.service import SHARE
+
+BATCH = 100
+"""Events of a write while somebody waits."""
+_BATCHES = 500
+_EVERYTHING = 1 << 60
+_PAUSE_SECONDS = 0.001
+_GROUP = "Boundary of a rolling window"
+
+
+def measure_boundary(population: Population, now_ms: int, watched_seconds: float) -> list[Sample]:
+    """laurels in memory: the pass alone, beside reads and writes, and by the first calls."""
+    table = Table(_GROUP, population)
+    with closing(RollingApi(None, now_ms, windows=["rolling"])) as api:
+        fill(api, population)
+        _Boundaries(api, table, watcher(api, population), watched_seconds).measure()
+    return table.samples
+
+
+def measure_union(server: RedisServer, population: Population, now_ms: int) -> list[Sample]:
+    """Redis after the first boundary of the same board: everybody waits for the union."""
+    table = Table(_GROUP, population)
+    steps: set[str] = set()
+    with closing(RollingStore(server, WEEK.many)) as store:
+        for fallen in falling(population, WEEK.number(now_ms)):
+            _, *counted = fallen.cells
+            for cells in counted:
+                totals = dict(zip(cells.members, cells.totals, strict=True))
+                store.add_sorted(_key(cells.step), totals)
+                steps.add(_key(cells.step))
+        stall = store.unite(sorted(steps))
+    united = Owner("Redis", f"ZUNIONSTORE of {len(steps)} tallies", ours=False)
+    _keep_pass(table, united, population.count, stall)
+    table.keep_waits(united, stall, stall)
+    return table.samples
+
+
+def watcher(api: RollingApi, population: Population) -> Waits:
+    """Reads a standing of the rolling window and writes a batch, in turns over many members."""
+    members = population.sample(_BATCHES * BATCH, seed=11)
+    batches = in_batches([(member, 1) for member in members], BATCH)
+    reads = [partial(ask, api, member) for member in members[: _BATCHES * 10]]
+    writes = [partial(_write, api, batch) for batch in batches]
+    return Waits(in_turn(reads), in_turn(writes))
+
+
+def ask(api: RollingApi, member: str) -> None:
+    """A standing, asked for until it is answered."""
+    while True:
+        try:
+            api.boards.standing(BOARD, member, window="rolling")
+        except NotReady:
+            continue
+        return
+
+
+class _Boundaries:
+    """One boundary after another, each pass done in another way."""
+
+    def __init__(self, api: RollingApi, table: Table, waits: Waits, watched_seconds: float) -> None:
+        self._api, self._table, self._waits = api, table, waits
+        self._watched_seconds = watched_seconds
+        self._window = api.held.rolling["rolling"]
+
+    def measure(self) -> None:
+        alone = Owner("laurels engine", "nobody else")
+        self._pass(alone, lambda: self._window.advance(_EVERYTHING))
+        self._waits.calm(self._watched_seconds)
+        self._table.keep_calm(_owner("no pass under way"), self._waits.read, self._waits.write)
+        self._keep_first(_owner("pass done ahead"), self._cross())
+        self._watched(_owner(f"shares by each write of {BATCH}"), self._by_writes)
+        self._api.boards._service.paced = True
+        self._watched(_owner(f"shares of {SHARE:,} by a task"), self._by_shares)
+        self._cross()
+        self._watched(_owner("all by the first calls"), self._by_first_calls)
+        self._window.advance(_EVERYTHING)
+        self._table.keep(alone, "turn, µs", "µs", waited(self._window.turn) * 1e6)
+
+    def _watched(self, owner: Owner, work: Task) -> None:
+        with self._waits.watching():
+            self._pass(owner, work)
+        self._table.keep_waits(owner, self._waits.read, self._waits.write)
+
+    def _pass(self, owner: Owner, work: Task) -> None:
+        todo = self._window.todo
+        spent = waited(work)
+        # What the first calls did ended with a turn: nothing of that pass is left.
+        left = 0 if work == self._by_first_calls else self._window.todo
+        if todo > left:
+            _keep_pass(self._table, owner, todo - left, spent)
+
+    def _cross(self) -> float:
+        """Goes over a boundary; the seconds of the first read after it."""
+        self._api.clock.advance(HOUR_MS)
+        return waited(lambda: ask(self._api, member_name(1)))
+
+    def _by_writes(self) -> None:
+        """Leaves it to the writes, for a while."""
+        ends = monotonic() + self._watched_seconds
+        while not self._window.complete and monotonic() < ends:
+            sleep(_PAUSE_SECONDS)
+
+    def _by_shares(self) -> None:
+        while self._api.boards._service.work(SHARE)[0]:
+            sleep(_PAUSE_SECONDS)
+
+    def _by_first_calls(self) -> None:
+        self._keep_first(_owner("all by the first calls"), self._cross())
+
+    def _keep_first(self, owner: Owner, spent: float) -> None:
+        self._table.keep(owner, "first read after it, ms", "ms", spent * 1e3)
+
+
+def _keep_pass(table: Table, owner: Owner, members: int, spent: float) -> None:
+    table.keep(owner, "pass, s", "s", spent)
+    table.keep(owner, "pass, members/s", "members/s", members / spent)
+
+
+def _owner(how: str) -> Owner:
+    return Owner("laurels API", how)
+
+
+def fill(api: RollingApi, population: Population) -> None:
+    """Puts the members where a history would have put them, through what restores a snapshot."""
+    api.boards.submit(BOARD, "first", 1)
+    window, roster = api.held.rolling["rolling"], api.index._roster
+    for fallen in falling(population, window.running):
+        for cells in fallen.cells:
+            ids = roster.intern(*packed(cells.members))
+            window.load(cells.step, ids, [array("q", map(neg, cells.totals)), cells.reached])
+        ids = roster.intern(*packed(fallen.members))
+        words = [array("q", map(neg, fallen.totals)), fallen.reached, fallen.newest]
+        window.load_live(ids, words)
+    api.boards._service._fold.resume_passes()
+
+
+def _write(api: RollingApi, batch: Batch) -> None:
+    api.boards.submit_many(BOARD, batch)
+
+
+def _key(step: int) -> str:
+    return f"{BOARD}:step:{step}"

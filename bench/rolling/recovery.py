@@ -1,0 +1,116 @@
+"""Snapshots taken while serving, and how long it takes to be back: from one, or from the log."""
+
+from contextlib import closing
+from functools import partial
+
+from bench.peers.redis_server import RedisServer, Setting
+from bench.peers.resp import Counting, command
+from bench.peers.rolling_api import WINDOWS, RollingApi, shape
+from bench.peers.rolling_redis import RollingRedis
+from bench.peers.rolling_store import LIVE, RollingStore
+from bench.rolling.boundary import BATCH, watcher
+from bench.rolling.table import Owner, Table
+from bench.rolling.waits import Waits, in_turn, waited
+from bench.timing import Sample
+from bench.timing import seconds as timed
+from bench.workload import Population, in_batches
+
+_BATCHES = 200
+_VERIFIED = 50
+
+
+class Recovery:
+    """What is kept about snapshots and openings at one size of board."""
+
+    def __init__(self, population: Population, shape: str) -> None:
+        self._table = Table(f"Snapshot and recovery, {shape}", population)
+        self._members = population.count
+
+    @property
+    def samples(self) -> list[Sample]:
+        return self._table.samples
+
+    def taken(self, owner: Owner, seconds: float) -> None:
+        self._table.keep(owner, "taken, s", "s", seconds)
+        self._table.keep(owner, "taken, members/s", "members/s", self._members / seconds)
+
+    def opened(self, owner: Owner, seconds: float) -> None:
+        self._table.keep(owner, "opened, s", "s", seconds)
+        self._table.keep(owner, "opened, members/s", "members/s", self._members / seconds)
+
+    def size(self, owner: Owner, nbytes: int) -> None:
+        self._table.keep(owner, "bytes a member", "bytes", nbytes / self._members)
+
+    def waited(self, owner: Owner, waits: Waits) -> None:
+        self._table.keep_waits(owner, waits.read, waits.write)
+
+    def calm(self, owner: Owner, waits: Waits) -> None:
+        self._table.keep_calm(owner, waits.read, waits.write)
+
+    def forked(self, owner: Owner, seconds: float) -> None:
+        self._table.keep(owner, "fork, ms", "ms", seconds * 1e3)
+
+
+def measure_ours(api: RollingApi, population: Population, watched_seconds: float) -> list[Sample]:
+    """A board in a folder without a snapshot: opened from its log alone, copied, and opened from
+    the copy; with `watched_seconds` copied again while reads and writes go on."""
+    recovery = Recovery(population, api.shape)
+    log, copy = _owner("the log alone"), _owner("a snapshot")
+    recovery.size(log, api.boards.stats().log_nbytes)
+    api.close()
+    recovery.opened(log, timed(api.open))
+    recovery.taken(copy, timed(api.boards.snapshot))
+    if watched_seconds:
+        waits = watcher(api, population)
+        waits.calm(watched_seconds)
+        recovery.calm(_owner("no snapshot under way"), waits)
+        with waits.watching():
+            spent = waited(api.boards.snapshot)
+        serving = _owner("a snapshot while serving")
+        recovery.taken(serving, spent)
+        recovery.waited(serving, waits)
+        api.boards.snapshot()  # what was written beside it is not to be folded in the opening
+    recovery.size(copy, api.boards.stats().kept.snapshot_nbytes or 0)
+    members = population.sample(_VERIFIED)
+    before = api.scores(members)
+    api.close()
+    recovery.opened(copy, timed(api.open))
+    if api.scores(members) != before:
+        raise AssertionError("a snapshot was opened with other scores")
+    return recovery.samples
+
+
+def measure_redis(
+    server: RedisServer, store: RollingStore, population: Population, watched_seconds: float
+) -> list[Sample]:
+    """The same keys in a server that forks to save them, killed and started again."""
+    recovery = Recovery(population, shape(WINDOWS))
+    serving = Owner("Redis", "BGSAVE while serving", ours=False)
+    with (
+        closing(RollingRedis(server, store, "transaction", Setting())) as writer,
+        closing(Counting(server.socket)) as reader,
+    ):
+        members = population.sample(_BATCHES * BATCH, seed=11)
+        batches = in_batches([(member, 1) for member in members], BATCH)
+        ranks = [command(b"ZREVRANK", LIVE.encode(), m.encode()) for m in members[: 10 * _BATCHES]]
+        waits = Waits(
+            in_turn([partial(reader.ask, rank, 1) for rank in ranks]),
+            in_turn([writer.writes([batch]) for batch in batches]),
+        )
+        waits.calm(watched_seconds)
+        recovery.calm(Owner("Redis", "no snapshot under way", ours=False), waits)
+        with waits.watching():
+            spent = waited(server.save_aside)
+    recovery.taken(serving, spent)
+    recovery.waited(serving, waits)
+    recovery.forked(serving, server.fork_us() / 1e6)
+    recovery.size(serving, server.snapshot_bytes())
+    recovery.opened(serving, server.start_again())
+    # Scores went on while it was saved, but nobody came or went.
+    if store.size(LIVE) != population.count:
+        raise AssertionError("a snapshot was opened with other members")
+    return recovery.samples
+
+
+def _owner(settings: str) -> Owner:
+    return Owner("laurels", settings)

@@ -1,0 +1,37 @@
+"""Samples of figures that are taken once."""
+
+from bench.timing import Question, Safety, Sample, Unit, single
+from bench.workload import Population
+
+
+class Owner:
+    """Whose a figure is."""
+
+    def __init__(
+        self, name: str, settings: str, *, ours: bool = True, safety: Safety = "memory"
+    ) -> None:
+        self.name, self.settings, self.ours, self.safety = name, settings, ours, safety
+
+
+class Table:
+    """One table at one size of board, filled figure by figure."""
+
+    def __init__(self, group: str, population: Population) -> None:
+        self._group, self._population = group, population
+        self.samples: list[Sample] = []
+
+    def keep(self, owner: Owner, case: str, unit: Unit, figure: float) -> None:
+        question = Question(self._group, self._population.count, case, unit)
+        self.samples.append(single(question, owner, figure))
+
+    def keep_calm(self, owner: Owner, read: float, write: float) -> None:
+        """The longest read and write while nothing else went on, in seconds: in a table beside
+        this one, because nobody is to be compared with it."""
+        calm = Table(f"{self._group}: before it", self._population)
+        calm.keep_waits(owner, read, write)
+        self.samples += calm.samples
+
+    def keep_waits(self, owner: Owner, read: float, write: float) -> None:
+        """The longest read and write, given in seconds."""
+        self.keep(owner, "longest read, ms", "ms", read * 1e3)
+        self.keep(owner, "longest write, ms", "ms", write * 1e3)

@@ -1,0 +1,90 @@
+"""How long anybody has to wait while something large goes on."""
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from bench.timing import Task
+
+_PAUSE_SECONDS = 0.0005
+_SETTLE_SECONDS = 0.1
+
+
+class Waits:
+    """The longest read and the longest write, in seconds, of two threads that do nothing else.
+
+    Every wait counts, whatever it was for: the lock, the interpreter, the disk, or a machine that
+    was busy with something else. So there is always a figure of the same threads undisturbed.
+    """
+
+    def __init__(self, read: Task, write: Task) -> None:
+        self._tasks = (read, write)
+        self.read = self.write = 0.0
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Reads and writes go on from shortly before until what is done inside is done."""
+        ended = threading.Event()
+        longest = [0.0, 0.0]
+        failures: list[BaseException] = []
+        threads = [
+            threading.Thread(target=self._repeat, args=(place, longest, ended, failures))
+            for place in range(2)
+        ]
+        for thread in threads:
+            thread.start()
+        time.sleep(_SETTLE_SECONDS)
+        longest[:] = [0.0, 0.0]
+        try:
+            yield
+        finally:
+            ended.set()
+            for thread in threads:
+                thread.join()
+        if failures:
+            raise failures[0]
+        self.read, self.write = longest
+
+    def calm(self, spent: float) -> None:
+        """Reads and writes for so many seconds, with nothing beside them."""
+        with self.watching():
+            time.sleep(spent)
+
+    def _repeat(
+        self,
+        place: int,
+        longest: list[float],
+        ended: threading.Event,
+        failures: list[BaseException],
+    ) -> None:
+        task = self._tasks[place]
+        try:
+            # One more after the end: what was over too soon to be met had nobody wait.
+            while True:
+                last = ended.is_set()
+                longest[place] = max(longest[place], waited(task))
+                if last:
+                    break
+                time.sleep(_PAUSE_SECONDS)
+        except Exception as error:
+            failures.append(error)
+
+
+def waited(task: Task) -> float:
+    """The seconds of one call; nothing else is done around it."""
+    asked = time.perf_counter()
+    task()
+    return time.perf_counter() - asked
+
+
+def in_turn(tasks: Sequence[Task]) -> Task:
+    """A task that is the next of them at each call, over and over."""
+    at = -1
+
+    def next_one() -> None:
+        nonlocal at
+        at = (at + 1) % len(tasks)
+        tasks[at]()
+
+    return next_one

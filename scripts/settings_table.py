@@ -1,0 +1,50 @@
+"""Writes the table in docs/configuration.md from laurels.http.settings.
+
+python scripts/settings_table.py
+"""
+
+import re
+from pathlib import Path
+from typing import get_args, get_origin
+
+from laurels.http.settings import Setting, table
+
+PAGE = Path(__file__).parent.parent / "docs" / "configuration.md"
+_TABLE = re.compile(r"(?<=\|---\|---\|---\|---\|\n)(\|.*\n)*")
+
+
+def page() -> str:
+    """The whole page, with the table as it should be."""
+    return _TABLE.sub("".join(map(_line, table())), PAGE.read_text(encoding="utf-8"))
+
+
+def _line(setting: Setting) -> str:
+    return (
+        f"| `{setting.name}` | {_kind(setting)} | {_default(setting.default)} "
+        f"| {setting.does} |\n"
+    )
+
+
+def _kind(setting: Setting) -> str:
+    """A type as people write it, with its bounds."""
+    kind = setting.kind
+    if choices := [choice for choice in get_args(kind) if isinstance(choice, str)]:
+        return " or ".join(f"`{choice}`" for choice in choices)
+    if get_origin(kind) is list:
+        return "list of str"
+    if setting.least is None:
+        return str(kind.__name__)
+    to = " or more" if setting.most is None else f" to {setting.most:,}"
+    return f"{kind.__name__}, {setting.least:,}{to}"
+
+
+def _default(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return f"{value:,}" if value > 9_999 else str(value)
+    return f"`{value}`" if value else "none"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

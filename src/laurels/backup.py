@@ -1,0 +1,227 @@
+"""Backups: one file with all that a folder holds, taken beside the process that serves it.
+
+A backup is the folder's newest good snapshot and the log from there on, as the log is at one
+moment. Both can be read while somebody writes: snapshots are never changed, and SQLite shows a
+reader one state. The file is of the form of snapshots (`snapshot/form.py`): a first section with
+the notes and what is in it, the snapshot in pieces, the entries of the log. It gets its name when
+it is on the disk and was read back.
+
+Restoring reads all of it first, builds a folder beside and gives it its name at the end: there is
+a whole folder or none.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+from msgspec import Struct
+
+from .errors import (
+    BackupExists,
+    FolderMissing,
+    FolderNotEmpty,
+    LogDamaged,
+    SnapshotDamaged,
+    StorageFailed,
+)
+from .log.folder import LOG_NAME
+from .log.sqlite import LogView, write_log
+from .snapshot.files import SnapshotFile, SnapshotFiles, sync_folder
+from .snapshot.form import Section, read_sections, verify, write_sections
+
+CONTENTS, SNAPSHOT, ENTRIES = b"C", b"S", b"L"
+_PIECE = 1 << 20
+_TRIES = 5
+
+Progress = Callable[[int, int], None]
+"""Is told the bytes done and, about, of how many."""
+
+
+class Backup(Struct, frozen=True):
+    """What is in a backup: the boards up to `offset` of the log, of which the entries from
+    `log_from` on are there; before that a snapshot of `snapshot_offset`, None without one."""
+
+    offset: int
+    log_from: int
+    snapshot_offset: int | None
+    notes: dict[str, str]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_contents = msgspec.msgpack.Decoder(Backup)
+_entries = msgspec.msgpack.Decoder(list[tuple[int, bytes]])
+
+
+def _no_progress(done: int, of: int) -> None:
+    pass
+
+
+def back_up(
+    folder: Path, file: Path, *, overwrite: bool = False, progress: Progress = _no_progress
+) -> Backup:
+    """Writes all that a folder holds to one file, also while another process serves the folder.
+
+    Raises BackupExists, FolderMissing, LogDamaged where the folder is not in order, FormatTooNew,
+    StorageFailed where the file cannot be written; there is then no file of that name, or the one
+    that was there.
+    """
+    if not folder.is_dir():
+        raise FolderMissing(f"there are no boards at {folder}")
+    if file.exists() and not overwrite:
+        raise BackupExists(f"{file} is there already")
+    for _ in range(_TRIES):
+        with ExitStack() as stack:
+            found = _newest_good(folder, stack)
+            log = stack.enter_context(closing(LogView(folder / LOG_NAME)))
+            offset = 0 if found is None else found[0].offset
+            if log.first > offset + 1:
+                continue  # trimmed meanwhile to a newer snapshot
+            return _write(file, log, found, progress)
+    raise LogDamaged(f"the log in {folder} begins after its good snapshots end")
+
+
+def _newest_good(folder: Path, stack: ExitStack) -> tuple[SnapshotFile, BinaryIO] | None:
+    """The newest snapshot that reads back, opened: it may be taken away once it is."""
+    for snapshot in SnapshotFiles(folder).newest_first():
+        try:
+            file = stack.enter_context(snapshot.path.open("rb"))
+            for _ in read_sections(file, snapshot.path.name):
+                pass
+            file.seek(0)
+        except (FileNotFoundError, SnapshotDamaged):
+            continue
+        except OSError as error:
+            raise StorageFailed(f"{snapshot.path} could not be read ({error})") from error
+        return snapshot, file
+    return None
+
+
+def _write(
+    file: Path, log: LogView, found: tuple[SnapshotFile, BinaryIO] | None, progress: Progress
+) -> Backup:
+    """Writes a backup beside, reads it back and swaps it in."""
+    offset = None if found is None else found[0].offset
+    start = max(log.first, offset or 1)
+    if log.last < (offset or 0):
+        raise LogDamaged(f"the log ends at entry {log.last}, before the snapshot of {offset}")
+    contents = Backup(log.last, start, offset, log.notes())
+    unfinished = file.with_name(f"{file.name}.unfinished")
+    try:
+        with unfinished.open("wb", buffering=_PIECE) as written:
+            write_sections(written, _sections(contents, log, found, progress))
+            written.flush()
+            os.fsync(written.fileno())
+        verify(unfinished)
+        unfinished.replace(file)
+        sync_folder(file.parent)
+    except BaseException as error:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise StorageFailed(f"{file} could not be written ({error})") from error
+        raise
+    return contents
+
+
+def _sections(
+    contents: Backup,
+    log: LogView,
+    found: tuple[SnapshotFile, BinaryIO] | None,
+    progress: Progress,
+) -> Iterator[Section]:
+    size = os.fstat(found[1].fileno()).st_size if found is not None else 0
+    entries = contents.offset - contents.log_from + 1
+    done = 0
+    yield CONTENTS, _encode(contents)
+    while found is not None and (piece := found[1].read(_PIECE)):
+        yield SNAPSHOT, piece
+        done += len(piece)
+        progress(done, size + entries)
+    part: list[tuple[int, bytes]] = []
+    nbytes = 0
+    for offset, body in log.entries(contents.log_from):
+        part.append((offset, body))
+        nbytes += len(body)
+        if nbytes >= _PIECE:
+            yield ENTRIES, _encode(part)
+            part, nbytes = [], 0
+            progress(size + offset - contents.log_from + 1, size + entries)
+    yield ENTRIES, _encode(part)
+    progress(size + entries, size + entries)
+
+
+def restore(file: Path, folder: Path, *, progress: Progress = _no_progress) -> Backup:
+    """Makes a folder of a backup. The folder must be missing or empty.
+
+    Raises FolderNotEmpty, SnapshotDamaged, FormatTooNew, StorageFailed; there is then no such
+    folder, or the empty one.
+    """
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise FolderNotEmpty(f"{folder} is there already")
+    whole = folder.absolute()
+    beside = whole.with_name(f".{whole.name}.restoring")
+    try:
+        verify(file)
+        shutil.rmtree(beside, ignore_errors=True)
+        beside.mkdir(parents=True)
+        contents = _build(file, beside, progress)
+        whole.parent.mkdir(parents=True, exist_ok=True)
+        beside.replace(whole)
+        sync_folder(whole.parent)
+    except OSError as error:
+        raise StorageFailed(f"{file} could not be restored to {folder} ({error})") from error
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    return contents
+
+
+def _build(file: Path, folder: Path, progress: Progress) -> Backup:
+    """The files of a folder, out of a backup."""
+    size = file.stat().st_size
+    with file.open("rb") as read:
+        sections = read_sections(read, str(file))
+        contents = _read_contents(sections, file)
+        pending: list[Section] = []
+
+        def entries() -> Iterator[tuple[int, bytes]]:
+            for kind, body in (*pending, *sections):
+                if kind != ENTRIES:
+                    raise SnapshotDamaged(f"{file} holds something of kind {kind!r}")
+                yield from _entries.decode(body)
+                progress(read.tell(), size)
+
+        if contents.snapshot_offset is not None:
+            path = folder / f"snapshot-{contents.snapshot_offset:020}.laurels"
+            pending += _write_snapshot(path, sections)
+            verify(path)
+        write_log(folder / LOG_NAME, contents.notes, entries())
+    with closing(LogView(folder / LOG_NAME)) as log:
+        if log.last != contents.offset:
+            raise SnapshotDamaged(f"{file} ends at entry {log.last}, not {contents.offset}")
+    return contents
+
+
+def _write_snapshot(path: Path, sections: Iterator[Section]) -> Iterable[Section]:
+    """Writes the snapshot in a backup; the section behind it."""
+    with path.open("wb") as snapshot:
+        for kind, body in sections:
+            if kind != SNAPSHOT:
+                snapshot.flush()
+                os.fsync(snapshot.fileno())
+                return [(kind, body)]
+            snapshot.write(body)
+    return []
+
+
+def _read_contents(sections: Iterator[Section], file: Path) -> Backup:
+    kind, body = next(sections, (b"", b""))
+    if kind != CONTENTS:
+        raise SnapshotDamaged(f"{file} is no backup")
+    try:
+        return _contents.decode(body)
+    except msgspec.MsgspecError as error:
+        raise SnapshotDamaged(f"{file} does not say what is in it: {error}") from error

@@ -1,0 +1,182 @@
+"""`watch`: a board, live."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+import laurels
+from laurels import config
+from laurels.client import feed
+from laurels.http.live import Change, MemberChange, Top
+
+from .failures import Usage
+from .options import DEFAULT_URL, AsJson, BoardName, Url, WindowName
+from .show import (
+    Side,
+    complain_of,
+    escaped,
+    harmless,
+    moved_by,
+    numbers,
+    put_bytes,
+    put_line,
+    table_of,
+)
+
+_REFRESHES = 10
+"""Of the screen, a second."""
+
+_top = msgspec.json.Decoder(Top).decode
+_change = msgspec.json.Decoder(Change).decode
+_member_change = msgspec.json.Decoder(MemberChange).decode
+
+
+class Ranking:
+    """The list that is watched, as of the newest event, and how its members came there."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.as_of: laurels.AsOf | None = None
+        self._entries: dict[str, laurels.Entry] = {}
+        self._marks: dict[str, str] = {}
+
+    @property
+    def entries(self) -> list[laurels.Entry]:
+        return list(self._entries.values())
+
+    def mark(self, member: str) -> str:
+        """How a member came to its rank with the newest event: `▲2`, `▼1`, `new` or nothing."""
+        return self._marks.get(member, "")
+
+    def take(self, event: feed.Event) -> None:
+        """Makes it what it is after an event."""
+        if event.kind == "top":
+            top = _top(event.data)
+            self._marks = {}
+            self._become(top.entries, top.total, top.as_of)
+        elif event.kind == "change":
+            self._change(_change(event.data))
+
+    def _change(self, change: Change) -> None:
+        known = self._entries
+        for entry in [*change.entered, *change.scored]:
+            known[entry.member] = entry
+        for moved in change.moved:
+            known[moved.member] = laurels.Entry(moved.member, moved.rank, moved.score)
+        self._marks = {entry.member: "new" for entry in change.entered} | {
+            moved.member: moved_by(moved.previous_rank - moved.rank) for moved in change.moved
+        }
+        self._become([known[member] for member in change.order], change.total, change.as_of)
+
+    def _become(self, entries: Sequence[laurels.Entry], total: int, as_of: laurels.AsOf) -> None:
+        self._entries = {entry.member: entry for entry in entries}
+        self.total, self.as_of = total, as_of
+
+
+def watch(
+    board: BoardName,
+    window: WindowName = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="How many entries.")] = 10,
+    member: Annotated[
+        str | None, typer.Option("--member", "-m", metavar="MEMBER", help="Watch one member.")
+    ] = None,
+    at: Url = DEFAULT_URL,
+    json: AsJson = False,
+) -> int:
+    """Watch a board of a server live, until Ctrl-C.
+
+    A broken connection is taken up again where it was. With --json every event is a line.
+
+    \b
+    Examples:
+      laurels watch gifts --at http://127.0.0.1:8080
+      laurels watch gifts --window day --member alice --at http://127.0.0.1:8080
+    """
+    if not config.is_remote(at):
+        raise Usage("a board is watched at a server: give --at http://...")
+    with config.remote(at) as lb:
+        definition = lb.get(board)
+        asked = partial(feed.live, board, window=window, limit=limit, member=member)
+        events = feed.watched(lb.wire, lambda last: asked(after=last), time.sleep, lost=complain_of)
+        if json:
+            _put_events(events)
+        elif member is not None:
+            _put_standings(events)
+        else:
+            _put_rankings(definition, events)
+    return 0
+
+
+def _put_events(events: Iterator[feed.Event]) -> None:
+    for event in events:
+        put_bytes(
+            b'{"event":"%b","id":"%b","data":%b}\n'
+            % (event.kind.encode(), event.id.encode(), event.data)
+        )
+
+
+def _put_standings(events: Iterator[feed.Event]) -> None:
+    for event in events:
+        put_line(standing_line(_member_change(event.data)))
+
+
+def standing_line(change: MemberChange) -> str:
+    """Where a member stands now, on one line."""
+    if change.rank is None or change.score is None:
+        return f"{escaped(change.member)} is not ranked"
+    parts = [f"{change.rank}. of {change.total:,}", ", ".join(numbers(change.score))]
+    if change.previous_rank is not None and change.previous_rank != change.rank:
+        parts.append(moved_by(change.previous_rank - change.rank))
+    if change.overtaken_by is not None:
+        parts.append(f"overtaken by {escaped(change.overtaken_by)}")
+    return f"{escaped(change.member)}: {'  '.join(parts)}"
+
+
+def _put_rankings(board: laurels.Board, events: Iterator[feed.Event]) -> None:
+    ranking = Ranking()
+    with _screen() as show:
+        for event in events:
+            ranking.take(event)
+            show(picture(board, ranking))
+
+
+class _screen:  # noqa: N801 (it is used as a function)
+    """Shows one picture in the place of the other; one after the other where that is no
+    terminal."""
+
+    def __init__(self) -> None:
+        self._console = Console(highlight=False)
+        self._live = Live(console=self._console, refresh_per_second=_REFRESHES)
+
+    def __enter__(self) -> Callable[[RenderableType], None]:
+        if not self._console.is_terminal:
+            return self._console.print
+        self._live.start()
+        return self._live.update
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+
+def picture(board: laurels.Board, ranking: Ranking) -> RenderableType:
+    """A ranking as a table, with what moved marked."""
+    columns: list[tuple[str, Side]] = [("rank", "right"), ("", "left"), ("member", "left")]
+    columns += [(column.name, "right") for column in board.columns]
+    rows = [
+        [str(entry.rank), ranking.mark(entry.member), entry.member, *numbers(entry.score)]
+        for entry in ranking.entries
+    ]
+    table = table_of(columns, rows)
+    title = board.title or board.name
+    if (as_of := ranking.as_of) is not None:
+        title = f"{title}, {as_of.window}{f' {as_of.period}' if as_of.period else ''}"
+    return Group(
+        Text(harmless(title), style="bold"), table, Text(f"{ranking.total:,} members", style="dim")
+    )

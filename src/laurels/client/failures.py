@@ -1,0 +1,81 @@
+"""From a response that is an error to the exception the verb would have raised."""
+
+import msgspec
+from msgspec import Struct
+
+import laurels.http.requests  # noqa: F401 (its codes come in answers)
+from laurels.errors import (
+    BatchRefused,
+    Conflict,
+    Fault,
+    InvalidInput,
+    LaurelsError,
+    NotFound,
+    TooLarge,
+    Unavailable,
+    by_code,
+)
+from laurels.http.refusals import Denied, ServerUnreachable, UnknownAnswer
+from laurels.receipt import Receipt
+
+from .receipts import RemoteReceipts
+
+_FAMILIES: dict[int, type[LaurelsError]] = {
+    401: Denied,
+    403: Denied,
+    404: NotFound,
+    409: Conflict,
+    410: NotFound,
+    413: TooLarge,
+    414: TooLarge,
+    422: Conflict,
+    429: Unavailable,
+    503: Unavailable,
+}
+_GATEWAY = {502, 503, 504}
+
+
+class MissingClient(InvalidInput):
+    """The package that talks HTTP is not installed."""
+
+    code = "missing_client"
+    advice = "pip install 'laurels[client]'"
+
+
+class _Told(Struct):
+    """What is read of a problem document."""
+
+    code: str
+    what: str
+    advice: str = ""
+    retryable: bool = False
+    receipts: list[Receipt] | None = None
+
+
+_decode = msgspec.json.Decoder(_Told).decode
+
+
+def error_of(status: int, content: bytes) -> LaurelsError:
+    """The error that a response tells. One whose code this version does not know is an error of
+    the family of its status; one that laurels did not write is UnknownAnswer, or
+    ServerUnreachable where something in between says that the server is not there."""
+    try:
+        told = _decode(content)
+    except ValueError:
+        if status in _GATEWAY:
+            return ServerUnreachable(f"what stands before the server answered with {status}")
+        return UnknownAnswer(f"the answer has status {status}, and not the form of an error")
+    if told.code == BatchRefused.code:
+        return BatchRefused(told.what, RemoteReceipts(told.receipts or []))
+    try:
+        kind = by_code(told.code)
+    except KeyError:
+        return _of_family(status, told)
+    return kind(told.what)
+
+
+def _of_family(status: int, told: _Told) -> LaurelsError:
+    family = _FAMILIES.get(status, Fault if status >= 500 else InvalidInput)
+    error = family(told.what)
+    vars(error).update(code=told.code, status=status, advice=told.advice, retryable=told.retryable)
+    return error

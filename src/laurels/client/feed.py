@@ -1,0 +1,85 @@
+"""The live feed of a server: its events, one after the other, across broken connections."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
+
+from msgspec import Struct
+
+from laurels.errors import Unavailable
+from laurels.http.live import RETRY_MS
+
+from .call import Call, nothing
+from .given import board_path, member_text, target
+
+
+class Event(Struct, frozen=True):
+    """An event as it was sent: `data` is a JSON document."""
+
+    kind: str
+    id: str
+    data: bytes
+
+
+class Streams(Protocol):
+    """What a feed is read from; see `wire.Wire`."""
+
+    def lines(self, call: Call[None]) -> Iterator[bytes]: ...
+
+
+def live(
+    board: str,
+    *,
+    window: str | None = None,
+    limit: int = 10,
+    member: str | None = None,
+    after: str = "",
+) -> Call[None]:
+    """The request of a feed, which goes on after the event `after`."""
+    path = target(
+        board_path(board, "live"),
+        window=window,
+        limit=limit if member is None else None,
+        member=None if member is None else member_text(member),
+    )
+    also = {"Accept": "text/event-stream"} | ({"Last-Event-ID": after} if after else {})
+    return Call("GET", path, nothing, also=also)
+
+
+def events(lines: Iterable[bytes]) -> Iterator[Event]:
+    """The events in the lines of a stream; one that was cut off is none."""
+    said: dict[bytes, bytes] = {}
+    for ended in lines:
+        line = ended.removesuffix(b"\r")
+        name, _, value = line.partition(b":")
+        if name:
+            said[name] = value.removeprefix(b" ")
+        elif b"data" in said and not line:
+            kind, id = (said.get(each, b"").decode() for each in (b"event", b"id"))
+            yield Event(kind, id, said[b"data"])
+            said = {}
+
+
+def watched(
+    streams: Streams,
+    call: Callable[[str], Call[None]],
+    sleep: Callable[[float], object],
+    lost: Callable[[Unavailable], object],
+) -> Iterator[Event]:
+    """The events of a feed for as long as somebody asks for the next.
+
+    `call` makes the request that goes on after an event. What fails at first is raised; later on a
+    feed that ends or breaks is taken up again, and `lost` is told why it broke.
+    """
+    last, lines = "", streams.lines(call(""))
+    while True:
+        try:
+            for event in events(lines):
+                last = event.id or last
+                if event.kind == "end":
+                    break
+                yield event
+            sleep(RETRY_MS / 1_000)
+            lines = streams.lines(call(last))
+        except Unavailable as error:
+            lost(error)
+            lines = iter(())

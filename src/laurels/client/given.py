@@ -1,0 +1,161 @@
+"""What a caller gave, as it is written to a server.
+
+What can be judged of an argument alone is judged here, by the functions that judge it everywhere;
+the rest is left to the server, which gets it digit for digit.
+"""
+
+from decimal import Decimal
+from math import isfinite
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from msgspec import Struct
+
+from laurels.errors import (
+    InvalidPercentile,
+    InvalidRange,
+    InvalidValue,
+    LaurelsError,
+    NotFinite,
+    UnknownBoard,
+    UnknownWindow,
+    ValueOutOfRange,
+)
+from laurels.event import at_ms, event_fields, id_bytes, member_bytes, member_of
+from laurels.given import is_name, is_unicode, shown
+from laurels.http.refusals import InvalidQuery
+from laurels.queries import Bound
+from laurels.score import LIMIT
+
+Number = int | Decimal | str
+_DIGITS = len(str(LIMIT))
+ALL_WINDOWS = "*"
+
+
+class Sent(Struct, omit_defaults=True):
+    """An event in a body."""
+
+    member: str
+    value: Number | list[Number]
+    at: int | None = None
+    id: str | None = None
+
+
+class Batch(Struct):
+    """The events of a batch in their order, None for one refused here; why, and whose it is."""
+
+    events: list[Sent | None]
+    refusals: dict[int, LaurelsError]
+    members: dict[int, str | None]
+
+    @property
+    def repeats(self) -> bool:
+        """Whether being sent twice counts once: every event has an id."""
+        return all(event is None or event.id is not None for event in self.events)
+
+    def parts(self, size: int) -> list[list[Sent | None]]:
+        """The events in bodies of at most that many; an empty batch is one, too."""
+        firsts = range(0, max(1, len(self.events)), size)
+        return [self.events[first : first + size] for first in firsts]
+
+
+def batch(given: list[Any], key: str | None) -> Batch:
+    """The events of a batch; those without an id get the one that the batch key stands for.
+
+    Raises InvalidId, IdEmpty, IdTooLong, IdNotUtf8 for a key that makes no ids.
+    """
+    id_bytes(key)
+    read = Batch([], {}, {})
+    for i, each in enumerate(given):
+        spare = None if key is None else f"{key}#{i}"
+        id_bytes(spare)
+        try:
+            read.events.append(event(*event_fields(each), spare=spare))
+        except LaurelsError as error:
+            read.events.append(None)
+            read.refusals[i], read.members[i] = error, member_of(each)
+    return read
+
+
+def event(member: object, value: object, at: object, id: object, spare: str | None = None) -> Sent:
+    """One event; raises what refuses it whatever the board."""
+    sent = Sent(member_text(member), values(value), at_ms(at))
+    named = id_bytes(id)
+    sent.id = spare if named is None else named.decode()
+    return sent
+
+
+def member_text(member: object) -> str:
+    """A member id; raises as `event.member_bytes`."""
+    return member_bytes(member).decode()
+
+
+def values(value: object) -> Number | list[Number]:
+    """A score as JSON writes it. Raises InvalidValue, NotFinite, ValueOutOfRange."""
+    return [number(each) for each in value] if isinstance(value, (tuple, list)) else number(value)
+
+
+def number(value: object) -> Number:
+    """An exact number; text is left as it is, for the column to judge."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        if not -LIMIT <= value <= LIMIT:
+            raise ValueOutOfRange(f"{shown(value)} is outside the range of any column")
+        return int(value)
+    if isinstance(value, Decimal):
+        if not value.is_finite():
+            raise NotFinite(f"{shown(value)} is no score")
+        if value and value.adjusted() > _DIGITS:
+            raise ValueOutOfRange(f"{shown(value)} is outside the range of any column")
+        return value
+    if isinstance(value, str) and is_unicode(value):
+        return str(value)
+    if isinstance(value, float) and not isfinite(value):
+        raise NotFinite(f"{value} is no score")
+    raise InvalidValue(f"{shown(value)} is no exact number")
+
+
+def bound(given: Bound | None) -> str | None:
+    """An end of a range, as text. Raises InvalidRange, and as `number`."""
+    if given is None:
+        return None
+    parts = given if isinstance(given, (tuple, list)) else (given,)
+    if not parts:
+        raise InvalidRange("() has no part")
+    texts = [str(number(part)) for part in parts]
+    if any("," in text for text in texts):
+        raise InvalidValue(f"{shown(given)} is no decimal number")
+    return ",".join(texts)
+
+
+def percent(given: object) -> str:
+    """A percentile, as text. Raises InvalidPercentile."""
+    if isinstance(given, (int, float, Decimal, str)) and not isinstance(given, bool):
+        return str(given)
+    raise InvalidPercentile(f"{shown(given)} is not within 0 to 100")
+
+
+def window_name(window: str | None) -> str | None:
+    """A window's name: the sign for all of them is none."""
+    if window == ALL_WINDOWS:
+        raise UnknownWindow(f"there is no window {window!r}")
+    return window
+
+
+def target(path: str, **query: object) -> str:
+    """A path with its query: None is left out. Raises InvalidQuery for what is not Unicode."""
+    said = {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in query.items()
+        if value is not None
+    }
+    try:
+        return f"{path}?{urlencode(said)}" if said else path
+    except UnicodeEncodeError as error:
+        raise InvalidQuery("a parameter is not valid Unicode") from error
+
+
+def board_path(board: object, *rest: str) -> str:
+    """The path of a board; what cannot be the name of one is not looked for."""
+    if not is_name(board):
+        raise UnknownBoard(f"there is no board {shown(board)}")
+    return "/".join(["/v1/boards", quote(board), *rest])

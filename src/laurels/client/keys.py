@@ -1,0 +1,53 @@
+"""The keys of a server, asked of it: calls, as those of the verbs are."""
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct
+
+from laurels.given import is_name
+from laurels.http.access import Key, Scope
+from laurels.http.answers import to_json
+from laurels.http.refusals import UnknownKey
+
+from .call import Call, nothing
+
+
+class KeyTold(Struct, frozen=True, omit_defaults=True):
+    """A key as it is shown; `key` is its secret, there only when it was just made."""
+
+    name: str
+    scope: Scope
+    boards: tuple[str, ...]
+    created_ms: int
+    rate: float | None
+    key: str = ""
+
+
+_one: Any = msgspec.json.Decoder(KeyTold).decode
+_many: Any = msgspec.json.Decoder(list[KeyTold]).decode
+
+
+def told(key: Key, secret: str = "") -> KeyTold:
+    """A key as it is shown."""
+    return KeyTold(key.name, key.scope, key.boards, key.created_ms, key.rate, secret)
+
+
+def listed() -> Call[list[KeyTold]]:
+    """All keys, without their secrets."""
+    return Call("GET", "/v1/keys", _many)
+
+
+def create(name: str, scope: str, boards: Sequence[str], rate: float | None) -> Call[KeyTold]:
+    """Makes a key. It is not made again where the answer was lost: that key would be nobody's."""
+    said = {"name": name, "scope": scope, "boards": boards, "rate": rate}
+    return Call("POST", "/v1/keys", _one, body=to_json.encode(said), repeats=False)
+
+
+def revoke(name: str) -> Call[None]:
+    """Takes a key away. Raises UnknownKey."""
+    if not is_name(name):
+        raise UnknownKey(f"there is no key {name!r}")
+    return Call("DELETE", f"/v1/keys/{quote(name)}", nothing, keyed=True)

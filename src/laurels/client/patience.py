@@ -1,0 +1,63 @@
+"""When a request is sent again, and after how long: the rule both wires follow."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from laurels.errors import LaurelsError
+from laurels.http.refusals import Overloaded, ServerUnreachable, Stopping, TooManyRequests
+
+from .call import Call
+from .failures import error_of
+
+TRIES = 3
+LONGEST_SECONDS = 5.0
+"""A server that asks for a longer rest is not waited for."""
+_FIRST_SECONDS = 0.1
+_COME_AGAIN = (429, 503)
+_NOT_BEGUN = {TooManyRequests.code, Overloaded.code, Stopping.code}
+"""The refusals of a request before anything of it was done."""
+
+
+class Tries:
+    """The tries of one call.
+
+    What does the same when sent twice is sent again after any broken connection, and whenever the
+    server says when to come again; the rest only where it was certainly not begun.
+    """
+
+    def __init__(self, call: Call[Any], address: str) -> None:
+        self._call = call
+        self._address = address
+        self._made = 0
+
+    def after_break(self, error: Exception, *, was_sent: bool) -> float:
+        """The seconds to wait after a connection failed. Raises ServerUnreachable where the call
+        is not to be sent again."""
+        self._made += 1
+        if self._made >= TRIES or (was_sent and not self._call.repeats):
+            raise unreachable(self._address, error) from error
+        return _FIRST_SECONDS * self._made
+
+    def after_answer(self, status: int, headers: Mapping[str, str], content: bytes) -> float | None:
+        """The seconds to wait after an answer; None where it is the answer to take."""
+        self._made += 1
+        seconds = _seconds(headers.get("retry-after", ""))
+        if status not in _COME_AGAIN or self._made >= TRIES or seconds is None:
+            return None
+        if seconds > LONGEST_SECONDS or not (self._call.repeats or _was_not_begun(status, content)):
+            return None
+        return seconds
+
+
+def unreachable(address: str, error: Exception) -> LaurelsError:
+    """What a connection that failed is to the caller."""
+    reason = str(error) or type(error).__name__
+    return ServerUnreachable(f"{address} does not answer ({reason})")
+
+
+def _seconds(text: str) -> float | None:
+    return float(text) if text.isascii() and text.isdigit() else None
+
+
+def _was_not_begun(status: int, content: bytes) -> bool:
+    return error_of(status, content).code in _NOT_BEGUN

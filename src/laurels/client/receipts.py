@@ -1,0 +1,106 @@
+"""The receipts of a batch that a server counted."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import overload
+
+from msgspec.structs import replace
+
+from laurels.errors import BatchRefused, LaurelsError, by_code
+from laurels.http.answers import BatchAnswer
+from laurels.receipt import Receipt, Receipts
+
+Refusals = Mapping[int, LaurelsError]
+"""Why events were refused before they were sent, by their place in the batch."""
+
+
+class RemoteReceipts(Receipts):
+    """Receipts as they were told, with the interface of those that are built when looked at."""
+
+    def __init__(
+        self,
+        receipts: Sequence[Receipt],
+        *,
+        window: str = "",
+        offset: int = 0,
+        late: Mapping[str, int] | None = None,
+    ) -> None:
+        self._told = receipts
+        self.window = receipts[0].window if receipts else window
+        self.offset = receipts[-1].offset if receipts else offset
+        self._statuses = Counter([receipt.status for receipt in receipts])
+        self._late = _late(receipts) if late is None else dict(late)
+
+    @property
+    def applied(self) -> int:
+        return self._statuses["applied"]
+
+    @property
+    def unchanged(self) -> int:
+        return self._statuses["unchanged"]
+
+    @property
+    def duplicates(self) -> int:
+        return self._statuses["duplicate"]
+
+    @property
+    def refused(self) -> int:
+        return self._statuses["refused"]
+
+    @property
+    def late(self) -> dict[str, int]:
+        return self._late
+
+    def __len__(self) -> int:
+        return len(self._told)
+
+    @overload
+    def __getitem__(self, i: int) -> Receipt: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[Receipt]: ...
+    def __getitem__(self, i: int | slice) -> Receipt | list[Receipt]:
+        return list(self._told[i]) if isinstance(i, slice) else self._told[i]
+
+    def __iter__(self) -> Iterator[Receipt]:
+        return iter(self._told)
+
+    def __repr__(self) -> str:
+        return (
+            f"<{len(self)} receipts at offset {self.offset}: {self.applied} applied, "
+            f"{self.unchanged} unchanged, {self.duplicates} duplicates, {self.refused} refused>"
+        )
+
+    def share(self, first: int, size: int) -> Receipts:
+        return RemoteReceipts(self[first : first + size], window=self.window, offset=self.offset)
+
+    def error(self, i: int) -> LaurelsError | None:
+        receipt = self._told[i]
+        if receipt.status != "refused" or receipt.reason is None:
+            return None
+        kind = by_code(receipt.reason)
+        what = (receipt.message or "").removesuffix(f"; {kind.advice}")
+        return BatchRefused(what, self) if issubclass(kind, BatchRefused) else kind(what)
+
+    def with_refusals(self, refusals: Refusals, members: Mapping[int, str | None]) -> Receipts:
+        """The same, with the true reasons of the events that were refused before they were
+        sent."""
+        told = list(self._told)
+        for i, error in refusals.items():
+            told[i] = replace(told[i], member=members[i], reason=error.code, message=str(error))
+        return RemoteReceipts(told, window=self.window, offset=self.offset, late=self._late)
+
+
+def joined(answers: Iterable[BatchAnswer]) -> RemoteReceipts:
+    """The receipts of a batch that was sent in parts."""
+    receipts: list[Receipt] = []
+    late: Counter[str] = Counter()
+    window, offset = "", 0
+    for answer in answers:
+        receipts += answer.receipts
+        late.update(answer.late)
+        window, offset = answer.window, answer.offset
+    return RemoteReceipts(receipts, window=window, offset=offset, late=late)
+
+
+def _late(receipts: Iterable[Receipt]) -> dict[str, int]:
+    return dict(Counter(window for receipt in receipts for window in receipt.refused_windows))

@@ -1,0 +1,208 @@
+"""Sending calls, from threads and from event loops."""
+
+import asyncio
+import os
+import weakref
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import httpx
+
+from laurels.errors import Closed, Forked
+
+from .call import Call
+from .patience import Tries, unreachable
+
+T = TypeVar("T")
+_CONNECT_SECONDS, _ANSWER_SECONDS = 5.0, 60.0
+_WITHIN = httpx.Timeout(_ANSWER_SECONDS, connect=_CONNECT_SECONDS)
+_PATIENT = httpx.Timeout(None, connect=_CONNECT_SECONDS)
+_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+_ROOM = httpx.Limits(max_connections=100, max_keepalive_connections=100)
+_AT_ONCE = 16
+"""Requests of one event loop under way: what a request costs grows with the connections there
+are."""
+_BROKEN = (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL)
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a server is: its URL without a path at the end, and the key it is asked with."""
+
+    base: str
+    key: str | None = None
+
+    def headers(self) -> dict[str, str]:
+        return {} if self.key is None else {"Authorization": f"Bearer {self.key}"}
+
+    @property
+    def is_secure(self) -> bool:
+        return self.base.startswith("https:")
+
+
+class _Use:
+    """Whether a wire may be used."""
+
+    def __init__(self) -> None:
+        self._pid = os.getpid()
+        self.closed = False
+
+    def ensure(self) -> None:
+        """Raises Closed after the end, Forked in a child of the process that opened it."""
+        if self._pid != os.getpid():
+            raise Forked(f"the store was opened by process {self._pid}")
+        if self.closed:
+            raise Closed("the store is closed")
+
+
+class Wire:
+    """Calls from threads. `sleep` waits between tries, `new_key` makes an Idempotency-Key."""
+
+    def __init__(
+        self,
+        address: Address,
+        new_key: Callable[[], str],
+        sleep: Callable[[float], object],
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self.address = address
+        self._new_key = new_key
+        self._sleep = sleep
+        self._use = _Use()
+        self._http = httpx.Client(
+            headers=address.headers(),
+            timeout=_WITHIN,
+            limits=_ROOM,
+            verify=address.is_secure,
+            transport=transport,
+        )
+
+    def answer(self, call: Call[T]) -> T:
+        """Sends a call and answers what the verb answers."""
+        response = self._send(call)
+        return call.answer(response.status_code, response.content)
+
+    def lines(self, call: Call[Any]) -> Iterator[bytes]:
+        """The lines of an answer that goes on. It has begun when this returns."""
+        response = self._send(call, stream=True)
+        if not response.is_success:
+            call.answer(response.status_code, response.read())
+        return _Lines(response, self.address)
+
+    def close(self) -> None:
+        self._use.closed = True
+        self._http.close()
+
+    def _send(self, call: Call[Any], *, stream: bool = False) -> httpx.Response:
+        self._use.ensure()
+        tries = Tries(call, self.address.base)
+        request = _request(self._http, self.address, call, self._new_key)
+        while True:
+            try:
+                response = self._http.send(request, stream=True)
+                if stream and response.is_success:
+                    return response
+                response.read()
+            except _BROKEN as error:
+                seconds: float | None = tries.after_break(error, was_sent=_was_sent(error))
+            else:
+                seconds = tries.after_answer(
+                    response.status_code, response.headers, response.content
+                )
+                if seconds is None:
+                    return response
+            self._sleep(seconds or 0)
+
+
+class AsyncWire:
+    """The same, awaited."""
+
+    def __init__(
+        self,
+        address: Address,
+        new_key: Callable[[], str],
+        sleep: Callable[[float], Awaitable[object]],
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self.address = address
+        self._new_key = new_key
+        self._sleep = sleep
+        self._turn = asyncio.Semaphore(_AT_ONCE)
+        self._use = _Use()
+        self._http = httpx.AsyncClient(
+            headers=address.headers(),
+            timeout=_WITHIN,
+            limits=_ROOM,
+            verify=address.is_secure,
+            transport=transport,
+        )
+
+    async def answer(self, call: Call[T]) -> T:
+        response = await self._send(call)
+        return call.answer(response.status_code, response.content)
+
+    async def close(self) -> None:
+        self._use.closed = True
+        await self._http.aclose()
+
+    async def _send(self, call: Call[Any]) -> httpx.Response:
+        self._use.ensure()
+        tries = Tries(call, self.address.base)
+        request = _request(self._http, self.address, call, self._new_key)
+        while True:
+            try:
+                async with self._turn:
+                    response = await self._http.send(request)
+            except _BROKEN as error:
+                seconds: float | None = tries.after_break(error, was_sent=_was_sent(error))
+            else:
+                seconds = tries.after_answer(
+                    response.status_code, response.headers, response.content
+                )
+                if seconds is None:
+                    return response
+            await self._sleep(seconds or 0)
+
+
+class _Lines:
+    """The lines of a streamed answer, whose connection is given back when it is dropped."""
+
+    def __init__(self, response: httpx.Response, address: Address) -> None:
+        self._lines = _split(response, address)
+        weakref.finalize(self, response.close)
+
+    def __iter__(self) -> "_Lines":
+        return self
+
+    def __next__(self) -> bytes:
+        return next(self._lines)
+
+
+def _split(response: httpx.Response, address: Address) -> Iterator[bytes]:
+    rest = b""
+    try:
+        for chunk in response.iter_bytes():
+            *lines, rest = (rest + chunk).split(b"\n")
+            yield from lines
+    except _BROKEN as error:
+        raise unreachable(address.base, error) from error
+
+
+def _request(
+    http: "httpx.Client | httpx.AsyncClient",
+    address: Address,
+    call: Call[Any],
+    new_key: Callable[[], str],
+) -> httpx.Request:
+    return http.build_request(
+        call.method,
+        address.base + call.target,
+        content=call.body,
+        headers=call.headers(new_key),
+        timeout=_PATIENT if call.patient else _WITHIN,
+    )
+
+
+def _was_sent(error: Exception) -> bool:
+    return not isinstance(error, _NOT_SENT)

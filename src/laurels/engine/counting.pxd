@@ -1,0 +1,49 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+
+from .cells cimport Cells
+from .journal cimport Notes
+from .ring cimport Rolling
+from .rule cimport COLUMNS_MOST, Rule
+from .tree cimport Tree
+
+cdef enum:
+    WINDOWS_MOST = 64
+    ST_APPLIED = 1
+    ST_UNCHANGED = 2
+    ST_OUT_OF_RANGE = 3
+
+cdef struct Store:              # what a route names
+    Tree *tree                  # a ranking, or NULL
+    Cells *cells                # a tally, or NULL
+
+cdef struct Route:
+    const int32_t *each         # NULL: every event goes to `all`
+    int32_t all
+
+cdef struct Job:
+    Rule rule
+    Store *stores
+    int store_count
+    Route routes[WINDOWS_MOST]
+    Rolling *rollings[WINDOWS_MOST]     # NULL: the window does not roll
+    int windows
+    int all_window
+    int watch
+    const uint32_t *ids
+    const int64_t *values[COLUMNS_MOST]
+    const int64_t *stamps       # NULL: stamp
+    const int64_t *ats          # NULL: at
+    int64_t stamp
+    int64_t at
+    const uint8_t *sets
+    uint8_t *status
+    Py_ssize_t start
+    Py_ssize_t stop
+    Notes *book                 # NULL: no journal is kept
+    char *present_before
+    char *present_after
+    int64_t *before[COLUMNS_MOST]
+    int64_t *after[COLUMNS_MOST]
+
+cdef int count_events(const Job *job) noexcept nogil

@@ -1,0 +1,84 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
+"""The write rule: what an event makes of a member's entry in one ranking.
+
+All scores come signed (ascending is standing order), so the rule knows neither directions nor
+scales. Per operator of a column:
+- *sum*: the total and the value.
+- *last*: the value, unless a later one was taken: an event is taken when its exact `at` is not less
+  than the greatest exact `at` so far in that ranking.
+- *best* (all columns): the better whole tuple.
+
+*Reached* is kept in the tie word, as tie * stamp: for sum and last the greatest stamp among the
+events counted, for best the least among those equal to the best tuple. Where the tie word cannot
+tell the exact `at` (ties by member, or a coarser resolution) and a `last` column needs it, a last
+word, which does not order, keeps the greatest `at`.
+"""
+from libc.stdint cimport int64_t
+
+
+cdef inline bint is_within(const Rule *rule, int column, int64_t value) noexcept nogil:
+    return rule.lows[column] <= value <= rule.highs[column]
+
+
+cdef bint draft_best(const Rule *rule, const int64_t *values, int64_t stamp,
+                     Draft *draft) noexcept nogil:
+    """Keep the better tuple; of equal ones the least stamp. False when a value is out of range."""
+    cdef int column
+    cdef int tie = rule.columns
+    cdef int order = 0 if draft.present else -1
+    for column in range(rule.columns):
+        if not is_within(rule, column, values[column]):
+            return False
+        if order == 0 and values[column] != draft.old[column]:
+            order = -1 if values[column] < draft.old[column] else 1
+        draft.new[column] = values[column]
+    draft.changed = order < 0
+    if rule.tie:
+        draft.new[tie] = rule.tie * stamp
+        if order == 0 and stamp < rule.tie * draft.old[tie]:
+            draft.changed = True
+    draft.write = draft.changed
+    return True
+
+
+cdef bint draft_running(const Rule *rule, const int64_t *values, int64_t stamp, int64_t at,
+                        Draft *draft) noexcept nogil:
+    """Sums and last values; the greatest stamp. False when a value or total is out of range."""
+    cdef int column
+    cdef int tie = rule.columns
+    cdef int64_t newest = at
+    draft.changed = not draft.present
+    if draft.present and rule.last:
+        newest = draft.old[rule.words - 1] if rule.stamped else rule.tie * draft.old[tie]
+    for column in range(rule.columns):
+        draft.new[column] = values[column]
+        if rule.ops[column] == OP_SUM:
+            if not -SANE <= values[column] <= SANE:
+                return False
+            draft.new[column] += draft.old[column]
+        if not is_within(rule, column, draft.new[column]):
+            return False
+        if rule.ops[column] == OP_LAST and at < newest:
+            draft.new[column] = draft.old[column]
+        draft.changed |= draft.new[column] != draft.old[column]
+    if rule.tie:
+        if draft.present:
+            stamp = max(stamp, rule.tie * draft.old[tie])
+        draft.new[tie] = rule.tie * stamp
+        draft.changed |= draft.new[tie] != draft.old[tie]
+    draft.write = draft.changed
+    if rule.stamped:
+        draft.new[rule.words - 1] = max(at, newest)
+        draft.write |= draft.new[rule.words - 1] != draft.old[rule.words - 1]
+    return True
+
+
+cdef bint draft_entry(const Rule *rule, const int64_t *values, int64_t stamp, int64_t at,
+                      Draft *draft) noexcept nogil:
+    """Draft the entry that an event of these values makes of the old one.
+
+    Of an absent member `old` is all 0. False when the event is out of range: it must not count.
+    """
+    if rule.best:
+        return draft_best(rule, values, stamp, draft)
+    return draft_running(rule, values, stamp, at, draft)

@@ -1,0 +1,43 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
+"""What the write rule (`rule.pyx`) must know of a board, as Python gives it."""
+cimport cython
+
+from .rule cimport COLUMNS_MOST, OP_BEST, OP_LAST, OP_SUM
+
+SUM = OP_SUM
+LAST = OP_LAST
+BEST = OP_BEST
+
+
+@cython.final
+cdef class Shape:
+    """What the write rule must know of a board: operators, ranges, ties.
+
+    `lows` and `highs` bound the signed words of each column; `tie` is 1 (first), -1 (last) or 0 (by
+    member); `stamped` says that entries carry the exact `at` (needed for `last` columns when tie is
+    0 or stamps are coarser than `at`). ValueError for a shape that cannot be.
+    """
+
+    def __cinit__(self, ops: object, lows: object, highs: object, int tie,
+                  bint stamped = False) -> None:
+        cdef int i
+        if not 1 <= len(ops) <= COLUMNS_MOST or not len(ops) == len(lows) == len(highs):
+            raise ValueError("a shape has 1 to 4 columns, each with an operator, a low and a high")
+        if tie not in (-1, 0, 1):
+            raise ValueError("tie is 1, -1 or 0")
+        if BEST in ops and any([op != BEST for op in ops]):
+            raise ValueError("best is all columns or none")
+        self.rule.columns = len(ops)
+        self.rule.words = len(ops) + (tie != 0) + stamped
+        self.rule.tie = tie
+        self.rule.stamped = stamped
+        self.rule.best = BEST in ops
+        self.rule.last = LAST in ops
+        if (stamped and not self.rule.last) or (self.rule.last and tie == 0 and not stamped):
+            raise ValueError("entries are stamped for last columns, and must be with tie 0")
+        for i in range(self.rule.columns):
+            if ops[i] not in (SUM, LAST, BEST):
+                raise ValueError("an operator is SUM, LAST or BEST")
+            self.rule.ops[i] = ops[i]
+            self.rule.lows[i] = lows[i]
+            self.rule.highs[i] = highs[i]

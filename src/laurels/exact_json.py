@@ -1,0 +1,30 @@
+"""JSON whose numbers are exact: ints and Decimals, never floats."""
+
+from decimal import Decimal, InvalidOperation
+
+import msgspec
+
+from .errors import InvalidJson, JsonTooDeep, ValueOutOfRange
+
+
+def exact(text: str) -> Decimal:
+    """A JSON number that is not whole; an exponent beyond all numbers stays out of range."""
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        return Decimal("1e999999")
+
+
+_json = msgspec.json.Decoder(float_hook=exact)
+
+
+def decode_json(raw: bytes) -> object:
+    """One JSON document. Raises InvalidJson, JsonTooDeep, ValueOutOfRange."""
+    try:
+        return _json.decode(raw)
+    except msgspec.ValidationError as error:
+        raise ValueOutOfRange("a number has more digits than any score") from error
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise InvalidJson(str(error)) from error
+    except RecursionError as error:
+        raise JsonTooDeep("the JSON is nested too deeply") from error

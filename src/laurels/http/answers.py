@@ -1,0 +1,148 @@
+"""From what a verb answers to bytes: JSON, msgpack, and problems (RFC 9457)."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from laurels.errors import BatchRefused, LaurelsError
+from laurels.receipt import Receipt, Receipts
+from laurels.standing import Standing
+
+from .requests import JSON, MSGPACK
+
+PROBLEM = "application/problem+json"
+_PACKED = ("application/msgpack", "application/vnd.msgpack", "application/x-msgpack")
+
+to_json = msgspec.json.Encoder(decimal_format="number")
+to_msgpack = msgspec.msgpack.Encoder()
+
+
+class BatchAnswer(Struct, frozen=True, omit_defaults=True):
+    """What became of a batch: counts, and the receipts in the order of the events. Where only some
+    are listed, `places` are their places in the batch."""
+
+    offset: int
+    window: str
+    applied: int
+    unchanged: int
+    duplicates: int
+    refused: int
+    late: dict[str, int]
+    receipts: list[Receipt]
+    places: list[int] | None = None
+
+
+class BoardsAnswer(Struct, frozen=True):
+    """What became of events of several boards."""
+
+    applied: int
+    unchanged: int
+    duplicates: int
+    refused: int
+    boards: dict[str, BatchAnswer]
+
+
+class CardAnswer(Struct, frozen=True):
+    """A member's standing in every window, all of one moment; null where it is not ranked."""
+
+    member: str
+    windows: dict[str, Standing | None]
+
+
+class Problem(Struct, frozen=True, omit_defaults=True):
+    """Why a request was refused, and what to do. `code` never changes its meaning."""
+
+    type: str
+    title: str
+    status: int
+    code: str
+    detail: str
+    what: str
+    advice: str
+    retryable: bool
+    request_id: str
+    receipts: list[Receipt] | None = None
+
+
+class EventRefused(Exception):  # noqa: N818 (what became of an event)
+    """A single event that was refused: whatever the error, the request itself was understood."""
+
+    def __init__(self, error: LaurelsError) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+EVENT_REFUSED = 422
+
+
+def batch_answer(receipts: Receipts, listed: str) -> BatchAnswer:
+    """A batch's answer with all receipts, those of refused events, or none."""
+    refused = receipts.refused
+    places: list[int] | None = None
+    if listed == "all":
+        shown = list(receipts)
+    else:
+        places = [] if listed == "none" or not refused else _refused_places(receipts)
+        shown = [receipts[i] for i in places]
+    return BatchAnswer(
+        offset=receipts.offset,
+        window=receipts.window,
+        applied=receipts.applied,
+        unchanged=receipts.unchanged,
+        duplicates=receipts.duplicates,
+        refused=refused,
+        late=receipts.late,
+        receipts=shown,
+        places=places,
+    )
+
+
+def _refused_places(receipts: Receipts) -> list[int]:
+    return [i for i in range(len(receipts)) if receipts.error(i) is not None]
+
+
+def boards_answer(batches: dict[str, BatchAnswer]) -> BoardsAnswer:
+    def total(count: Callable[[BatchAnswer], int]) -> int:
+        return sum(map(count, batches.values()))
+
+    return BoardsAnswer(
+        applied=total(lambda batch: batch.applied),
+        unchanged=total(lambda batch: batch.unchanged),
+        duplicates=total(lambda batch: batch.duplicates),
+        refused=total(lambda batch: batch.refused),
+        boards=batches,
+    )
+
+
+def encoded(value: object, accept: str | None) -> tuple[bytes, str]:
+    """The bytes of an answer and their content type."""
+    if accept is not None and accept.partition(";")[0].strip().lower() in _PACKED:
+        return to_msgpack.encode(value), MSGPACK
+    return to_json.encode(value), JSON
+
+
+def lines(values: Iterable[object]) -> bytes:
+    return to_json.encode_lines(values)
+
+
+def problem(error: LaurelsError, status: int, request_id: str) -> Problem:
+    """An error as a document."""
+    receipts = list(error.receipts) if isinstance(error, BatchRefused) else None
+    return Problem(
+        type=f"/docs#{error.code}",
+        title=_meaning(type(error)),
+        status=status,
+        code=error.code,
+        detail=str(error),
+        what=error.what,
+        advice=error.advice,
+        retryable=error.retryable,
+        request_id=request_id,
+        receipts=receipts,
+    )
+
+
+def _meaning(kind: type[Any]) -> str:
+    return (kind.__doc__ or "").splitlines()[0]

@@ -1,0 +1,405 @@
+"""The application: every request comes in here and every answer leaves here.
+
+A request to the API is let in (path, key, rate), its query and body are read, the handler of its
+row is asked, and what that answers is written. Whatever goes wrong becomes a problem document in
+one place, `_problem`. The interface is granian's RSGI: a scope that says what is asked, and a
+protocol that takes the answer.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeAlias
+
+import msgspec
+import structlog
+from granian.rsgi import HTTPProtocol, ProtocolClosed, Scope  # type: ignore[attr-defined]
+from msgspec import Struct
+
+from laurels.errors import Fault, LaurelsError, Unavailable
+
+from . import requests
+from .access import LEVEL, UNKNOWN, Caller
+from .answers import EVENT_REFUSED, PROBLEM, EventRefused, encoded, problem, to_json
+from .asking import Answer, Ask, Server, Streamed
+from .cors import PREFLIGHT, Headers, Origins
+from .kept import Kept
+from .limits import Rates
+from .metrics import CONTENT_TYPE, Exposed, exposition
+from .openapi import openapi
+from .pages import PAGES, Asset
+from .refusals import (
+    InternalError,
+    InvalidBody,
+    MethodNotAllowed,
+    NoSuchPath,
+    TooManyRequests,
+    Unauthorized,
+    UrlTooLong,
+)
+from .replays import Answered, Replays, judged_key
+from .route import NO_CONTENT, Route
+from .router import Found, Router
+from .routes import ROUTES
+
+NOT_MODIFIED = 304
+_RETRY_SECONDS = "1"
+_ALIVE, _READY, _NOT_READY = b"alive\n", b"ready\n", b"not ready\n"
+_log = structlog.get_logger("laurels")
+
+
+class Written(Struct, frozen=True):
+    """An answer as it is sent."""
+
+    content: bytes
+    kind: str
+    status: int = 200
+    headers: Headers = []
+
+
+class Sent(Exception):  # noqa: N818 (an answer that was sent while it was made)
+    """The answer was streamed."""
+
+
+Beside: TypeAlias = Callable[[Scope], Written]
+"""What answers a path beside the table."""
+
+
+class Application:
+    """What requests share, and what was answered."""
+
+    def __init__(
+        self,
+        server: Server,
+        rates: Rates,
+        exposed: Exposed,
+        new_request_id: Callable[[], str],
+        clock: Callable[[], float],
+    ) -> None:
+        self._server = server
+        self._settings = server.settings
+        self._rates = rates
+        self._exposed = exposed
+        self._new_request_id = new_request_id
+        self._clock = clock
+        self._replays = Replays()
+        self._kept = Kept()
+        self._origins = Origins(server.settings.cors_origins)
+        self._router: Router[Route | Beside] = Router()
+        for row in ROUTES:
+            self._router.put(row.method, row.path, row)
+        for path, asset in PAGES.items():
+            self._router.put("GET", path, _asset(asset))
+        described = Asset(openapi(ROUTES), "application/json")
+        self._router.put("GET", "/openapi.json", _asset(described))
+        self._router.put("GET", "/healthz", lambda _: Written(_ALIVE, "text/plain"))
+        self._router.put("GET", "/readyz", self._ready)
+        self._router.put("GET", "/metrics", self._metrics)
+
+    async def __rsgi__(self, scope: Scope, protocol: HTTPProtocol) -> None:
+        """Answers one request."""
+        request_id = scope.headers.get("x-request-id") or self._new_request_id()
+        try:
+            answers, part = self._found(scope)
+            if isinstance(answers, Route):
+                written = await self._answered(answers, part, scope, protocol, request_id)
+            else:
+                written = answers(scope)
+        except LaurelsError as error:
+            written = _problem(error, error.status, request_id)
+        except (Sent, ProtocolClosed):
+            return
+        except Exception as error:
+            written = _failure(error, scope.path, request_id)
+        headers = [("x-request-id", request_id), *written.headers]
+        if written.kind:
+            headers.append(("content-type", written.kind))
+        if self._origins:
+            headers += self._origins.headers(scope.headers.get("origin"))
+        with suppress(ProtocolClosed):
+            protocol.response_bytes(written.status, headers, written.content)
+
+    def _found(self, scope: Scope) -> tuple[Route | Beside, str]:
+        """What answers a path and a method, and the part of the path that varies."""
+        requests.ensure_text(scope.path)
+        if len(scope.path) + len(scope.query_string) > self._settings.max_url:
+            raise UrlTooLong(f"the URL has more than {self._settings.max_url:,} bytes")
+        found = self._router.find(scope.path)
+        if found is None:
+            raise NoSuchPath(f"there is no path {scope.path!r}")
+        answers = found.methods.get(scope.method)
+        if answers is None and scope.method == "HEAD":
+            answers = found.methods.get("GET")  # its body is left out on the way
+        if answers is None or (scope.method == "HEAD" and _streams(answers)):
+            return self._other_method(scope, found)
+        return answers, found.part
+
+    def _other_method(
+        self, scope: Scope, found: Found[Route | Beside]
+    ) -> tuple[Route | Beside, str]:
+        origin = scope.headers.get("origin")
+        if scope.method == "OPTIONS" and self._origins.allows(origin):
+            return lambda _: Written(b"", "", NO_CONTENT, PREFLIGHT), ""
+        raise MethodNotAllowed(
+            f"{scope.method} is not for {scope.path}, {', '.join(found.methods)} are",
+            list(found.methods),
+        )
+
+    # A row of the table
+
+    async def _answered(
+        self, row: Route, part: str, scope: Scope, protocol: HTTPProtocol, request_id: str
+    ) -> Written:
+        """The answer to a request of the API, counted and, where that is asked for, logged."""
+        began = self._clock()
+        caller = UNKNOWN
+        try:
+            caller = self._let_in(row, part, scope)
+            ask, query = await self._asked(row, part, caller, scope, protocol)
+            written = await self._asking(row, ask, query, scope, protocol, request_id)
+        except EventRefused as refused:
+            written = _problem(refused.error, EVENT_REFUSED, request_id)
+        except LaurelsError as error:
+            written = _problem(error, error.status, request_id)
+        except Sent:
+            self._note(row, scope, 200, began, caller, request_id)
+            raise
+        except ProtocolClosed:
+            raise
+        except Exception as error:
+            written = _failure(error, scope.path, request_id)
+        self._note(row, scope, written.status, began, caller, request_id)
+        return written
+
+    def _note(
+        self, row: Route, scope: Scope, status: int, began: float, caller: Caller, request_id: str
+    ) -> None:
+        """Counts a request and, where that is asked for, logs it."""
+        seconds = self._clock() - began
+        self._server.figures.answered(row.verb, status, seconds, reads=row.reads)
+        if self._settings.log_requests:
+            _log.info(
+                "request",
+                method=row.method,
+                path=scope.path,
+                status=status,
+                ms=round(seconds * 1_000, 3),
+                caller=caller.name,
+                request_id=request_id,
+            )
+
+    def _let_in(self, row: Route, part: str, scope: Scope) -> Caller:
+        caller = self._server.keys.caller(_secret(scope))
+        self._rates.take(caller.name, caller.rate)
+        caller.ensure(row.level, part if row.of_board else None)
+        return caller
+
+    async def _asked(
+        self, row: Route, part: str, caller: Caller, scope: Scope, protocol: HTTPProtocol
+    ) -> tuple[Ask, Any]:
+        """What is asked: the query in the form of the row, and the body, if there is one."""
+        raw_query = scope.query_string
+        if "token=" in raw_query:
+            raw_query = _without_token(raw_query)
+        ask = Ask(self._server, caller, part)
+        if row.method == "GET":
+            return ask, requests.query_of(raw_query, row.query)
+        headers = scope.headers
+        ask.raw = await self._body(headers.get("content-length"), protocol)
+        ask.content_type = headers.get("content-type")
+        key = headers.get("idempotency-key")
+        ask.key = None if key is None else judged_key(key)
+        return ask, requests.query_of(raw_query, row.query)
+
+    async def _body(self, length: str | None, protocol: HTTPProtocol) -> bytes:
+        most = self._settings.max_body
+        if length is not None and length.isdigit():
+            requests.ensure_size(int(length), most)
+            try:
+                return await protocol()
+            except ProtocolClosed as error:
+                raise InvalidBody("the body broke off") from error
+        parts, is_whole = bytearray(), True
+        async for part in protocol:
+            # Where the client goes in the middle there is an empty part before the last one.
+            if not is_whole:
+                raise InvalidBody("the body broke off")
+            is_whole = bool(part)
+            parts += part
+            requests.ensure_size(len(parts), most)
+        return bytes(parts)
+
+    async def _asking(
+        self,
+        row: Route,
+        ask: Ask,
+        query: Any,
+        scope: Scope,
+        protocol: HTTPProtocol,
+        request_id: str,
+    ) -> Written:
+        accept = scope.headers.get("accept")
+        if ask.key is not None and not row.reads:
+            return await self._once(row, ask, query, scope, accept)
+        if row.shared:
+            return await self._shared(row, ask, query, scope, accept)
+        if row.streams:
+            ask.last_event_id = scope.headers.get("last-event-id")
+        answered = await row.handler(ask, query)
+        if isinstance(answered, Streamed):
+            await self._stream(answered, ask.caller, scope, protocol, request_id)
+            raise Sent
+        return Written(*_encoded(row, answered, accept))
+
+    async def _shared(
+        self, row: Route, ask: Ask, query: Any, scope: Scope, accept: str | None
+    ) -> Written:
+        """The answer that others may have got already."""
+        question = scope.path, scope.query_string, accept
+        pulse = self._server.pulse(ask.board)
+        written: Written | None = self._kept.find(question, pulse)
+        if written is None:
+            written = Written(*_encoded(row, await row.handler(ask, query), accept))
+            self._kept.keep(question, pulse, written, len(written.content))
+        return written
+
+    async def _once(
+        self, row: Route, ask: Ask, query: Any, scope: Scope, accept: str | None
+    ) -> Written:
+        """The answer to a request with an Idempotency-Key: given once, repeated as it was."""
+        assert ask.key is not None
+
+        async def first() -> Answered:
+            return _encoded(row, await row.handler(ask, query), accept)
+
+        place = (ask.caller.name, f"{row.method} {scope.path}", ask.key)
+        request = (scope.query_string.encode(), ask.raw, (accept or "").encode())
+        (content, kind, status), again = await self._replays.answer(place, request, first)
+        replayed = [("idempotency-replayed", "true")] if again else []
+        return Written(content, kind, status, replayed)
+
+    async def _stream(
+        self,
+        answered: Streamed,
+        caller: Caller,
+        scope: Scope,
+        protocol: HTTPProtocol,
+        request_id: str,
+    ) -> None:
+        """Sends an answer while it is made, until its end or until nobody reads it any more."""
+        headers = [
+            ("x-request-id", request_id),
+            ("content-type", answered.kind),
+            ("cache-control", "no-store"),
+            ("x-accel-buffering", "no"),
+        ]
+        if self._origins:
+            headers += self._origins.headers(scope.headers.get("origin"))
+        with self._server.room.streaming(caller.name), _until_gone(protocol) as is_gone:
+            transport = protocol.response_stream(200, headers)
+            parts = answered.parts
+            try:
+                async for part in parts:
+                    await transport.send_bytes(part)
+            except ProtocolClosed:
+                pass
+            except asyncio.CancelledError:
+                if not is_gone():
+                    raise
+            finally:
+                await parts.aclose()
+
+    # Beside the table
+
+    def _ready(self, _scope: Scope) -> Written:
+        if self._server.room.stopping:
+            return Written(_NOT_READY, "text/plain", 503)
+        return Written(_READY, "text/plain")
+
+    def _metrics(self, scope: Scope) -> Written:
+        self._server.keys.caller(_secret(scope)).ensure(LEVEL["read"], None)
+        return Written(exposition(self._exposed), CONTENT_TYPE)
+
+
+@contextmanager
+def _until_gone(protocol: HTTPProtocol) -> Iterator[Callable[[], bool]]:
+    """Has the task cancelled when the client goes; answers whether it has gone."""
+    task = asyncio.current_task()
+    assert task is not None
+    gone = asyncio.ensure_future(protocol.client_disconnect())
+    gone.add_done_callback(lambda done: None if done.cancelled() else task.cancel())
+    try:
+        yield gone.done
+    finally:
+        gone.cancel()
+
+
+def _streams(answers: Route | Beside) -> bool:
+    return isinstance(answers, Route) and answers.streams
+
+
+def _asset(asset: Asset) -> Beside:
+    headers = list(asset.headers.items())
+
+    def answer(scope: Scope) -> Written:
+        if scope.headers.get("if-none-match") == asset.etag:
+            return Written(b"", "", NOT_MODIFIED, headers)
+        return Written(asset.content, asset.content_type, 200, headers)
+
+    return answer
+
+
+def _encoded(row: Route, answered: object, accept: str | None) -> Answered:
+    status = row.status
+    if isinstance(answered, Answer):
+        status, answered = answered.status, answered.value
+    if status == NO_CONTENT:
+        return b"", "", status
+    try:
+        content, kind = encoded(answered, accept)
+    except msgspec.MsgspecError as error:
+        raise InternalError(f"the answer could not be written ({error})") from error
+    return content, kind, status
+
+
+def _problem(error: LaurelsError, status: int, request_id: str) -> Written:
+    """The one place that makes an answer of an error."""
+    if isinstance(error, Fault):
+        _log.error("fault", code=error.code, what=error.what, request_id=request_id)
+    headers: Headers = []
+    if isinstance(error, TooManyRequests):
+        headers.append(("retry-after", str(error.retry_after)))
+    elif isinstance(error, Unavailable):
+        headers.append(("retry-after", _RETRY_SECONDS))
+    elif isinstance(error, Unauthorized):
+        headers.append(("www-authenticate", "Bearer"))
+    elif isinstance(error, MethodNotAllowed):
+        headers.append(("allow", ", ".join(error.methods)))
+    content = to_json.encode(problem(error, status, request_id))
+    return Written(content, PROBLEM, status, headers)
+
+
+def _failure(error: Exception, path: str, request_id: str) -> Written:
+    """What becomes of an error that nobody foresaw: told to the log, not to the caller."""
+    _log.error("failed", path=path, request_id=request_id, exc_info=error)
+    told = InternalError("the server failed at this request")
+    return _problem(told, told.status, request_id)
+
+
+def _secret(scope: Scope) -> str | None:
+    """The key or token of a request; a token may stand in the query, where browsers cannot set
+    headers."""
+    said: str | None = scope.headers.get("authorization")
+    if said is not None:
+        scheme, _, secret = said.partition(" ")
+        return secret.strip() if scheme.lower() == "bearer" else said
+    query = scope.query_string
+    if "token=" in query:
+        for part in query.split("&"):
+            if part.startswith("token="):
+                return part.removeprefix("token=")
+    return None
+
+
+def _without_token(query: str) -> str:
+    return "&".join([part for part in query.split("&") if not part.startswith("token=")])

@@ -1,0 +1,64 @@
+"""What a request asks, between the framework and the verbs, and what a handler may answer."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any
+
+from msgspec import Struct
+
+from laurels.aio import AsyncLeaderboards
+
+from .access import Caller, Keys
+from .limits import Room
+from .live import Hub
+from .metrics import Figures
+from .settings import Settings
+
+
+class Server(Struct, frozen=True):
+    """What all requests share."""
+
+    lb: AsyncLeaderboards
+    pulse: Callable[[str], tuple[int, int, int, bool]]
+    settings: Settings
+    keys: Keys
+    room: Room
+    hub: Hub
+    figures: Figures
+
+
+class Ask(Struct):
+    """One request, let in. `part` is what varies in its path, `key` its Idempotency-Key."""
+
+    server: Server
+    caller: Caller
+    part: str
+    raw: bytes = b""
+    content_type: str | None = None
+    key: str | None = None
+    last_event_id: str | None = None
+
+    @property
+    def board(self) -> str:
+        """The board in the path."""
+        return self.part
+
+    @property
+    def lb(self) -> AsyncLeaderboards:
+        return self.server.lb
+
+
+class Answer(Struct, frozen=True):
+    """A value with another status than the route's."""
+
+    value: object
+    status: int
+
+
+class Streamed(Struct, frozen=True):
+    """An answer that is made while it is sent."""
+
+    parts: AsyncGenerator[bytes, None]
+    kind: str
+
+
+Handler = Callable[[Ask, Any], Awaitable[object]]

@@ -1,0 +1,39 @@
+"""Which pages of other origins may call the API (the CORS protocol of the Fetch standard)."""
+
+from collections.abc import Sequence
+
+Headers = list[tuple[str, str]]
+_SHOWN = "X-Request-Id, Retry-After, Idempotency-Replayed"
+PREFLIGHT: Headers = [
+    ("access-control-allow-methods", "GET, POST, PUT, PATCH, DELETE"),
+    (
+        "access-control-allow-headers",
+        "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Request-Id",
+    ),
+    ("access-control-max-age", "600"),
+]
+"""What a browser that asks before it sends is told beside what every answer says."""
+
+
+class Origins:
+    """The origins that may; `*` is all of them. Keys are sent by the page, never by the browser, so
+    credentials are not allowed."""
+
+    def __init__(self, allowed: Sequence[str]) -> None:
+        self._allowed = frozenset(allowed)
+
+    def __bool__(self) -> bool:
+        return bool(self._allowed)
+
+    def allows(self, origin: str | None) -> bool:
+        return origin is not None and ("*" in self._allowed or origin in self._allowed)
+
+    def headers(self, origin: str | None) -> Headers:
+        """What an answer says to a page of an origin."""
+        if origin is None or not self.allows(origin):
+            return [("vary", "Origin")]
+        return [
+            ("access-control-allow-origin", origin),
+            ("access-control-expose-headers", _SHOWN),
+            ("vary", "Origin"),
+        ]

@@ -1,0 +1,94 @@
+"""Limits that keep one caller from taking what all need: rates, and writes that wait."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from msgspec import Struct
+
+from .refusals import Overloaded, Stopping, TooManyRequests, TooManyStreams
+
+_FORGOTTEN_SECONDS = 60.0
+_MANY = 10_000
+
+
+class _Bucket(Struct):
+    tokens: float
+    at: float
+
+
+class Rates:
+    """A token bucket for each caller: `rate` requests a second, and `burst` of them at once."""
+
+    def __init__(self, rate: float, burst: int, clock: Callable[[], float]) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._clock = clock
+        self._buckets: dict[str, _Bucket] = {}
+
+    def take(self, caller: str, rate: float | None) -> None:
+        """Counts a request. Raises TooManyRequests, which says after how many seconds to come
+        again."""
+        rate = self._rate if rate is None else rate
+        if not rate:
+            return
+        most = max(1.0, float(self._burst or 2 * rate))
+        now = self._clock()
+        bucket = self._buckets.get(caller)
+        if bucket is None:
+            if len(self._buckets) >= _MANY:
+                self._forget(now)
+            bucket = self._buckets[caller] = _Bucket(most, now)
+        bucket.tokens = min(most, bucket.tokens + (now - bucket.at) * rate)
+        bucket.at = now
+        if bucket.tokens < 1:
+            refused = TooManyRequests(f"{caller!r} sends more than {rate:g} requests a second")
+            refused.retry_after = max(1, round((1 - bucket.tokens) / rate + 0.5))
+            raise refused
+        bucket.tokens -= 1
+
+    def _forget(self, now: float) -> None:
+        idle = [name for name, at in self._buckets.items() if now - at.at > _FORGOTTEN_SECONDS]
+        for name in idle:
+            del self._buckets[name]
+
+
+class Room:
+    """How many writes may wait, and how many feeds may be open."""
+
+    def __init__(self, writes: int, streams: int, streams_each: int) -> None:
+        self._most_writes = writes
+        self._most_streams = streams
+        self._most_each = streams_each
+        self._each: dict[str, int] = {}
+        self.writes = 0
+        self.streams = 0
+        self.stopping = False
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Has a write take its place. Raises Overloaded where all are taken."""
+        if self.stopping:
+            raise Stopping("the server is ending")
+        if self.writes >= self._most_writes:
+            raise Overloaded(f"{self.writes} writes are waiting already")
+        self.writes += 1
+        try:
+            yield
+        finally:
+            self.writes -= 1
+
+    @contextmanager
+    def streaming(self, caller: str) -> Iterator[None]:
+        """Has a feed take its place. Raises TooManyStreams."""
+        mine = self._each.get(caller, 0)
+        if self.streams >= self._most_streams or mine >= self._most_each:
+            raise TooManyStreams(f"{mine} feeds of {caller!r} are open, {self.streams} in all")
+        self.streams += 1
+        self._each[caller] = mine + 1
+        try:
+            yield
+        finally:
+            self.streams -= 1
+            self._each[caller] -= 1
+            if not self._each[caller]:
+                del self._each[caller]

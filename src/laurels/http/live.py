@@ -1,0 +1,375 @@
+"""The live feed: what changed in a list, told once to all who watch it.
+
+Watchers of the same list (board, window, limit, interval) share a *channel*. While somebody
+watches, one ticker looks every few milliseconds which of the watched boards were written to, or
+have passed a boundary; it reads the list of such a channel once, compares it with what was sent
+last, and puts the same bytes into the slot of every watcher. A slot holds one frame: a watcher who
+has not taken the last one gets, when it comes, the whole list instead of what it missed, so nobody
+waits for a slow one and nothing piles up. One who takes nothing for `stall_seconds` is cut off.
+
+Frames are numbered `epoch.number`; a watcher who comes back with its last number gets the frames
+after it, as long as they are kept, and otherwise the whole list.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Sequence
+from itertools import count
+
+import msgspec
+from msgspec import Struct
+
+from laurels.aio import AsyncLeaderboards
+from laurels.errors import LaurelsError
+from laurels.score import Score
+from laurels.standing import AsOf, Entry, Page, Standing
+
+HEARTBEAT_SECONDS = 15.0
+TICK_SECONDS = 0.01
+KEPT_FRAMES = 256
+RETRY_MS = 2_000
+HEARTBEAT = b": heartbeat\n\n"
+END = b"event: end\ndata: {}\n\n"
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+class Moved(Struct, frozen=True):
+    """A member at another rank than before."""
+
+    member: str
+    rank: int
+    previous_rank: int
+    score: Score
+
+
+class Top(Struct, frozen=True):
+    """The whole list."""
+
+    entries: list[Entry]
+    total: int
+    as_of: AsOf
+    limit: int
+
+
+class Change(Struct, frozen=True):
+    """What changed since the frame before; `order` is the list after it, by member."""
+
+    as_of: AsOf
+    total: int
+    order: list[str]
+    entered: list[Entry]
+    left: list[str]
+    moved: list[Moved]
+    scored: list[Entry]
+
+
+class MemberChange(Struct, frozen=True):
+    """Where a member stands now and stood before; `overtaken_by` is who stands directly above it
+    since it lost a place. A member that is not ranked has no rank."""
+
+    member: str
+    rank: int | None
+    score: Score | None
+    total: int
+    previous_rank: int | None
+    previous_score: Score | None
+    overtaken_by: str | None
+    as_of: AsOf
+
+
+class What(Struct, frozen=True):
+    """What is watched: the first `limit` of a list, or, with a member, its standing."""
+
+    board: str
+    window: str | None
+    limit: int
+    interval_ms: int
+    member: str | None = None
+
+
+def frame(kind: str, number: str, document: object) -> bytes:
+    """An event as it is sent."""
+    return b"event: %b\nid: %b\ndata: %b\n\n" % (kind.encode(), number.encode(), _encode(document))
+
+
+def change_between(old: Page, new: Page) -> Change | None:
+    """What makes the new list of the old one; None where nothing does."""
+    before = {entry.member: entry for entry in old.entries}
+    now = {entry.member: entry for entry in new.entries}
+    entered = [entry for entry in new.entries if entry.member not in before]
+    left = [member for member in before if member not in now]
+    moved, scored = [], []
+    for member, entry in now.items():
+        if (was := before.get(member)) is None:
+            continue
+        if was.rank != entry.rank:
+            moved.append(Moved(member, entry.rank, was.rank, entry.score))
+        elif was.score != entry.score:
+            scored.append(entry)
+    order = list(now)
+    if not (entered or left or moved or scored or old.total != new.total or order != list(before)):
+        return None
+    return Change(new.as_of, new.total, order, entered, left, moved, scored)
+
+
+def member_change(
+    member: str, old: Standing | None, new: Standing | None, page: Page
+) -> MemberChange:
+    """What became of a member; `page` is the list it is, or is not, in."""
+    lost = old is not None and new is not None and new.rank > old.rank
+    above = new.above.member if lost and new is not None and new.above is not None else None
+    return MemberChange(
+        member=member,
+        rank=None if new is None else new.rank,
+        score=None if new is None else new.score,
+        total=page.total,
+        previous_rank=None if old is None else old.rank,
+        previous_score=None if old is None else old.score,
+        overtaken_by=above,
+        as_of=page.as_of,
+    )
+
+
+class Watcher:
+    """One stream: a slot for a frame, and the task that sends it."""
+
+    def __init__(self, now: float) -> None:
+        self._slot: bytes | None = None
+        self._missed = False
+        self._came = asyncio.Event()
+        self._task = asyncio.current_task()
+        self.waiting_since = now
+        self.ended = False
+
+    @property
+    def holds(self) -> bool:
+        """Whether a frame waits to be taken."""
+        return self._slot is not None or self._missed
+
+    def put(self, content: bytes, now: float) -> None:
+        if self.holds:
+            self._slot, self._missed = None, True
+        else:
+            self._slot, self.waiting_since = content, now
+        self._came.set()
+
+    def end(self) -> None:
+        self.ended = True
+        self._came.set()
+
+    def stalls(self, now: float, after_seconds: float) -> bool:
+        """Whether a frame has waited that long to be taken."""
+        return self.holds and not self.ended and now - self.waiting_since > after_seconds
+
+    def cut_off(self) -> None:
+        """Ends a stream that is not read: its connection is closed."""
+        self.ended = True
+        if self._task is not None:
+            self._task.cancel()
+
+    async def take(self, whole: Callable[[], bytes]) -> bytes | None:
+        """The next frame: the one in the slot, the whole list where some were missed, or a
+        heartbeat; None at the end."""
+        if not self.holds and not self.ended:
+            try:
+                await asyncio.wait_for(self._came.wait(), HEARTBEAT_SECONDS)
+            except TimeoutError:
+                return HEARTBEAT
+        self._came.clear()
+        content = self._slot if not self._missed else whole()
+        self._slot, self._missed = None, False
+        return content
+
+
+class Channel:
+    """What several watchers watch, as it was last told to them."""
+
+    def __init__(self, what: What, epoch: str) -> None:
+        self.what = what
+        self.watchers: set[Watcher] = set()
+        self.pulse: object = None
+        self.told_at = 0.0
+        self.page: Page | None = None
+        self.standing: Standing | None = None
+        self.reading = asyncio.Lock()
+        self._epoch = epoch
+        self._number = 0
+        self._frames: deque[bytes] = deque(maxlen=KEPT_FRAMES)
+
+    @property
+    def number(self) -> str:
+        return f"{self._epoch}.{self._number}"
+
+    def whole(self) -> bytes:
+        """The frame that needs none before it."""
+        assert self.page is not None
+        if self.what.member is not None:
+            said = member_change(self.what.member, self.standing, self.standing, self.page)
+            return frame("standing", self.number, said)
+        page = self.page
+        top = Top(page.entries, page.total, page.as_of, self.what.limit)
+        return frame("top", self.number, top)
+
+    def after(self, last: str | None) -> Sequence[bytes]:
+        """The frames since the one a watcher had last; the whole list where they are gone."""
+        epoch, _, number = (last or "").partition(".")
+        if epoch == self._epoch and number.isdigit() and len(number) < 16:
+            missed = self._number - int(number)
+            if 0 <= missed <= len(self._frames):
+                return list(self._frames)[len(self._frames) - missed :]
+        return [self.whole()]
+
+    def tell(self, page: Page, standing: Standing | None, now: float) -> None:
+        """Compares with what was told last and tells what changed."""
+        old, was = self.page, self.standing
+        self.page, self.standing = page, standing
+        self.told_at = now
+        if old is None:
+            return
+        content = self._news(old, was)
+        if content is None:
+            return
+        self._frames.append(content)
+        for watcher in self.watchers:
+            watcher.put(content, now)
+
+    def _news(self, old: Page, was: Standing | None) -> bytes | None:
+        assert self.page is not None
+        what, new = self.what, self.standing
+        if what.member is not None:
+            before = None if was is None else (was.rank, was.score)
+            if before == (None if new is None else (new.rank, new.score)):
+                return None
+            self._number += 1
+            return frame("standing", self.number, member_change(what.member, was, new, self.page))
+        if old.as_of.period != self.page.as_of.period:
+            self._number += 1
+            return self.whole()
+        change = change_between(old, self.page)
+        if change is None:
+            return None
+        self._number += 1
+        return frame("change", self.number, change)
+
+
+class Hub:
+    """All channels, and the ticker that runs while there are any."""
+
+    def __init__(
+        self,
+        lb: AsyncLeaderboards,
+        pulse: Callable[[str], tuple[int, int, int, bool]],
+        epoch: str,
+        stall_seconds: float,
+        clock: Callable[[], float],
+        failed: Callable[[BaseException], object],
+        cut_off: Callable[[], object],
+    ) -> None:
+        self._lb = lb
+        self._pulse = pulse
+        self._epoch = epoch
+        self._stall_seconds = stall_seconds
+        self._clock = clock
+        self._failed = failed
+        self._cut_off = cut_off
+        self._made = count()
+        self._channels: dict[What, Channel] = {}
+        self._ticker: asyncio.Task[None] | None = None
+        self._stopping = False
+
+    async def watch(self, what: What, last: str | None) -> AsyncGenerator[bytes, None]:
+        """The frames of a stream, until its watcher goes or the server ends.
+
+        Raises UnknownBoard, UnknownWindow and what else the list is refused with.
+        """
+        channel = self._channels.get(what)
+        if channel is None:
+            # A channel that comes again begins anew: its numbers are told apart by the epoch.
+            channel = Channel(what, f"{self._epoch}-{next(self._made)}")
+            await self._read(channel)
+        elif self._pulse(what.board) != channel.pulse:
+            await self._read(channel)  # what a write was answered for is in the first frame after
+        return self._frames(channel, last)
+
+    async def _frames(self, channel: Channel, last: str | None) -> AsyncGenerator[bytes, None]:
+        watcher = Watcher(self._clock())
+        channel = self._channels.setdefault(channel.what, channel)
+        first = channel.after(last)
+        channel.watchers.add(watcher)
+        self._start()
+        try:
+            yield b"retry: %d\n\n" % RETRY_MS
+            for missed in first:
+                yield missed
+            while (content := await watcher.take(channel.whole)) is not None:
+                yield content
+            yield END
+        finally:
+            channel.watchers.discard(watcher)
+            if not channel.watchers:
+                self._forget(channel)
+
+    def stop(self) -> None:
+        """Ends all streams."""
+        self._stopping = True
+        for channel in self._channels.values():
+            for watcher in channel.watchers:
+                watcher.end()
+
+    def _start(self) -> None:
+        if self._ticker is None or self._ticker.done():
+            self._ticker = asyncio.get_running_loop().create_task(self._tick())
+
+    async def _tick(self) -> None:
+        while self._channels and not self._stopping:
+            await asyncio.sleep(TICK_SECONDS)
+            for channel in list(self._channels.values()):
+                try:
+                    await self._look(channel)
+                except LaurelsError:
+                    self._drop(channel)
+                except Exception as error:
+                    self._failed(error)
+                    self._drop(channel)
+
+    def _drop(self, channel: Channel) -> None:
+        """Ends the streams of a list that cannot be read any more: its board was deleted, say."""
+        for watcher in channel.watchers:
+            watcher.end()
+        self._forget(channel)
+
+    def _forget(self, channel: Channel) -> None:
+        """Lets go of a channel, unless another one has taken its place."""
+        if self._channels.get(channel.what) is channel:
+            del self._channels[channel.what]
+
+    async def _look(self, channel: Channel) -> None:
+        now = self._clock()
+        for watcher in channel.watchers:
+            if watcher.stalls(now, self._stall_seconds):
+                watcher.cut_off()
+                self._cut_off()
+        if now - channel.told_at < channel.what.interval_ms / 1_000:
+            return
+        if self._pulse(channel.what.board) != channel.pulse:
+            await self._read(channel)
+
+    async def _read(self, channel: Channel) -> None:
+        """Reads a list and tells what is new. One reading at a time: none tells what is older."""
+        async with channel.reading:
+            await self._read_alone(channel)
+
+    async def _read_alone(self, channel: Channel) -> None:
+        what, lb = channel.what, self._lb
+        channel.pulse = self._pulse(what.board)
+        if what.member is None:
+            page = await lb.top(what.board, window=what.window, limit=what.limit)
+            channel.tell(page, None, self._clock())
+            return
+        standing = await lb.standing(what.board, what.member, window=what.window)
+        if standing is None:
+            page = await lb.top(what.board, window=what.window, limit=0)
+        else:
+            page = Page([], standing.total, standing.as_of)
+        channel.tell(page, standing, self._clock())

@@ -1,0 +1,178 @@
+"""Figures for Prometheus. Counting one thing costs well under a microsecond; nothing is computed
+before somebody asks."""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from laurels.leaderboards import Leaderboards
+from laurels.receipt import Receipts
+
+from .limits import Room
+
+SECONDS = (0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5)
+EVENTS = (1, 2, 5, 10, 50, 100, 500, 1_000, 5_000, 10_000, 100_000)
+BOARDS_SHOWN = 1_000
+"""Boards with figures of their own: more labels than that hurt whoever collects them."""
+
+
+class Spread:
+    """How many of the values seen were up to each bound."""
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self._bounds = bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self._sum = 0.0
+
+    def see(self, value: float) -> None:
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self._sum += value
+
+    def buckets(self) -> tuple[list[tuple[str, float]], float]:
+        """As Prometheus takes them: cumulative, with their sum."""
+        total, found = 0, []
+        for bound, count in zip([*map(str, self._bounds), "+Inf"], self._counts, strict=True):
+            total += count
+            found.append((bound, float(total)))
+        return found, self._sum
+
+
+class Figures:
+    """What was counted since the server started."""
+
+    def __init__(self) -> None:
+        self.outcomes: Counter[str] = Counter()
+        self.requests: Counter[tuple[str, int]] = Counter()
+        self.reads: dict[str, Spread] = {}
+        self.commit_seconds = Spread(SECONDS)
+        self.commit_events = Spread(EVENTS)
+        self.cut_off = 0
+
+    def submitted(self, receipts: Receipts) -> None:
+        """Counts events by what became of them."""
+        outcomes = self.outcomes
+        outcomes["applied"] += receipts.applied
+        outcomes["unchanged"] += receipts.unchanged
+        outcomes["duplicate"] += receipts.duplicates
+        outcomes["refused"] += receipts.refused
+
+    def counted(self, outcome: str) -> None:
+        """Counts a single event."""
+        self.outcomes[outcome] += 1
+
+    def answered(self, verb: str, status: int, seconds: float, *, reads: bool) -> None:
+        """Counts a request."""
+        self.requests[verb, status] += 1
+        if reads:
+            spread = self.reads.get(verb)
+            if spread is None:
+                spread = self.reads[verb] = Spread(SECONDS)
+            spread.see(seconds)
+
+    def count_cut_off(self) -> None:
+        """Counts a feed that was ended since nobody read it."""
+        self.cut_off += 1
+
+    def committed(self, events: int, seconds: float) -> None:
+        """Counts a commit; called by the thread that commits."""
+        self.commit_events.see(events)
+        self.commit_seconds.see(seconds)
+
+
+class Exposed(Collector):
+    """The figures of a server as Prometheus reads them; O(rankings) when asked."""
+
+    def __init__(
+        self, figures: Figures, room: Room, lb: Leaderboards, snapshot_age: Callable[[], float]
+    ) -> None:
+        self._figures = figures
+        self._room = room
+        self._lb = lb
+        self._snapshot_age = snapshot_age
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._counted()
+        yield from self._spreads()
+        yield from self._standing()
+
+    def _counted(self) -> Iterator[Metric]:
+        events = CounterMetricFamily(
+            "laurels_events", "Events by what became of them.", labels=["outcome"]
+        )
+        for outcome in ("applied", "unchanged", "duplicate", "refused"):
+            events.add_metric([outcome], self._figures.outcomes[outcome])
+        yield events
+        requests = CounterMetricFamily(
+            "laurels_requests", "Requests by verb and status.", labels=["verb", "status"]
+        )
+        for (verb, status), count in sorted(self._figures.requests.items()):
+            requests.add_metric([verb, str(status)], count)
+        yield requests
+        yield CounterMetricFamily(
+            "laurels_streams_cut_off",
+            "Live feeds ended since nobody read them.",
+            value=self._figures.cut_off,
+        )
+
+    def _spreads(self) -> Iterator[Metric]:
+        figures = self._figures
+        for name, said, spread in (
+            ("laurels_commit_events", "Writes gathered into a commit.", figures.commit_events),
+            (
+                "laurels_commit_seconds",
+                "Time of a commit, the disk included.",
+                figures.commit_seconds,
+            ),
+        ):
+            buckets, total = spread.buckets()
+            yield HistogramMetricFamily(name, said, buckets=buckets, sum_value=total)
+        reads = HistogramMetricFamily(
+            "laurels_read_seconds", "Time of a read in the server, by verb.", labels=["verb"]
+        )
+        for verb, spread in sorted(figures.reads.items()):
+            buckets, total = spread.buckets()
+            reads.add_metric([verb], buckets, total)
+        yield reads
+
+    def _standing(self) -> Iterator[Metric]:
+        room, stats = self._room, self._lb.stats()
+        for name, said, value in (
+            ("laurels_writes_waiting", "Writes accepted and not answered yet.", room.writes),
+            ("laurels_streams", "Live feeds open.", room.streams),
+            ("laurels_boards", "Boards.", stats.boards),
+            ("laurels_members", "Members known to the process.", stats.members),
+            ("laurels_memory_bytes", "Memory of all rankings and names.", stats.nbytes),
+            ("laurels_log_bytes", "Size of the log.", stats.log_nbytes),
+            ("laurels_log_offset", "Newest entry of the log.", stats.offset),
+            (
+                "laurels_snapshot_age_seconds",
+                "Age of the newest snapshot; of the process where there is none.",
+                self._snapshot_age(),
+            ),
+        ):
+            yield GaugeMetricFamily(name, said, value=value)
+        memory = GaugeMetricFamily(
+            "laurels_board_memory_bytes", "Memory of a board's rankings.", labels=["board"]
+        )
+        for board in self._lb.boards()[:BOARDS_SHOWN]:
+            memory.add_metric([board.name], self._lb.stats(board.name).nbytes)
+        yield memory
+
+
+def exposition(exposed: Exposed) -> bytes:
+    """The figures as text."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(exposed)
+    return generate_latest(registry)
+
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST

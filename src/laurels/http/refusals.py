@@ -1,0 +1,234 @@
+"""The errors only the service knows: what is wrong with a request rather than with what it says.
+
+They are `LaurelsError`s like all others, and a client raises them as they are.
+"""
+
+from collections.abc import Sequence
+
+from laurels.errors import (
+    Conflict,
+    Fault,
+    InvalidInput,
+    LaurelsError,
+    NotFound,
+    TooLarge,
+    Unavailable,
+)
+
+
+class InvalidQuery(InvalidInput):
+    """A query parameter is missing, unknown, or not of its form."""
+
+    code = "invalid_query"
+    advice = "see the parameters of the endpoint in /docs; encode them as UTF-8"
+
+
+class InvalidBody(InvalidInput):
+    """The body is well-formed, but not what the endpoint takes."""
+
+    code = "invalid_body"
+    advice = "see the body of the endpoint in /docs"
+
+
+class InvalidMsgpack(InvalidInput):
+    """The body is not msgpack."""
+
+    code = "invalid_msgpack"
+    advice = "send one msgpack document, or JSON as application/json"
+
+
+class InvalidPath(InvalidInput):
+    """The path is not UTF-8."""
+
+    code = "invalid_path"
+    advice = "percent-encode the path as UTF-8; members go into the query or the body"
+
+
+class NoSuchPath(NotFound):
+    """There is no such path."""
+
+    code = "not_found"
+    advice = "see /docs for the endpoints there are"
+
+
+class MethodNotAllowed(InvalidInput):
+    """The path is there, but not for that method."""
+
+    code = "method_not_allowed"
+    status = 405
+    advice = "use one of the methods in the header Allow"
+
+    def __init__(self, what: str, methods: Sequence[str] = ()) -> None:
+        super().__init__(what)
+        self.methods = methods
+
+
+class MemberNotRanked(NotFound):
+    """The member is not in that ranking."""
+
+    code = "member_not_ranked"
+    advice = "it will be with its first event that counts there"
+
+
+class RankNotHeld(NotFound):
+    """Nobody stands at that position."""
+
+    code = "rank_not_held"
+    advice = "ask for a rank up to the total of the ranking"
+
+
+class Denied(LaurelsError):  # noqa: N818 (a family, not an error)
+    """Who asks may not."""
+
+
+class Unauthorized(Denied):
+    """There is no key in the request, or none that is known."""
+
+    code = "unauthorized"
+    status = 401
+    advice = "send a key as `Authorization: Bearer lk_…`; `laurels key create` makes one"
+
+
+class Forbidden(Denied):
+    """The key does not reach as far."""
+
+    code = "forbidden"
+    status = 403
+    advice = "use a key with the scope and the board that the request needs"
+
+
+class TooManyRequests(Unavailable):
+    """The key sends more requests than it may."""
+
+    code = "too_many_requests"
+    status = 429
+    advice = "wait as long as Retry-After says; send events in batches"
+    retry_after = 1
+    """Seconds."""
+
+
+class TooManyStreams(Unavailable):
+    """The key, or the server, has as many live feeds open as it may."""
+
+    code = "too_many_streams"
+    status = 429
+    advice = "close feeds that nobody watches, or ask at intervals"
+
+
+class Overloaded(Unavailable):
+    """More writes wait than the server lets wait."""
+
+    code = "overloaded"
+    advice = "wait as long as Retry-After says; send events in batches"
+
+
+class Stopping(Unavailable):
+    """The server is ending."""
+
+    code = "stopping"
+    advice = "send it again to the server that follows"
+
+
+class BodyTooLarge(TooLarge):
+    """The body has more bytes than the server takes."""
+
+    code = "body_too_large"
+    advice = "send it in several requests"
+
+
+class UrlTooLong(TooLarge):
+    """The path and the query have more bytes than the server takes."""
+
+    code = "url_too_long"
+    status = 414
+    advice = "members in large numbers go into a body: POST …/standings"
+
+
+class UnsupportedMediaType(InvalidInput):
+    """The body has a content type the endpoint does not read."""
+
+    code = "unsupported_media_type"
+    status = 415
+    advice = "send application/json, application/msgpack or, for lists, application/x-ndjson"
+
+
+class IdempotencyMismatch(Conflict):
+    """The Idempotency-Key was used for another body."""
+
+    code = "idempotency_mismatch"
+    status = 422
+    advice = "use a new key for a new request, and the same body with the same key"
+
+
+class InvalidIdempotencyKey(InvalidInput):
+    """The Idempotency-Key is not 1 to 100 visible ASCII characters."""
+
+    code = "invalid_idempotency_key"
+    advice = "use something like a UUID"
+
+
+class InvalidKey(InvalidInput):
+    """What should be made of a key or token is not of its form."""
+
+    code = "invalid_key"
+    advice = "give a name, a scope (read, write, admin) and patterns of boards"
+
+
+class KeyExists(Conflict):
+    """There is a key of that name."""
+
+    code = "key_exists"
+    advice = "revoke it first, or give the new one another name"
+
+
+class UnknownKey(NotFound):
+    """There is no key of that name."""
+
+    code = "unknown_key"
+    advice = "see the names of the keys with `laurels key list`"
+
+
+class InvalidSettings(InvalidInput):
+    """A setting of the server is unknown or not of its form."""
+
+    code = "invalid_settings"
+    advice = "see docs/configuration.md, or `laurels serve --help`"
+
+
+class NotLoopback(InvalidInput):
+    """Without keys the server listens on this machine only."""
+
+    code = "not_loopback"
+    advice = (
+        "set LAURELS_ADMIN_KEY or make a key with `laurels key create`, "
+        "or say --insecure where a network is trusted"
+    )
+
+
+class AddressInUse(Conflict):
+    """Another program listens on that port."""
+
+    code = "address_in_use"
+    advice = "stop it, or choose another port with --port"
+
+
+class InternalError(Fault):
+    """The server failed at something that was not the request's fault."""
+
+    code = "internal_error"
+    advice = "look for the request id in the log of the server, and report it"
+
+
+class ServerUnreachable(Unavailable):
+    """The server does not answer."""
+
+    code = "server_unreachable"
+    advice = "check the address and that the server runs; a write that was sent may have counted"
+
+
+class UnknownAnswer(Fault):
+    """What answered is no laurels server, or one of another version."""
+
+    code = "unknown_answer"
+    status = 502
+    advice = "check the address, and what stands between client and server"

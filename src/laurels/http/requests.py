@@ -1,0 +1,254 @@
+"""From bytes to what a verb takes: queries and bodies. The only place of the service that parses.
+
+Queries are strict: an unknown parameter, a wrong form or bytes that are no UTF-8 are refused by
+name. Bodies are read with exact numbers. Events are first read as what most are, records of the
+known fields; where one of them is not, they are read as whatever they are, so that each is refused
+by itself, with its receipt.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, TypeVar
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+from msgspec import Struct
+
+from laurels.errors import (
+    InvalidJson,
+    JsonTooDeep,
+    LaurelsError,
+    TooLarge,
+    ValueOutOfRange,
+)
+from laurels.exact_json import exact
+from laurels.given import shown
+
+from .refusals import (
+    BodyTooLarge,
+    InvalidBody,
+    InvalidMsgpack,
+    InvalidPath,
+    InvalidQuery,
+    UnsupportedMediaType,
+)
+
+MAX_BATCH = 10_000
+_NOT_UTF8 = "\N{REPLACEMENT CHARACTER}"
+JSON, NDJSON, MSGPACK = "application/json", "application/x-ndjson", "application/msgpack"
+
+Q = TypeVar("Q", bound=Struct)
+T = TypeVar("T")
+
+
+class BatchTooLong(TooLarge):
+    """The body has more than 10,000 events."""
+
+    code = "batch_too_long"
+    advice = "send them in several requests, each with an Idempotency-Key of its own"
+
+
+def query_of(raw: str, form: type[Q]) -> Q:
+    """The parameters of a query. Raises InvalidQuery."""
+    found: dict[str, str] = {}
+    if raw:
+        for part in raw.split("&"):
+            name, is_there, value = part.partition("=")
+            if not is_there:
+                raise InvalidQuery(f"the parameter {shown(_text(name))} has no value")
+            key = _text(name)
+            if key in found:
+                raise InvalidQuery(f"the parameter {shown(key)} is there twice")
+            found[key] = _text(value)
+    try:
+        return msgspec.convert(found, form, strict=False)
+    except msgspec.ValidationError as error:
+        raise InvalidQuery(_fault(str(error), found)) from error
+
+
+def _fault(message: str, found: dict[str, str]) -> str:
+    """What is wrong with a parameter, by its name."""
+    what, _, path = message.partition(" - at `$.")
+    name = path.rstrip("`")
+    if name in found:
+        return f"{name} is {shown(found[name])}: {what[:1].lower()}{what[1:]}"
+    return message.replace("Object contains unknown field", "there is no parameter").replace(
+        "Object missing required field", "the query lacks"
+    )
+
+
+def _text(raw: str) -> str:
+    if "%" not in raw and "+" not in raw:
+        return raw
+    try:
+        return unquote_to_bytes(raw.replace("+", " ")).decode()
+    except UnicodeDecodeError as error:
+        raise InvalidQuery("the query is not UTF-8") from error
+
+
+def ensure_text(path: str) -> None:
+    """Raises InvalidPath where a path, decoded, was not UTF-8."""
+    if _NOT_UTF8 in path:
+        raise InvalidPath("the path is not UTF-8")
+
+
+class EventFields(Struct, forbid_unknown_fields=True):
+    """An event in a body: `value` a number, decimal text, or an array of them for several columns;
+    `at` milliseconds since 1970 UTC or RFC 3339, by default the moment of acceptance."""
+
+    member: str
+    value: Any
+    at: int | datetime | None = None
+    id: str | None = None
+
+
+_one = msgspec.json.Decoder(EventFields, float_hook=exact)
+_many = msgspec.json.Decoder(list[EventFields], float_hook=exact)
+_any = msgspec.json.Decoder(float_hook=exact)
+_one_packed = msgspec.msgpack.Decoder(EventFields)
+_many_packed = msgspec.msgpack.Decoder(list[EventFields])
+_any_packed = msgspec.msgpack.Decoder()
+
+
+def document(raw: bytes, content_type: str | None) -> Any:
+    """Whatever a body says, its numbers exact. Of NDJSON, the list of its lines."""
+    kind = _kind(content_type)
+    if kind == MSGPACK:
+        return _decoded(_any_packed.decode, raw, InvalidMsgpack)
+    if kind == NDJSON:
+        return _decoded(_any.decode_lines, raw, InvalidJson)
+    return _decoded(_any.decode, raw, InvalidJson)
+
+
+def events(raw: bytes, content_type: str | None) -> tuple[list[Any], bool]:
+    """The events of a body, in a form the board takes, and whether it is a single one.
+
+    Raises InvalidJson, InvalidMsgpack, JsonTooDeep, InvalidBody, BatchTooLong; what is wrong with
+    one event is left to the board.
+    """
+    kind = _kind(content_type)
+    single = kind != NDJSON and _is_object(raw, kind)
+    try:
+        if kind == MSGPACK:
+            read = [_one_packed.decode(raw)] if single else _many_packed.decode(raw)
+        elif kind == NDJSON:
+            read = _one.decode_lines(raw)
+        else:
+            read = [_one.decode(raw)] if single else _many.decode(raw)
+        found: list[Any] = [
+            (each.member, tuple(each.value) if type(each.value) is list else each.value)
+            if each.at is None and each.id is None
+            else (each.member, _value(each.value), each.at, each.id)
+            for each in read
+        ]
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        found = _as_they_are(document(raw, content_type), single=single)
+    ensure_count(len(found))
+    return found, single
+
+
+def ensure_count(count: int) -> None:
+    """Raises BatchTooLong where a body has too many events."""
+    if count > MAX_BATCH:
+        raise BatchTooLong(f"the body has {count:,} events, the limit is {MAX_BATCH:,}")
+
+
+def _as_they_are(read: Any, *, single: bool) -> list[Any]:
+    """Events of any form, their times read, each to be judged by the board."""
+    if not single and not isinstance(read, list):
+        raise InvalidBody(f"{shown(read)} is neither an event nor a list of events")
+    return [timed(event) for event in ([read] if single else read)]
+
+
+def timed(event: Any) -> Any:
+    """An event with an RFC 3339 `at` as a time; one of another form as it is."""
+    if isinstance(event, dict) and isinstance(event.get("at"), str):
+        return {**event, "at": _time(event["at"]), **_columns(event)}
+    if isinstance(event, dict):
+        return {**event, **_columns(event)}
+    if isinstance(event, list):
+        member, value, at, id = (*event[:4], None, None, None, None)[:4]
+        if len(event) < 2 or len(event) > 4:
+            return event
+        return member, _value(value), _time(at) if isinstance(at, str) else at, id
+    return event
+
+
+def _columns(event: dict[Any, Any]) -> dict[str, Any]:
+    return {"value": _value(event["value"])} if "value" in event else {}
+
+
+def _value(value: Any) -> Any:
+    return tuple(value) if type(value) is list else value
+
+
+def _time(text: str) -> Any:
+    """RFC 3339 as a time; what is none stays text, which the board refuses."""
+    try:
+        return msgspec.convert(text, datetime)
+    except msgspec.ValidationError:
+        return text
+
+
+def _is_object(raw: bytes, kind: str) -> bool:
+    if kind == MSGPACK:
+        return bool(raw) and (0x80 <= raw[0] <= 0x8F or raw[0] in (0xDE, 0xDF))
+    return raw.lstrip(b" \t\r\n")[:1] == b"{"
+
+
+def _kind(content_type: str | None) -> str:
+    kind = JSON if content_type is None else content_type.partition(";")[0].strip().lower()
+    if kind in (JSON, NDJSON, MSGPACK):
+        return kind
+    if kind == "application/x-www-form-urlencoded":  # what curl says of anything
+        return JSON
+    if kind in ("application/vnd.msgpack", "application/x-msgpack"):
+        return MSGPACK
+    raise UnsupportedMediaType(f"the content type is {shown(content_type)}")
+
+
+def _decoded(decode: Callable[[bytes], T], raw: bytes, refusal: type[LaurelsError]) -> T:
+    try:
+        return decode(raw)
+    except msgspec.ValidationError as error:
+        raise ValueOutOfRange("a number has more digits than any score") from error
+    except (msgspec.MsgspecError, UnicodeDecodeError, ValueError) as error:
+        raise refusal(str(error)) from error
+    except RecursionError as error:
+        raise JsonTooDeep("the body is nested too deeply") from error
+
+
+def fields(read: Any, *names: str, optional: Sequence[str] = ()) -> list[Any]:
+    """The fields of an object in a body, None for those left out that may be. InvalidBody."""
+    if not isinstance(read, dict):
+        raise InvalidBody(f"{shown(read)} is no object")
+    if unknown := sorted(str(name) for name in read.keys() - set(names) - set(optional)):
+        raise InvalidBody(f"unknown fields: {', '.join(unknown)}")
+    if missing := [name for name in names if name not in read]:
+        raise InvalidBody(f"missing fields: {', '.join(missing)}")
+    return [read.get(name) for name in (*names, *optional)]
+
+
+def plain(value: Any) -> Any:
+    """A document that never ranks, with its numbers as JSON has them: floats where they are not
+    whole. Raises JsonTooDeep."""
+    try:
+        return _plain(value)
+    except RecursionError as error:
+        raise JsonTooDeep("the body is nested too deeply") from error
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    return value
+
+
+def ensure_size(length: int, most: int) -> None:
+    if length > most:
+        raise BodyTooLarge(f"the body has more than {most:,} bytes")

@@ -1,0 +1,108 @@
+"""A row of the table of endpoints, and how handlers get into it."""
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Struct
+
+from .access import LEVEL, Scope
+from .asking import Handler
+
+NO_CONTENT, CREATED = 204, 201
+
+
+class Route(Struct, frozen=True):
+    """A row: `body` and `returns` are types for the documentation (a tuple: one of them), `reads`
+    marks a question."""
+
+    method: str
+    path: str
+    scope: Scope
+    handler: Handler
+    query: type[Struct]
+    body: Any
+    returns: Any
+    status: int
+    reads: bool
+    verb: str
+    level: int
+    of_board: bool
+    """Whether what varies in the path is a board."""
+    streams: bool
+    """Whether the answer is made while it is sent."""
+    shared: bool
+    """Whether many ask just this: the answer is kept until the board changes."""
+
+
+class NoQuery(Struct, forbid_unknown_fields=True):
+    """No parameters."""
+
+
+Put = Callable[[Handler], Handler]
+
+
+class Routes(list[Route]):
+    """Rows, in the order they are documented."""
+
+    def row(
+        self,
+        method: str,
+        path: str,
+        scope: Scope,
+        *,
+        query: type[Struct] = NoQuery,
+        body: Any = None,
+        returns: Any = None,
+        status: int = 200,
+    ) -> Put:
+        """Puts a handler into the table."""
+        return self._put(method, path, scope, query, body, returns, status, reads=False)
+
+    def question(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: type[Struct] = NoQuery,
+        body: Any = None,
+        returns: Any = None,
+        shared: bool = False,
+    ) -> Put:
+        """Puts a handler that only reads into the table."""
+        return self._put(method, path, "read", query, body, returns, 200, reads=True, shared=shared)
+
+    def _put(
+        self,
+        method: str,
+        path: str,
+        scope: Scope,
+        query: type[Struct],
+        body: Any,
+        returns: Any,
+        status: int,
+        *,
+        reads: bool,
+        shared: bool = False,
+    ) -> Put:
+        def put(handler: Handler) -> Handler:
+            self.append(
+                Route(
+                    method,
+                    path,
+                    scope,
+                    handler,
+                    query,
+                    body,
+                    returns,
+                    status,
+                    reads,
+                    verb=handler.__name__.rstrip("_"),
+                    level=LEVEL[scope],
+                    of_board="{board}" in path,
+                    streams=returns is bytes,
+                    shared=shared,
+                )
+            )
+            return handler
+
+        return put

@@ -1,0 +1,16 @@
+"""The table of endpoints: what each takes, what it answers, and who may ask.
+
+A handler is a verb of `AsyncLeaderboards` seen from HTTP. Its docstring is what the documentation
+says, its query's struct are the parameters; `openapi` describes the table, so nothing drifts.
+"""
+
+from .route import Route
+from .verbs import boards, questions, streams, upkeep, writes
+
+ROUTES: list[Route] = [
+    *boards.ROUTES,
+    *writes.ROUTES,
+    *questions.ROUTES,
+    *streams.ROUTES,
+    *upkeep.ROUTES,
+]

@@ -1,0 +1,235 @@
+"""The server: a store, the application over it, and the process they run in until it is told to
+end."""
+
+import asyncio
+import ipaddress
+import logging
+import secrets
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from itertools import count
+
+import structlog
+import uvloop
+from granian.constants import Interfaces
+from granian.http import HTTP1Settings
+from granian.server.embed import Server as Granian
+
+from laurels import config
+from laurels.aio import AsyncLeaderboards
+from laurels.given import shown
+from laurels.service import Service
+
+from .access import Keys
+from .app import Application
+from .asking import Server
+from .limits import Rates, Room
+from .live import Hub
+from .metrics import Exposed, Figures
+from .refusals import AddressInUse, InvalidSettings, NotLoopback
+from .settings import Settings
+
+LET_FINISH_SECONDS = 2.0
+CLOSE_SECONDS = 0.5
+_BACKLOG = 2_048
+_log = structlog.get_logger("laurels")
+
+Said = Callable[[str], None]
+
+
+def serve(settings: Settings, admin_key: str | None, said: Said) -> None:
+    """Serves until SIGTERM or SIGINT; `said` is told the address when requests are taken.
+
+    Raises NotLoopback, AddressInUse, InvalidKey and what opening the store raises.
+    """
+    _settle_log(settings)
+    uvloop.run(_serve(settings, admin_key, said))
+
+
+async def _serve(settings: Settings, admin_key: str | None, said: Said) -> None:
+    service = await asyncio.to_thread(config.connect, settings.data, None, create=True)
+    ending = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, ending.set)
+    await run(settings, service, admin_key, ending, said)
+
+
+async def run(
+    settings: Settings,
+    service: Service,
+    admin_key: str | None,
+    ending: asyncio.Event,
+    said: Said,
+) -> None:
+    """Serves a service until `ending` is set, and closes it. Raises as `serve`."""
+    lb = AsyncLeaderboards(service)
+    try:
+        keys = Keys(config.folder_of(settings.data), admin_key, secrets.token_bytes, _now_ms)
+        ensure_allowed(settings, keys)
+        await _Served(settings, service, lb, keys).run(*_free(settings), ending, said)
+    finally:
+        await lb.close()
+
+
+class _Served:
+    """One run of a server."""
+
+    def __init__(
+        self, settings: Settings, service: Service, lb: AsyncLeaderboards, keys: Keys
+    ) -> None:
+        self._settings = settings
+        self._room = Room(settings.max_writes, settings.max_streams, settings.streams_per_key)
+        self._figures = Figures()
+        service.observe(self._figures.committed, time.perf_counter)
+        self._hub = Hub(
+            lb,
+            service.pulse,
+            epoch=secrets.token_hex(4),
+            stall_seconds=settings.stall_seconds,
+            clock=time.monotonic,
+            failed=lambda error: _log.error("live feed failed", exc_info=error),
+            cut_off=self._figures.count_cut_off,
+        )
+        began = time.time()
+        self._app = Application(
+            Server(lb, service.pulse, settings, keys, self._room, self._hub, self._figures),
+            Rates(settings.rate, settings.burst, time.monotonic),
+            Exposed(self._figures, self._room, lb.sync, lambda: _age(service, began)),
+            _request_ids(),
+            time.perf_counter,
+        )
+
+    async def run(self, ip: str, port: int, ending: asyncio.Event, said: Said) -> None:
+        """Takes requests at an address until `ending` is set."""
+        server = Granian(
+            self._app,
+            address=ip,
+            port=port,
+            interface=Interfaces.RSGI,
+            backlog=_BACKLOG,
+            backpressure=self._settings.max_streams + self._settings.max_writes + 1_000,
+            http1_settings=HTTP1Settings(max_buffer_size=self._settings.max_headers),
+            websockets=False,
+            log_enabled=False,
+        )
+        address = f"http://{_written_host(self._settings.host)}:{port}"
+        serving = asyncio.create_task(server.serve())
+        await _listening(ip, port, serving)
+        with config.announced(self._settings.data, address):
+            said(address)
+            ended = asyncio.create_task(ending.wait())
+            await asyncio.wait([serving, ended], return_when=asyncio.FIRST_COMPLETED)
+            await self._finish()
+            server.stop()  # type: ignore[no-untyped-call]
+            await asyncio.wait([serving], timeout=CLOSE_SECONDS)
+            if serving.done():
+                await serving
+            else:  # a request came half, and is not waited for; what it says at the end is no news
+                asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+
+    async def _finish(self) -> None:
+        """Ends streams, takes no more writes, and lets those under way be answered."""
+        self._room.stopping = True
+        self._hub.stop()
+        deadline = time.monotonic() + LET_FINISH_SECONDS
+        while (self._room.writes or self._room.streams) and time.monotonic() < deadline:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.02)  # the last answers leave
+
+
+def ensure_allowed(settings: Settings, keys: Keys) -> None:
+    """Raises NotLoopback where anybody in a network could do anything."""
+    if keys.in_use or settings.insecure or _is_loopback(settings.host):
+        return
+    raise NotLoopback(f"there are no keys, and {settings.host} is not this machine alone")
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _free(settings: Settings) -> tuple[str, int]:
+    """Where to listen: at the port asked for, if nobody has it, or at a free one for 0. Raises
+    InvalidSettings, AddressInUse."""
+    host, port = settings.host, settings.port
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise InvalidSettings(f"host is {shown(host)}: it is no address ({error})") from error
+    family, kind, _, _, address = found[0]
+    try:
+        with socket.socket(family, kind) as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            tried.bind(address)
+            return str(address[0]), int(tried.getsockname()[1])
+    except OSError as error:
+        raise AddressInUse(
+            f"{host}:{port} cannot be listened on ({error.strerror or error})"
+        ) from error
+
+
+async def _listening(host: str, port: int, serving: "asyncio.Task[None]") -> None:
+    """Waits until the server takes connections."""
+    while not serving.done():
+        try:
+            _, writer = await asyncio.open_connection(host, port)
+        except OSError:
+            await asyncio.sleep(0.005)
+        else:
+            writer.close()
+            return
+    await serving
+
+
+def _written_host(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _age(service: Service, began: float) -> float:
+    """Seconds since the newest snapshot was taken."""
+    taken = service.snapshot_taken()
+    return time.time() - (began if taken is None else taken)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _request_ids() -> Callable[[], str]:
+    prefix, numbers = secrets.token_hex(4), count(1)
+    return lambda: f"{prefix}-{next(numbers)}"
+
+
+def _settle_log(settings: Settings) -> None:
+    """Has the log written to standard error, for people or for programs. A traceback names lines
+    and never the values of variables, which may be keys, and as long as whoever asked likes."""
+    shape: list[structlog.typing.Processor] = [
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    if settings.log_format == "json":
+        traceback = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+        shape += [
+            structlog.processors.ExceptionRenderer(traceback),
+            structlog.processors.JSONRenderer(),
+        ]
+    else:
+        shape += [
+            structlog.dev.ConsoleRenderer(
+                colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+            )
+        ]
+    structlog.configure(
+        processors=shape,
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )

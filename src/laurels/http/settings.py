@@ -1,0 +1,162 @@
+"""The settings of the server: one table for TOML, the environment, the command line and the docs.
+
+Each setting is a field; its default and what it does stand beside it. What a user gives is taken in
+this order: the command line, `LAURELS_…` in the environment, the file, the default.
+"""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_type_hints
+
+import msgspec
+from msgspec import Meta, Struct
+
+from laurels.given import shown
+
+from .refusals import InvalidSettings
+
+PREFIX = "LAURELS_"
+ADMIN_KEY = "LAURELS_ADMIN_KEY"
+"""The one secret; it comes from the environment only."""
+
+_Port = Annotated[int, Meta(ge=0, le=65_535)]
+_Count = Annotated[int, Meta(ge=1, le=10_000_000)]
+_Bytes = Annotated[int, Meta(ge=1_024, le=1 << 30)]
+
+
+class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a server is told when it starts."""
+
+    data: Annotated[str, Meta(description="Where the boards are: a folder, or memory:.")] = (
+        "laurels-data"
+    )
+    host: Annotated[str, Meta(description="The address to listen on.")] = "127.0.0.1"
+    port: Annotated[_Port, Meta(description="The port to listen on; 0 takes a free one.")] = 8080
+    insecure: Annotated[
+        bool, Meta(description="Listen beyond this machine without keys: anybody may do anything.")
+    ] = False
+    cors_origins: Annotated[
+        list[str],
+        Meta(description="Origins whose pages may call the API, such as https://example.org."),
+    ] = []
+    log_format: Annotated[
+        Literal["console", "json"], Meta(description="How the log of the server reads.")
+    ] = "console"
+    log_requests: Annotated[bool, Meta(description="Log every request, not only what failed.")] = (
+        False
+    )
+    max_body: Annotated[_Bytes, Meta(description="Bytes of a body.")] = 8 << 20
+    max_url: Annotated[_Bytes, Meta(description="Bytes of a path and its query.")] = 8 << 10
+    max_headers: Annotated[
+        Annotated[int, Meta(ge=8_192, le=1 << 20)],
+        Meta(description="Bytes of a request's headers, path and query."),
+    ] = 32 << 10
+    max_writes: Annotated[
+        _Count, Meta(description="Writes that may wait for the disk; more are told to come again.")
+    ] = 2_000
+    max_streams: Annotated[_Count, Meta(description="Live feeds open at a time.")] = 10_000
+    streams_per_key: Annotated[
+        _Count, Meta(description="Live feeds open at a time with one key.")
+    ] = 2_000
+    rate: Annotated[
+        Annotated[float, Meta(ge=0)],
+        Meta(description="Requests a second with one key; 0 sets no limit."),
+    ] = 0.0
+    burst: Annotated[
+        Annotated[int, Meta(ge=0)],
+        Meta(description="Requests at once beyond the rate; 0 is twice the rate."),
+    ] = 0
+    live_interval: Annotated[
+        Annotated[int, Meta(ge=20, le=60_000)],
+        Meta(description="Milliseconds between two changes of a live feed, where none are asked."),
+    ] = 100
+    stall_seconds: Annotated[
+        Annotated[int, Meta(ge=1, le=600)],
+        Meta(description="Seconds after which a feed that is not read is cut off."),
+    ] = 10
+
+
+class Setting(Struct, frozen=True):
+    """A row of the table."""
+
+    name: str
+    kind: Any
+    default: Any
+    does: str
+    least: float | None = None
+    most: float | None = None
+
+    @property
+    def variable(self) -> str:
+        """Its name in the environment."""
+        return PREFIX + self.name.upper()
+
+    @property
+    def option(self) -> str:
+        """Its name on the command line."""
+        return "--" + self.name.replace("_", "-")
+
+
+def table() -> Iterator[Setting]:
+    """All settings, in the order they are written."""
+    hints = get_type_hints(Settings, include_extras=True)
+    for field in msgspec.structs.fields(Settings):
+        described = hints[field.name]
+        default = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
+        kind, *metas = get_args(described)
+        least, most = (
+            next((found for meta in metas if (found := getattr(meta, bound)) is not None), None)
+            for bound in ("ge", "le")
+        )
+        yield Setting(field.name, kind, default, metas[-1].description, least, most)
+
+
+def settings_of(
+    given: Mapping[str, Any], environment: Mapping[str, str], file: Path | None
+) -> Settings:
+    """The settings of a server. `given` is what the command line says, None for nothing.
+
+    Raises InvalidSettings, naming where a wrong one comes from.
+    """
+    merged: dict[str, Any] = {} if file is None else dict(_of_file(file))
+    merged |= _of_environment(environment)
+    merged |= {name: value for name, value in given.items() if value is not None}
+    return _judged(merged, "")
+
+
+def _of_file(file: Path) -> Mapping[str, Any]:
+    try:
+        found = tomllib.loads(file.read_text())
+    except OSError as error:
+        raise InvalidSettings(f"{file} cannot be read ({error.strerror or error})") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidSettings(f"{file} is not TOML ({error})") from error
+    _judged(found, f"{file}: ")
+    return found
+
+
+def _of_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for setting in table():
+        said = environment.get(setting.variable)
+        if said is None:
+            continue
+        value: Any = said.split(",") if setting.kind == list[str] else said
+        _judged({setting.name: value}, f"{setting.variable}: ")
+        found[setting.name] = value
+    return found
+
+
+def _judged(values: Mapping[str, Any], where: str) -> Settings:
+    try:
+        return msgspec.convert(values, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise InvalidSettings(f"{where}{_named(str(error), values)}") from error
+
+
+def _named(message: str, values: Mapping[str, Any]) -> str:
+    """The message of a refusal with the setting and its value in place of a JSON path."""
+    what, _, path = message.partition(" - at `$.")
+    name = path.rstrip("`").split("[")[0]
+    return f"{name} is {shown(values[name])}: {what}" if name in values else message

@@ -1,0 +1,150 @@
+// The API: questions, writes, and the live feed.
+
+import { read } from "./exact.js";
+
+const KEY = "laurels-key";
+const TOKEN_SECONDS = 3600;
+const LONGEST_WAIT_MS = 30_000;
+
+/** A problem the server answered with. */
+export class Refused extends Error {
+  constructor(problem) {
+    super(problem.detail);
+    this.problem = problem;
+    this.status = Number(problem.status);
+  }
+}
+
+export const key = {
+  get: () => sessionStorage.getItem(KEY),
+  set: (secret) => sessionStorage.setItem(KEY, secret),
+  forget: () => sessionStorage.removeItem(KEY),
+};
+
+/** A path and a query; what is null or undefined is left out. */
+export function url(path, query = {}) {
+  const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined);
+  return given.length ? `${path}?${new URLSearchParams(given)}` : path;
+}
+
+export function boardPath(board, verb = "") {
+  return `/v1/boards/${encodeURIComponent(board)}${verb && `/${verb}`}`;
+}
+
+/** An answer, its numbers as text. Throws Refused, and Error where no answer came. */
+export async function ask(address, { body, signal } = {}) {
+  const headers = { Accept: "application/json" };
+  if (key.get()) headers.Authorization = `Bearer ${key.get()}`;
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  let response, text;
+  try {
+    const method = body === undefined ? "GET" : "POST";
+    response = await fetch(address, { method, headers, body: body && JSON.stringify(body), signal });
+    text = await response.text();
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Error("The server cannot be reached. It is tried again when you come back.");
+  }
+  const answer = answerIn(text, response);
+  if (!response.ok) throw new Refused(answer);
+  return answer;
+}
+
+function answerIn(text, response) {
+  try {
+    return read(text);
+  } catch {
+    throw new Error(`The server answered ${response.status} with something that is not JSON.`);
+  }
+}
+
+/** Where a browser cannot set headers a token stands for the key, for one board and for reading. */
+async function tokenFor(board, signal) {
+  if (!key.get()) return null;
+  const made = await ask("/v1/tokens", { body: { boards: [board], seconds: TOKEN_SECONDS }, signal });
+  return made.token;
+}
+
+/**
+ * Follows the live feed of a board until `signal` is aborted. `hears` has a function for each event
+ * by its name, `state` for "live", "waiting" and "paused", and `failed` for what cannot be mended.
+ *
+ * A page that is not seen has no feed: browsers open few connections to a server at a time, for all
+ * pages together.
+ */
+export function follow(board, query, hears, signal) {
+  const { state, failed, ...events } = hears;
+  let source = null;
+  let timer = null;
+  let attempt = 0;
+  let failures = 0;
+
+  function close() {
+    attempt += 1;
+    clearTimeout(timer);
+    source?.close();
+    source = null;
+  }
+
+  async function open() {
+    close();
+    const own = attempt;
+    try {
+      const token = await tokenFor(board, signal);
+      if (own !== attempt) return;
+      listen(new EventSource(url(boardPath(board, "live"), { ...query, token })));
+    } catch (error) {
+      if (own === attempt) mend(error);
+    }
+  }
+
+  function listen(opened) {
+    source = opened;
+    for (const [name, hear] of Object.entries(events)) {
+      source.addEventListener(name, (event) => {
+        failures = 0;
+        state("live");
+        hear(read(event.data));
+      });
+    }
+    source.addEventListener("error", () => {
+      state("waiting");
+      if (opened.readyState === EventSource.CLOSED && opened === source) learnWhy();
+    });
+  }
+
+  /** An EventSource does not tell why it was refused; a question to the same board does. */
+  async function learnWhy() {
+    const own = attempt;
+    try {
+      await ask(url(boardPath(board, "top"), { window: query.window, limit: 1 }), { signal });
+      if (own === attempt) mend(null);
+    } catch (error) {
+      if (own === attempt) mend(error);
+    }
+  }
+
+  function mend(error) {
+    if (error instanceof Refused && [401, 403, 404].includes(error.status)) {
+      close();
+      failed(error);
+      return;
+    }
+    state("waiting");
+    failures += 1;
+    timer = setTimeout(open, Math.min(1000 * 2 ** failures, LONGEST_WAIT_MS));
+  }
+
+  function seen() {
+    if (!document.hidden) {
+      open();
+      return;
+    }
+    close();
+    state("paused");
+  }
+
+  document.addEventListener("visibilitychange", seen, { signal });
+  signal.addEventListener("abort", close);
+  seen();
+}

@@ -1,0 +1,183 @@
+// A board: the live top of a window, or a past period as it ended.
+
+import { ask, boardPath, follow, url } from "./api.js";
+import { el, field, setText } from "./dom.js";
+import { grouped } from "./exact.js";
+import { Ranking } from "./ranking.js";
+import { submitForm } from "./submit.js";
+import { instantText, linkTo, titleOf, windowsOf } from "./windows.js";
+
+const LIMITS = [25, 50, 100, 200, 500, 1000];
+const PAGE = 100;
+const STATES = { live: "Live", waiting: "Reconnecting", paused: "Paused", past: "Past period" };
+
+export async function boardView(route, signal) {
+  const board = await ask(boardPath(route.board), { signal });
+  const windows = windowsOf(board);
+  const window = windows.find(({ name }) => name === route.query.window) ?? windows[0];
+  const periods = await ask(url(boardPath(board.name, "periods"), { window: window.name }), { signal });
+  const past = periods.find(({ label, current }) => label === route.query.period && !current);
+  const view = new BoardView(board, window, past ?? null, signal);
+  return {
+    title: titleOf(board),
+    nodes: view.nodes(windows, periods),
+    start: (failed, again) => (past ? view.showPast(past.label) : view.followTop(failed, again)),
+  };
+}
+
+class BoardView {
+  constructor(board, window, past, signal) {
+    this.board = board;
+    this.window = window;
+    this.past = past;
+    this.isCut = !["all", "rolling"].includes(window.type);
+    this.period = null;
+    this.signal = signal;
+    this.limit = LIMITS[0];
+    this.feed = null;
+    this.total = el("dd", { class: "big", id: "total" }, "–");
+    this.pill = el("p", { class: "pill", "data-state": past ? "past" : "waiting" }, past ? STATES.past : "Connecting");
+    this.more = el("button", { type: "button", class: "more", hidden: true }, "Show more");
+    this.empty = el("p", { class: "empty muted", hidden: true }, "Nobody is ranked here yet.");
+    const caption = `${titleOf(board)}, ${past?.label ?? window.label}`;
+    this.ranking = new Ranking(board, caption, (member) => linkTo(board.name, { window: window.name, member }));
+  }
+
+  nodes(windows, periods) {
+    const { board, window } = this;
+    return [
+      el("nav", { class: "crumbs", "aria-label": "Path" }, el("a", { href: "#/" }, "Boards")),
+      el("header", { class: "head" }, el("h1", { tabindex: "-1" }, titleOf(board)), this.pill),
+      el("div", { class: "bar" }, windowTabs(board, window, windows), periodSelect(board, window, this.past, periods)),
+      el(
+        "div",
+        { class: "split" },
+        this.figures(periods),
+        findForm(board, window),
+        el("section", { class: "panel list", "aria-label": "Ranking" }, this.ranking.node, this.empty, this.more),
+        submitForm(board, window.name, this.signal),
+      ),
+    ];
+  }
+
+  figures(periods) {
+    const shown = this.past ?? periods.find(({ current }) => current);
+    const isShown = this.isCut && shown !== undefined;
+    this.period = shown?.label;
+    const ends = isShown && [this.past ? "Ended" : "Ends", instantText(shown.end_ms)];
+    return el(
+      "dl",
+      { class: "figures" },
+      el("div", {}, el("dt", {}, "Members"), this.total),
+      isShown ? el("div", {}, el("dt", {}, "Period"), el("dd", {}, shown.label)) : null,
+      ends ? el("div", {}, el("dt", {}, ends[0]), el("dd", {}, ends[1])) : null,
+    );
+  }
+
+  count(total, shown) {
+    setText(this.total, grouped(total));
+    this.empty.hidden = Number(total) > 0;
+    return Number(total) > shown;
+  }
+
+  // Live
+
+  /** `again` draws the page anew: a period has begun. */
+  followTop(failed, again) {
+    this.feed?.abort();
+    this.feed = new AbortController();
+    this.more.onclick = () => this.followMore(failed, again);
+    const signal = AbortSignal.any([this.signal, this.feed.signal]);
+    const hears = {
+      state: (state) => this.setState(state),
+      failed,
+      top: (top) => {
+        if (this.isCut && top.as_of.period !== this.period) {
+          again();
+          return;
+        }
+        this.ranking.show(top.entries);
+        this.countLive(top.total);
+      },
+      change: (change) => {
+        this.ranking.change(change);
+        this.countLive(change.total);
+      },
+    };
+    follow(this.board.name, { window: this.window.name, limit: this.limit }, hears, signal);
+  }
+
+  followMore(failed, again) {
+    this.limit = LIMITS.find((limit) => limit > this.limit) ?? this.limit;
+    this.followTop(failed, again);
+  }
+
+  countLive(total) {
+    const isMore = this.count(total, this.limit);
+    this.more.hidden = !isMore || this.limit === LIMITS.at(-1);
+  }
+
+  setState(state) {
+    this.pill.dataset.state = state;
+    setText(this.pill, STATES[state]);
+  }
+
+  // Past
+
+  async showPast(period, after = null) {
+    const query = { window: this.window.name, period, limit: PAGE, after };
+    const page = await ask(url(boardPath(this.board.name, "top"), query), { signal: this.signal });
+    this.ranking.append(page.entries);
+    this.count(page.total, this.ranking.order.length);
+    this.more.hidden = page.next === null;
+    this.more.onclick = () => this.showPast(period, page.next);
+  }
+}
+
+function windowTabs(board, current, windows) {
+  const links = windows.map((window) => {
+    const isCurrent = window.name === current.name;
+    return el(
+      "a",
+      {
+        href: linkTo(board.name, { window: window.name }),
+        "aria-current": isCurrent && "page",
+        "data-focus": `window ${window.name}`,
+      },
+      window.label,
+    );
+  });
+  return el("nav", { class: "tabs", "aria-label": "Windows" }, links);
+}
+
+function periodSelect(board, window, past, periods) {
+  if (periods.length < 2) return null;
+  const go = (event) => {
+    location.hash = linkTo(board.name, { window: window.name, period: event.target.value });
+  };
+  const options = periods.map(({ label, current, total }) => {
+    const isChosen = past ? label === past.label : current;
+    const text = `${current ? `Now: ${label}` : label} (${grouped(total)})`;
+    return el("option", { value: current ? "" : label, selected: isChosen }, text);
+  });
+  return el(
+    "label",
+    { class: "field inline" },
+    el("span", {}, "Period"),
+    el("select", { "data-focus": "period", onchange: go }, options),
+  );
+}
+
+function findForm(board, window) {
+  const go = (event) => {
+    event.preventDefault();
+    const member = new FormData(event.target).get("member");
+    location.hash = linkTo(board.name, { window: window.name, member });
+  };
+  return el(
+    "form",
+    { class: "panel find", role: "search", onsubmit: go },
+    field("Find a member", { name: "member", type: "search", required: true, spellcheck: "false", "data-focus": "find" }),
+    el("button", { type: "submit" }, "Find"),
+  );
+}

@@ -1,0 +1,45 @@
+// Elements. Text reaches the page as text nodes and attributes, never as HTML.
+
+/** An element with attributes (`onclick` and the like are listened to) and children. */
+export function el(tag, attributes = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...children.flat(3).filter((child) => child !== null && child !== undefined));
+  return node;
+}
+
+/** Sets a text only where it differs, so that nothing is drawn anew for nothing. */
+export function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+/** A member's id: kept apart from the text around it, whatever its direction. */
+export function memberName(member) {
+  return el("bdi", { class: "member" }, member);
+}
+
+/** Tells those who do not see the page what changed. */
+export function say(text) {
+  setText(document.getElementById("said"), text);
+}
+
+/** Why something was refused, and what to do. */
+export function problemNotice(error) {
+  const { what, advice, code } = error.problem ?? {};
+  if (!code) return el("div", { class: "notice bad", role: "alert" }, el("p", {}, error.message));
+  return el(
+    "div",
+    { class: "notice bad", role: "alert" },
+    el("p", { class: "what" }, what),
+    el("p", {}, advice, " ", el("a", { href: `/docs#${code}` }, el("code", {}, code))),
+  );
+}
+
+/** A field with its label. */
+export function field(label, attributes) {
+  return el("label", { class: "field" }, el("span", {}, label), el("input", { autocomplete: "off", ...attributes }));
+}

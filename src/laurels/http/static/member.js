@@ -1,0 +1,177 @@
+// A member's card: all windows, what is missing to move up, and who is around.
+
+import { Refused, ask, boardPath, follow, url } from "./api.js";
+import { el, memberName } from "./dom.js";
+import { gapText, grouped, isZero, scoreText, topPercent } from "./exact.js";
+import { Ranking } from "./ranking.js";
+import { linkTo, titleOf, windowsOf } from "./windows.js";
+
+const AIM = 10;
+const RADIUS = 5;
+const LEAST_MS = 400;
+const NEIGHBOURS_MS = 5000;
+
+export async function memberView(route, signal) {
+  const board = await ask(boardPath(route.board), { signal });
+  const windows = windowsOf(board);
+  const window = windows.find(({ name }) => name === route.query.window) ?? windows[0];
+  const view = new MemberView(board, windows, window, route.query.member, signal);
+  await view.refresh();
+  return { title: route.query.member, nodes: view.nodes(), start: (failed) => view.follow(failed) };
+}
+
+class MemberView {
+  constructor(board, windows, window, member, signal) {
+    Object.assign(this, { board, windows, window, member, signal });
+    this.cards = el("div", { class: "standings" });
+    this.pill = el("p", { class: "pill", "data-state": "waiting" }, "Connecting");
+    this.around = new Ranking(
+      board,
+      `Around ${member}`,
+      (other) => linkTo(board.name, { window: window.name, member: other }),
+      member,
+    );
+    this.neighbours = el(
+      "section",
+      { class: "panel list", "aria-labelledby": "around-title" },
+      el("h2", { id: "around-title" }, `Neighbours, ${window.label}`),
+      this.around.node,
+    );
+    this.isRanked = false;
+    this.timer = null;
+    this.askedAt = 0;
+  }
+
+  nodes() {
+    const back = linkTo(this.board.name, { window: this.window.name });
+    return [
+      el(
+        "nav",
+        { class: "crumbs", "aria-label": "Path" },
+        el("a", { href: "#/" }, "Boards"),
+        el("a", { href: back }, titleOf(this.board)),
+      ),
+      el("header", { class: "head" }, el("h1", { tabindex: "-1" }, memberName(this.member)), this.pill),
+      this.cards,
+      this.neighbours,
+    ];
+  }
+
+  async refresh() {
+    this.askedAt = performance.now();
+    const { board, member, signal, window } = this;
+    const query = { member, window: "*", to_rank: AIM };
+    const card = await asked(url(boardPath(board.name, "standing"), query), signal);
+    const near = { member, window: window.name, radius: RADIUS };
+    const isHere = Boolean(card?.windows[window.name]);
+    const around = isHere ? await asked(url(boardPath(board.name, "around"), near), signal) : null;
+    this.isRanked = card !== null;
+    this.showCards(card);
+    this.around.show(around?.entries ?? []);
+    this.neighbours.hidden = around === null;
+  }
+
+  showCards(card) {
+    if (card === null) {
+      const text = " is in no ranking of this board yet. The card fills with the first score.";
+      this.cards.replaceChildren(el("p", { class: "notice" }, memberName(this.member), text));
+      return;
+    }
+    const focus = document.activeElement?.dataset.focus;
+    this.cards.replaceChildren(...this.windows.map((window) => this.standing(window, card.windows[window.name])));
+    if (focus) this.cards.querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus({ preventScroll: true });
+  }
+
+  standing(window, standing) {
+    const isCurrent = window.name === this.window.name;
+    const link = el(
+      "a",
+      {
+        href: linkTo(this.board.name, { window: window.name, member: this.member }),
+        "aria-current": isCurrent && "page",
+        "data-focus": `window ${window.name}`,
+      },
+      window.label,
+    );
+    return el(
+      "article",
+      { class: isCurrent ? "panel standing chosen" : "panel standing", "data-window": window.name },
+      el("header", {}, el("h2", {}, link), standing ? el("span", { class: "badge" }, topPercent(standing.percent)) : null),
+      standing ? this.figures(standing) : el("p", { class: "muted" }, "Not ranked in this window."),
+    );
+  }
+
+  figures(standing) {
+    const { columns } = this.board;
+    const text = (gap) => gapText(gap, columns);
+    return [
+      el(
+        "p",
+        { class: "place" },
+        el("span", { class: "huge" }, `#${grouped(standing.rank)}`),
+        el("span", { class: "muted" }, `of ${grouped(standing.total)}`),
+      ),
+      el("p", { class: "score" }, scoreText(standing.score, columns)),
+      el(
+        "ul",
+        { class: "gaps" },
+        beside(standing.above, text, "behind"),
+        aim(standing, text),
+        beside(standing.below, text, "ahead of"),
+      ),
+    ];
+  }
+
+  follow(failed) {
+    const states = { live: "Live", waiting: "Reconnecting", paused: "Paused" };
+    const hears = {
+      state: (state) => {
+        this.pill.dataset.state = state;
+        this.pill.textContent = states[state];
+      },
+      failed,
+      standing: ({ rank }) => {
+        if (rank !== null || this.isRanked) this.refreshSoon(LEAST_MS, failed);
+      },
+    };
+    follow(this.board.name, { window: this.window.name, member: this.member }, hears, this.signal);
+    this.signal.addEventListener("abort", () => clearTimeout(this.timer));
+    if (this.isRanked) this.refreshSoon(NEIGHBOURS_MS, failed);
+  }
+
+  /** The feed tells when this member moves. Neighbours score without that, and other windows turn:
+   * they are asked for now and then. */
+  refreshSoon(wait, failed) {
+    clearTimeout(this.timer);
+    const due = Math.max(this.askedAt + wait - performance.now(), 0);
+    this.timer = setTimeout(async () => {
+      try {
+        if (!document.hidden) await this.refresh();
+      } catch (error) {
+        if (error instanceof Refused) failed(error);
+      }
+      if (!this.signal.aborted && this.isRanked) this.refreshSoon(NEIGHBOURS_MS, failed);
+    }, due);
+  }
+}
+
+/** An answer, or null where the member is not ranked. */
+async function asked(address, signal) {
+  try {
+    return await ask(address, { signal });
+  } catch (error) {
+    if (error.problem?.code === "member_not_ranked") return null;
+    throw error;
+  }
+}
+
+function beside(neighbour, text, where) {
+  if (!neighbour) return null;
+  const said = isZero(neighbour.gap) ? ["Level with "] : [el("b", {}, text(neighbour.gap)), ` ${where} `];
+  return el("li", {}, said, memberName(neighbour.member));
+}
+
+function aim(standing, text) {
+  if (!standing.to_rank || isZero(standing.to_rank.gap)) return null;
+  return el("li", {}, el("b", {}, text(standing.to_rank.gap)), ` to rank ${standing.to_rank.rank}`);
+}

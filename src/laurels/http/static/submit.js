@@ -1,0 +1,103 @@
+// The form that submits a score.
+
+import { Refused, ask, boardPath, url } from "./api.js";
+import { el, field, memberName, problemNotice } from "./dom.js";
+import { grouped, scoreText } from "./exact.js";
+
+const STATUS = {
+  applied: "Counted",
+  unchanged: "Counted, nothing changed",
+  duplicate: "Was counted already",
+};
+
+/** The form for a board; receipts tell scores and ranks in `window`. */
+export function submitForm(board, window, signal) {
+  const result = el("div", { class: "result", "aria-live": "polite" });
+  const send = sender(board, window, signal);
+  const form = el(
+    "form",
+    { class: "panel", "aria-labelledby": "submit-title", onsubmit: (event) => submit(event, send, board, result) },
+    el("h2", { id: "submit-title" }, "Submit a score"),
+    field("Member", { name: "member", required: true, spellcheck: "false", "data-focus": "submit" }),
+    board.columns.map((column) =>
+      field(valueLabel(column), { name: "value", required: true, inputmode: "decimal", placeholder: example(column) }),
+    ),
+    el("button", { class: "primary", type: "submit" }, "Submit"),
+    result,
+  );
+  return form;
+}
+
+function valueLabel(column) {
+  const does = { sum: "added to", last: "the new", best: "counts if better:" };
+  return `Value, ${does[column.op]} ${column.name}`;
+}
+
+function example(column) {
+  const places = Number(column.scale);
+  return places ? `0.${"0".repeat(places)}` : "0";
+}
+
+/** Sends an event with an id of its own. What got no answer is sent again with the same id, so it
+ * counts once. */
+function sender(board, window, signal) {
+  let unanswered = null;
+  return async (member, value) => {
+    const said = JSON.stringify([member, value]);
+    if (unanswered?.said !== said) unanswered = { said, id: newId() };
+    const body = { member, value, id: unanswered.id };
+    try {
+      const receipt = await ask(url(boardPath(board.name, "scores"), { window }), { body, signal });
+      unanswered = null;
+      return receipt;
+    } catch (error) {
+      if (error instanceof Refused) unanswered = null;
+      throw error;
+    }
+  };
+}
+
+function newId() {
+  const numbers = crypto.getRandomValues(new Uint32Array(4));
+  return `page-${Array.from(numbers, (number) => number.toString(36)).join("-")}`;
+}
+
+async function submit(event, send, board, result) {
+  event.preventDefault();
+  const form = event.target;
+  const button = form.querySelector("button");
+  const fields = new FormData(form);
+  const values = fields.getAll("value").map((value) => value.trim());
+  button.disabled = true;
+  try {
+    const receipt = await send(fields.get("member"), values.length > 1 ? values : values[0]);
+    result.replaceChildren(receiptNode(receipt, board));
+    for (const input of form.querySelectorAll("[name=value]")) input.value = "";
+  } catch (error) {
+    if (error.name !== "AbortError") result.replaceChildren(problemNotice(error));
+  } finally {
+    button.disabled = false;
+    button.focus();
+  }
+}
+
+function receiptNode(receipt, board) {
+  const text = (score) => scoreText(score, board.columns);
+  return el(
+    "div",
+    { class: "notice good" },
+    el("p", { class: "what" }, STATUS[receipt.status] ?? receipt.status, ": ", memberName(receipt.member)),
+    el(
+      "dl",
+      { class: "pair" },
+      pair("Rank", receipt.rank, receipt.previous_rank, (rank) => `#${grouped(rank)}`),
+      pair("Score", receipt.score, receipt.previous_score, text),
+    ),
+  );
+}
+
+function pair(name, now, before, text) {
+  if (now === null) return null;
+  const was = before === null || text(before) === text(now) ? null : `was ${text(before)}`;
+  return el("div", {}, el("dt", {}, name), el("dd", { class: "big" }, text(now), was && el("span", { class: "muted" }, was)));
+}

@@ -1,0 +1,118 @@
+"""Definitions: boards made, changed, shown and deleted."""
+
+from decimal import Decimal
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from laurels.board import Board
+from laurels.errors import UnknownBoard
+from laurels.given import shown
+from laurels.http import requests
+from laurels.http.asking import Answer, Ask
+from laurels.http.refusals import InvalidBody
+from laurels.http.route import CREATED, NO_CONTENT, NoQuery, Routes
+
+ROUTES = Routes()
+
+
+class PutQuery(Struct, forbid_unknown_fields=True):
+    """`on_exists`: change the board that is there, where that is safe; accept it, if it is equal;
+    or refuse."""
+
+    on_exists: Literal["change", "accept", "refuse"] = "change"
+
+
+class ColumnFields(Struct):
+    """A column as it is written; see `laurels.Column`."""
+
+    name: str
+    op: Literal["sum", "last", "best"] = "sum"
+    order: Literal["desc", "asc"] = "desc"
+    scale: int = 0
+    min: int | Decimal | None = None
+    max: int | Decimal | None = None
+
+
+class BoardFields(Struct):
+    """The definition of a board as it is written; see `laurels.Board`. The name may be left out
+    where the path has it."""
+
+    name: str = ""
+    title: str = ""
+    columns: list[ColumnFields] = []
+    tie: Literal["first", "last", "member"] = "first"
+    tie_resolution: str = "1ms"
+    rank: Literal["ordinal", "competition", "dense"] = "ordinal"
+    windows: list[str] = msgspec.field(default_factory=lambda: ["all"])
+    tz: str = "UTC"
+    week_start: str = "monday"
+    grace: str = "5m"
+    dedupe: str = "1h"
+    dedupe_max: int = 1_000_000
+    keep: int = 2
+    format: int = 1
+
+
+def _definition(board: Board) -> msgspec.Raw:
+    return msgspec.Raw(board.to_json())
+
+
+def _definition_in(ask: Ask) -> dict[str, Any]:
+    said = requests.document(ask.raw, ask.content_type)
+    if not isinstance(said, dict):
+        raise InvalidBody(f"{shown(said)} is no definition of a board")
+    if said.get("name", ask.board) != ask.board:
+        raise InvalidBody(f"the name {shown(said['name'])} is not the one in the path")
+    return {**said, "name": ask.board}
+
+
+@ROUTES.question("GET", "/v1/boards", returns=list[BoardFields])
+async def boards(ask: Ask, _: NoQuery) -> object:
+    """All boards the key may see, by name."""
+    return [_definition(board) for board in await ask.lb.boards() if ask.caller.sees(board.name)]
+
+
+@ROUTES.question("GET", "/v1/boards/{board}", returns=BoardFields)
+async def get(ask: Ask, _: NoQuery) -> object:
+    """The definition of a board."""
+    return _definition(await ask.lb.get(ask.board))
+
+
+@ROUTES.row(
+    "PUT", "/v1/boards/{board}", "admin", query=PutQuery, body=BoardFields, returns=BoardFields
+)
+async def create(ask: Ask, query: PutQuery) -> object:
+    """Creates a board, or changes the one that is there where that is safe. 201 where it was
+    made."""
+    defined = Board.from_json(_definition_in(ask))
+    there = await _there(ask)
+    if query.on_exists == "change" and there is not None:
+        changes = msgspec.structs.asdict(defined)
+        del changes["name"]
+        return _definition(await ask.lb.change(ask.board, **changes))
+    made = await ask.lb.create(defined, exist_ok=query.on_exists != "refuse")
+    return Answer(_definition(made), CREATED if there is None else 200)
+
+
+async def _there(ask: Ask) -> Board | None:
+    try:
+        return await ask.lb.get(ask.board)
+    except UnknownBoard:
+        return None
+
+
+@ROUTES.row("PATCH", "/v1/boards/{board}", "admin", body=dict[str, Any], returns=BoardFields)
+async def change(ask: Ask, _: NoQuery) -> object:
+    """Changes what may be changed: `title`, `keep`, and `windows` (to add some)."""
+    said = requests.document(ask.raw, ask.content_type)
+    if not isinstance(said, dict) or not all(isinstance(name, str) for name in said):
+        raise InvalidBody(f"{shown(said)} is not an object of fields of a board to change")
+    return _definition(await ask.lb.change(ask.board, **said))
+
+
+@ROUTES.row("DELETE", "/v1/boards/{board}", "admin", status=NO_CONTENT)
+async def delete(ask: Ask, _: NoQuery) -> None:
+    """Deletes a board with everything it holds."""
+    await ask.lb.delete(ask.board)

@@ -1,0 +1,264 @@
+"""Questions: who leads, where somebody stands, who is around."""
+
+from msgspec import Struct
+
+from laurels.given import shown
+from laurels.http import requests
+from laurels.http.answers import CardAnswer
+from laurels.http.asking import Ask
+from laurels.http.refusals import InvalidBody, InvalidQuery, MemberNotRanked, RankNotHeld
+from laurels.http.route import NoQuery, Routes
+from laurels.score import Score
+from laurels.standing import Page, PeriodInfo, Standing
+from laurels.stats import BoardStats
+
+ROUTES = Routes()
+ALL_WINDOWS = "*"
+
+
+class Place(Struct, forbid_unknown_fields=True):
+    window: str | None = None
+    period: str | None = None
+
+
+class Listed(Place):
+    with_data: bool = False
+
+
+class WindowQuery(Struct, forbid_unknown_fields=True):
+    """`window`: by default the board's first."""
+
+    window: str | None = None
+
+
+class TopQuery(Listed):
+    """A page: from the top, with `reverse` from the bottom, after `offset` entries or a cursor."""
+
+    limit: int = 10
+    offset: int = 0
+    reverse: bool = False
+    after: str | None = None
+
+
+class AroundQuery(Listed, kw_only=True):
+    """`radius` neighbours on each side."""
+
+    member: str
+    radius: int = 5
+
+
+class StandingQuery(Listed, kw_only=True):
+    """`window=*` asks for all windows; `to_rank` for the gap to that position."""
+
+    member: str
+    to_rank: int | None = None
+
+
+class RangeQuery(Listed):
+    """From `low` to `high`, ends included; bounds of several columns are written `10,3`."""
+
+    low: str | None = None
+    high: str | None = None
+    limit: int = 100
+    offset: int = 0
+    after: str | None = None
+
+
+class RankQuery(Listed, kw_only=True):
+    """`rank`: a position, from 1."""
+
+    rank: int
+
+
+class PercentQuery(Place, kw_only=True):
+    """`percent`: 0 to 100."""
+
+    percent: str
+
+
+class CountQuery(Place):
+    """From `low` to `high`, ends included."""
+
+    low: str | None = None
+    high: str | None = None
+
+
+@ROUTES.question("GET", "/v1/boards/{board}/top", query=TopQuery, returns=Page, shared=True)
+async def top(ask: Ask, query: TopQuery) -> object:
+    """Who leads."""
+    return await ask.lb.top(
+        ask.board,
+        window=query.window,
+        limit=query.limit,
+        offset=query.offset,
+        reverse=query.reverse,
+        after=query.after,
+        period=query.period,
+        with_data=query.with_data,
+    )
+
+
+@ROUTES.question("GET", "/v1/boards/{board}/around", query=AroundQuery, returns=Page)
+async def around(ask: Ask, query: AroundQuery) -> object:
+    """A member and its neighbours."""
+    page = await ask.lb.around(
+        ask.board,
+        query.member,
+        radius=query.radius,
+        window=query.window,
+        period=query.period,
+        with_data=query.with_data,
+    )
+    return _ranked(page, query.member)
+
+
+def _ranked(found: Struct | None, member: str) -> Struct:
+    if found is None:
+        raise MemberNotRanked(f"{shown(member)} is not ranked there")
+    return found
+
+
+@ROUTES.question(
+    "GET",
+    "/v1/boards/{board}/standing",
+    query=StandingQuery,
+    returns=(Standing, CardAnswer),
+)
+async def standing(ask: Ask, query: StandingQuery) -> object:
+    """Where a member stands: rank, score, neighbours and gaps; `window=*` in all windows at
+    once."""
+    if query.window == ALL_WINDOWS:
+        if query.period is not None:
+            raise InvalidQuery("a period is of one window")
+        card = await ask.lb.card(
+            ask.board, query.member, to_rank=query.to_rank, with_data=query.with_data
+        )
+        if not any(card.values()):
+            raise MemberNotRanked(f"{shown(query.member)} is in no window of the board")
+        return CardAnswer(query.member, card)
+    found = await ask.lb.standing(
+        ask.board,
+        query.member,
+        window=query.window,
+        period=query.period,
+        to_rank=query.to_rank,
+        with_data=query.with_data,
+    )
+    return _ranked(found, query.member)
+
+
+@ROUTES.question(
+    "POST",
+    "/v1/boards/{board}/standings",
+    query=Listed,
+    body=list[str],
+    returns=Page,
+)
+async def standings(ask: Ask, query: Listed) -> object:
+    """Friends: those of the members in the body (an array, or `{"members": […]}`) who are ranked,
+    ranked among themselves too."""
+    members = requests.document(ask.raw, ask.content_type)
+    if isinstance(members, dict):
+        (members,) = requests.fields(members, "members")
+    if not isinstance(members, list):
+        raise InvalidBody(f"{shown(members)} is no list of members")
+    return await ask.lb.standings(
+        ask.board,
+        members,
+        window=query.window,
+        period=query.period,
+        with_data=query.with_data,
+    )
+
+
+@ROUTES.question("GET", "/v1/boards/{board}/range", query=RangeQuery, returns=Page)
+async def range_(ask: Ask, query: RangeQuery) -> object:
+    """The entries with scores from low to high."""
+    return await ask.lb.range(
+        ask.board,
+        low=_bound(query.low),
+        high=_bound(query.high),
+        limit=query.limit,
+        offset=query.offset,
+        after=query.after,
+        window=query.window,
+        period=query.period,
+        with_data=query.with_data,
+    )
+
+
+def _bound(text: str | None) -> str | tuple[str, ...] | None:
+    return tuple(text.split(",")) if text is not None and "," in text else text
+
+
+@ROUTES.question("GET", "/v1/boards/{board}/at-rank", query=RankQuery, returns=Standing)
+async def at_rank(ask: Ask, query: RankQuery) -> object:
+    """Who stands at a position."""
+    found = await ask.lb.at_rank(
+        ask.board,
+        query.rank,
+        window=query.window,
+        period=query.period,
+        with_data=query.with_data,
+    )
+    if found is None:
+        raise RankNotHeld(f"nobody stands at {query.rank}")
+    return found
+
+
+class ScoreAnswer(Struct, frozen=True):
+    """A score; null on an empty ranking."""
+
+    score: Score | None
+
+
+@ROUTES.question(
+    "GET",
+    "/v1/boards/{board}/percentile",
+    query=PercentQuery,
+    returns=ScoreAnswer,
+)
+async def score_at_percentile(ask: Ask, query: PercentQuery) -> object:
+    """The score that this percent of the members do not exceed."""
+    return ScoreAnswer(
+        await ask.lb.score_at_percentile(
+            ask.board, query.percent, window=query.window, period=query.period
+        )
+    )
+
+
+class CountAnswer(Struct, frozen=True):
+    """How many members."""
+
+    count: int
+
+
+@ROUTES.question("GET", "/v1/boards/{board}/count", query=CountQuery, returns=CountAnswer)
+async def count(ask: Ask, query: CountQuery) -> object:
+    """How many members have scores from low to high."""
+    return CountAnswer(
+        await ask.lb.count(
+            ask.board,
+            low=_bound(query.low),
+            high=_bound(query.high),
+            window=query.window,
+            period=query.period,
+        )
+    )
+
+
+@ROUTES.question(
+    "GET",
+    "/v1/boards/{board}/periods",
+    query=WindowQuery,
+    returns=list[PeriodInfo],
+)
+async def periods(ask: Ask, query: WindowQuery) -> object:
+    """The periods of a window that can be read, newest first."""
+    return await ask.lb.periods(ask.board, query.window)
+
+
+@ROUTES.question("GET", "/v1/boards/{board}/stats", returns=BoardStats)
+async def board_stats(ask: Ask, _: NoQuery) -> object:
+    """Figures of a board."""
+    return await ask.lb.stats(ask.board)

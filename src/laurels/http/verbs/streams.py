@@ -1,0 +1,79 @@
+"""Answers that go on: the whole ranking line by line, and the live feed."""
+
+from collections.abc import AsyncGenerator
+
+from msgspec import Struct
+
+from laurels.errors import LaurelsError
+from laurels.given import shown
+from laurels.http import requests
+from laurels.http.answers import lines, problem
+from laurels.http.asking import Ask, Streamed
+from laurels.http.live import What
+from laurels.http.refusals import InvalidQuery
+from laurels.http.route import Routes
+from laurels.standing import Page
+
+from .questions import Listed
+
+ROUTES = Routes()
+EXPORT_PAGE = 1_000
+MOST_LIVE = 1_000
+LEAST_INTERVAL_MS, MOST_INTERVAL_MS = 20, 60_000
+
+
+@ROUTES.row("GET", "/v1/boards/{board}/export", "read", query=Listed, returns=bytes)
+async def export(ask: Ask, query: Listed) -> object:
+    """All entries in standing order, a line of JSON each (NDJSON). Members that do not move across
+    the place read so far are seen exactly once. Where it cannot go on (a rolling window has turned,
+    say), the last line is a problem document instead of an entry."""
+    first = await _export_page(ask, query, None)
+
+    async def parts() -> AsyncGenerator[bytes, None]:
+        page = first
+        yield lines(page.entries)
+        try:
+            while page.next is not None:
+                page = await _export_page(ask, query, page.next)
+                yield lines(page.entries)
+        except LaurelsError as error:
+            yield lines([problem(error, error.status, "")])
+
+    return Streamed(parts(), requests.NDJSON)
+
+
+async def _export_page(ask: Ask, query: Listed, after: str | None) -> Page:
+    return await ask.lb.top(
+        ask.board,
+        window=query.window,
+        period=query.period,
+        limit=EXPORT_PAGE,
+        after=after,
+        with_data=query.with_data,
+    )
+
+
+class LiveQuery(Struct, forbid_unknown_fields=True):
+    """The first `limit` of a window, or a `member`; changes at most every `interval` ms."""
+
+    window: str | None = None
+    limit: int = 10
+    interval: int | None = None
+    member: str | None = None
+
+
+@ROUTES.row("GET", "/v1/boards/{board}/live", "read", query=LiveQuery, returns=bytes)
+async def live(ask: Ask, query: LiveQuery) -> object:
+    """The live feed, Server-Sent Events: `top` with the list, then `change` with what changed; of a
+    member, `standing` at each change. `Last-Event-ID` goes on where a stream ended."""
+    interval_ms = query.interval
+    if interval_ms is None:
+        interval_ms = ask.server.settings.live_interval
+    if not LEAST_INTERVAL_MS <= interval_ms <= MOST_INTERVAL_MS:
+        raise InvalidQuery(
+            f"interval is {shown(interval_ms)}, not {LEAST_INTERVAL_MS} to {MOST_INTERVAL_MS} ms"
+        )
+    if not 1 <= query.limit <= MOST_LIVE:
+        raise InvalidQuery(f"limit is {shown(query.limit)}, not 1 to {MOST_LIVE}")
+    what = What(ask.board, query.window, query.limit, interval_ms, query.member)
+    return Streamed(await ask.server.hub.watch(what, ask.last_event_id), "text/event-stream")

@@ -1,0 +1,206 @@
+"""Writes: scores, and what else changes who stands where."""
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from laurels.errors import BatchRefused, BoardExists, LaurelsError
+from laurels.given import shown
+from laurels.http import requests
+from laurels.http.access import LEVEL
+from laurels.http.answers import (
+    BatchAnswer,
+    BoardsAnswer,
+    EventRefused,
+    batch_answer,
+    boards_answer,
+)
+from laurels.http.asking import Ask
+from laurels.http.refusals import InvalidBody, InvalidQuery
+from laurels.http.requests import EventFields
+from laurels.http.route import NO_CONTENT, NoQuery, Routes
+from laurels.receipt import Receipt
+
+from .questions import WindowQuery
+
+ROUTES = Routes()
+
+
+class ScoresQuery(Struct, forbid_unknown_fields=True):
+    """`receipts`: which of a batch's receipts to list. A position is kept with the batch."""
+
+    window: str | None = None
+    ranks: bool = False
+    all_or_nothing: bool = False
+    receipts: Literal["all", "refused", "none"] = "all"
+    position_source: str | None = None
+    position: str | None = None
+
+
+@ROUTES.row(
+    "POST",
+    "/v1/boards/{board}/scores",
+    "write",
+    query=ScoresQuery,
+    body=(EventFields, list[EventFields]),
+    returns=(Receipt, BatchAnswer),
+)
+async def scores(ask: Ask, query: ScoresQuery) -> object:
+    """Reports scores: one event, or up to 10,000 in one commit. One that is refused is 422; a batch
+    is 200 with a receipt for each, refused ones do not refuse the others unless `all_or_nothing`
+    (409). The answer comes when all is on the disk."""
+    found, single = requests.events(ask.raw, ask.content_type)
+    if (query.position is None) != (query.position_source is None):
+        raise InvalidQuery("position and position_source go together")
+    position = None
+    if query.position is not None and query.position_source is not None:
+        position = query.position_source, query.position
+    with ask.server.room.writing():
+        try:
+            receipts = await ask.lb.submit_many(
+                ask.board,
+                found,
+                window=query.window,
+                ranks=query.ranks or single,
+                all_or_nothing=query.all_or_nothing and not single,
+                key=ask.key,
+                position=position,
+            )
+        except BatchRefused as refused:
+            ask.server.figures.submitted(refused.receipts)
+            raise
+    if not single:
+        ask.server.figures.submitted(receipts)
+        return batch_answer(receipts, query.receipts)
+    receipt = receipts[0]
+    ask.server.figures.counted(receipt.status)
+    if receipt.status == "refused" and (error := receipts.error(0)) is not None:
+        raise EventRefused(error)
+    return receipt
+
+
+class BoardEventFields(EventFields):
+    """An event and its board."""
+
+    board: str = ""
+
+
+@ROUTES.row("POST", "/v1/scores", "write", body=list[BoardEventFields], returns=BoardsAnswer)
+async def scores_of_boards(ask: Ask, _: NoQuery) -> object:
+    """Reports scores of several boards: events that each name their board. Each board's are one
+    batch, in the order given; a board that is not there refuses the whole request."""
+    read = requests.document(ask.raw, ask.content_type)
+    if not isinstance(read, list):
+        raise InvalidBody(f"{shown(read)} is no list of events")
+    requests.ensure_count(len(read))
+    by_board: dict[str, list[Any]] = {}
+    for event in read:
+        if not isinstance(event, dict) or not isinstance(event.get("board"), str):
+            raise InvalidBody(f"{shown(event)} is no event with a board")
+        rest = {name: said for name, said in event.items() if name != "board"}
+        by_board.setdefault(event["board"], []).append(requests.timed(rest))
+    for name in by_board:
+        ask.caller.ensure(LEVEL["write"], name)
+        await ask.lb.get(name)
+    answers: dict[str, BatchAnswer] = {}
+    with ask.server.room.writing():
+        for name, found in by_board.items():
+            receipts = await ask.lb.submit_many(name, found, key=ask.key)
+            ask.server.figures.submitted(receipts)
+            answers[name] = batch_answer(receipts, "all")
+    return boards_answer(answers)
+
+
+@ROUTES.row(
+    "POST", "/v1/boards/{board}/set", "write", query=WindowQuery, body=EventFields, returns=Receipt
+)
+async def set_(ask: Ask, query: WindowQuery) -> object:
+    """Sets a member's score: on `sum` columns by an event of the difference."""
+    found, single = requests.events(ask.raw, ask.content_type)
+    if not single or not isinstance(found[0], (tuple, dict)):
+        raise InvalidBody("the body is not one event")
+    member, value, at, id = _parts(found[0])
+    if id is None and ask.key is not None:
+        id = f"{ask.key}#0"
+    with ask.server.room.writing():
+        try:
+            receipt = await ask.lb.set(ask.board, member, value, at=at, id=id, window=query.window)
+        except LaurelsError as error:
+            if not _is_of_event(error):
+                raise
+            ask.server.figures.counted("refused")
+            raise EventRefused(error) from None
+    ask.server.figures.counted(receipt.status)
+    return receipt
+
+
+def _parts(event: Any) -> tuple[Any, Any, Any, Any]:
+    if isinstance(event, tuple):
+        member, value, at, id = (*event, None, None)[:4]
+        return member, value, at, id
+    member, value, at, id = requests.fields(event, "member", "value", optional=("at", "id"))
+    return member, value, at, id
+
+
+def _is_of_event(error: LaurelsError) -> bool:
+    """Whether an error is a judgement of the event itself, rather than of the request."""
+    return error.status in (400, 409) and not isinstance(error, BoardExists)
+
+
+class DataFields(Struct):
+    """A member and what it is to carry."""
+
+    member: str
+    data: Any
+
+
+@ROUTES.row("PUT", "/v1/boards/{board}/data", "write", body=DataFields, status=NO_CONTENT)
+async def set_data(ask: Ask, _: NoQuery) -> None:
+    """Gives a member JSON of up to 1 KiB to carry: `{"member": …, "data": …}`; null takes it
+    away."""
+    member, data = requests.fields(requests.document(ask.raw, ask.content_type), "member", "data")
+    with ask.server.room.writing():
+        await ask.lb.set_data(ask.board, member, requests.plain(data))
+
+
+class Removed(Struct, frozen=True):
+    """Whether the member was in any ranking."""
+
+    removed: bool
+
+
+class MemberFields(Struct):
+    """A member."""
+
+    member: str
+
+
+@ROUTES.row("POST", "/v1/boards/{board}/remove", "write", body=MemberFields, returns=Removed)
+async def remove(ask: Ask, _: NoQuery) -> object:
+    """Takes a member, `{"member": …}`, and its data out of every ranking of a board."""
+    (member,) = requests.fields(requests.document(ask.raw, ask.content_type), "member")
+    with ask.server.room.writing():
+        return Removed(await ask.lb.remove(ask.board, member))
+
+
+class SourceQuery(Struct, forbid_unknown_fields=True):
+    """`source`: what is imported."""
+
+    source: str
+
+
+class PositionAnswer(Struct, frozen=True):
+    """How far a source was imported; null where nothing was."""
+
+    position: str | None
+
+
+@ROUTES.question(
+    "GET",
+    "/v1/boards/{board}/position",
+    query=SourceQuery,
+    returns=PositionAnswer,
+)
+async def position(ask: Ask, query: SourceQuery) -> object:
+    """The position committed last for a source."""
+    return PositionAnswer(await ask.lb.position(ask.board, query.source))

@@ -1,0 +1,92 @@
+"""The keeper: when a snapshot is due, and one at a time.
+
+Snapshots that are due are taken by a thread of their own, so no commit waits for one. A failed one
+(a full disk, say) costs nothing but the longer recovery: it is told in the store's figures, and
+tried again when the log has grown by as much once more.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from .errors import LaurelsError
+from .recovery import Recovered
+from .snapshot.files import SnapshotFile
+from .snapshot.taking import is_due
+from .stats import Kept
+
+
+class Keeper:
+    """What is known of a store's snapshots since it was opened."""
+
+    def __init__(self, found: Recovered) -> None:
+        self._newest = found.snapshot
+        self._nbytes = found.snapshot.nbytes if found.snapshot is not None else 0
+        self._log_bytes = found.log_bytes
+        self._damaged = [snapshot.path.name for snapshot in found.damaged]
+        self._failure: str | None = None
+        self._one = threading.Lock()
+
+    def grown(self, nbytes: int) -> None:
+        """Notes what was appended to the log."""
+        self._log_bytes += nbytes
+
+    def is_due(self) -> bool:
+        """Whether the log has grown so far that a snapshot pays, and none is being taken."""
+        if self._one.locked():
+            return False
+        return is_due(self._log_bytes, self._nbytes)
+
+    def start(self, keep: Callable[[], int]) -> None:
+        """Takes a snapshot in a thread of its own; does nothing while another is taken."""
+        if not self._one.acquire(blocking=False):
+            return
+
+        def run() -> None:
+            try:
+                keep()
+            except Exception as error:
+                self._failure, self._log_bytes = str(error), 0
+            finally:
+                self._one.release()
+
+        try:
+            threading.Thread(target=run, name="laurels-snapshot", daemon=True).start()
+        except RuntimeError as error:
+            self._failure, self._log_bytes = str(error), 0
+            self._one.release()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keeps snapshots from being taken, waiting for one that is."""
+        with self._one:
+            yield
+
+    def took(self, taken: SnapshotFile) -> None:
+        """Notes a snapshot."""
+        self._newest, self._log_bytes, self._failure = taken, 0, None
+        self._nbytes = taken.nbytes
+
+    def taken(self) -> float | None:
+        """When the newest snapshot was written, by its file; None without one."""
+        if self._newest is None:
+            return None
+        with suppress(OSError):
+            return self._newest.path.stat().st_mtime
+        return None
+
+    def wait(self) -> None:
+        """Waits for a snapshot that is being taken: it finds the store closed and gives up."""
+        with suppress(LaurelsError), self._one:
+            pass
+
+    def kept(self, log_from: int) -> Kept:
+        """What recovery would begin with."""
+        newest = self._newest
+        return Kept(
+            log_from,
+            None if newest is None else newest.offset,
+            None if newest is None else self._nbytes,
+            self._damaged,
+            self._failure,
+        )

@@ -1,0 +1,33 @@
+"""Pacing: what prepares rolling windows for their next step while an event loop runs.
+
+A pass over a million members is done in shares of some thousands, each in a thread and under the
+lock for about two milliseconds, spread over half of the time to the next boundary. Nothing depends
+on it: whoever comes first after a boundary does what is left.
+"""
+
+import asyncio
+import weakref
+from contextlib import suppress
+
+from .errors import LaurelsError
+from .service import SHARE, Service
+
+IDLE_S = 0.25
+LONGEST_S = 0.05
+
+
+async def pace(held: "weakref.ref[Service]") -> None:
+    """Sees to the passes of a service for as long as somebody holds it and it is usable."""
+    with suppress(LaurelsError):
+        while (service := held()) is not None:
+            left, until_ms = await asyncio.to_thread(service.work, SHARE)
+            del service
+            await asyncio.sleep(pause_s(left, until_ms))
+
+
+def pause_s(left: int, until_ms: int) -> float:
+    """Seconds to wait before the next share, with so many members left to do until a boundary."""
+    if not left:
+        return IDLE_S
+    shares = 1 + left // SHARE
+    return min(LONGEST_S, until_ms / 2_000 / shares)

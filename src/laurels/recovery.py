@@ -1,0 +1,77 @@
+"""Recovery: the newest good snapshot and the log after it, or the whole log, become a fold.
+
+Nothing is guessed. A snapshot that does not read back is passed over for the older one, for which
+the log was kept; where neither is good and the log no longer begins at its beginning, or the log
+ends before a snapshot of it, opening is refused and says what to do.
+"""
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from . import record as records
+from .errors import LogDamaged, SnapshotDamaged
+from .fold import Fold
+from .index.base import Index
+from .log.base import Log
+from .snapshot.files import SnapshotFile
+from .snapshot.taking import opened
+
+NewIndex = Callable[[], Index]
+
+
+class Recovered(Struct, frozen=True):
+    """A fold, the snapshot it began from, how much of the log was folded after that, and the
+    snapshots that were passed over because they do not read back."""
+
+    fold: Fold
+    snapshot: SnapshotFile | None
+    log_bytes: int
+    damaged: list[SnapshotFile]
+
+
+def recovered(log: Log, snapshots: Sequence[SnapshotFile], new_index: NewIndex) -> Recovered:
+    """The fold of a log, begun from the first of the snapshots that is good.
+
+    Raises LogDamaged where a part of the log is missing, FormatTooNew.
+    """
+    damaged: list[SnapshotFile] = []
+    for snapshot in snapshots:
+        if snapshot.offset > log.offset:
+            raise LogDamaged(
+                f"the log ends at entry {log.offset}, before the snapshot {snapshot.path.name}: "
+                "entries are missing at its end"
+            )
+        try:
+            fold = opened(snapshot.path, new_index())
+        except SnapshotDamaged:
+            damaged.append(snapshot)
+            continue
+        return Recovered(fold, snapshot, _follow(log, fold), damaged)
+    if log.first > 1:
+        names = ", ".join(snapshot.path.name for snapshot in damaged) or "no snapshot"
+        raise LogDamaged(
+            f"the log begins at entry {log.first}, and what came before is in no good snapshot "
+            f"({names} found)"
+        )
+    fold = Fold(new_index())
+    return Recovered(fold, None, _follow(log, fold), damaged)
+
+
+def refolded(log: Log, snapshots: Sequence[SnapshotFile], new_index: NewIndex) -> Fold:
+    """The fold of as much of the log as there is, to compare with: from its beginning, else from
+    the oldest snapshot."""
+    if log.first == 1:
+        return recovered(log, [], new_index).fold
+    return recovered(log, snapshots[::-1], new_index).fold
+
+
+def _follow(log: Log, fold: Fold) -> int:
+    """Folds what the log has after a fold; the bytes of it."""
+    nbytes = 0
+    for offset, body in log.read(fold.offset):
+        for record in records.decode(body):
+            fold.apply(record)
+        fold.offset = offset
+        nbytes += len(body)
+    return nbytes

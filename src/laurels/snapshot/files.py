@@ -1,0 +1,129 @@
+"""The snapshot files of a folder: written beside, verified, swapped in, and the last two kept.
+
+A snapshot of the log up to offset 17 is `snapshot-00000000000000000017.laurels`. While it is being
+written it has another name, and it gets this one only when it is on the disk and was read back: so
+whatever bears the name was whole once, and a crash at any moment leaves the older ones as they
+were.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from msgspec import Struct
+
+from laurels.errors import LaurelsError, StorageFailed
+
+from .form import Section, verify, write_sections
+
+KEPT = 2
+_NAME = re.compile(r"snapshot-([0-9]{20})\.laurels")
+_UNFINISHED = "snapshot.unfinished"
+_BUFFER = 1 << 20
+_FLUSH = 256 << 10
+_FREED = 8 << 20
+
+
+class SnapshotFile(Struct, frozen=True):
+    """A snapshot on the disk and the offset of the log it reflects."""
+
+    path: Path
+    offset: int
+
+    @property
+    def nbytes(self) -> int:
+        return self.path.stat().st_size
+
+    def set_aside(self) -> None:
+        """Gives it another name, since it cannot be read: it is kept, but never used. Where that
+        fails it keeps its name, and is passed over again."""
+        with suppress(OSError):
+            self.path.replace(self.path.with_suffix(".damaged"))
+
+
+class SnapshotFiles:
+    """The snapshots in one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def newest_first(self) -> list[SnapshotFile]:
+        """All snapshots there are, whole or not."""
+        found = [
+            SnapshotFile(path, int(named[1]))
+            for path in self._folder.iterdir()
+            if (named := _NAME.fullmatch(path.name))
+        ]
+        return sorted(found, key=lambda snapshot: snapshot.offset, reverse=True)
+
+    def clear_unfinished(self) -> None:
+        """Takes away what a crash left half written; what stays is written over."""
+        with suppress(OSError):
+            (self._folder / _UNFINISHED).unlink(missing_ok=True)
+
+    def write(self, sections: Iterable[Section], offset: Callable[[], int]) -> SnapshotFile:
+        """Writes a snapshot beside, reads it back and swaps it in; StorageFailed, and nothing
+        changed, where that fails. `offset` is asked when all sections are written."""
+        unfinished = self._folder / _UNFINISHED
+        try:
+            with unfinished.open("wb", buffering=_BUFFER) as file:
+                write_sections(file, _flushed(sections, file))
+                file.flush()
+                os.fsync(file.fileno())
+            verify(unfinished)
+            path = self._folder / f"snapshot-{offset():020}.laurels"
+            unfinished.replace(path)
+            sync_folder(self._folder)
+        except (OSError, LaurelsError) as error:
+            with suppress(OSError):
+                unfinished.unlink(missing_ok=True)
+            if isinstance(error, OSError):
+                raise StorageFailed(f"the snapshot could not be written ({error})") from error
+            raise
+        return SnapshotFile(path, offset())
+
+    def prune(self) -> None:
+        """Takes away all but the newest two; one that stays is taken away the next time.
+
+        Its name is gone for good before anything of it is: the log is trimmed next, and a power
+        cut must not bring back a snapshot that the log no longer follows."""
+        for snapshot in self.newest_first()[KEPT:]:
+            with suppress(OSError):
+                leaving = snapshot.path.replace(self._folder / _UNFINISHED)
+                sync_folder(self._folder)
+                _shrink(leaving)
+                leaving.unlink()
+
+
+def _flushed(sections: Iterable[Section], file: BinaryIO) -> Iterator[Section]:
+    """The sections, with what is written of them put on the disk little by little: one large
+    flush at the end would have the commits of the log wait for it."""
+    written = 0
+    for kind, body in sections:
+        yield kind, body
+        written += len(body)
+        if written >= _FLUSH:
+            file.flush()
+            os.fdatasync(file.fileno())
+            written = 0
+
+
+def _shrink(path: Path) -> None:
+    """Gives a file's blocks back little by little: freed all at once, the next flush of the log
+    would have to wait for the file system to note them."""
+    with path.open("r+b", buffering=0) as file:
+        for left in range(path.stat().st_size - _FREED, 0, -_FREED):
+            file.truncate(left)
+            os.fsync(file.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes names given and taken away in a folder durable."""
+    held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(held)
+    finally:
+        os.close(held)

@@ -1,0 +1,42 @@
+"""What the fold knows besides the index: boards, how far imports have come, time, the offset."""
+
+import msgspec
+from msgspec import Struct
+
+from laurels.plan import Floors
+
+
+class BoardRecord(Struct, frozen=True, array_like=True):
+    """A board as the log has left it; `due_ms` is up to when it was brought."""
+
+    number: int
+    definition: bytes
+    version: int
+    created_ms: int
+    floors: Floors
+    positions: dict[str, str]
+    due_ms: int
+
+
+class Head(Struct, frozen=True, array_like=True):
+    """The instant of a snapshot."""
+
+    offset: int
+    now_ms: int
+    next_number: int
+
+
+HEAD = b"F"
+"""The kind of section a head is."""
+
+_boards = msgspec.msgpack.Decoder(BoardRecord)
+_heads = msgspec.msgpack.Decoder(Head)
+encode = msgspec.msgpack.Encoder().encode
+
+
+def board_record(body: bytes) -> BoardRecord:
+    return _boards.decode(body)
+
+
+def head(body: bytes) -> Head:
+    return _heads.decode(body)

@@ -1,0 +1,86 @@
+"""Steps: how rolling windows cut time, and what the pieces are called. Pure.
+
+A step of a fixed length begins at a multiple of it, counted from 1970 UTC; one of days begins with
+a local date. Each has a number, and the next one's is greater by 1, so the steps a window counts
+are a range of numbers. A local date skipped whole makes an empty step: it has a number, begins
+where it ends, and no event ever lies in it. Every label is read back as its step:
+
+    of days     2026-11-20             its first local date
+    others      2026-11-20T15:00Z      its start, in UTC, with seconds where it has any
+"""
+
+import re
+from abc import ABC, abstractmethod
+from datetime import UTC, date, datetime, timedelta
+
+from .periods import Period
+from .zones import Zone
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+_LABEL = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(?::[0-9]{2})?)Z")
+
+
+class Steps(ABC):
+    """One way to cut time into steps."""
+
+    @abstractmethod
+    def number(self, at_ms: int) -> int:
+        """The number of the step an instant lies in."""
+
+    @abstractmethod
+    def step(self, number: int) -> Period:
+        """The step of a number."""
+
+    @abstractmethod
+    def read(self, label: str) -> int:
+        """The number of the step of a label; ValueError where it names none."""
+
+
+class FixedSteps(Steps):
+    """Steps of so many milliseconds, whole seconds."""
+
+    def __init__(self, length_ms: int) -> None:
+        self._length_ms = length_ms
+
+    def number(self, at_ms: int) -> int:
+        return at_ms // self._length_ms
+
+    def step(self, number: int) -> Period:
+        start_ms = number * self._length_ms
+        start = _EPOCH + timedelta(milliseconds=start_ms)
+        timespec = "seconds" if start.second else "minutes"
+        label = start.replace(tzinfo=None).isoformat(timespec=timespec) + "Z"
+        return Period(label, start_ms, start_ms + self._length_ms)
+
+    def read(self, label: str) -> int:
+        if (found := _LABEL.fullmatch(label)) is None:
+            raise ValueError(label)
+        start = datetime.fromisoformat(found[1]).replace(tzinfo=UTC)
+        number = self.number((start - _EPOCH) // timedelta(milliseconds=1))
+        if self.step(number).label != label:
+            raise ValueError(label)
+        return number
+
+
+class DaySteps(Steps):
+    """Steps of so many local days."""
+
+    def __init__(self, zone: Zone, days: int) -> None:
+        self._zone = zone
+        self._days = days
+
+    def number(self, at_ms: int) -> int:
+        return (self._zone.date_at(at_ms).toordinal() - _EPOCH_DAY) // self._days
+
+    def step(self, number: int) -> Period:
+        first = date.fromordinal(number * self._days + _EPOCH_DAY)
+        start_of = self._zone.date_start
+        after = first + timedelta(days=self._days)
+        return Period(first.isoformat(), start_of(first), start_of(after))
+
+    def read(self, label: str) -> int:
+        number = (date.fromisoformat(label).toordinal() - _EPOCH_DAY) // self._days
+        if self.step(number).label != label:
+            raise ValueError(label)
+        return number

@@ -1,0 +1,78 @@
+"""`key`: keys are made, listed and revoked, in a folder at rest and at a running server."""
+
+from __future__ import annotations
+
+import pytest
+
+import laurels
+from laurels.errors import LaurelsError
+from tests.serving import Served
+
+from .running import Shell
+
+
+def keys_of(shell: Shell, *options: str) -> list[str]:
+    return [key["name"] for key in shell.json("key", "list", *options)]
+
+
+def test_keys_of_a_folder_at_rest(shell: Shell) -> None:
+    made = shell.json("key", "create", "game", "--scope", "write", "--board", "room-*")
+    assert (made["name"], made["scope"], made["boards"]) == ("game", "write", ["room-*"])
+    assert made["key"].startswith("lk_")
+    shown = shell.ok("key", "create", "page", "--rate", "50").out.strip()
+    assert shown.startswith("lk_")
+    assert keys_of(shell) == ["game", "page"]
+    listed = shell.ok("key", "list").out
+    assert "room-*" in listed
+    assert shown not in listed
+    shell.ok("key", "revoke", "game")
+    assert keys_of(shell) == ["page"]
+    assert shell.json("key", "revoke", "page") == {"revoked": "page"}
+
+
+def test_a_key_of_the_folder_opens_the_server(shell: Shell) -> None:
+    key = shell.ok("key", "create", "boss", "--scope", "admin").out.strip()
+    with Served(shell.directory / "boards") as served:
+        with laurels.open(served.url.replace("//", f"//{key}@")) as lb:
+            lb.create(laurels.Board("b"))
+        with laurels.open(served.url) as lb, pytest.raises(LaurelsError) as error:
+            lb.boards()
+        assert error.value.code == "unauthorized"
+
+
+def test_keys_of_a_running_server(shell: Shell) -> None:
+    with Served(shell.directory / "boards", admin_key="first") as served:
+        at = ("--at", served.url.replace("//", "//first@"))
+        shell.ok("key", "create", "game", "--scope", "write", *at)
+        assert keys_of(shell, *at) == ["game"]
+        shell.ok("key", "revoke", "game", *at)
+        assert keys_of(shell, *at) == []
+        assert shell("key", "revoke", "game", *at).code == 2
+
+
+def test_a_folder_that_is_served_is_left_to_its_server(shell: Shell) -> None:
+    with Served(shell.directory / "boards") as served:
+        ran = shell("key", "create", "game")
+        assert ran.code == 2
+        assert f"use --at {served.url}" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("key", "create", "no spaces"), "invalid_key"),
+        (("key", "create", "x", "--scope", "all"), "usage"),
+        (("key", "create", "x", "--rate", "-1"), "invalid_key"),
+        (("key", "revoke", "nobody"), "unknown_key"),
+        (("key", "list", "--at", "memory:"), "nothing_to_back_up"),
+    ],
+)
+def test_what_is_wrong_is_told(shell: Shell, arguments: tuple[str, ...], code: str) -> None:
+    ran = shell(*arguments)
+    assert ran.code == 2
+    assert ran.err.startswith(f"error [{code}]: ")
+
+
+def test_a_name_is_taken_once(shell: Shell) -> None:
+    shell.ok("key", "create", "game")
+    assert "key_exists" in shell("key", "create", "game").err

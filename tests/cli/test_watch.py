@@ -1,0 +1,154 @@
+"""`watch`: a board live in a terminal, and as lines for programs."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+import msgspec
+import pytest
+from rich.console import Console
+
+import laurels
+from laurels.cli.watch import Ranking, picture, standing_line
+from laurels.client.feed import Event
+from laurels.http.live import Change, MemberChange, Moved, Top
+from tests.serving import Served
+
+from .running import Shell
+
+BOARD = laurels.Board("gifts", title="Gifts")
+AS_OF = laurels.AsOf(1, "all")
+_PROGRAM = "import sys\nfrom laurels.cli import main\nsys.exit(main())"
+
+
+def event(kind: str, document: object) -> Event:
+    return Event(kind, "e.1", msgspec.json.encode(document))
+
+
+def entries(*members: str) -> list[laurels.Entry]:
+    return [laurels.Entry(member, rank, 10 - rank) for rank, member in enumerate(members, 1)]
+
+
+def drawn(ranking: Ranking) -> str:
+    console = Console(width=60)
+    with console.capture() as captured:
+        console.print(picture(BOARD, ranking))
+    return captured.get()
+
+
+def test_a_change_makes_the_next_list() -> None:
+    ranking = Ranking()
+    ranking.take(event("top", Top(entries("ann", "bob", "cid"), 3, AS_OF, 3)))
+    assert [ranking.mark(member) for member in ("ann", "bob", "cid")] == ["", "", ""]
+    change = Change(
+        as_of=AS_OF,
+        total=4,
+        order=["bob", "dan", "ann"],
+        entered=[laurels.Entry("dan", 2, 15)],
+        left=["cid"],
+        moved=[Moved("bob", 1, 2, 20), Moved("ann", 3, 1, 9)],
+        scored=[],
+    )
+    ranking.take(event("change", change))
+    found = [(entry.rank, entry.member, entry.score) for entry in ranking.entries]
+    assert found == [(1, "bob", 20), (2, "dan", 15), (3, "ann", 9)]
+    assert [ranking.mark(member) for member in ("bob", "dan", "ann")] == ["▲1", "new", "▼2"]
+    shown = drawn(ranking)
+    assert "Gifts, all" in shown
+    assert "4 members" in shown
+    assert shown.index("bob") < shown.index("dan") < shown.index("ann")
+
+
+def test_a_member_cannot_write_to_the_terminal() -> None:
+    ranking = Ranking()
+    ranking.take(event("top", Top(entries("\x1b[2J[bold]evil"), 1, AS_OF, 3)))
+    assert "\x1b[2J" not in drawn(ranking)
+    assert "\\x1b[2J[bold]evil" in drawn(ranking)
+
+
+@pytest.mark.parametrize(
+    ("rank", "previous", "by", "line"),
+    [
+        (2, 5, None, "ann: 2. of 9  7  ▲3"),
+        (5, 2, "bob", "ann: 5. of 9  7  ▼3  overtaken by bob"),
+        (5, 5, None, "ann: 5. of 9  7"),
+        (None, 2, None, "ann is not ranked"),
+    ],
+)
+def test_a_member_is_a_line(
+    rank: int | None, previous: int | None, by: str | None, line: str
+) -> None:
+    score = None if rank is None else 7
+    assert standing_line(MemberChange("ann", rank, score, 9, previous, 6, by, AS_OF)) == line
+
+
+@contextmanager
+def running(*arguments: str, out: Any = subprocess.PIPE) -> Iterator[subprocess.Popen[bytes]]:
+    """A command in a process of its own, that ends when the test does."""
+    with subprocess.Popen(
+        [sys.executable, "-c", _PROGRAM, *arguments], stdout=out, stderr=subprocess.PIPE
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def line_of(stream: IO[bytes] | None) -> Any:
+    """The next line a program writes."""
+    assert stream is not None
+    assert select.select([stream], [], [], 20)[0]
+    return msgspec.json.decode(stream.readline())
+
+
+def test_every_event_is_a_line_until_ctrl_c(shell: Shell) -> None:
+    with (
+        Served(shell.directory / "boards") as served,
+        laurels.open(served.url) as lb,
+    ):
+        lb.create(BOARD)
+        with running("watch", "gifts", "--json", "--at", served.url) as process:
+            assert line_of(process.stdout)["event"] == "top"
+            lb.submit("gifts", "ann", 5)
+            change = line_of(process.stdout)
+            assert (change["event"], change["data"]["order"]) == ("change", ["ann"])
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20) == 130
+
+
+def test_a_terminal_shows_the_board(shell: Shell) -> None:
+    keyboard, terminal = pty.openpty()
+    with Served(shell.directory / "boards") as served, laurels.open(served.url) as lb:
+        lb.create(BOARD)
+        lb.submit("gifts", "ann", 5)
+        with running("watch", "gifts", "--at", served.url, out=terminal) as process:
+            shown = b""
+            while b"1 members" not in shown:
+                assert select.select([keyboard], [], [], 20)[0], shown
+                shown += os.read(keyboard, 65_536)
+            assert b"ann" in shown
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20) == 130
+    os.close(terminal)
+    os.close(keyboard)
+
+
+def test_a_folder_is_not_watched(shell: Shell) -> None:
+    ran = shell("watch", "gifts")
+    assert ran.code == 2
+    assert "--at http://" in ran.err
+
+
+def test_a_board_that_is_not_there_is_told(shell: Shell) -> None:
+    with Served(shell.directory / "boards") as served:
+        ran = shell("watch", "gifts", "--at", served.url)
+    assert ran.code == 2
+    assert ran.err.startswith("error [unknown_board]")

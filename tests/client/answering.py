@@ -1,0 +1,48 @@
+"""Servers that are functions, for a client to talk to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import httpx
+
+from laurels.client.surfaces import RemoteLeaderboards
+from laurels.client.wire import Address, Wire
+
+Answer = httpx.Response | Exception
+
+
+class Script:
+    """A server that gives these answers one after the other, and remembers what it was asked."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self._answers = iter(answers)
+        self.asked: list[httpx.Request] = []
+        self.slept: list[float] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.asked.append(request)
+        answer = next(self._answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def open(self, key: str | None = None) -> RemoteLeaderboards:
+        """The verbs over this server; time passes when they wait."""
+        keys = numbered("key")
+        address = Address("http://boards", key)
+        transport = httpx.MockTransport(self)
+        return RemoteLeaderboards(Wire(address, keys, self.slept.append, transport))
+
+
+def numbered(name: str) -> Callable[[], str]:
+    """Makes name-0, name-1 …"""
+    numbers: Iterator[int] = iter(range(1_000))
+    return lambda: f"{name}-{next(numbers)}"
+
+
+def refusal(status: int, code: str, what: str = "no", **headers: str) -> httpx.Response:
+    """A problem document."""
+    names = {name.replace("_", "-"): value for name, value in headers.items()}
+    document = {"status": status, "code": code, "what": what, "advice": "wait"}
+    return httpx.Response(status, json=document, headers=names)

@@ -1,0 +1,352 @@
+"""What the client adds to the contract: when it asks again, and what becomes of foreign answers."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+import laurels
+from laurels.client import calls
+from laurels.client.surfaces import AsyncRemoteLeaderboards, RemoteLeaderboards
+from laurels.client.wire import Address, AsyncWire
+from laurels.errors import (
+    Closed,
+    Conflict,
+    InvalidClock,
+    LaurelsError,
+    UnknownBoard,
+    UnknownUrl,
+    UnknownWindow,
+)
+from laurels.http.refusals import (
+    Overloaded,
+    ServerUnreachable,
+    TooManyRequests,
+    Unauthorized,
+    UnknownAnswer,
+)
+from laurels.http.requests import BatchTooLong
+from tests.client.answering import Script, refusal
+from tests.serving import Served
+
+RECEIPT = {"member": "ann", "status": "applied", "window": "all", "offset": 1, "score": 1}
+DESCRIBED = [name for name, made in vars(calls).items() if inspect.isfunction(made)]
+VERBS = sorted(set(DESCRIBED) & set(vars(laurels.Leaderboards)))
+
+
+def counted() -> httpx.Response:
+    return httpx.Response(200, json={"count": 3})
+
+
+def batch_answer(size: int, offset: int = 1) -> httpx.Response:
+    counts = {"applied": size, "unchanged": 0, "duplicates": 0, "refused": 0, "late": {}}
+    told = {"offset": offset, "window": "all", "receipts": [RECEIPT | {"offset": offset}] * size}
+    return httpx.Response(200, json=counts | told)
+
+
+def events_of(request: httpx.Request) -> Any:
+    return msgspec.json.decode(request.content)
+
+
+# The verbs are those of the embedded store
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_descriptions_take_what_the_verbs_take(verb: str) -> None:
+    _, *parameters = inspect.signature(getattr(laurels.Leaderboards, verb)).parameters.values()
+    assert list(inspect.signature(getattr(calls, verb)).parameters.values()) == parameters
+
+
+@pytest.mark.parametrize("surface", [RemoteLeaderboards, AsyncRemoteLeaderboards])
+def test_surfaces_have_every_verb_with_its_parameters(surface: type[Any]) -> None:
+    for name, verb in inspect.getmembers(laurels.Leaderboards, inspect.isfunction):
+        if not name.startswith("_"):
+            ours = getattr(surface, name)
+            assert inspect.signature(ours).parameters == inspect.signature(verb).parameters
+            assert inspect.getdoc(ours) == inspect.getdoc(verb)
+    assert len(VERBS) >= 23
+
+
+# Asking again
+
+
+def test_a_question_is_asked_again_after_a_broken_connection() -> None:
+    script = Script(httpx.ReadError("gone"), httpx.ConnectError("refused"), counted())
+    assert script.open().count("b") == 3
+    assert script.slept == [0.1, 0.2]
+
+
+def test_a_question_is_asked_three_times_at_most() -> None:
+    script = Script(*[httpx.ConnectError("refused")] * 4)
+    with pytest.raises(ServerUnreachable, match="http://boards does not answer") as error:
+        script.open().count("b")
+    assert len(script.asked) == 3
+    assert error.value.retryable
+
+
+def test_a_server_that_asks_for_a_rest_gets_it() -> None:
+    busy = refusal(503, "overloaded", retry_after="2")
+    script = Script(busy, refusal(429, "too_many_requests", retry_after="3"), counted())
+    assert script.open().count("b") == 3
+    assert script.slept == [2, 3]
+
+
+@pytest.mark.parametrize("headers", [{}, {"retry_after": "3600"}, {"retry_after": "soon"}])
+def test_a_rest_that_is_long_or_not_told_is_left_to_the_caller(headers: dict[str, str]) -> None:
+    script = Script(refusal(429, "too_many_requests", **headers))
+    with pytest.raises(TooManyRequests):
+        script.open().count("b")
+    assert script.slept == []
+
+
+def test_an_event_with_an_id_is_sent_again_under_the_same_key() -> None:
+    script = Script(httpx.ReadError("gone"), httpx.Response(200, json=RECEIPT))
+    assert script.open().submit("b", "ann", 1, id="x").status == "applied"
+    first, again = script.asked
+    assert first.headers["idempotency-key"] == again.headers["idempotency-key"] == "key-0"
+    assert first.content == again.content
+
+
+def test_an_event_that_may_have_counted_is_not_sent_again() -> None:
+    script = Script(httpx.ReadError("gone"))
+    with pytest.raises(ServerUnreachable, match="may have counted"):
+        script.open().submit("b", "ann", 1)
+    assert len(script.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        httpx.ConnectError("refused"),
+        refusal(503, "overloaded", retry_after="1"),
+        refusal(503, "stopping", retry_after="1"),
+        refusal(429, "too_many_requests", retry_after="1"),
+    ],
+    ids=["connection", "overloaded", "stopping", "rate"],
+)
+def test_an_event_that_was_certainly_not_counted_is_sent_again(
+    refused: httpx.Response | Exception,
+) -> None:
+    script = Script(refused, httpx.Response(200, json=RECEIPT))
+    assert script.open().submit("b", "ann", 1).score == 1
+
+
+def test_an_event_is_not_sent_again_where_the_disk_failed() -> None:
+    script = Script(refusal(503, "storage_failed", retry_after="1"))
+    with pytest.raises(LaurelsError) as error:
+        script.open().submit("b", "ann", 1)
+    assert error.value.code == "storage_failed"
+    assert len(script.asked) == 1
+
+
+def test_a_batch_is_sent_again_when_all_its_events_have_ids() -> None:
+    script = Script(httpx.ReadError("gone"), batch_answer(2))
+    assert script.open().submit_many("b", [("ann", 1), ("bob", 1)], key="k").applied == 2
+    assert [event["id"] for event in events_of(script.asked[1])] == ["k#0", "k#1"]
+    mixed = Script(httpx.ReadError("gone"))
+    with pytest.raises(ServerUnreachable):
+        mixed.open().submit_many("b", [("ann", 1, None, "x"), ("bob", 1)])
+
+
+def test_loops_ask_again_too() -> None:
+    script = Script(httpx.ReadError("gone"), refusal(503, "overloaded", retry_after="1"), counted())
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    async def main() -> int:
+        wire = AsyncWire(Address("http://boards"), str, sleep, httpx.MockTransport(script))
+        async with AsyncRemoteLeaderboards(wire, script.open()) as lb:
+            return await lb.count("b")
+
+    assert asyncio.run(main()) == 3
+    assert slept == [0.1, 1]
+
+
+# Batches
+
+
+def test_a_long_batch_goes_in_several_requests() -> None:
+    script = Script(batch_answer(10_000, 1), batch_answer(10_000, 2), batch_answer(5, 3))
+    receipts = script.open().submit_many("b", [("ann", 1)] * 20_005, key="k")
+    assert (len(receipts), receipts.applied, receipts.offset) == (20_005, 20_005, 3)
+    assert receipts[10_000].offset == 2
+    assert [len(events_of(request)) for request in script.asked] == [10_000, 10_000, 5]
+    assert events_of(script.asked[2])[4]["id"] == "k#20004"
+    keys = {request.headers["idempotency-key"] for request in script.asked}
+    assert len(keys) == 3
+
+
+@pytest.mark.parametrize("whole", [{"all_or_nothing": True}, {"position": ("file", "1")}])
+def test_a_long_batch_that_has_to_be_one_commit_is_refused(whole: dict[str, Any]) -> None:
+    script = Script()
+    with pytest.raises(BatchTooLong):
+        script.open().submit_many("b", [("ann", 1)] * 10_001, **whole)
+    assert script.asked == []
+
+
+def test_an_event_refused_here_keeps_its_place() -> None:
+    refused = {"member": None, "status": "refused", "window": "all", "offset": 1}
+    counts = {"applied": 1, "unchanged": 0, "duplicates": 0, "refused": 1, "late": {}}
+    told = {"offset": 1, "window": "all", "receipts": [refused, RECEIPT]}
+    script = Script(httpx.Response(200, json=counts | told))
+    receipts = script.open().submit_many("b", [("bob", 1.5), ("ann", 1)])
+    assert events_of(script.asked[0]) == [None, {"member": "ann", "value": 1}]
+    assert (receipts[0].member, receipts[0].reason) == ("bob", "invalid_value")
+    error = receipts.error(0)
+    assert error is not None
+    assert str(error) == receipts[0].message
+    assert (receipts.applied, receipts.refused, receipts.error(1)) == (1, 1, None)
+
+
+# Answers that are none
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        httpx.Response(200, html="<h1>Welcome</h1>"),
+        httpx.Response(200, json={"number": 3}),
+        httpx.Response(200, json=[1]),
+        httpx.Response(301, headers={"Location": "http://elsewhere"}),
+        httpx.Response(404, html="<h1>Not found</h1>"),
+        httpx.Response(200, content=b"\xff"),
+    ],
+)
+def test_what_is_no_laurels_server_is_told_so(answer: httpx.Response) -> None:
+    with pytest.raises(UnknownAnswer):
+        Script(answer).open().count("b")
+
+
+def test_a_gateway_without_a_server_is_a_server_that_cannot_be_reached() -> None:
+    with pytest.raises(ServerUnreachable, match="502"):
+        Script(httpx.Response(502, html="<h1>Bad gateway</h1>")).open().count("b")
+
+
+def test_a_code_of_a_newer_server_is_an_error_of_its_family() -> None:
+    with pytest.raises(Conflict) as error:
+        Script(refusal(409, "clash_of_suns", "two suns")).open().count("b")
+    assert (error.value.code, error.value.status) == ("clash_of_suns", 409)
+    assert str(error.value) == "two suns; wait"
+
+
+def test_errors_of_the_service_are_raised_as_they_are() -> None:
+    with pytest.raises(Unauthorized):
+        Script(refusal(401, "unauthorized")).open().count("b")
+    with pytest.raises(Overloaded):
+        Script(refusal(503, "overloaded")).open().count("b")
+
+
+# Where it is, and with which key
+
+
+def test_the_key_goes_with_every_request() -> None:
+    script = Script(counted())
+    script.open(key="lk_x").count("b")
+    assert script.asked[0].headers["authorization"] == "Bearer lk_x"
+
+
+@pytest.mark.parametrize(
+    ("url", "environment", "base", "key"),
+    [
+        ("http://lk_a@boards:80/", None, "http://boards:80", "lk_a"),
+        ("http://lk_a@boards", "lk_b", "http://boards", "lk_a"),
+        ("HTTPS://boards/behind/", "lk_b", "https://boards/behind", "lk_b"),
+        ("http://[::1]:8080", None, "http://[::1]:8080", None),
+        ("http://a%40b@boards", "", "http://boards", "a@b"),
+    ],
+)
+def test_an_address_is_a_url_and_a_key(
+    monkeypatch: pytest.MonkeyPatch, url: str, environment: str | None, base: str, key: str | None
+) -> None:
+    monkeypatch.delenv("LAURELS_KEY", raising=False)
+    if environment is not None:
+        monkeypatch.setenv("LAURELS_KEY", environment)
+    with laurels.open(url) as lb:
+        assert isinstance(lb, RemoteLeaderboards)
+        assert lb.wire.address == Address(base, key)
+
+
+@pytest.mark.parametrize("url", ["http://", "http://x:port", "http://x/?a=1", "http://x/#a"])
+def test_what_is_no_address_is_refused(url: str) -> None:
+    with pytest.raises(UnknownUrl):
+        laurels.open(url)
+
+
+def test_a_refused_url_does_not_tell_its_key() -> None:
+    with pytest.raises(UnknownUrl) as error:
+        laurels.open("http://lk_secret@x/?a=1")
+    assert "lk_secret" not in str(error.value)
+
+
+@pytest.mark.parametrize("told", [{"clock": "event"}, {"log_keep": True}])
+def test_a_server_has_its_own_clock_and_log(told: dict[str, Any]) -> None:
+    with pytest.raises(InvalidClock, match="server"):
+        laurels.open("http://boards", **told)
+
+
+def test_what_cannot_be_a_name_is_not_looked_for() -> None:
+    lb = Script().open()
+    for board in ("a/b", "", "..", "ä"):
+        with pytest.raises(UnknownBoard):
+            lb.top(board)
+    with pytest.raises(UnknownWindow):
+        lb.standing("b", "ann", window="*")
+
+
+def test_nothing_listens_there() -> None:
+    with laurels.open("http://127.0.0.1:9") as lb, pytest.raises(ServerUnreachable):
+        lb.boards()
+
+
+def test_a_client_does_not_outlive_a_fork() -> None:
+    lb = Script(counted()).open()
+    if (child := os.fork()) == 0:
+        try:
+            lb.count("b")
+        except LaurelsError as error:
+            os._exit(7 if error.code == "forked" else 8)
+        os._exit(9)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+def test_without_httpx_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("laurels.config.find_spec", lambda _: None)
+    with pytest.raises(LaurelsError, match=r"pip install 'laurels\[client\]'"):
+        laurels.open("http://boards")
+
+
+def test_a_server_that_ends_is_told_from_one_that_refuses(tmp_path: Path) -> None:
+    with Served(tmp_path / "boards") as served, laurels.open(served.url) as lb:
+        lb.create(laurels.Board("b"))
+        assert lb.submit("b", "ann", 1, id="x").status == "applied"
+        served.close()
+        with pytest.raises(ServerUnreachable):
+            lb.submit("b", "ann", 1, id="x")
+        lb.close()
+        with pytest.raises(Closed):
+            lb.boards()
+
+
+def test_threads_beside_a_loop_have_the_same_boards(tmp_path: Path) -> None:
+    async def main(url: str) -> list[laurels.Board]:
+        async with laurels.open_async(url) as lb:
+            await lb.create(laurels.Board("b"))
+            return await asyncio.to_thread(lb.sync.boards)
+
+    with Served(tmp_path / "boards") as served:
+        assert asyncio.run(main(served.url)) == [laurels.Board("b")]
+
+
+def test_a_member_in_no_window_has_a_card_without_standings(tmp_path: Path) -> None:
+    with Served(tmp_path / "boards") as served, laurels.open(served.url) as lb:
+        lb.create(laurels.Board("b", windows=["all", "day"]))
+        assert lb.card("b", "nobody") == {"all": None, "day": None}

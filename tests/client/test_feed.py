@@ -1,0 +1,95 @@
+"""The live feed as a client follows it: its events, and its connections that break."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+import laurels
+from laurels.client import feed
+from laurels.client.call import Call
+from laurels.errors import LaurelsError, UnknownBoard
+from laurels.http.refusals import ServerUnreachable
+from tests.serving import Served
+
+
+def test_events_are_read_from_lines() -> None:
+    lines = [b"retry: 2000", b"", b"event: top", b"id: e.1", b'data: {"a":1}', b"", b": heartbeat"]
+    lines += [b"", b"event: change\r", b"id:e.2\r", b"data:{}\r", b"\r", b"event: top", b"data: {"]
+    assert list(feed.events(lines)) == [
+        feed.Event("top", "e.1", b'{"a":1}'),
+        feed.Event("change", "e.2", b"{}"),
+    ]
+
+
+def event(number: int, kind: str = "change") -> list[bytes]:
+    return [f"event: {kind}".encode(), f"id: e.{number}".encode(), b"data: {}", b""]
+
+
+class Streams:
+    """A feed whose connections give these lines, or fail."""
+
+    def __init__(self, *connections: list[bytes | LaurelsError] | LaurelsError) -> None:
+        self._connections = iter(connections)
+        self.asked: list[str | None] = []
+
+    def lines(self, call: Call[None]) -> Iterator[bytes]:
+        self.asked.append(call.also.get("Last-Event-ID"))
+        connection = next(self._connections)
+        if isinstance(connection, LaurelsError):
+            raise connection
+        return self._given(connection)
+
+    def _given(self, lines: list[bytes | LaurelsError]) -> Iterator[bytes]:
+        for line in lines:
+            if isinstance(line, LaurelsError):
+                raise line
+            yield line
+
+
+def test_a_feed_goes_on_where_it_broke() -> None:
+    gone = ServerUnreachable("gone")
+    streams = Streams(
+        [*event(1, "top"), *event(2), b"event: change", gone],
+        gone,
+        [*event(3), b"event: end", b"data: {}", b""],
+        [*event(4)],
+    )
+    slept: list[float] = []
+    lost: list[LaurelsError] = []
+    events = feed.watched(
+        streams, lambda last: feed.live("b", after=last), slept.append, lost.append
+    )
+    assert [each.id for each in islice(events, 4)] == ["e.1", "e.2", "e.3", "e.4"]
+    assert streams.asked == [None, "e.2", "e.2", "e.3"]
+    assert slept == [2, 2, 2]
+    assert lost == [gone, gone]
+
+
+def test_what_is_wrong_from_the_beginning_is_raised() -> None:
+    events = feed.watched(
+        Streams(UnknownBoard("there is no board 'b'")),
+        lambda last: feed.live("b", after=last),
+        lambda _: None,
+        lambda _: None,
+    )
+    with pytest.raises(UnknownBoard):
+        next(events)
+
+
+def test_a_server_is_followed(tmp_path: Path) -> None:
+    with Served(tmp_path / "boards") as served, laurels.open(served.url) as lb:
+        lb.create(laurels.Board("b"))
+        assert isinstance(lb, laurels.client.surfaces.RemoteLeaderboards)
+        events = feed.watched(
+            lb.wire, lambda last: feed.live("b", after=last), lambda _: None, lambda _: None
+        )
+        assert next(events).kind == "top"
+        lb.submit("b", "ann", 1)
+        changed = next(events)
+        assert (changed.kind, b'"member":"ann"' in changed.data) == ("change", True)
+        with pytest.raises(UnknownBoard):
+            lb.wire.lines(feed.live("none"))

@@ -1,0 +1,106 @@
+"""A disk that fails at a chosen call: the shim of `failing_io.c`, and a process that runs under it.
+
+A run takes a fraction of a second because the process under the shim (`stage.py`) loads everything
+once and forks for each run; the shim wakes up in the fork, when it is told its folder.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).with_name("failing_io.c")
+KILL = 0
+KILLED = 137
+SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What goes wrong at call `at` (0: nothing), with an errno or `KILL`: the process ends there.
+
+    `stays`: and at every call after it. `half`: a write does half of its work first. `reads`: reads
+    are counted, too.
+    """
+
+    at: int = 0
+    number: int = KILL
+    stays: bool = False
+    half: bool = False
+    reads: bool = False
+
+    def settings(self) -> dict[str, str]:
+        """The environment that tells the shim."""
+        return {
+            "LAURELS_IO_AT": str(self.at),
+            "LAURELS_IO_ERRNO": str(self.number),
+            "LAURELS_IO_STAY": str(int(self.stays)),
+            "LAURELS_IO_HALF": str(int(self.half)),
+            "LAURELS_IO_READS": str(int(self.reads)),
+        }
+
+    def __str__(self) -> str:
+        what = errno.errorcode[self.number] if self.number else "end"
+        kinds = {"half": self.half, "stays": self.stays, "reads": self.reads}
+        where = f" at {self.at}" if self.at else ""
+        return " ".join([what, *(kind for kind, is_so in kinds.items() if is_so)]) + where
+
+
+def compiled(folder: Path) -> Path:
+    """The shim as a library. Skips where there is no C compiler; fails there under CI."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("a C compiler is missing")
+        pytest.skip("there is no C compiler: apt-get install gcc")
+    library = folder / "failing_io.so"
+    options = ["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", str(library)]
+    subprocess.run([compiler, *options, str(SOURCE), "-ldl"], check=True, timeout=120)
+    return library
+
+
+class Stage:
+    """The process that plays parts under the shim."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def play(self, part: str, folder: Path, said: Path, settings: dict[str, str]) -> int:
+        """Plays a part (`play.PARTS`) on a folder in a fork, with what it says put at the end of
+        a file; the exit code, less than 0 for a signal."""
+        told = {
+            "part": part,
+            "folder": str(folder),
+            "said": str(said),
+            "settings": {"LAURELS_IO_FOLDER": str(folder), **settings},
+        }
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(told) + "\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline())
+
+
+@contextmanager
+def staged(library: Path) -> Iterator[Stage]:
+    """A stage under the shim, for as long as it is used."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.crash.stage"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "LD_PRELOAD": str(library)},
+    ) as process:
+        yield Stage(process)
+        assert process.stdin is not None
+        process.stdin.close()

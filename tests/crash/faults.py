@@ -1,0 +1,98 @@
+"""Every way of failing, at every call: runs of `play.py` on a failing disk, judged one by one."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tests.crash.disk import KILL, KILLED, Fault, Stage
+from tests.crash.verdict import Told, judge
+
+KINDS: Sequence[Fault] = (
+    Fault(number=errno.ENOSPC),
+    Fault(number=errno.EIO),
+    Fault(number=errno.ENOSPC, half=True),
+    Fault(number=errno.EIO, half=True),
+    Fault(number=errno.ENOSPC, stays=True),
+    Fault(number=errno.EIO, stays=True),
+    Fault(number=errno.ENOSPC, stays=True, half=True),
+    Fault(number=KILL),
+    Fault(number=KILL, half=True),
+)
+READS = Fault(number=errno.EIO, reads=True)
+STEPS_BEFORE = (0.3, 0.55, 0.8)
+"""How far the first part has come when it is killed, before the second is played."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A part to be played, on a copy of the folder that an earlier one left, after what that said;
+    `calls` it makes when nothing fails, and with reads counted."""
+
+    name: str
+    part: str
+    before: Path | None
+    said: bytes
+    calls: int = 0
+    calls_with_reads: int = 0
+
+
+def scenes(stage: Stage, base: Path) -> list[Scene]:
+    """A folder from its beginning; and one that was closed, or killed, and is opened again."""
+    base.mkdir()
+    new = _counted(stage, Scene("new", "first", None, b""), base)
+    found = [new]
+    for share in (0.0, *STEPS_BEFORE):
+        at = round(new.calls * share)
+        before, said = base / f"before-{at}", base / f"said-{at}"
+        stage.play("first", before, said, Fault(at).settings())
+        name = f"killed at {at}" if at else "closed"
+        again = Scene(name, "second", before, said.read_bytes())
+        found.append(_counted(stage, again, base))
+    return found
+
+
+def _counted(stage: Stage, scene: Scene, base: Path) -> Scene:
+    """The scene with how many calls it makes, which must all go well."""
+    counts = []
+    for reads in (False, True):
+        work, trace = base / "counted", base / "trace"
+        trace.unlink(missing_ok=True)
+        settings = {**Fault(reads=reads).settings(), "LAURELS_IO_TRACE": str(trace)}
+        code, told = _played(stage, scene, settings, work)
+        assert (code, told.failed) == (0, {}), (scene.name, code, told)
+        judge(work, told)
+        counts.append(len(trace.read_text().splitlines()))
+    return replace(scene, calls=counts[0], calls_with_reads=counts[1])
+
+
+def _played(stage: Stage, scene: Scene, settings: dict[str, str], folder: Path) -> tuple[int, Told]:
+    """Plays a scene in a folder; the exit code and what was said."""
+    said = folder.with_name(f"{folder.name}.said")
+    shutil.rmtree(folder, ignore_errors=True)
+    if scene.before is not None:
+        shutil.copytree(scene.before, folder)
+    said.write_bytes(scene.said)
+    code = stage.play(scene.part, folder, said, settings)
+    return code, Told.read(said)
+
+
+def survive(stage: Stage, scene: Scene, fault: Fault, folder: Path) -> set[int]:
+    """Plays a scene with a fault and judges what is left; the steps in doubt that were kept."""
+    try:
+        code, told = _played(stage, scene, fault.settings(), folder)
+        assert code == (0 if fault.number else KILLED), code
+        return judge(folder, told)
+    except BaseException as error:
+        error.add_note(f"{scene.name}: {fault}")
+        raise
+
+
+def every(scene: Scene, kind: Fault) -> Iterator[Fault]:
+    """A kind of fault at every call of a scene."""
+    calls = scene.calls_with_reads if kind.reads else scene.calls
+    for at in range(1, calls + 1):
+        yield replace(kind, at=at)

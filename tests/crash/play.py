@@ -1,0 +1,190 @@
+"""A short run that uses everything a folder is used for, step by step, each step told when done.
+
+The same steps played on a store in memory say what a folder must hold: see `verdict.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import laurels
+from laurels import Board, Column
+from laurels.clock import ManualClock
+from laurels.log.sqlite import SqliteLog
+
+START_MS = 1_795_176_000_000  # 2026-11-20T12:00Z
+MINUTE, HOUR = 60_000, 3_600_000
+END_MS = START_MS + 24 * HOUR
+CHECKPOINT_PAGES = 12
+
+Do = Callable[[laurels.Leaderboards], object]
+Say = Callable[[dict[str, object]], None]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing to do and the time that passes before it; `kept` when it may write to the log."""
+
+    name: str
+    do: Do
+    wait_ms: int = 0
+    kept: bool = True
+
+
+POINTS = Board("points", windows=["all", "day", "10m=rolling:10m/1m"], dedupe="48h", grace="3m")
+LAPS = Board(
+    "laps",
+    columns=[Column("laps", op="best"), Column("seconds", op="best", order="asc")],
+    windows=["3h=rolling:3h/1h", "2d=rolling:2d/1d"],
+)
+LEVELS = Board("levels", columns=[Column("level", op="last"), Column("xp")], windows=["all"])
+
+
+def _create(board: Board) -> Step:
+    return Step(f"create {board.name}", lambda lb: lb.create(board, exist_ok=True).name)
+
+
+def _one(board: str, member: str, value: object, id: str | None = None, wait_ms: int = 0) -> Step:
+    def do(lb: laurels.Leaderboards) -> object:
+        receipt = lb.submit(board, member, value, id=id)  # type: ignore[arg-type]
+        return [receipt.status, str(receipt.score), receipt.rank]
+
+    return Step(f"{member} {value} {id or ''}", do, wait_ms)
+
+
+def _batch(first: int, size: int, *, wait_ms: int = 0) -> Step:
+    """A batch of members of its own, with ids and a position."""
+
+    def do(lb: laurels.Leaderboards) -> object:
+        events = [(f"n{first + i}", i % 97) for i in range(size)]
+        position = ("file", str(first + size))
+        done = lb.submit_many("points", events, key=f"k{first}", position=position)
+        return [done.applied, done.duplicates, len(done)]
+
+    return Step(f"batch {first}", do, wait_ms)
+
+
+def _snapshot() -> Step:
+    return Step("snapshot", lambda lb: lb.snapshot(), kept=False)
+
+
+def _remove(member: str) -> Step:
+    return Step(f"remove {member}", lambda lb: lb.remove("points", member))
+
+
+def _check() -> Step:
+    return Step("check", lambda lb: lb.check().boards, kept=False)
+
+
+def _set(member: str, value: int) -> Step:
+    return Step(f"set {member}", lambda lb: str(lb.set("points", member, value).score))
+
+
+def _data(member: str) -> Step:
+    return Step(f"data {member}", lambda lb: lb.set_data("points", member, {"name": member}))
+
+
+def _change() -> Step:
+    return Step("change", lambda lb: lb.change("points", title="of all", keep=3).title)
+
+
+FIRST: Sequence[Step] = (
+    *2 * [_create(POINTS)],
+    *2 * [_create(LAPS)],
+    _one("points", "ann", 5, "e1"),
+    _one("points", "bob", 7, "e2"),
+    _batch(0, 400),
+    _one("laps", "ann", (3, 90)),
+    _set("bob", 4),
+    _data("ann"),
+    _one("points", "cid", 9, "e3", wait_ms=MINUTE),
+    _snapshot(),
+    *2 * [_create(LEVELS)],
+    _one("levels", "ann", (3, 10)),
+    _remove("cid"),
+    _one("points", "cid", 2, "e4", wait_ms=4 * MINUTE),
+    _batch(400, 600, wait_ms=MINUTE),
+    _one("laps", "bob", (4, 80), wait_ms=HOUR),
+    _snapshot(),
+    _one("points", "ann", 5, "e1"),
+    _change(),
+    _batch(1_000, 500, wait_ms=9 * MINUTE),
+    _one("laps", "ann", (4, 79), wait_ms=HOUR),
+    _snapshot(),
+    _one("levels", "ann", (4, 5)),
+    _check(),
+    _one("points", "dan", 1, "e5", wait_ms=12 * HOUR),
+)
+"""Played on a folder that is not there yet; ends on the next day."""
+
+SECOND: Sequence[Step] = (
+    _one("points", "eve", 3, "f1", wait_ms=HOUR),
+    _one("points", "ann", 5, "e1"),
+    _batch(2_000, 300, wait_ms=2 * MINUTE),
+    _snapshot(),
+    _create(LEVELS),
+    _one("levels", "bob", (1, 1)),
+    _check(),
+)
+"""Played on the folder that `FIRST` was played on, however that ended."""
+
+STEPS: Sequence[Step] = (*FIRST, *SECOND)
+PARTS = {"first": range(len(FIRST)), "second": range(len(FIRST), len(STEPS))}
+"""The numbers of the steps of each part: a process plays one part."""
+
+
+def perform(step: Step, lb: laurels.Leaderboards) -> dict[str, object]:
+    """Does a step: its answer, or the code of the error it met."""
+    try:
+        answer = step.do(lb)
+    except laurels.LaurelsError as error:
+        return {"code": error.code, "advice": bool(error.advice and str(error))}
+    return {"answer": answer}
+
+
+def play(folder: Path, numbers: range, say: Say) -> None:
+    """Opens the folder, does these steps, says what became of each, closes.
+
+    A store that cannot be opened, or has ended, is opened again for the next step.
+    """
+    clock = ManualClock(START_MS + sum(step.wait_ms for step in STEPS[: numbers.start]))
+    lb: laurels.Leaderboards | None = None
+    for number in numbers:
+        clock.advance(STEPS[number].wait_ms)
+        try:
+            lb = lb or _opened(folder, clock)
+        except laurels.LaurelsError as error:
+            say({"step": number, "code": error.code, "advice": bool(error.advice), "open": True})
+            continue
+        outcome = perform(STEPS[number], lb)
+        say({"step": number, **outcome})
+        if outcome.get("code") == "closed":
+            lb.close()
+            lb = None
+    if lb is not None:
+        lb.close()
+    say({"end": numbers[-1]})
+
+
+def _opened(folder: Path, clock: ManualClock) -> laurels.Leaderboards:
+    """The folder, with its log brought into its file more often than a short run would have it."""
+    lb = laurels.open(folder, clock=clock)
+    log = lb._service._log
+    assert isinstance(log, SqliteLog)
+    with suppress(laurels.LaurelsError):
+        log._writer.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}")
+    return lb
+
+
+def saying(file: int) -> Say:
+    """Says things as lines of JSON, each in one write."""
+
+    def say(what: dict[str, object]) -> None:
+        os.write(file, json.dumps(what).encode() + b"\n")
+
+    return say

@@ -1,0 +1,46 @@
+"""The process under the shim: forks for each part it is told to play.
+
+    LD_PRELOAD=failing_io.so python -m tests.crash.stage
+
+Reads a line of JSON for each part, answers a line with the exit code (less than 0: the signal). A
+part that does not end in a minute is ended by an alarm.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from tests.crash.disk import SECONDS
+from tests.crash.play import PARTS, play, saying
+
+
+def main() -> None:
+    for line in sys.stdin:
+        told = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            _perform(told)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+
+
+def _perform(told: dict[str, Any]) -> None:
+    """The part, then the end of this process."""
+    signal.alarm(SECONDS)
+    say = saying(os.open(told["said"], os.O_WRONLY | os.O_CREAT | os.O_APPEND))
+    os.environ.update(told["settings"])
+    try:
+        play(Path(told["folder"]), PARTS[told["part"]], say)
+    except BaseException:
+        say({"broken": traceback.format_exc()})
+        os._exit(3)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,25 @@
+"""A bit or an end of any file lost: all that was acknowledged is there, or opening refuses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.crash.damage import damages, try_out, whole_folder
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_damage_is_survived_or_named(tmp_path: Path, seed: int) -> None:
+    """At more places: `python -m tests.crash.long --only damage`."""
+    folder = tmp_path / "whole"
+    expected = whole_folder(folder, tmp_path / "made")
+    became = Counter(
+        (damage.file.split("-00")[0], try_out(folder, damage, tmp_path / "work", expected))
+        for damage in damages(folder, 12, Random(seed))
+    )
+    assert {file for file, _ in became} >= {"log.db", "log.db-wal", "log.mark", "snapshot"}
+    assert became["log.db-wal", "log_damaged"]
+    assert became["snapshot", "whole"]

@@ -1,0 +1,36 @@
+"""A disk that fails at any call costs nothing that was acknowledged, and is told plainly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.crash.disk import Fault, Stage, compiled, staged
+from tests.crash.faults import KINDS, READS, Scene, every, scenes, survive
+
+PLACES = 6
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with staged(compiled(tmp_path_factory.mktemp("shim"))) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def played(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> list[Scene]:
+    return scenes(stage, tmp_path_factory.mktemp("scenes") / "base")
+
+
+@pytest.mark.parametrize("kind", [*KINDS, READS], ids=str)
+def test_nothing_acknowledged_is_lost(
+    stage: Stage, played: list[Scene], tmp_path: Path, kind: Fault
+) -> None:
+    """All calls of all scenes: `python -m tests.crash.long`."""
+    faults = [(scene, fault) for scene in played for fault in every(scene, kind)]
+    shift = [*KINDS, READS].index(kind)
+    apart = len(faults) // PLACES
+    for scene, fault in faults[shift * apart // 10 :: apart]:
+        survive(stage, scene, fault, tmp_path / "folder")

@@ -1,0 +1,29 @@
+"""The power goes at any moment: what was acknowledged is on the disk, and is found there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.crash.disk import Stage, compiled, staged
+from tests.crash.power_cut import survive_cut, traced
+
+PLACES = 20
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with staged(compiled(tmp_path_factory.mktemp("shim"))) as found:
+        yield found
+
+
+def test_nothing_acknowledged_is_lost(stage: Stage, tmp_path: Path) -> None:
+    """After every call: `python -m tests.crash.long --only cuts`."""
+    run = traced(stage, tmp_path / "run")
+    assert {call.name for call in run.calls} >= {"said", "fsync", "rename", "unlink", "pwrite"}
+    for after in range(len(run.calls), 0, -(len(run.calls) // PLACES)):
+        survive_cut(run, after, None, tmp_path / "work")
+        survive_cut(run, after, Random(after), tmp_path / "work")

@@ -1,0 +1,130 @@
+"""What a folder must hold after a run that was broken: the verdict over it.
+
+The steps that were acknowledged are played again on a store in memory; the folder must hold what
+that holds, down to the last entry, id, position and datum. Of each part of the run one step more
+may be there, whole: the last that was on its way to the disk, when nothing was acknowledged after
+it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import product
+from pathlib import Path
+
+import laurels
+from laurels.clock import ManualClock
+from tests.comparison import everything
+from tests.crash.play import END_MS, PARTS, START_MS, STEPS, perform
+
+IN_DOUBT = {"storage_failed", "closed"}
+TELLABLE = IN_DOUBT | {"unknown_board"}
+"""What a failing disk may make of a step; the board may be unknown since it could not be made."""
+
+
+@dataclass
+class Told:
+    """What a run said of its steps: `done` and `failed` by number, `ended` the parts that went on
+    to their end."""
+
+    done: dict[int, object] = field(default_factory=dict)
+    failed: dict[int, str] = field(default_factory=dict)
+    ended: set[int] = field(default_factory=set)
+
+    @classmethod
+    def read(cls, said: Path) -> Told:
+        """What a file of lines says; the last line may be cut off. AssertionError where an error
+        was none of laurels', none of a failing disk, or did not say what to do."""
+        told = cls()
+        for line in said.read_bytes().split(b"\n")[:-1] if said.exists() else ():
+            what = json.loads(line)
+            assert "broken" not in what, what["broken"]
+            if "end" in what:
+                told.ended.add(what["end"])
+            elif "code" in what:
+                assert what["code"] in TELLABLE, what
+                assert what["advice"], what
+                told.failed[what["step"]] = what["code"]
+            else:
+                told.done[what["step"]] = what["answer"]
+        return told
+
+    def in_doubt(self, part: range) -> set[int]:
+        """The steps of a part of which one may be there though nobody was told so."""
+        settled = max((n for n in self.done if n in part and STEPS[n].kept), default=-1)
+        failed = {n for n, code in self.failed.items() if n in part and code in IN_DOUBT}
+        said = [n for n in part if n in self.done or n in self.failed]
+        if part[-1] not in self.ended:
+            failed.add(said[-1] + 1 if said else part.start)
+        return {n for n in failed if n > settled and n in part and STEPS[n].kept}
+
+
+def judge(folder: Path, told: Told) -> set[int]:
+    """Opens the folder and answers which steps in doubt it holds; AssertionError where it holds
+    anything else than it must, or does not go on."""
+    clock = ManualClock(END_MS)
+    with laurels.open(folder, clock=clock) as lb:
+        held = _state_of(lb)
+        lb.check()
+    kept = _matched(held, told)
+    _assert_goes_on(folder, clock)
+    return kept
+
+
+def _matched(held: object, told: Told) -> set[int]:
+    done = {n for n in told.done if STEPS[n].kept}
+    for extra in _with_doubts(told):
+        answers, state = _replayed(tuple(sorted(done | extra)))
+        if state == held:
+            assert {n: answers[n] for n in done} == {n: told.done[n] for n in done}
+            return extra
+    raise AssertionError(f"the folder holds something else than {told} and what is in doubt")
+
+
+def _with_doubts(told: Told) -> Iterator[set[int]]:
+    """What may be there besides what is done: nothing, or one of each part, fewest first."""
+    doubts = [(None, *sorted(told.in_doubt(part))) for part in PARTS.values()]
+    extras = [{n for n in choice if n is not None} for choice in product(*doubts)]
+    yield from sorted(extras, key=len)
+
+
+@cache
+def _replayed(numbers: Sequence[int]) -> tuple[dict[int, object], object]:
+    """The answers to these steps, and the state after them."""
+    clock = ManualClock(START_MS)
+    answers: dict[int, object] = {}
+    with laurels.open("memory:", clock=clock) as lb:
+        for number, step in enumerate(STEPS):
+            clock.advance(step.wait_ms)
+            if number in numbers:
+                answer = perform(step, lb).get("answer")
+                answers[number] = json.loads(json.dumps(answer))
+        clock.set(END_MS)
+        return answers, _state_of(lb)
+
+
+def _assert_goes_on(folder: Path, clock: ManualClock) -> None:
+    """Afterwards the folder takes writes and snapshots, and is opened again with all of it."""
+    with laurels.open(folder, clock=clock) as lb:
+        lb.create(laurels.Board("after", windows=["all", "3d=rolling:3d/1d"]))
+        lb.submit_many("after", [(f"a{i}", i) for i in range(50)])
+        lb.snapshot()
+        lb.submit("after", "late", 1)
+        held = _state_of(lb)
+    with laurels.open(folder, clock=clock) as lb:
+        assert _state_of(lb) == held
+        lb.check()
+    assert not list(folder.glob("*.unfinished"))
+
+
+def _state_of(lb: laurels.Leaderboards) -> object:
+    """Everything a store holds that a caller can see, and the ids it remembers."""
+    fold = lb._service._fold
+    return (
+        everything(lb),
+        [(board, lb.position(board.name, "file")) for board in lb.boards()],
+        {name: fold.index.ids(state.number) for name, state in fold.boards.items()},
+    )

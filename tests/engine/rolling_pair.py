@@ -1,0 +1,225 @@
+"""Native windows of a board and plain ones that are told the same."""
+
+from array import array
+from collections.abc import Sequence
+from random import Random
+
+from laurels.engine.fold import LAST, Journal, Shape, apply
+from laurels.engine.ranked_set import RankedSet
+from laurels.engine.rolling import RollingSet
+from laurels.engine.roster import Roster
+from laurels.engine.tally import Tally
+from tests.engine.pair import intern
+from tests.engine.plain import Row
+from tests.engine.plain_rolling import Event, Kept, PlainBoard, Roll, step_bound
+
+LIMIT = 2**53 - 1
+
+
+def rows(ids: "array[int]", words: "Sequence[array[int]]") -> dict[int, Row]:
+    """Ids and columns of words as rows by id."""
+    assert len(set(ids)) == len(ids)
+    return dict(zip(ids, zip(*words, strict=True), strict=True))
+
+
+def entries(ranking: RankedSet) -> dict[int, Row]:
+    return rows(*ranking.slice(0, len(ranking)))
+
+
+def cells(tally: Tally | None) -> dict[int, Row]:
+    return {} if tally is None else rows(*tally.scan(0, 2**32)[:2])
+
+
+class RollingPair:
+    """Both boards over one roster; every member is named by its id."""
+
+    def __init__(
+        self,
+        ops: Sequence[int],
+        windows: Sequence[Roll | None],
+        *,
+        tie: int = 1,
+        resolution: int = 1,
+        members: int = 12,
+        low: int = -LIMIT,
+        high: int = LIMIT,
+        now: int = 0,
+        dense: bool = False,
+    ) -> None:
+        self.now = now
+        self.roster = Roster(8)
+        self.ids = intern(self.roster, [b"m%d" % i for i in range(members)])
+        lows, highs = [low] * len(ops), [high] * len(ops)
+        self.stamped = LAST in ops and (tie == 0 or resolution != 1)
+        self.shape = Shape(ops, lows, highs, tie, self.stamped)
+        self.plain = PlainBoard(ops, lows, highs, tie, resolution, windows)
+        self.ranking = RankedSet(
+            self.roster, columns=len(ops), tie=tie != 0, stamped=self.stamped, dense=dense
+        )
+        self.dense = dense
+        self.rollings = [None if roll is None else self.rolling_set(roll) for roll in windows]
+
+    def rolling_set(self, roll: Roll) -> RollingSet:
+        """A set with nothing counted that runs now."""
+        bounds = [
+            step_bound(low, high, roll.steps)
+            for low, high in zip(self.plain.lows, self.plain.highs, strict=True)
+        ]
+        return RollingSet(
+            self.roster,
+            self.shape,
+            steps=roll.steps,
+            lows=[low for low, _ in bounds],
+            highs=[high for _, high in bounds],
+            dense=self.dense,
+            running=roll.number_at(self.now),
+        )
+
+    def apply(
+        self, events: Sequence[Event], watch: int = -1, journal: Journal | None = None
+    ) -> None:
+        """Count events on both sides and compare statuses and reports, event by event."""
+        status = bytearray(7 if event.skipped else 0 for event in events)
+        stores, routes = self.routes(events)
+        resolution = self.plain.resolution
+        reported = apply(
+            self.shape,
+            stores,
+            routes,
+            self.rollings,
+            array("I", [self.ids[event.member] for event in events]),
+            [array("q", column) for column in zip(*[e.values for e in events], strict=True)],
+            array("q", [event.at // resolution for event in events]),
+            array("q", [event.at for event in events]),
+            bytes(event.absolute for event in events),
+            list(self.plain.windows).index(None) if None in self.plain.windows else -1,
+            watch,
+            0,
+            len(events),
+            status,
+            journal,
+        )
+        before, after, codes = [], [], bytearray()
+        for event in events:
+            before.append(self.seen(event, watch))
+            codes.append(7 if event.skipped else self.plain.count(event, self.now))
+            after.append(self.seen(event, watch))
+        assert status == codes
+        if watch >= 0:
+            assert reported is not None
+            for (present, columns), expected in zip(reported, (before, after), strict=True):
+                assert list(present) == [kept is not None for kept in expected]
+                absent = (0,) * len(self.plain.ops)
+                seen = [absent if kept is None else kept.columns for kept in expected]
+                assert list(zip(*columns, strict=True)) == seen
+
+    def routes(
+        self, events: Sequence[Event]
+    ) -> "tuple[list[RankedSet | Tally], list[int | array[int]]]":
+        """What each window writes each event to."""
+        stores: list[RankedSet | Tally] = []
+        routes: list[int | array[int]] = []
+        for roll, rolling in zip(self.plain.windows, self.rollings, strict=True):
+            if roll is None or rolling is None:
+                routes.append(len(stores))
+                stores.append(self.ranking)
+                continue
+            places: dict[int, int] = {}
+            for event in events:
+                number = roll.number_at(event.at)
+                if roll.takes(event.at, self.now) and number not in places:
+                    places[number] = len(stores)
+                    stores.append(rolling.open_tally(number))
+            routes.append(array("i", [places.get(roll.number_at(e.at), -1) for e in events]))
+        return stores, routes
+
+    def seen(self, event: Event, watch: int) -> Kept | None:
+        if watch < 0:
+            return None
+        roll = self.plain.windows[watch]
+        if roll is not None and not roll.takes(event.at, self.now):
+            return None
+        return self.plain.kept(watch, event.member, self.now)
+
+    def go_to(self, now: int, random: Random) -> None:
+        """Let time pass: windows turn as often as they must, or begin anew from their tallies."""
+        self.now = now
+        for roll, rolling in zip(self.plain.windows, self.rollings, strict=True):
+            if roll is None or rolling is None:
+                continue
+            running = roll.number_at(now)
+            if running - rolling.running >= roll.steps:
+                rolling.reset(running)
+            while rolling.running < running:
+                while not rolling.complete:
+                    rolling.advance(random.choice([1, 2, 50, 10**9]))
+                rolling.turn()
+
+    def discard(self, members: Sequence[int]) -> None:
+        ids = array("I", [self.ids[member] for member in members])
+        self.ranking.discard(ids)
+        for window, rolling in enumerate(self.rollings):
+            if rolling is not None:
+                live = self.plain.live(window, self.now)
+                assert rolling.discard(ids) == len(set(members) & set(live))
+        for member in members:
+            self.plain.events.pop(member, None)
+
+    def state(self) -> list[object]:
+        """All that is held, word by word, whether or not the pass is complete."""
+        held: list[object] = [entries(self.ranking)]
+        for rolling in self.rollings:
+            if rolling is not None:
+                numbers = rolling.numbers()
+                held += [entries(rolling.live), entries(rolling.prepared), numbers]
+                held += [cells(rolling.tally(number)) for number in numbers]
+        return held
+
+    def check(self) -> None:
+        self.ranking.check()
+        for rolling in self.rollings:
+            if rolling is not None:
+                rolling.check()
+
+    def compare(self) -> None:
+        """Every window's ranking, its tallies, and what is prepared where the pass is complete."""
+        self.check()
+        for window, rolling in enumerate(self.rollings):
+            if rolling is None:
+                live = self.plain.live(window, self.now)
+                expected = {self.ids[m]: self.plain.row(kept) for m, kept in live.items()}
+                assert entries(self.ranking) == expected
+            else:
+                self.compare_rolling(window, rolling)
+
+    def compare_rolling(self, window: int, rolling: RollingSet) -> None:
+        roll = self.plain.windows[window]
+        assert roll is not None
+        assert rolling.running == roll.number_at(self.now)
+        assert entries(rolling.live) == self.expected(window, self.now)
+        if rolling.complete:
+            next_now = (rolling.running + 1) * roll.step_ms
+            assert entries(rolling.prepared) == self.expected(window, next_now)
+        held = {
+            (number, id): cell
+            for number in rolling.numbers()
+            if number >= rolling.leaving
+            for id, cell in cells(rolling.tally(number)).items()
+        }
+        words = len(self.plain.row(Kept((0,) * len(self.plain.ops), 0, 0)))
+        made = {
+            (number, self.ids[member]): cell
+            for member in self.plain.events
+            for number, cell in self.plain.cells(window, member, self.now).items()
+        }
+        for key, cell in held.items():
+            if len(cell) > words and key[0] - cell[words] < rolling.leaving:
+                held[key] = (*cell[:words], 0, cell[-1])  # a step that is gone is none
+        assert held == made
+
+    def expected(self, window: int, now: int) -> dict[int, Row]:
+        """The entries a rolling window's ranking has at a time."""
+        return {
+            self.ids[member]: (*self.plain.row(kept), self.plain.newest(window, member, now))
+            for member, kept in self.plain.live(window, now).items()
+        }

@@ -1,0 +1,35 @@
+"""A log folded anew, to compare with."""
+
+from __future__ import annotations
+
+from laurels import record as records
+from laurels.fold import Fold
+from laurels.index.memory import MemoryIndex
+from laurels.log.memory import MemoryLog
+from laurels.verify import compare
+
+
+def folded(log: MemoryLog, until: int, now_ms: int) -> Fold:
+    """The log up to an offset, folded anew."""
+    fold = Fold(MemoryIndex(99))
+    follow(fold, log, until)
+    fold.advance(now_ms)
+    fold.bring_all()
+    return fold
+
+
+def follow(fold: Fold, log: MemoryLog, until: int) -> None:
+    for offset, body in log.read(fold.offset):
+        if offset > until:
+            return
+        for record in records.decode(body):
+            fold.apply(record)
+        fold.offset = offset
+
+
+def assert_same(fold: Fold, log: MemoryLog, now_ms: int) -> None:
+    """What was loaded is what the log says, and its structures are sound."""
+    fold.advance(now_ms)
+    fold.bring_all()
+    fold.index.check()
+    compare(fold, folded(log, fold.offset, fold.now_ms))

@@ -1,0 +1,165 @@
+"""Requests made from the description of the service, well-formed and not: none gets an answer that
+the description does not know.
+
+    python -m tests.http.fuzz --minutes 10
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from hypothesis.errors import Unsatisfiable
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from tests.serving import Served
+
+KEY = "the first key"
+HEADERS = {"Authorization": f"Bearer {KEY}"}
+CHECKS: list[Any] = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
+ENDLESS = "/v1/boards/{board}/live"
+KNOWN: dict[str, list[str]] = {
+    "board": ["b", "several"],
+    "member": ["ann", "bob"],
+    "window": ["all", "day", "3h", "*"],
+    "low": ["1", "1,2"],
+    "high": ["9", "9,1"],
+    "percent": ["50"],
+    "value": ["5", "1.25", "2e1"],
+    "name": ["key"],
+    "period": ["2026-11-20"],
+}
+"""What is there, so that some requests are not refused."""
+BOARDS: dict[str, dict[str, Any]] = {
+    "b": {"windows": ["all", "day", "3h=rolling:3h/1h"], "columns": [{"name": "p", "scale": 2}]},
+    "several": {"columns": [{"name": "p"}, {"name": "q", "op": "best", "order": "asc"}]},
+}
+
+
+class Fuzz:
+    """A described service, and what its answers to made-up requests were."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._schema = schemathesis.openapi.from_url(f"{url}/openapi.json")
+        self.statuses: Counter[tuple[str, int]] = Counter()
+        self._stock()
+
+    def _stock(self) -> None:
+        """Has the boards there that questions are asked about."""
+        with httpx.Client(base_url=self._url, headers=HEADERS) as http:
+            for name, definition in BOARDS.items():
+                http.put(f"/v1/boards/{name}?on_exists=accept", json=definition)
+            http.post("/v1/boards/b/scores", json=[["ann", "5.25"], ["bob", 3]])
+            http.post("/v1/boards/several/scores", json=[["ann", [5, 2]], ["bob", [5, 1]]])
+
+    def operations(self) -> Iterator[Any]:
+        """All of them that end."""
+        for each in self._schema.get_all_operations():
+            operation = each.ok()
+            if operation.path != ENDLESS:
+                yield operation
+
+    def run(self, operation: Any, number: int, examples: int) -> None:
+        """Asks an operation so many made-up requests; raises where an answer is a wrong one."""
+        for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
+            made = operation.as_strategy(generation_mode=mode)
+            try:
+                self._judged(operation, made, number, examples)()
+            except Unsatisfiable:  # nothing can be wrong with a request that says nothing
+                if mode is GenerationMode.POSITIVE:
+                    raise
+
+    def _judged(self, operation: Any, made: Any, number: int, examples: int) -> Callable[[], None]:
+        known = st.fixed_dictionaries(
+            {name: st.sampled_from([*each, *each, None]) for name, each in KNOWN.items()}
+        )
+
+        @seed(number)
+        @settings(
+            max_examples=examples,
+            deadline=None,
+            database=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(case=made, known=known)
+        def judge(case: Any, known: dict[str, str | None]) -> None:
+            if operation.method.upper() == "DELETE":
+                self._stock()
+            for place in _places(case):
+                place.update({name: said for name, said in known.items() if said and name in place})
+            answer = case.call(headers=HEADERS)
+            self.statuses[operation.label, answer.status_code] += 1
+            case.validate_response(answer, checks=CHECKS)
+
+        return judge
+
+
+def _places(case: Any) -> Iterator[dict[str, Any]]:
+    """Where a request names what may be there."""
+    for place in (case.path_parameters, case.query, case.body):
+        for each in place if isinstance(place, list) else [place]:
+            if isinstance(each, dict):
+                yield each
+
+
+def main() -> int:
+    """Runs for so many minutes, each round with other requests; counts the answers."""
+    parser = argparse.ArgumentParser(description="Made-up requests to a server of its own.")
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--seed", type=int, default=None)
+    given_ = parser.parse_args()
+    number = random.randrange(1 << 32) if given_.seed is None else given_.seed
+    until = time.monotonic() + 60 * given_.minutes
+    failed: dict[str, str] = {}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Served(Path(folder) / "boards", admin_key=KEY) as server,
+    ):
+        fuzz = Fuzz(server.url)
+        first = number
+        while time.monotonic() < until:
+            for operation in fuzz.operations():
+                try:
+                    fuzz.run(operation, number, examples=50)
+                except Exception as error:
+                    failed.setdefault(operation.label, f"seed {number}: {error}")
+            number += 1
+        httpx.post(f"{server.url}/v1/check", headers=HEADERS, timeout=60).raise_for_status()
+    for (label, status), count in sorted(fuzz.statuses.items()):
+        print(f"{count:8,}  {status}  {label}")
+    print(
+        f"{fuzz.statuses.total():,} requests, seeds {first} to {number - 1}, {len(failed)} failed"
+    )
+    for label, why in failed.items():
+        print(f"\n{label}: {why}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

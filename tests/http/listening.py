@@ -1,0 +1,107 @@
+"""A live feed as it comes over the wire, and what its reader knows by it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from laurels.exact_json import decode_json
+
+WITHIN_SECONDS = 20
+
+
+class Frame(NamedTuple):
+    """An event of a feed."""
+
+    kind: str
+    number: str
+    document: Any
+
+
+class Feed:
+    """A stream that is open."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def frames(self) -> AsyncIterator[Frame]:
+        """Its events, until the server ends it."""
+        fields: dict[str, str] = {}
+        while line := await self._reader.readline():
+            name, is_field, said = line.decode().rstrip("\r\n").partition(": ")
+            if is_field:
+                fields[name] = said
+            elif "data" in fields:
+                number = fields.get("id", "")
+                yield Frame(fields["event"], number, decode_json(fields["data"].encode()))
+                fields = {}
+
+    async def next(self, within_seconds: float = WITHIN_SECONDS) -> Frame:
+        """The next event."""
+        async with asyncio.timeout(within_seconds):
+            async for frame in self.frames():
+                return frame
+        raise EOFError("the feed has ended")
+
+    async def rest(self) -> bytes:
+        """All that comes until the end."""
+        async with asyncio.timeout(WITHIN_SECONDS):
+            return await self._reader.read()
+
+
+@asynccontextmanager
+async def feed(
+    url: str, path: str, *, last: str = "", buffer: int | None = None
+) -> AsyncIterator[Feed]:
+    """Opens a stream; `last` is the number of the event that came last on another one, `buffer`
+    the bytes that are taken before they are read."""
+    parts = urlsplit(url)
+    opened = socket.socket()
+    if buffer is not None:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+    opened.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(opened, (parts.hostname, parts.port))
+    reader, writer = await asyncio.open_connection(sock=opened, limit=buffer or 1 << 20)
+    resumes = f"Last-Event-ID: {last}\r\n" if last else ""
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{resumes}\r\n".encode())
+    try:
+        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), WITHIN_SECONDS)
+        assert head.startswith(b"HTTP/1.1 200"), head
+        yield Feed(reader, writer)
+    finally:
+        writer.close()
+
+
+class Known:
+    """What a reader knows: the list, by the first frame and the changes after it."""
+
+    def __init__(self) -> None:
+        self.kinds: list[str] = []
+        self.as_of: dict[str, Any] = {}
+        self.total = 0
+        self._entries: dict[str, dict[str, Any]] = {}
+
+    def take(self, frame: Frame) -> None:
+        self.kinds.append(frame.kind)
+        document = frame.document
+        self.as_of, self.total = document["as_of"], document["total"]
+        if frame.kind == "top":
+            self._entries = {entry["member"]: entry for entry in document["entries"]}
+            return
+        assert frame.kind == "change"
+        for member in document["left"]:
+            del self._entries[member]
+        for entry in (*document["entered"], *document["moved"], *document["scored"]):
+            said = {name: entry[name] for name in ("member", "rank", "score")}
+            self._entries[entry["member"]] = said
+        self._entries = {member: self._entries[member] for member in document["order"]}
+
+    @property
+    def page(self) -> dict[str, Any]:
+        """The list as `top` answers it."""
+        return {"entries": list(self._entries.values()), "total": self.total, "as_of": self.as_of}

@@ -1,0 +1,68 @@
+"""A server in a process of its own, as people start it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+WITHIN_SECONDS = 20
+
+
+class Process:
+    """`laurels serve` on a free port; `url` is where it says it serves."""
+
+    def __init__(self, folder: Path, *options: str, **environment: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "laurels.cli", "serve", "--data", str(folder), *options]
+            + ([] if "--port" in options else ["--port", "0"]),
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **environment},
+        )
+        assert self._process.stderr is not None
+        self.said = self._process.stderr.readline()
+        _, _, address = self.said.strip().partition(" on ")
+        self.url = address
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def kill(self) -> None:
+        """SIGKILL, and the end of it."""
+        self._process.kill()
+        self._process.wait(WITHIN_SECONDS)
+        self._close()
+
+    def end(self) -> tuple[int, str]:
+        """SIGTERM; the exit code and what else was said."""
+        self._process.terminate()
+        return self.wait()
+
+    def wait(self) -> tuple[int, str]:
+        """Waits for the end of a server that ends by itself."""
+        assert self._process.stderr is not None
+        rest = self._process.stderr.read()
+        code = self._process.wait(WITHIN_SECONDS)
+        self._close()
+        return code, self.said + rest
+
+    def _close(self) -> None:
+        if self._process.stderr is not None:
+            self._process.stderr.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._process.poll() is None:
+            self.kill()

@@ -1,0 +1,36 @@
+"""An export that cannot go on says so in its last line."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+
+import laurels
+from laurels.http.access import ANYBODY
+from laurels.http.asking import Ask, Streamed
+from laurels.http.verbs.questions import Listed
+from laurels.http.verbs.streams import EXPORT_PAGE, export
+from tests.calendar_by_scanning import HOUR, utc_ms
+
+CLOCK = laurels.ManualClock(utc_ms(datetime(2026, 11, 20, 15, 30, tzinfo=UTC)))
+
+
+def test_a_turn_of_a_rolling_window_ends_it_with_the_reason() -> None:
+    async def main() -> list[bytes]:
+        async with laurels.open_async("memory:", clock=CLOCK) as lb:
+            await lb.create(laurels.Board("b", windows=["rolling:3h/1h"]))
+            await lb.submit_many("b", [(f"m{i}", i) for i in range(2 * EXPORT_PAGE)])
+            streamed = await export(Ask(cast(Any, SimpleNamespace(lb=lb)), ANYBODY, "b"), Listed())
+            assert isinstance(streamed, Streamed)
+            first = await anext(streamed.parts)
+            CLOCK.advance(HOUR)
+            return [first, *[part async for part in streamed.parts]]
+
+    first, *rest = asyncio.run(main())
+    assert len(first.splitlines()) == EXPORT_PAGE
+    (last,) = rest
+    assert msgspec.json.decode(last)["code"] == "period_expired"

@@ -1,0 +1,319 @@
+"""The live feed: changes put on the first list give the list that anybody would read."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
+from random import Random
+from typing import Any
+
+import pytest
+
+import laurels
+from laurels import config
+from laurels.aio import AsyncLeaderboards
+from laurels.http import live
+from laurels.http.live import Channel, Hub, What
+from tests.calendar_by_scanning import HOUR, utc_ms
+
+NOW_MS = utc_ms(datetime(2026, 11, 20, 15, 30, tzinfo=UTC))
+LIMIT = 5
+
+
+class Told:
+    """What a watcher knows, from the frames it got."""
+
+    def __init__(self) -> None:
+        self.kinds: list[str] = []
+        self.last = ""
+        self.entries: dict[str, dict[str, Any]] = {}
+        self.document: dict[str, Any] = {}
+
+    def take(self, content: bytes) -> None:
+        fields = dict(line.split(": ", 1) for line in content.decode().splitlines() if ": " in line)
+        if "event" not in fields:
+            return
+        kind, document = fields["event"], json.loads(fields["data"])
+        self.kinds.append(kind)
+        self.last, self.document = fields.get("id", self.last), document
+        if kind == "top":
+            self.entries = {entry["member"]: entry for entry in document["entries"]}
+        elif kind == "change":
+            self._change(document)
+
+    def _change(self, change: dict[str, Any]) -> None:
+        for member in change["left"]:
+            del self.entries[member]
+        for entry in (*change["entered"], *change["moved"], *change["scored"]):
+            self.entries[entry["member"]] = {key: entry[key] for key in ("member", "rank", "score")}
+        self.entries = {member: self.entries[member] for member in change["order"]}
+
+    def listed(self) -> list[tuple[str, int, int]]:
+        return [(e["member"], e["rank"], e["score"]) for e in self.entries.values()]
+
+
+class Watched:
+    """A hub over a store in memory whose time stands still, and what one watcher was told."""
+
+    def __init__(self, lb: AsyncLeaderboards, clock: laurels.ManualClock) -> None:
+        self.lb, self.clock = lb, clock
+        self.seconds = 0.0
+        self.cut_off = 0
+        self.hub = Hub(
+            lb,
+            lb._service.pulse,
+            epoch="e",
+            stall_seconds=10,
+            clock=lambda: self.seconds,
+            failed=_raise,
+            cut_off=self._count,
+        )
+
+    def _count(self) -> None:
+        self.cut_off += 1
+
+    async def watch(
+        self, last: str | None = None, **what: Any
+    ) -> tuple[AsyncGenerator[bytes, None], Told]:
+        """A stream that has begun."""
+        asked = What("b", what.get("window"), LIMIT, 20, what.get("member"))
+        frames, told = await self.hub.watch(asked, last), Told()
+        told.take(await anext(frames))
+        return frames, told
+
+    async def turn(self) -> None:
+        """Has the ticker look at everything: more time passes than any interval."""
+        self.seconds += 1
+        for channel in list(self.hub._channels.values()):
+            await self.hub._look(channel)
+
+
+def _raise(error: BaseException) -> None:
+    raise error
+
+
+def run(scenario: Any) -> None:
+    async def main() -> None:
+        clock = laurels.ManualClock(NOW_MS)
+        service = config.connect("memory:", clock, create=True)
+        async with AsyncLeaderboards(service) as lb:
+            await lb.create(laurels.Board("b", windows=["all", "day"], rank="competition"))
+            await asyncio.wait_for(scenario(Watched(lb, clock)), 30)
+
+    asyncio.run(main())
+
+
+@pytest.fixture(autouse=True)
+def _by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No ticker: the tests look when they want to."""
+    monkeypatch.setattr(Hub, "_start", lambda _: None)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("window", ["all", "day"])
+def test_changes_put_on_the_first_list_give_the_list(seed: int, window: str) -> None:
+    random = Random(seed)
+
+    async def scenario(watched: Watched) -> None:
+        lb = watched.lb
+        await lb.submit_many("b", [(f"m{i}", random.randrange(9)) for i in range(7)])
+        frames, told = await watched.watch(window=window)
+        told.take(await anext(frames))
+        for _ in range(60):
+            for _ in range(random.randrange(3)):
+                member = f"m{random.randrange(10)}"
+                if random.random() < 0.2:
+                    await lb.remove("b", member)
+                elif random.random() < 0.05:
+                    watched.clock.advance(random.randrange(2, 9) * HOUR)
+                else:
+                    await lb.submit("b", member, random.randrange(-4, 9))
+            await watched.turn()
+            channel = next(iter(watched.hub._channels.values()))
+            if next(iter(channel.watchers)).holds:
+                told.take(await anext(frames))
+            page = await lb.top("b", window=window, limit=LIMIT)
+            assert told.listed() == [(e.member, e.rank, e.score) for e in page.entries]
+        assert {"top", "change"} <= set(told.kinds)
+        await frames.aclose()
+
+    run(scenario)
+
+
+def test_nothing_is_said_where_nothing_changed() -> None:
+    async def scenario(watched: Watched) -> None:
+        await watched.lb.submit_many("b", [(f"m{i}", 10 - i) for i in range(9)])
+        frames, told = await watched.watch()
+        told.take(await anext(frames))
+        await watched.lb.set_data("b", "m0", {"a": 1})
+        await watched.lb.submit("b", "m8", 0)
+        await watched.turn()
+        (channel,) = watched.hub._channels.values()
+        assert not next(iter(channel.watchers)).holds
+        await frames.aclose()
+        assert not watched.hub._channels
+
+    run(scenario)
+
+
+def test_who_comes_back_gets_what_it_missed_or_the_whole_list() -> None:
+    async def scenario(watched: Watched) -> None:
+        lb = watched.lb
+        await lb.submit("b", "ann", 5)
+        staying, _ = await watched.watch()
+        frames, told = await watched.watch()
+        told.take(await anext(frames))
+        await frames.aclose()
+        await lb.submit("b", "bob", 7)
+        await watched.turn()
+        for last, expected in (
+            (told.last, ["change"]),
+            ("other.0", ["top"]),
+            (f"{told.last}9", ["top"]),
+            ("x", ["top"]),
+        ):
+            again, heard = await watched.watch(last)
+            heard.take(await anext(again))
+            assert heard.kinds == expected, last
+            await again.aclose()
+        await staying.aclose()
+        later, heard = await watched.watch(told.last)
+        heard.take(await anext(later))
+        assert heard.kinds == ["top"], "a channel that comes again has other numbers"
+        await later.aclose()
+
+    run(scenario)
+
+
+def test_a_slow_watcher_gets_the_whole_list_instead_of_what_it_missed() -> None:
+    async def scenario(watched: Watched) -> None:
+        frames, told = await watched.watch()
+        told.take(await anext(frames))
+        for i in range(3):
+            await watched.lb.submit("b", f"m{i}", i + 1)
+            await watched.turn()
+        told.take(await anext(frames))
+        assert told.kinds == ["top", "top"]
+        assert [member for member, *_ in told.listed()] == ["m2", "m1", "m0"]
+        await frames.aclose()
+
+    run(scenario)
+
+
+def test_a_watcher_that_takes_nothing_is_cut_off_and_nobody_waits() -> None:
+    async def scenario(watched: Watched) -> None:
+        lb = watched.lb
+        frames, told = await watched.watch()
+        stalled = asyncio.ensure_future(_stall(watched))
+        await asyncio.sleep(0)
+        (channel,) = watched.hub._channels.values()
+        while len(channel.watchers) < 2:
+            await asyncio.sleep(0)
+        for i in range(12):
+            await lb.submit("b", "ann", 1)
+            await watched.turn()
+            told.take(await anext(frames))
+            assert bool(watched.cut_off) == (i > 10)
+        with pytest.raises(asyncio.CancelledError):
+            await stalled
+        await frames.aclose()
+
+    run(scenario)
+
+
+async def _stall(watched: Watched) -> None:
+    frames, _ = await watched.watch()
+    await anext(frames)
+    try:
+        await asyncio.Event().wait()
+    finally:
+        await frames.aclose()
+
+
+def test_a_member_hears_of_its_rank_and_who_passed_it() -> None:
+    async def scenario(watched: Watched) -> None:
+        lb = watched.lb
+        frames, told = await watched.watch(member="ann")
+        told.take(await anext(frames))
+        assert (told.document["rank"], told.document["total"]) == (None, 0)
+        for member, value, expected in (
+            ("ann", 5, (1, 5, None, None)),
+            ("bob", 3, None),
+            ("bob", 9, (2, 5, 1, "bob")),
+            ("ann", 20, (1, 25, 2, None)),
+        ):
+            await lb.submit("b", member, value)
+            await watched.turn()
+            if expected is not None:
+                told.take(await anext(frames))
+                said = told.document
+                names = ("rank", "score", "previous_rank", "overtaken_by")
+                assert tuple(said[name] for name in names) == expected
+        await lb.remove("b", "ann")
+        await watched.turn()
+        told.take(await anext(frames))
+        assert (told.document["rank"], told.document["previous_rank"]) == (None, 1)
+        await frames.aclose()
+
+    run(scenario)
+
+
+def test_a_heartbeat_comes_where_nothing_else_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "HEARTBEAT_SECONDS", 0.001)
+
+    async def scenario(watched: Watched) -> None:
+        frames, _ = await watched.watch()
+        await anext(frames)
+        assert await anext(frames) == live.HEARTBEAT
+        await frames.aclose()
+
+    run(scenario)
+
+
+def test_the_end_of_the_server_ends_streams() -> None:
+    async def scenario(watched: Watched) -> None:
+        frames, told = await watched.watch()
+        told.take(await anext(frames))
+        watched.hub.stop()
+        rest = [content async for content in frames]
+        assert rest == [live.END]
+
+    run(scenario)
+
+
+def test_a_board_that_goes_ends_its_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+
+    async def scenario(watched: Watched) -> None:
+        frames, told = await watched.watch()
+        told.take(await anext(frames))
+        watched.seconds += 1
+        await watched.lb.delete("b")
+        assert live.END in [content async for content in frames]
+
+    run(scenario)
+
+
+def test_who_comes_later_reads_what_was_written_before() -> None:
+    async def scenario(watched: Watched) -> None:
+        first, _ = await watched.watch()
+        await anext(first)
+        await watched.lb.submit("b", "ann", 5)
+        second, told = await watched.watch()
+        told.take(await anext(second))
+        assert told.listed() == [("ann", 1, 5)]
+        await first.aclose()
+        await second.aclose()
+
+    run(scenario)
+
+
+def test_frames_are_kept_for_a_while() -> None:
+    channel = Channel(What("b", None, 1, 20), "e")
+    as_of = laurels.AsOf(1, "all")
+    for i in range(live.KEPT_FRAMES + 5):
+        channel.tell(laurels.Page([laurels.Entry("a", 1, i)], 1, as_of), None, 0.0)
+    assert len(channel.after(f"e.{live.KEPT_FRAMES}")) == 4
+    assert channel.after("e.1") == [channel.whole()]

@@ -1,0 +1,61 @@
+"""A server killed at any moment loses nothing that it acknowledged, and counts nothing twice."""
+
+from __future__ import annotations
+
+import os
+import threading
+from itertools import count
+from pathlib import Path
+from random import Random
+
+import httpx
+
+import laurels
+from tests.http.process import Process
+
+KILLS = int(os.environ.get("LAURELS_HTTP_KILLS", "2"))
+WRITERS = 4
+
+
+def _write(url: str, writer: int, numbers: count[int], told: list[str]) -> None:
+    """Submits events of members of their own until the server is gone; notes the acknowledged."""
+    with httpx.Client(base_url=url, timeout=10) as client:
+        for number in numbers:
+            members = [f"w{writer}-{number}", f"w{writer}-{number}-b"][: 1 + number % 2]
+            events = [{"member": member, "value": 1, "id": member} for member in members]
+            body = events if len(events) > 1 else events[0]
+            try:
+                answer = client.post("/v1/boards/kills/scores", json=body)
+            except httpx.HTTPError:
+                return
+            assert answer.status_code == 200, answer.text
+            told += members
+
+
+def test_every_acknowledged_event_is_there_once_after_each_kill(tmp_path: Path) -> None:
+    """More of them: `LAURELS_HTTP_KILLS=20`."""
+    random, told = Random(7), list[str]()
+    numbers = [count() for _ in range(WRITERS)]
+    with laurels.open(tmp_path) as lb:
+        lb.create(laurels.Board("kills", windows=["all", "3s=rolling:3s/1s"]))
+    for _ in range(KILLS):
+        with Process(tmp_path) as server:
+            wanted = len(told) + random.randrange(50, 600)
+            writers = [
+                threading.Thread(target=_write, args=(server.url, i, numbers[i], told))
+                for i in range(WRITERS)
+            ]
+            for writer in writers:
+                writer.start()
+            while len(told) < wanted and any(writer.is_alive() for writer in writers):
+                writers[0].join(0.005)
+            server.kill()
+            for writer in writers:
+                writer.join()
+        with laurels.open(tmp_path) as lb:
+            lb.check()
+            there = {entry.member: entry.score for entry in lb.export("kills")}
+            assert set(told) <= there.keys()
+            assert set(there.values()) == {1}
+            again = lb.submit_many("kills", [(member, 1, None, member) for member in told])
+            assert again.duplicates == len(told)

@@ -1,0 +1,87 @@
+"""How a server begins and ends."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+import laurels
+from laurels.http.settings import table
+from tests.http.process import Process
+
+
+def _stream(url: str) -> socket.socket:
+    """A live feed that nobody reads, once its head has come."""
+    parts = urlsplit(url)
+    assert parts.hostname is not None
+    opened = socket.create_connection((parts.hostname, parts.port or 0), timeout=10)
+    opened.sendall(b"GET /v1/boards/b/live?interval=20 HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert opened.recv(12) == b"HTTP/1.1 200"
+    return opened
+
+
+def test_it_is_up_soon_and_ends_soon_with_open_streams(tmp_path: Path) -> None:
+    began = time.monotonic()
+    with Process(tmp_path / "boards") as server:
+        assert httpx.get(f"{server.url}/readyz").status_code == 200
+        assert time.monotonic() - began < 10  # two seconds, where nothing else runs
+        httpx.put(f"{server.url}/v1/boards/b", json={}).raise_for_status()
+        streams = [_stream(server.url) for _ in range(20)]
+        answer = httpx.post(f"{server.url}/v1/boards/b/scores", json={"member": "a", "value": 5})
+        assert answer.json()["rank"] == 1
+        asked = time.monotonic()
+        code, said = server.end()
+        assert (code, "Traceback" in said) == (0, False)
+        assert time.monotonic() - asked < 10  # three, where nothing else runs
+        for stream in streams:
+            stream.close()
+    with laurels.open(tmp_path / "boards") as lb:
+        assert lb.top("b").total == 1
+    assert not (tmp_path / "boards" / "served-at").exists()
+
+
+def test_a_folder_that_is_served_says_where(tmp_path: Path) -> None:
+    with Process(tmp_path) as server:
+        code, said = Process(tmp_path).wait()
+        assert code == 2
+        assert f"--at {server.url}" in said
+        assert "[locked]" in said
+        assert "Traceback" not in said
+
+
+def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
+    with Process(tmp_path / "one") as server:
+        port = str(urlsplit(server.url).port)
+        code, said = Process(tmp_path / "two", "--port", port).wait()
+        assert (code, "[address_in_use]" in said) == (2, True)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_without_keys_it_is_for_this_machine_only(tmp_path: Path, host: str) -> None:
+    code, said = Process(tmp_path, "--host", host).wait()
+    assert code == 2
+    assert "[not_loopback]" in said
+    with Process(tmp_path, "--host", "0.0.0.0", LAURELS_ADMIN_KEY="secret") as server:
+        assert server.url.startswith("http://0.0.0.0:")
+    with Process(tmp_path, "--host", "0.0.0.0", "--insecure") as server:
+        assert server.url.startswith("http://0.0.0.0:")
+
+
+def test_a_wrong_setting_is_told(tmp_path: Path) -> None:
+    code, said = Process(tmp_path, LAURELS_MAX_BODY="much").wait()
+    assert code == 2
+    assert "LAURELS_MAX_BODY: max_body is 'much'" in said
+
+
+def test_every_setting_is_in_the_help() -> None:
+    command = [sys.executable, "-m", "laurels.cli", "serve", "--help"]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
+    for setting in table():
+        assert setting.option in shown, setting.name

@@ -1,0 +1,315 @@
+"""The live feed over the wire: what a reader knows is what it would have read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any, cast
+
+import httpx
+import pytest
+
+import laurels
+from laurels import config
+from laurels.aio import AsyncLeaderboards
+from laurels.exact_json import decode_json
+from laurels.http.live import END, Hub, What
+from laurels.standing import AsOf, Entry, Page
+from tests.calendar_by_scanning import HOUR, utc_ms
+from tests.http.listening import WITHIN_SECONDS, Feed, Known, feed
+from tests.serving import Served
+
+NOW_MS = utc_ms(datetime(2026, 11, 20, 15, 30, tzinfo=UTC))
+SEVERAL = [{"name": "p", "scale": 1}, {"name": "q", "op": "last", "order": "asc"}]
+LIVE = "/v1/boards/b/live?interval=20"
+
+Scenario = Callable[[httpx.AsyncClient, Served], Coroutine[Any, Any, None]]
+
+
+def play(
+    folder: Path, scenario: Scenario, clock: laurels.Clock | None = None, **settings: Any
+) -> None:
+    """Plays a scenario with a fresh server and its board `b`."""
+
+    async def main(server: Served) -> None:
+        async with (
+            asyncio.timeout(60),
+            httpx.AsyncClient(base_url=server.url, timeout=WITHIN_SECONDS) as http,
+        ):
+            board = settings_of_board
+            (await http.put("/v1/boards/b", json=board)).raise_for_status()
+            await scenario(http, server)
+
+    settings_of_board = settings.pop("board", {})
+    with Served(folder / "boards", clock, **settings) as server:
+        asyncio.run(main(server))
+
+
+async def submit(http: httpx.AsyncClient, member: str, value: Any) -> None:
+    event = {"member": member, "value": value}
+    (await http.post("/v1/boards/b/scores", json=event)).raise_for_status()
+
+
+async def until(done: Callable[[], bool]) -> None:
+    """Waits for a condition."""
+    async with asyncio.timeout(WITHIN_SECONDS):
+        while not done():
+            await asyncio.sleep(0.002)
+
+
+class Moments:
+    """What `top` answered at each moment, by the one who writes."""
+
+    def __init__(self, http: httpx.AsyncClient, window: str) -> None:
+        self._http = http
+        self._window = window
+        self.pages: dict[tuple[int, str | None], Any] = {}
+        self.now: tuple[int, str | None] = (0, None)
+
+    async def look(self) -> None:
+        answer = await self._http.get(f"/v1/boards/b/top?limit=4&window={self._window}")
+        page = decode_json(answer.raise_for_status().content)
+        assert isinstance(page, dict)
+        del page["next"]
+        self.now = page["as_of"]["offset"], page["as_of"]["period"]
+        assert self.pages.setdefault(self.now, page) == page
+
+
+@pytest.mark.parametrize("rank", ["ordinal", "competition", "dense"])
+@pytest.mark.parametrize("window", ["all", "day", "r"])
+def test_a_reader_knows_at_each_moment_what_top_answered(
+    tmp_path: Path, window: str, rank: str
+) -> None:
+    random, clock = Random(f"{window} {rank}"), laurels.ManualClock(NOW_MS)
+
+    async def act(http: httpx.AsyncClient) -> None:
+        member = f"m{random.randrange(8)}"
+        match random.randrange(12):
+            case 0:
+                await http.post("/v1/boards/b/remove", json={"member": member})
+            case 1:
+                await http.put("/v1/boards/b/data", json={"member": member, "data": {"a": 1}})
+            case 2:
+                clock.advance(random.choice([1, 40, 60, 24 * 60]) * HOUR // 60)
+            case 3:
+                events = [[f"m{i}", [random.randrange(-2, 3), 1]] for i in range(8)]
+                await http.post("/v1/boards/b/scores", json=events)
+            case _:
+                await submit(http, member, [random.randrange(-3, 4), random.randrange(3)])
+
+    async def scenario(http: httpx.AsyncClient, server: Served) -> None:
+        moments, known, wrong = Moments(http, window), Known(), list[Any]()
+
+        async def read(opened: Feed) -> None:
+            async for frame in opened.frames():
+                known.take(frame)
+                seen.append((known.as_of["offset"], known.as_of["period"], known.page))
+
+        seen: list[tuple[int, str | None, Any]] = []
+        async with feed(server.url, f"{LIVE}&limit=4&window={window}") as opened:
+            await moments.look()
+            reading = asyncio.create_task(read(opened))
+            for turn in range(60):
+                await act(http)
+                await moments.look()
+                if turn % 4 == 0:
+                    await until(partial(_agree, known, moments))
+            reading.cancel()
+        for offset, period, page in seen:
+            if page != moments.pages.get((offset, period)):
+                wrong.append((page, moments.pages.get((offset, period))))
+        assert not wrong
+        assert "change" in known.kinds
+        assert ("top" in known.kinds[1:]) == (window != "all")
+
+    board = {"columns": SEVERAL, "rank": rank, "windows": ["all", "day", "r=rolling:2h/1h"]}
+    play(tmp_path, scenario, clock, board=board)
+
+
+def _agree(known: Known, moments: Moments) -> bool:
+    one, other = known.page, moments.pages[moments.now]
+    return bool((one["entries"], one["total"]) == (other["entries"], other["total"]))
+
+
+def test_who_comes_back_goes_on_where_it_was(tmp_path: Path) -> None:
+    async def scenario(http: httpx.AsyncClient, server: Served) -> None:
+        async with feed(server.url, LIVE) as stays:
+            first = await stays.next()
+            for score in (1, 2):
+                await submit(http, "ann", 1)
+                assert (await stays.next()).document["order"] == ["ann"], score
+            async with feed(server.url, LIVE, last=first.number) as again:
+                missed = [await again.next(), await again.next()]
+            assert [frame.kind for frame in missed] == ["change", "change"]
+            assert missed[1].document["scored"][0]["score"] == 2
+            for last in ("0.1", first.number.replace(".0", ".9"), "x", "1" * 400):
+                async with feed(server.url, LIVE, last=last) as other:
+                    whole = await other.next()
+                    assert (whole.kind, whole.number) == ("top", missed[1].number)
+
+    play(tmp_path, scenario)
+
+
+def test_a_reader_that_stalls_is_cut_off_and_nobody_waits(tmp_path: Path) -> None:
+    async def cut_off(http: httpx.AsyncClient) -> int:
+        text = (await http.get("/metrics")).text
+        lines = [line.split() for line in text.splitlines()]
+        return sum(int(float(line[1])) for line in lines if line[0].endswith("cut_off_total"))
+
+    async def scenario(http: httpx.AsyncClient, server: Served) -> None:
+        events = [[f"{'m' * 100}{i}", i] for i in range(1_000)]
+        (await http.post("/v1/boards/b/scores?receipts=none", json=events)).raise_for_status()
+        async with (
+            feed(server.url, f"{LIVE}&limit=1000", buffer=4_096) as stalled,
+            feed(server.url, f"{LIVE}&limit=1") as quick,
+        ):
+            await quick.next()
+            turn = 0
+            while not await cut_off(http):
+                turn += 1
+                await submit(http, f"{'m' * 100}{turn % 1_000}", 10_000 * turn)
+                assert (await quick.next(within_seconds=2)).kind == "change"
+            assert END not in await stalled.rest()
+            for _ in range(5):
+                await submit(http, "ann", 10_000_000)
+                await quick.next(within_seconds=2)
+            assert await cut_off(http) == 1
+
+    play(tmp_path, scenario, stall_seconds=1)
+
+
+def test_a_board_that_goes_ends_its_feeds_once(tmp_path: Path) -> None:
+    async def scenario(http: httpx.AsyncClient, server: Served) -> None:
+        async with feed(server.url, LIVE) as opened, feed(server.url, f"{LIVE}&member=a") as of_one:
+            for each in (opened, of_one):
+                await each.next()
+            await http.delete("/v1/boards/b")
+            for each in (opened, of_one):
+                assert (await each.rest()).count(END) == 1
+
+    play(tmp_path, scenario)
+
+
+def test_a_thousand_readers_hear_of_a_change(tmp_path: Path) -> None:
+    readers = 1_000
+
+    async def scenario(http: httpx.AsyncClient, server: Served) -> None:
+        async with AsyncExitStack() as stack:
+            opened = [
+                await stack.enter_async_context(feed(server.url, LIVE)) for _ in range(readers)
+            ]
+            assert {(await each.next()).kind for each in opened} == {"top"}
+            await submit(http, "ann", 7)
+            heard = await asyncio.gather(*(each.next() for each in opened))
+            assert [frame.document["order"] for frame in heard] == [["ann"]] * readers
+            assert len({frame.number for frame in heard}) == 1
+
+    play(tmp_path, scenario)
+
+
+def test_each_key_has_its_share_of_feeds(tmp_path: Path) -> None:
+    async def scenario(http: httpx.AsyncClient, server: Served) -> None:
+        async with feed(server.url, LIVE), feed(server.url, LIVE):
+            refused = await http.get(LIVE)
+            assert (refused.status_code, refused.json()["code"]) == (429, "too_many_streams")
+        async with asyncio.timeout(WITHIN_SECONDS):
+            while (await http.get("/v1/boards/b/export")).status_code == 429:
+                pass  # those who went give their places back
+        async with feed(server.url, LIVE):
+            pass
+
+    play(tmp_path, scenario, streams_per_key=2)
+
+
+def in_hub(scenario: Callable[[AsyncLeaderboards, Hub], Coroutine[Any, Any, None]]) -> None:
+    """Plays a scenario with a hub over a store in memory and its board `b`."""
+
+    async def main() -> None:
+        service = config.connect("memory:", laurels.ManualClock(NOW_MS), create=True)
+        async with asyncio.timeout(30), AsyncLeaderboards(service) as lb:
+            await lb.create(laurels.Board("b"))
+            await scenario(lb, hub_over(lb, service.pulse))
+
+    asyncio.run(main())
+
+
+def hub_over(lb: Any, pulse: Callable[[str], Any]) -> Hub:
+    loop = asyncio.get_running_loop()
+    return Hub(
+        lb, pulse, epoch="e", stall_seconds=60, clock=loop.time, failed=print, cut_off=lambda: None
+    )
+
+
+WHAT = What("b", None, 10, 20)
+
+
+async def started(frames: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """A stream whose first list was taken."""
+    for _ in range(2):
+        await anext(frames)
+    return frames
+
+
+def test_a_feed_that_never_starts_is_not_watched_for() -> None:
+    async def scenario(_: AsyncLeaderboards, hub: Hub) -> None:
+        frames = await hub.watch(WHAT, None)
+        assert not hub._channels
+        await started(frames)
+        assert hub._channels
+        await frames.aclose()
+        assert not hub._channels
+
+    in_hub(scenario)
+
+
+def test_the_last_reader_of_a_board_that_went_takes_nothing_from_the_next() -> None:
+    async def scenario(lb: AsyncLeaderboards, hub: Hub) -> None:
+        old = await hub.watch(WHAT, None)
+        await started(old)
+        await lb.delete("b")
+        await until(lambda: not hub._channels)
+        await lb.create(laurels.Board("b"))
+        new = await started(await hub.watch(WHAT, None))
+        await old.aclose()
+        await lb.submit("b", "ann", 1)
+        async with asyncio.timeout(WITHIN_SECONDS):
+            assert b'"order":["ann"]' in await anext(new)
+
+    in_hub(scenario)
+
+
+def test_a_reading_that_was_overtaken_does_not_take_the_list_back() -> None:
+    """A question may take its time in a thread; a later one of the same list waits for it."""
+
+    async def scenario(_: AsyncLeaderboards, __: Hub) -> None:
+        moment, slow = 0, asyncio.Event()
+
+        async def top(*_: Any, **__: Any) -> Page:
+            answer = Page([Entry("ann", 1, moment)], 1, AsOf(moment, "all"))
+            if moment == 1:
+                await slow.wait()
+            return answer
+
+        hub = hub_over(cast(Any, SimpleNamespace(top=top)), lambda _: moment)
+        frames = await started(await hub.watch(WHAT, None))
+        (channel,) = hub._channels.values()
+        moment = 1
+        await until(lambda: channel.pulse == 1)
+        moment = 2
+        other = asyncio.create_task(hub.watch(WHAT, None))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        slow.set()
+        await (await other).aclose()
+        await until(lambda: channel.pulse == 2)
+        assert channel.page is not None
+        assert channel.page.as_of.offset == 2
+        await frames.aclose()  # type: ignore[attr-defined]
+
+    in_hub(scenario)

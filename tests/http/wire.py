@@ -1,0 +1,82 @@
+"""Requests byte for byte, as no client library would send them."""
+
+from __future__ import annotations
+
+import socket
+from http.client import HTTPResponse
+from types import TracebackType
+from typing import NamedTuple, Self
+from urllib.parse import urlsplit
+
+import msgspec
+
+WITHIN_SECONDS = 10
+
+
+class Said(NamedTuple):
+    """What a server answered."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def code(self) -> str:
+        """The code of a problem document."""
+        assert self.headers["content-type"] == "application/problem+json"
+        return str(msgspec.json.decode(self.body)["code"])
+
+
+class Wire:
+    """A connection to a server."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        assert parts.hostname is not None
+        assert parts.port is not None
+        self._socket = socket.create_connection((parts.hostname, parts.port), WITHIN_SECONDS)
+
+    def send(self, raw: bytes) -> Self:
+        self._socket.sendall(raw)
+        return self
+
+    def said(self, method: str = "GET") -> Said:
+        """The next answer. ConnectionError where the server closed without one."""
+        answer = HTTPResponse(self._socket, method=method)
+        answer.begin()
+        headers = {name.lower(): value for name, value in answer.getheaders()}
+        return Said(answer.status, headers, answer.read())
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def request(method: str, target: bytes, body: bytes | None = None, headers: bytes = b"") -> bytes:
+    """A request as it is sent; `headers` are whole lines, each with its end."""
+    if body is not None:
+        headers += b"Content-Length: %d\r\n" % len(body)
+    return b"%b %b HTTP/1.1\r\nHost: x\r\n%b\r\n%b" % (
+        method.encode(),
+        target,
+        headers,
+        body or b"",
+    )
+
+
+def asked(
+    url: str, method: str, target: bytes, body: bytes | None = None, headers: bytes = b""
+) -> Said:
+    """The answer to one request on a connection of its own."""
+    with Wire(url) as wire:
+        return wire.send(request(method, target, body, headers)).said(method)

@@ -1,0 +1,189 @@
+"""The windows of the oracle: which events count together, at which time, and until when.
+
+Every event a window ever counted is kept with the period or step it lies in. What a ranking
+holds at a moment is looked up anew each time it is asked for.
+"""
+
+from __future__ import annotations
+
+from tests.calendar_by_scanning import Calendar, Span, span_at, span_named
+from tests.definitions import Counted, Definition, Refusal, WindowDef, duration_ms
+from tests.oracle_forms import FIRST_MS
+from tests.steps_by_scanning import Steps, number_at, number_named, step_span
+
+Instance = str | int | None
+"""Where an event lies: the label of a period, the number of a step, None for all time."""
+
+
+def window_of(window: WindowDef, board: Definition) -> OracleWindow:
+    """The window that a definition describes."""
+    if window.unit == "all":
+        return OracleWindow()
+    kind = RollingWindow if window.unit == "rolling" else CalendarWindow
+    return kind(window, board)
+
+
+class OracleWindow:
+    """The window `all`: it counts everything, and never begins anew."""
+
+    steps = 1
+    """How many steps are counted together; a period is one step."""
+
+    def __init__(self) -> None:
+        self.floor_ms = FIRST_MS
+        self.counted: dict[Instance, list[Counted]] = {}
+
+    def instance(self, at_ms: int) -> Instance:
+        """The period or step an instant lies in."""
+        return None
+
+    def takes(self, at_ms: int, now_ms: int) -> bool:
+        """Whether an event of `at_ms` that arrives at `now_ms` is early enough."""
+        return True
+
+    def label(self, at_ms: int, now_ms: int) -> str | None:
+        """What the ranking is called in which an event of `at_ms` counts at `now_ms`."""
+        return None
+
+    def events(self, label: str | None, now_ms: int) -> list[Counted]:
+        """The events that make up the ranking of that name at `now_ms`."""
+        return self.counted.get(label, [])
+
+    def shows(self, instance: Instance, now_ms: int) -> bool:
+        """Whether events of a period or step are in a ranking that can be read."""
+        return True
+
+    def kept(self, now_ms: int) -> list[Span]:
+        """What can be read and has a label, newest first."""
+        return []
+
+    def depth(self, now_ms: int) -> int:
+        """How many periods or steps there are whose events can be read."""
+        return len(self.kept(now_ms))
+
+    def back(self, by: int, now_ms: int) -> Span:
+        """The period or step `by` before the running one."""
+        return self.kept(now_ms)[by]
+
+    def asked(self, period: str | None, now_ms: int) -> str | None:
+        """The label a question is about, by default the current one."""
+        if period is not None:
+            raise Refusal("unknown_period")
+        return None
+
+    def begin(self, now_ms: int) -> None:
+        """The window comes to a board that is there already: it counts from now on."""
+
+    def change(self, window: OracleWindow, now_ms: int) -> None:
+        """Goes on as this window; what cannot be read by now never can be again."""
+
+
+class CalendarWindow(OracleWindow):
+    """A window that begins anew with every period, and keeps the last few."""
+
+    def __init__(self, window: WindowDef, board: Definition) -> None:
+        super().__init__()
+        week_start = window.week_start or board.week_start
+        self.calendar = Calendar(window.unit, window.tz or board.tz, week_start)
+        self.grace_ms = duration_ms(window.grace or board.grace)
+        self.keep = window.keep or board.keep
+
+    def instance(self, at_ms: int) -> Instance:
+        return span_at(self.calendar, at_ms).label
+
+    def takes(self, at_ms: int, now_ms: int) -> bool:
+        span = span_at(self.calendar, at_ms)
+        return span in self.kept(now_ms) and now_ms - span.end_ms <= self.grace_ms
+
+    def label(self, at_ms: int, now_ms: int) -> str | None:
+        return span_at(self.calendar, at_ms).label
+
+    def shows(self, instance: Instance, now_ms: int) -> bool:
+        return instance in [span.label for span in self.kept(now_ms)]
+
+    def kept(self, now_ms: int) -> list[Span]:
+        spans = [span_at(self.calendar, now_ms)]
+        while len(spans) < self.keep:
+            spans.append(span_at(self.calendar, spans[-1].start_ms - 1))
+        return [span for span in spans if span.start_ms >= self.floor_ms]
+
+    def asked(self, period: str | None, now_ms: int) -> str | None:
+        kept = self.kept(now_ms)
+        if period is None:
+            return kept[0].label
+        span = span_named(self.calendar, period)
+        if span is None:
+            raise Refusal("unknown_period")
+        if span.start_ms > kept[0].start_ms:
+            raise Refusal("period_future")
+        if span not in kept:
+            raise Refusal("period_expired")
+        return span.label
+
+    def begin(self, now_ms: int) -> None:
+        self.floor_ms = span_at(self.calendar, now_ms).start_ms
+
+    def change(self, window: OracleWindow, now_ms: int) -> None:
+        assert isinstance(window, CalendarWindow)
+        self.floor_ms = self.kept(now_ms)[-1].start_ms
+        self.keep = window.keep
+
+
+class RollingWindow(OracleWindow):
+    """A window over the last so many steps, the running one included."""
+
+    def __init__(self, window: WindowDef, board: Definition) -> None:
+        super().__init__()
+        span_ms, step_ms = duration_ms(window.span), duration_ms(window.step)
+        self.cut = Steps(window.step, window.tz or board.tz)
+        self.steps = span_ms // step_ms
+        self.grace_ms = min(duration_ms(window.grace or board.grace), span_ms - step_ms)
+
+    def instance(self, at_ms: int) -> int:
+        return number_at(self.cut, at_ms)
+
+    def numbers(self, now_ms: int) -> range:
+        """The steps that are counted, the running one last."""
+        running = number_at(self.cut, now_ms)
+        return range(running - self.steps + 1, running + 1)
+
+    def takes(self, at_ms: int, now_ms: int) -> bool:
+        number = self.instance(at_ms)
+        step = step_span(self.cut, number)
+        early = now_ms - step.end_ms <= self.grace_ms
+        return number in self.numbers(now_ms) and early and step.start_ms >= self.floor_ms
+
+    def label(self, at_ms: int, now_ms: int) -> str | None:
+        return self.kept(now_ms)[0].label
+
+    def events(self, label: str | None, now_ms: int) -> list[Counted]:
+        counting = self.numbers(now_ms)
+        return [e for number, events in self.counted.items() if number in counting for e in events]
+
+    def shows(self, instance: Instance, now_ms: int) -> bool:
+        return instance in self.numbers(now_ms)
+
+    def kept(self, now_ms: int) -> list[Span]:
+        """The one ranking there is: called by the running step, from the oldest step's start."""
+        numbers = self.numbers(now_ms)
+        oldest, running = step_span(self.cut, numbers[0]), step_span(self.cut, numbers[-1])
+        return [Span(running.label, oldest.start_ms, running.end_ms)]
+
+    def depth(self, now_ms: int) -> int:
+        return self.steps
+
+    def back(self, by: int, now_ms: int) -> Span:
+        """The step `by` before the running one; a later one when `by` is negative."""
+        return step_span(self.cut, self.instance(now_ms) - by)
+
+    def asked(self, period: str | None, now_ms: int) -> str | None:
+        running = self.numbers(now_ms)[-1]
+        number = running if period is None else number_named(self.cut, period)
+        if number is None:
+            raise Refusal("unknown_period")
+        if number != running:
+            raise Refusal("period_future" if number > running else "period_expired")
+        return step_span(self.cut, running).label
+
+    def begin(self, now_ms: int) -> None:
+        self.floor_ms = step_span(self.cut, self.instance(now_ms)).start_ms

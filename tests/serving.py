@@ -1,0 +1,78 @@
+"""A server in this process, on a free port of this machine, for as long as a test needs it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import laurels
+from laurels import config
+from laurels.http import serving
+from laurels.http.settings import Settings
+
+WITHIN_SECONDS = 20
+
+
+class Served:
+    """Serves a folder from a thread with its own event loop, by the clock it is given."""
+
+    def __init__(
+        self,
+        folder: Path | str,
+        clock: laurels.Clock | str | None = None,
+        *,
+        admin_key: str | None = None,
+        **settings: Any,
+    ) -> None:
+        self._settings = Settings(data=str(folder), port=0, **settings)
+        self._clock = clock
+        self._admin_key = admin_key
+        self._taking = threading.Event()
+        self._failed: BaseException | None = None
+        self._end: Callable[[], object] = self._taking.clear
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.url = ""
+        self._thread.start()
+        started = self._taking.wait(WITHIN_SECONDS)
+        if self._failed is not None:
+            raise self._failed
+        assert started, "the server did not start"
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except BaseException as error:
+            self._failed = error
+            self._taking.set()
+
+    async def _serve(self) -> None:
+        ending, loop = asyncio.Event(), asyncio.get_running_loop()
+        self._end = lambda: loop.call_soon_threadsafe(ending.set)
+        service = config.connect(self._settings.data, self._clock, create=True)
+        await serving.run(self._settings, service, self._admin_key, ending, self._said)
+
+    def _said(self, address: str) -> None:
+        self.url = address
+        self._taking.set()
+
+    def close(self) -> None:
+        """Ends the server as SIGTERM would."""
+        if self._thread.is_alive():
+            self._end()
+            self._thread.join(WITHIN_SECONDS)
+        assert not self._thread.is_alive(), "the server did not end"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,79 @@
+"""Times, chosen so that edges are common: when events happened, and where the clock moves."""
+
+from __future__ import annotations
+
+from random import Random
+
+from tests.calendar_by_scanning import HOUR, MINUTE, Span
+from tests.oracle_board import OracleBoard
+from tests.oracle_windows import CalendarWindow, RollingWindow
+
+DAY_MS = 24 * HOUR
+FAR_MS = 40 * DAY_MS
+
+
+def instant(rng: Random, board: OracleBoard, now_ms: int) -> int | None:
+    """An `at`: none, close to now, in some period or step or at its edge, late, or ahead."""
+    kind = rng.randint(0, 9)
+    if kind <= 3:
+        return None
+    if kind <= 5:
+        return now_ms - rng.choice([0, 1, 2, 999, 1000, 1001, MINUTE])
+    if kind <= 8:
+        return min(now_ms, _somewhere(rng, board, now_ms))
+    return now_ms + rng.choice([1, 5_000, 5_001, -30 * DAY_MS, -200 * DAY_MS])
+
+
+def _somewhere(rng: Random, board: OracleBoard, now_ms: int) -> int:
+    """In a period or step that one of the board's windows still counts, or next to it."""
+    timed = timed_windows(board)
+    if not timed:
+        return now_ms - rng.choice([HOUR, DAY_MS])
+    window = rng.choice(timed)
+    span = window.back(rng.randrange(window.depth(now_ms)), now_ms)
+    inside = rng.randrange(max(1, span.end_ms - span.start_ms))
+    return rng.choice([span.start_ms + rng.choice([-1, 0, 1, 500, inside]), span.end_ms - 1])
+
+
+def in_a_step(rng: Random, window: RollingWindow, now_ms: int) -> int:
+    """In one of the steps a window counts, up to now."""
+    step = window.back(rng.randrange(window.steps), now_ms)
+    aside_ms = rng.choice([0, 0, 1, (step.end_ms - step.start_ms) // 2])
+    return min(now_ms, step.start_ms + aside_ms)
+
+
+def later(rng: Random, board: OracleBoard, now_ms: int) -> int:
+    """Where the clock moves: a moment on, to an edge, or far."""
+    kind = rng.randint(0, 9)
+    if kind <= 4:
+        return now_ms + rng.choice([0, 1, 2, 400, 1000, 3_000, MINUTE, 20 * MINUTE])
+    if kind <= 8:
+        return beyond(rng, board, now_ms)
+    return now_ms + rng.choice([HOUR, HOUR - 1, 90 * MINUTE, 7 * HOUR, DAY_MS, 8 * DAY_MS])
+
+
+def beyond(rng: Random, board: OracleBoard, now_ms: int) -> int:
+    """To the edge of a period, of a step, or of the grace after one."""
+    timed = timed_windows(board)
+    if not timed:
+        return now_ms + HOUR
+    window = rng.choice(timed)
+    near = window.back(rng.randrange(min(2, window.depth(now_ms))), now_ms)
+    edges = [near.end_ms, near.end_ms + window.grace_ms]
+    if isinstance(window, RollingWindow):
+        edges = [edges[rng.randrange(2)], _steps_on(rng, window, now_ms).start_ms]
+    edge_ms = rng.choice(edges) + rng.choice([-1, 0, 1])
+    if isinstance(window, CalendarWindow) and edge_ms - now_ms > FAR_MS:
+        return now_ms + HOUR
+    return max(now_ms, edge_ms)
+
+
+def _steps_on(rng: Random, window: RollingWindow, now_ms: int) -> Span:
+    """A step to come: the next one mostly, or one about as far away as the window is long."""
+    n = window.steps
+    return window.back(-rng.choice([1, 1, 1, 2, n - 1, n, n + 1, n + 3]), now_ms)
+
+
+def timed_windows(board: OracleBoard) -> list[CalendarWindow | RollingWindow]:
+    """The windows of a board that time moves."""
+    return [w for w in board.windows.values() if isinstance(w, CalendarWindow | RollingWindow)]

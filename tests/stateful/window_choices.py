@@ -1,0 +1,71 @@
+"""Windows of boards, chosen so that most combinations come up and none is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+from tests.definitions import Definition, WindowDef, duration_ms
+from tests.oracle_windows import CalendarWindow, RollingWindow, window_of
+
+UNITS = ("hour", "day", "week", "month", "quarter", "year")
+LENGTHS = ("1s", "20s", "1m", "1m", "15m", "15m", "1h", "1h", "1d", "1d", "3d")
+COUNTS = (2, 2, 3, 4, 5, 7, 8, 50)
+WRITTEN = (("60m", "20m"), ("1h", "15m"), ("2d", "12h"), ("1m", "10s"), ("3d", "1d"))
+"""Spans and steps, some in different units."""
+
+
+def windows(rng: Random, tz: str) -> tuple[WindowDef, ...]:
+    """One to five windows: `all` more often than not, calendars, rolling ones."""
+    found = [calendar(rng, unit, tz) for unit in rng.sample(UNITS, rng.choice([0, 0, 1, 2]))]
+    found += [rolling(rng, i, tz) for i in range(rng.choice([0, 1, 1, 2]))]
+    rng.shuffle(found)
+    if not found or rng.random() < 0.75:
+        found.insert(rng.randint(0, len(found)), WindowDef(name=rng.choice([None, "ever"])))
+    return tuple(found)
+
+
+def calendar(rng: Random, unit: str, tz: str) -> WindowDef:
+    """A calendar window with options of its own here and there."""
+    keep = rng.choice([None, None, 1, 4])
+    return WindowDef(
+        unit,
+        name=rng.choice([None, f"my-{unit}"]) if keep is None else f"my-{unit}",
+        keep=keep,
+        tz=rng.choice([None, None, tz]),
+        week_start=rng.choice([None, "saturday"]) if unit == "week" else None,
+        grace=rng.choice([None, None, "1m"]),
+    )
+
+
+def rolling(rng: Random, i: int, tz: str) -> WindowDef:
+    """The board's i-th rolling window; it takes late events for the board's grace, or for as
+    long as it can. Only the first goes without a name, so that no two are called the same."""
+    span, step = rng.choice(WRITTEN) if rng.random() < 0.2 else _counted(rng)
+    longest = f"{(duration_ms(span) - duration_ms(step)) // 1000}s"
+    grace = rng.choice([None, longest, longest, "1s"])
+    return WindowDef(
+        "rolling",
+        name=None if i == 0 and grace is None else f"roll{i}",
+        tz=rng.choice([None, tz]) if step.endswith("d") else None,
+        grace=grace,
+        span=span,
+        step=step,
+    )
+
+
+def _counted(rng: Random) -> tuple[str, str]:
+    step = rng.choice(LENGTHS)
+    return f"{int(step[:-1]) * rng.choice(COUNTS)}{step[-1]}", step
+
+
+def dedupe(rng: Random, windows: Sequence[WindowDef], grace: str) -> str:
+    """How long ids are remembered: as long as any of these windows takes late events."""
+    kinds = [window_of(window, Definition(grace=grace)) for window in windows]
+    longest_ms = max(
+        duration_ms(grace),
+        *[kind.grace_ms for kind in kinds if isinstance(kind, CalendarWindow | RollingWindow)],
+        0,
+    )
+    shortest = f"{-(-longest_ms // 3_600_000)}h"
+    return rng.choice(["1h", "2h"]) if longest_ms <= duration_ms("1h") else shortest

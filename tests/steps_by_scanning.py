@@ -1,0 +1,79 @@
+"""The steps of rolling windows found the slow way: by the dates a clock on the wall shows.
+
+Steps have numbers; step k ends where step k+1 begins. Steps of days take local dates by the
+handful, counted from 1 January 1970; any other step has a fixed length and is counted from 1970
+UTC. Nothing here is shared with the code under test.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from tests.calendar_by_scanning import EPOCH, MINUTE, Span, day_of, day_start
+from tests.definitions import duration_ms
+
+FIRST_DAY = EPOCH.date().toordinal()
+
+
+@dataclass(frozen=True)
+class Steps:
+    """How time is cut into steps: the length as written, `3d` or `15m`, and whose days they are."""
+
+    length: str
+    tz: str
+
+    @property
+    def days(self) -> int:
+        """Days of a step, 0 when it has a fixed length."""
+        return int(self.length[:-1]) if self.length.endswith("d") else 0
+
+
+def number_at(steps: Steps, at_ms: int) -> int:
+    """The number of the step that holds an instant."""
+    if steps.days:
+        return (day_of(at_ms, steps.tz).toordinal() - FIRST_DAY) // steps.days
+    return at_ms // duration_ms(steps.length)
+
+
+def step_span(steps: Steps, number: int) -> Span:
+    """The step of that number; without a length where all its dates were skipped."""
+    return Span(_label(steps, number), _start(steps, number), _start(steps, number + 1))
+
+
+def number_named(steps: Steps, label: str) -> int | None:
+    """The number of the step with this label, None when no step is called so."""
+    try:
+        if steps.days:
+            number = (date.fromisoformat(label).toordinal() - FIRST_DAY) // steps.days
+        else:
+            number = number_at(steps, _instant(label))
+    except ValueError:
+        return None
+    return number if _label(steps, number) == label else None
+
+
+def _first_date(steps: Steps, number: int) -> date:
+    return date.fromordinal(FIRST_DAY + number * steps.days)
+
+
+def _start(steps: Steps, number: int) -> int:
+    if steps.days:
+        return day_start(_first_date(steps, number), steps.tz)
+    return number * duration_ms(steps.length)
+
+
+def _label(steps: Steps, number: int) -> str:
+    if steps.days:
+        return _first_date(steps, number).isoformat()
+    start_ms = _start(steps, number)
+    shown = EPOCH + timedelta(milliseconds=start_ms)
+    return shown.strftime("%Y-%m-%dT%H:%MZ" if start_ms % MINUTE == 0 else "%Y-%m-%dT%H:%M:%SZ")
+
+
+def _instant(label: str) -> int:
+    """The instant a label in UTC stands for; ValueError when it is written in another way."""
+    if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?Z", label):
+        raise ValueError(label)
+    return (datetime.fromisoformat(label).astimezone(UTC) - EPOCH) // timedelta(milliseconds=1)

@@ -1,0 +1,154 @@
+"""Everything that can happen to a store, at random: to be let loose between any two moments.
+
+Boards of every shape, in windows of every kind; few members, so that they meet; times that jump
+over steps and days; ids that repeat; members that go and come back; boards that do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from random import Random
+
+import laurels
+from laurels.clock import ManualClock
+from laurels.index.memory import MemoryIndex
+from laurels.leaderboards import Leaderboards
+from laurels.log.memory import MemoryLog
+from laurels.service import Service
+
+NOON = 1_795_176_000_000  # 2026-11-20T12:00Z
+MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
+MEMBERS = [*(f"m{i}" for i in range(24)), "é", "日本"]
+NAMES = [f"b{i}" for i in range(9)]
+WINDOWS = ["hour:grace=3h", "day", "4h=rolling:4h/1h", "3d=rolling:3d/1d,tz=Asia/Tokyo"]
+WINDOWS += ["m=rolling:10m/1m", "week", "2d=rolling:48h/8h,grace=40h"]
+SHAPES = ["sum", "best", "last", "sum last", "best best", "last sum sum", "sum", "best"]
+JUMPS_MS = [0, 1, 900, MINUTE, MINUTE, 7 * MINUTE, HOUR, HOUR, 5 * HOUR, DAY, 9 * DAY]
+
+
+class Traffic:
+    """A store in memory and what happens to it."""
+
+    def __init__(self, seed: int, boards: int = 4) -> None:
+        self.rng = Random(seed)
+        self.clock = ManualClock(NOON + self.rng.randrange(DAY))
+        self.log = MemoryLog()
+        self.service = Service(self.log, lambda: MemoryIndex(seed), self.clock)
+        self.service.paced = True  # passes go on where this file says so, and so again
+        self.lb = Leaderboards(self.service)
+        self.members = self.rng.sample(MEMBERS, self.rng.choice([4, len(MEMBERS)]))
+        self.names: list[str] = []
+        self.made = 0
+        for _ in range(boards):
+            self._create()
+
+    def happen(self, times: int) -> None:
+        """Lets so many things happen, some of them refused."""
+        for _ in range(times):
+            what = self.rng.choices(self._kinds, self._weights)[0]
+            with suppress(laurels.LaurelsError):
+                what(self)
+
+    def _board(self) -> str:
+        return self.rng.choice(self.names)
+
+    def _member(self) -> str:
+        return self.rng.choice(self.members)
+
+    def _value(self, board: str) -> tuple[int, ...]:
+        columns = len(self.lb.get(board).columns)
+        return tuple(self.rng.randint(-2, 6) for _ in range(columns))
+
+    def _event(self, board: str) -> tuple[object, ...]:
+        late_ms = self.rng.choice([0, 0, 0, MINUTE, 3 * MINUTE, HOUR, 2 * HOUR, 20 * HOUR, DAY])
+        id = self.rng.choice([None, f"id{self.rng.randrange(40)}"])
+        return self._member(), self._value(board), self.clock.now_ms() - late_ms, id
+
+    def _submit(self) -> None:
+        board = self._board()
+        events = [self._event(board) for _ in range(self.rng.choice([1, 1, 2, 9]))]
+        self.lb.submit_many(
+            board,
+            events,
+            all_or_nothing=self.rng.random() < 0.4,
+            position=self.rng.choice([None, ("stream", str(self.clock.now_ms()))]),
+        )
+
+    def _note(self) -> None:
+        self.lb.submit_many(self._board(), [], position=("file", f"line {self.made}"))
+        self.made += 1
+
+    def _set(self) -> None:
+        board = self._board()
+        self.lb.set(board, self._member(), self._value(board))
+
+    def _remove(self) -> None:
+        self.lb.remove(self._board(), self._member())
+
+    def _give_data(self) -> None:
+        self.lb.set_data(self._board(), self._member(), self.rng.choice([None, 1, {"at": "x"}]))
+
+    def _create(self) -> None:
+        self.made += 1
+        free = [name for name in NAMES if name not in self.names]
+        if not free:
+            return
+        shape = self.rng.choice(SHAPES).split()
+        board = laurels.Board(
+            self.rng.choice(free),
+            columns=[
+                {
+                    "name": f"c{i}",
+                    "op": op,
+                    "order": self.rng.choice(["asc", "desc"]),
+                    "max": self.rng.choice([None, 30]),
+                }
+                for i, op in enumerate(shape)
+            ],
+            tie=self.rng.choice(["first", "last", "member"]),
+            tie_resolution=self.rng.choice(["1ms", "1m"]),
+            rank=self.rng.choice(["ordinal", "competition", "dense"]),
+            windows=["all", *self.rng.sample(WINDOWS, 3)],
+            grace="1h",
+            dedupe="40h",
+        )
+        self.lb.create(board)
+        self.names.append(board.name)
+
+    def _change(self) -> None:
+        board = self.lb.get(self._board())
+        if self.rng.random() < 0.5:
+            self.lb.change(board.name, keep=self.rng.choice([1, 2, 5]))
+        else:
+            self.lb.change(board.name, windows=[*board.windows, self.rng.choice(WINDOWS)])
+
+    def _delete(self) -> None:
+        if len(self.names) > 2:
+            self.lb.delete(name := self._board())
+            self.names.remove(name)
+
+    def _wait(self) -> None:
+        self.clock.advance(self.rng.choice(JUMPS_MS))
+
+    def _ask(self) -> None:
+        board = self._board()
+        self.lb.top(board, window=self.rng.choice(list(self.lb.get(board).rules().windows)))
+
+    def _work(self) -> None:
+        self.service.work(self.rng.choice([1, 5, 1_000]))
+
+    _kinds: tuple[Callable[[Traffic], None], ...] = (
+        _submit,
+        _note,
+        _set,
+        _remove,
+        _give_data,
+        _create,
+        _change,
+        _delete,
+        _wait,
+        _ask,
+        _work,
+    )
+    _weights = (40, 2, 6, 8, 6, 1, 2, 1, 12, 6, 8)

@@ -1,0 +1,225 @@
+"""The bench of the service runs, and what it sent is what the scores say afterwards."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+
+import msgspec
+import pytest
+from bench.http import traffic, wrk
+from bench.http.__main__ import HttpReport, main
+from bench.http.crowd import Asked, percentile_ms
+from bench.http.effort import HttpEffort
+from bench.http.feed import Assembled, measure_feed
+from bench.http.lifetimes import measure_lifetimes
+from bench.http.peers import Handler, HttpPeer, Laurels, RedisPeer, RedisService, ask
+from bench.http.process import on_core, two_cores
+from bench.http.rounds import Watched
+from bench.http.traffic import totals, written
+from bench.peers.redis_server import installed
+from bench.tables import markdown
+from bench.workload import Batch, Population, in_batches, member_name
+
+NOW_MS = 1_700_000_000_000
+TINY = HttpEffort(
+    members=1_000,
+    rounds=1,
+    seconds=0.1,
+    warm_seconds=0,
+    lines=500,
+    batch_lines=4,
+    connections=8,
+    batch_connections=2,
+    streams=10,
+    many_streams=20,
+    feed_seconds=0.5,
+)
+POPULATION = Population(TINY.members, NOW_MS)
+MEMBERS = [member_name(i) for i in range(TINY.members)]
+PACKAGES = ("falcon", "fastapi", "granian", "hiredis", "httptools", "redis", "uvicorn", "uvloop")
+CORE = min(os.sched_getaffinity(0))
+
+
+def silent(_: str) -> None:
+    """Progress that nobody reads."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def need_peers() -> None:
+    absent = [name for name in PACKAGES if find_spec(name) is None]
+    lacking = [f"{', '.join(absent)}: pip install -e '.[server,bench]'"] if absent else []
+    if not installed():
+        lacking.append("redis-server: apt install redis-server")
+    if lacking and os.environ.get("CI") == "true":
+        pytest.fail(f"missing: {'; '.join(lacking)}")
+    if lacking:
+        pytest.skip(f"missing: {'; '.join(lacking)}")
+
+
+@pytest.fixture(scope="module")
+def laurels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laurels]:
+    with Laurels(tmp_path_factory.mktemp("http") / "laurels", CORE) as peer:
+        peer.load(POPULATION)
+        yield peer
+
+
+@pytest.fixture(scope="module")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisPeer]:
+    with closing(RedisService(tmp_path_factory.mktemp("http") / "redis", CORE)) as service:
+        service.load(POPULATION)
+        yield RedisPeer(service, "always")
+
+
+@pytest.fixture(params=["laurels", "redis"])
+def peer(request: pytest.FixtureRequest) -> HttpPeer:
+    found: HttpPeer = request.getfixturevalue(request.param)
+    return found
+
+
+def scores(peer: HttpPeer) -> list[int]:
+    found = peer.scores(MEMBERS)
+    assert found is not None
+    return found
+
+
+def gained(peer: HttpPeer, work: Callable[[], object]) -> list[int]:
+    """What each member has got by some work."""
+    before = scores(peer)
+    work()
+    return [after - score for after, score in zip(scores(peer), before, strict=True)]
+
+
+def due(batches: Sequence[Batch]) -> list[int]:
+    total = totals(batches)
+    return [total[member] for member in MEMBERS]
+
+
+def test_both_begin_with_the_same_scores(laurels: Laurels, redis: RedisPeer) -> None:
+    first = {member: score for batch in POPULATION.batches() for member, score, _ in batch}
+    assert scores(laurels) == scores(redis) == [first[member] for member in MEMBERS]
+
+
+def test_events_sent_alone_and_in_batches_are_in_the_scores(peer: HttpPeer) -> None:
+    peer.use()
+    events = POPULATION.traffic("zipf", 220)
+    alone, together = in_batches(events[:20], 1), in_batches(events[20:], 100)
+
+    def send() -> None:
+        for batch in alone:
+            answer = ask(peer.port, "POST", peer.paths.single, written(batch)[0])
+            assert answer["rank"] >= 1
+        for batch in together:
+            assert ask(peer.port, "POST", peer.paths.batch, written(batch))["applied"] == 100
+
+    assert gained(peer, send) == due([*alone, *together])
+
+
+def test_reads_of_both_say_the_same(laurels: Laurels, redis: RedisPeer) -> None:
+    top = ask(laurels.port, "GET", laurels.paths.top)["entries"]
+    theirs = ask(redis.port, "GET", redis.paths.top)
+    assert len(top) == len(theirs) == 100
+    assert [entry["score"] for entry in top] == [entry["score"] for entry in theirs]
+    member = theirs[0]["member"]
+    standing = ask(laurels.port, "GET", laurels.paths.standing + member)
+    assert standing["score"] == theirs[0]["score"]
+    assert ask(redis.port, "GET", redis.paths.standing + member)["rank"] == 1
+
+
+@pytest.mark.parametrize("interface", ["rsgi", "falcon"])
+def test_a_handler_that_does_nothing_answers(interface: str, tmp_path: Path) -> None:
+    with closing(Handler(interface, CORE, tmp_path)) as handler:
+        for path in {handler.paths.single, handler.paths.top}:
+            assert len(ask(handler.port, "POST", path, {})["text"]) > 100
+
+
+def test_a_steady_writer_tells_what_it_sent(peer: HttpPeer) -> None:
+    asked = Asked(peer.port, peer.paths.batch, TINY.members, 2_000, 10, 0.3, writers=4)
+
+    def write() -> None:
+        with Assembled(asked, CORE) as crowd:
+            crowd.begin()
+            assert crowd.heard().batches == 60
+
+    assert gained(peer, write) == due(in_batches(POPULATION.traffic("zipf", 600), 10))
+
+
+def test_a_feed_shows_every_batch_and_the_server_ends_in_time(
+    tmp_path: Path,
+) -> None:
+    with Laurels(tmp_path / "laurels", CORE) as laurels:
+        laurels.load(POPULATION)
+        twice = msgspec.structs.replace(TINY, rounds=2)
+        feed = measure_feed(laurels, twice, CORE, silent)
+        assert all(sample.middle > 0 for sample in feed if sample.question.unit != "%")
+        assert {len(sample.figures) for sample in feed} == {2}
+        lifetimes = measure_lifetimes(laurels, TINY, tmp_path, CORE, silent)
+    assert [0 < sample.middle < 10 for sample in lifetimes] == [True] * 3
+
+
+def test_scores_that_gained_more_or_lack_what_was_answered_are_found(
+    laurels: Laurels, tmp_path: Path
+) -> None:
+    requests = traffic.single_events(POPULATION, 5, tmp_path)
+    load = wrk.Load(sent=7, answered=7, failed=0, seconds=1, p50_us=1, p99_us=1)
+
+    def sending(batches: Sequence[Batch]) -> Watched:
+        watched = Watched(requests, laurels)
+        for batch in batches:
+            laurels.send(batch)
+        return watched
+
+    cycle = [*requests.batches, *requests.batches[:2]]
+    sending(cycle).check(load)
+    with pytest.raises(AssertionError, match="more than was sent"):
+        sending([*cycle, requests.batches[0]]).check(load)
+    with pytest.raises(AssertionError, match="missing"):
+        sending(cycle[1:]).check(load)
+
+
+def test_percentiles_are_of_the_waits() -> None:
+    waits = [n / 1e3 for n in range(100, 0, -1)]
+    assert percentile_ms(waits, 50) == 50
+    assert percentile_ms(waits, 99) == 99
+    assert percentile_ms(waits[:99], 50) == pytest.approx(1e3 * median(waits[:99]))
+    assert percentile_ms([], 99) == 0
+
+
+def test_everything_is_measured_and_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not wrk.installed():
+        pytest.skip("wrk is not installed: apt install wrk")
+    if two_cores() is None:
+        pytest.skip("server and load generator need a core each")
+    monkeypatch.setattr("bench.http.__main__.QUICK", TINY)
+    file = tmp_path / "report.json"
+    assert main(["--quick", "--json", str(file), "--folder", str(tmp_path)]) == 0
+    report = msgspec.json.decode(file.read_bytes(), type=HttpReport)
+    assert all(min(s.figures) > 0 for s in report.samples if not s.question.case.startswith("CPU"))
+    shown = markdown(report)
+    for line in (
+        "every commit on the disk",
+        "against FastAPI and Redis, AOF always",
+        "granian, RSGI",
+    ):
+        assert line in shown
+    assert "wrk" in report.line()
+    assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
+
+
+def test_what_is_missing_is_said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.http.wrk.shutil.which", lambda _: None)
+    assert main(["--quick"]) == 2
+    assert "apt install wrk" in capsys.readouterr().out
+
+
+def test_a_process_is_started_where_it_belongs() -> None:
+    before = os.sched_getaffinity(0)
+    with on_core(CORE):
+        assert os.sched_getaffinity(0) == {CORE}
+    assert os.sched_getaffinity(0) == before

@@ -1,0 +1,147 @@
+"""Rolling windows are measured on boards that hold what they are said to hold."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from bench.history import WEEK, History, evening
+from bench.peers import BOARD
+from bench.peers.redis_server import RedisServer, Setting, installed
+from bench.peers.rolling_api import RollingApi
+from bench.peers.rolling_engine import EngineRolling
+from bench.peers.rolling_redis import RollingRedis, Way
+from bench.peers.rolling_store import ALL, DAY, LIVE, PREPARED, RollingStore
+from bench.rolling.boundary import fill
+from bench.rolling.steps import FEW, MANY, late_in_both
+from bench.rolling.waits import Waits
+from bench.workload import Population, in_batches, member_name
+
+NOW_MS = evening(1_700_000_000_000)
+
+
+@pytest.fixture
+def redis_server(tmp_path: Path) -> Iterator[RedisServer]:
+    if not installed():
+        if os.environ.get("CI") == "true":
+            pytest.fail("redis-server is missing")
+        pytest.skip("redis-server is not installed")
+    with RedisServer(tmp_path) as server:
+        yield server
+
+
+def week(count: int) -> tuple[Population, History, list[str]]:
+    """So many members, their history and their names."""
+    population = Population(count, NOW_MS)
+    history = History(population, WEEK.begins_ms(NOW_MS), NOW_MS)
+    return population, history, [member_name(i) for i in range(count)]
+
+
+def test_redis_and_laurels_begin_with_the_same_members_and_scores(
+    redis_server: RedisServer,
+) -> None:
+    _, history, members = week(1_000)
+    store = RollingStore(redis_server, WEEK.many)
+    with closing(RollingApi(None, NOW_MS)) as api, closing(store):
+        api.load(history.batches())
+        store.load(history, WEEK, NOW_MS)
+        for window, key in (("all", ALL), ("day", DAY), ("rolling", LIVE)):
+            entries = api.boards.top(BOARD, window=window, limit=1_000).entries
+            theirs = redis_server.client.zmscore(key, [entry.member for entry in entries])
+            assert [entry.score for entry in entries] == theirs
+            assert len(entries) == store.size(key) == 1_000
+        held = api.held.rolling["rolling"]
+        assert held.advance(10_000)
+        assert len(held.prepared) == store.size(PREPARED)
+        tallies = [len(tally) for n in held.numbers() if (tally := held.tally(n)) is not None]
+        assert (len(tallies), sum(tallies)) == (WEEK.many, store.tallies()[1])
+        assert api.scores(members) == store.scores(members)
+
+
+def test_every_way_of_redis_leaves_the_same_scores(redis_server: RedisServer) -> None:
+    population, history, members = week(100)
+    store = RollingStore(redis_server, WEEK.many)
+    store.load(history, WEEK, NOW_MS)
+    events = population.traffic("zipf", 1_500)
+    added: Counter[str] = Counter()
+    for member, value in events:
+        added[member] += value
+    keys = (ALL, DAY, LIVE, PREPARED)
+
+    def scores() -> list[int]:
+        client = redis_server.client
+        sets: list[list[Any]] = [client.zmscore(key, members) for key in keys]
+        sets.append(client.hmget(store.tally_key(0), members))
+        return [int(score or 0) for held in sets for score in held]
+
+    for way in get_args(Way):
+        before = scores()
+        with closing(RollingRedis(redis_server, store, way, Setting())) as redis:
+            redis.writes(in_batches(events, 1_200))()
+            redis.scores(members)
+        gained = [after - score for after, score in zip(scores(), before, strict=True)]
+        assert gained == [added[member] for member in members] * 5, way
+
+
+def test_scores_are_not_taken_from_a_redis_that_prepared_something_else(
+    redis_server: RedisServer,
+) -> None:
+    _, history, members = week(100)
+    store = RollingStore(redis_server, WEEK.many)
+    store.load(history, WEEK, NOW_MS)
+    redis_server.client.zincrby(PREPARED, 1, members[7])
+    with pytest.raises(AssertionError, match="prepared"):
+        store.scores(members)
+
+
+def test_a_redis_is_started_again_with_what_it_saved(redis_server: RedisServer) -> None:
+    _, history, members = week(100)
+    store = RollingStore(redis_server, WEEK.many)
+    store.load(history, WEEK, NOW_MS)
+    before = store.scores(members)
+    redis_server.save_aside()
+    redis_server.client.flushall()
+    assert redis_server.start_again() >= 0
+    assert store.scores(members) == before
+    assert any(before)
+    assert redis_server.snapshot_bytes() > 100 * len(members[0])
+
+
+def test_few_and_many_steps_count_the_same_events() -> None:
+    population = Population(500, NOW_MS)
+    now_ms = late_in_both(NOW_MS)
+    assert FEW.begins_ms(now_ms) == MANY.begins_ms(now_ms)
+    history = History(population, FEW.begins_ms(now_ms), now_ms)
+    batches = in_batches(population.traffic("zipf", 1_000), 100)
+    due = sum(value for events in history.batches() for _, value, _ in events)
+    due += sum(value for batch in batches for _, value in batch)
+    for steps in (FEW, MANY):
+        engine = EngineRolling(steps, now_ms)
+        engine.load(history.batches())
+        engine.writes(batches)()
+        engine.check()
+        assert engine.total() == due
+
+
+def test_the_hardest_boundary_is_a_sound_window_with_everybody_in_its_passes() -> None:
+    with closing(RollingApi(None, NOW_MS, windows=["rolling"])) as api:
+        fill(api, Population(400, NOW_MS))
+        window = api.held.rolling["rolling"]
+        window.check()
+        for visited in (100, 500, 500, 100):
+            assert window.todo == visited
+            assert window.advance(1_000)
+            window.check()
+            window.turn()
+        assert len(window.live) == 400 + 1
+
+
+def test_a_call_that_fails_while_others_are_watched_is_not_hidden() -> None:
+    def fail() -> None:
+        raise RuntimeError("gone")
+
+    with pytest.raises(RuntimeError, match="gone"), Waits(lambda: None, fail).watching():
+        pass

@@ -1,0 +1,55 @@
+"""Paths find what answers them."""
+
+from __future__ import annotations
+
+import pytest
+
+from laurels.http.router import Router
+
+
+@pytest.fixture
+def router() -> Router[str]:
+    router: Router[str] = Router()
+    for method, path in [
+        ("GET", "/"),
+        ("GET", "/v1/boards"),
+        ("GET", "/v1/boards/{board}"),
+        ("PUT", "/v1/boards/{board}"),
+        ("GET", "/v1/boards/{board}/top"),
+        ("DELETE", "/v1/keys/{name}"),
+    ]:
+        router.put(method, path, f"{method} {path}")
+    return router
+
+
+@pytest.mark.parametrize(
+    ("path", "row", "part"),
+    [
+        ("/", "GET /", ""),
+        ("/v1/boards", "GET /v1/boards", ""),
+        ("/v1/boards/gifts", "GET /v1/boards/{board}", "gifts"),
+        ("/v1/boards/gifts/top", "GET /v1/boards/{board}/top", "gifts"),
+        ("/v1/boards/boards", "GET /v1/boards/{board}", "boards"),
+    ],
+)
+def test_a_path_finds_its_row(router: Router[str], path: str, row: str, part: str) -> None:
+    found = router.find(path)
+    assert found is not None
+    assert (found.methods["GET"], found.part) == (row, part)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["", "/v1", "/v1/", "/v1/boards/", "/v1/boards//top", "/v1/boards/{}/none", "/v1/keys", "//"],
+)
+def test_other_paths_find_nothing(router: Router[str], path: str) -> None:
+    assert router.find(path) is None
+
+
+def test_a_row_tells_its_methods(router: Router[str]) -> None:
+    found = router.find("/v1/boards/gifts")
+    assert found is not None
+    assert set(found.methods) == {"GET", "PUT"}
+    deleted = router.find("/v1/keys/game")
+    assert deleted is not None
+    assert "GET" not in deleted.methods

@@ -1,0 +1,62 @@
+"""Settings come from where they should, in their order, and wrong ones are named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from scripts.settings_table import PAGE, page
+
+from laurels.http.refusals import InvalidSettings
+from laurels.http.settings import Settings, settings_of, table
+
+
+def test_the_page_of_settings_is_current() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run python scripts/settings_table.py"
+
+
+def test_every_setting_says_what_it_does() -> None:
+    for setting in table():
+        assert setting.does.endswith(".")
+        assert setting.default == getattr(Settings(), setting.name)
+
+
+def test_the_command_line_wins_over_the_environment_over_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "laurels.toml"
+    file.write_text('port = 1\nhost = "::1"\nrate = 5\n')
+    environment = {"LAURELS_PORT": "2", "LAURELS_HOST": "127.0.0.2", "LAURELS_OTHER": "x"}
+    found = settings_of({"port": 3, "host": None}, environment, file)
+    assert (found.port, found.host, found.rate, found.burst) == (3, "127.0.0.2", 5.0, 0)
+
+
+def test_lists_in_the_environment_are_separated_by_commas() -> None:
+    found = settings_of({}, {"LAURELS_CORS_ORIGINS": "https://a.example,https://b.example"}, None)
+    assert found.cors_origins == ["https://a.example", "https://b.example"]
+
+
+@pytest.mark.parametrize(
+    ("written", "named"),
+    [
+        ("port = 70000", r"laurels.toml: port is 70000"),
+        ("prot = 1", "prot"),
+        ('log_format = "xml"', "log_format is 'xml'"),
+        ("port =", "is not TOML"),
+    ],
+)
+def test_a_wrong_setting_of_a_file_is_named_with_it(
+    tmp_path: Path, written: str, named: str
+) -> None:
+    file = tmp_path / "laurels.toml"
+    file.write_text(written)
+    with pytest.raises(InvalidSettings, match=named):
+        settings_of({}, {}, file)
+
+
+def test_a_wrong_setting_of_the_environment_is_named_by_its_variable() -> None:
+    with pytest.raises(InvalidSettings, match="LAURELS_MAX_BODY: max_body is 'much'"):
+        settings_of({}, {"LAURELS_MAX_BODY": "much"}, None)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSettings, match=r"none\.toml cannot be read"):
+        settings_of({}, {}, tmp_path / "none.toml")

@@ -1,0 +1,96 @@
+"""A copy taken while everything goes on is the index at one moment, to the last entry."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+from tests.folding import assert_same, follow
+from tests.traffic import Traffic
+
+import laurels
+from laurels.index import copying
+from laurels.index.memory import MemoryIndex
+from laurels.snapshot.files import SnapshotFiles
+from laurels.snapshot.taking import opened, take
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces of a few rows, and rounds until next to nothing is left."""
+    monkeypatch.setattr(copying, "CHUNK", 9)
+    monkeypatch.setattr(copying, "LITTLE", 12)
+    monkeypatch.setattr(copying, "MOST_ROUNDS", 5)
+    monkeypatch.setattr(copying, "_BOARDS", 3)
+
+
+@pytest.fixture
+def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounds of few pieces, and many of them, whatever is left."""
+    monkeypatch.setattr(copying, "CHUNK", 200)
+    monkeypatch.setattr(copying, "LITTLE", 0)
+    monkeypatch.setattr(copying, "MOST_ROUNDS", 30)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("seed", range(8))
+def test_a_copy_in_many_pieces_is_the_log_up_to_its_moment(tmp_path: Path, seed: int) -> None:
+    copied_amid_traffic(Traffic(seed, boards=3), tmp_path)
+
+
+@pytest.mark.usefixtures("short_rounds")
+@pytest.mark.parametrize("seed", range(100, 116))
+def test_a_copy_in_many_rounds_is_the_log_up_to_its_moment(tmp_path: Path, seed: int) -> None:
+    copied_amid_traffic(Traffic(seed, boards=2), tmp_path)
+
+
+def copied_amid_traffic(traffic: Traffic, folder: Path) -> None:
+    """Takes a copy with traffic between any two pieces, and compares it with the log."""
+    traffic.happen(100)
+    pieces = 0
+
+    def go_on() -> None:
+        nonlocal pieces
+        pieces += 1
+        traffic.happen(traffic.rng.choice([0, 1, 2, 4]))
+
+    begun = traffic.log.offset
+    files = SnapshotFiles(folder)
+    taken = take(files, traffic.service._fold, traffic.service.reading, go_on)
+    assert pieces > 10
+    assert begun < taken.offset <= traffic.log.offset
+    loaded = opened(taken.path, MemoryIndex(5))
+    assert loaded.offset == taken.offset
+    assert_same(loaded, traffic.log, loaded.now_ms)
+    # And from there on the log leads to where the other one is.
+    traffic.happen(60)
+    follow(loaded, traffic.log, traffic.log.offset)
+    assert_same(loaded, traffic.log, traffic.clock.now_ms())
+    traffic.lb.check()
+    traffic.lb.close()
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("seed", range(5))
+def test_a_copy_given_up_leaves_no_trace_in_the_next(tmp_path: Path, seed: int) -> None:
+    traffic = Traffic(1_000 + seed)
+    traffic.happen(100)
+    left = traffic.rng.randrange(1, 20)
+
+    def go_on() -> None:
+        nonlocal left
+        left -= 1
+        traffic.happen(2)
+        if left == 0:
+            raise laurels.errors.StorageFailed("no room")
+
+    with pytest.raises(laurels.errors.StorageFailed):
+        take(SnapshotFiles(tmp_path), traffic.service._fold, traffic.service.reading, go_on)
+    assert not list(tmp_path.iterdir())
+    traffic.happen(20)
+    again = partial(traffic.happen, 2)
+    taken = take(SnapshotFiles(tmp_path), traffic.service._fold, traffic.service.reading, again)
+    loaded = opened(taken.path, MemoryIndex(seed))
+    assert_same(loaded, traffic.log, loaded.now_ms)
+    traffic.lb.close()

@@ -1,0 +1,170 @@
+"""What is written between the rounds of a copy is in it, and no piece of it is large."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+import pytest
+from tests.folding import assert_same
+from tests.traffic import HOUR, NOON
+
+import laurels
+from laurels.clock import ManualClock
+from laurels.fold import Fold
+from laurels.index import copying
+from laurels.index.base import Section
+from laurels.index.copying import IDS, ROWS, Rows
+from laurels.index.memory import MemoryIndex
+from laurels.leaderboards import Leaderboards
+from laurels.log.memory import MemoryLog
+from laurels.service import Service
+
+
+class Store:
+    """One board with a rolling window, copied by hand."""
+
+    def __init__(self, op: str = "sum") -> None:
+        self.clock = ManualClock(NOON)
+        self.log = MemoryLog()
+        self.service = Service(self.log, lambda: MemoryIndex(1), self.clock)
+        self.service.paced = True
+        self.lb = Leaderboards(self.service)
+        board = laurels.Board(
+            "b",
+            columns=[{"op": op}],
+            windows=["all", "r=rolling:4h/1h"],
+            grace="3h",
+            dedupe="3h",
+        )
+        self.lb.create(board)
+        self.sections: list[Section] = []
+        self.finished: list[Section] = []
+
+    def __enter__(self) -> Store:
+        self.copy = self.service._fold.index.copy()
+        return self
+
+    def round(self) -> bool:
+        """Takes pieces until one is empty, which ends a round; whether there was any."""
+        some = False
+        while piece := self.copy.step(self.service._fold.describe):
+            self.sections += piece
+            some = True
+        return some
+
+    def __exit__(self, *_: object) -> None:
+        self.finished = self.copy.finish(self.service._fold.describe)
+        self.sections += self.finished
+        self.head = self.service._fold.head()
+        self.service._fold.index.end_copy()
+
+    def loaded(self) -> Fold:
+        fold = Fold(MemoryIndex(2))
+        loading = fold.index.load()
+        for section in self.sections:
+            loading.see(*section)
+        fold.restore(self.head, loading.described())
+        loading.open()
+        for section in self.sections:
+            loading.take(*section)
+        loading.finish()
+        return fold
+
+
+def rows(sections: Iterable[Section]) -> int:
+    """Rows of members in sections."""
+    found = [msgspec.msgpack.decode(body, type=Rows) for kind, body in sections if kind == ROWS]
+    return sum(len(each.ids) // 4 for each in found)
+
+
+@pytest.fixture
+def never_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every round asked for is done."""
+    monkeypatch.setattr(copying, "LITTLE", 0)
+
+
+@pytest.mark.usefixtures("never_little")
+def test_a_tally_that_was_empty_in_between_has_no_member_back() -> None:
+    store = Store()
+    store.lb.submit("b", "ann", 1, at=NOON - HOUR)
+    store.lb.submit("b", "cid", 1)
+    with store:
+        store.round()
+        store.lb.remove("b", "ann")
+        store.round()
+        store.lb.submit("b", "bob", 2, at=NOON - HOUR)
+    assert_same(store.loaded(), store.log, NOON)
+
+
+@pytest.mark.usefixtures("never_little")
+def test_a_cell_that_a_better_one_beat_does_not_come_back() -> None:
+    store = Store("best")
+    store.lb.submit("b", "ann", 1, at=NOON - HOUR)
+    with store:
+        store.round()
+        store.lb.submit("b", "ann", 5)
+        store.round()
+        store.lb.submit("b", "bob", 2, at=NOON - HOUR)
+    assert_same(store.loaded(), store.log, NOON)
+
+
+def test_no_piece_is_large_also_where_a_window_turns_in_the_last_round(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(copying, "CHUNK", 100)
+    monkeypatch.setattr(copying, "LITTLE", 50)
+    store = Store()
+    store.lb.submit_many("b", [(f"m{i}", 1) for i in range(1_000)])
+    pieces: list[list[Section]] = []
+    turned = 0
+    with store:
+        while (piece := store.copy.step(store.service._fold.describe)) is not None:
+            pieces.append(piece)
+            if not piece and turned < 2:
+                turned += 1
+                store.clock.advance(HOUR)
+                store.lb.top("b", window="r")
+        store.sections = [section for piece in pieces for section in piece]
+    assert turned == 2
+    assert max(map(rows, pieces)) <= 200
+    assert rows(store.finished) <= 50
+    assert rows(store.sections) > 4_000  # all, the step, and the live ranking three times
+    assert_same(store.loaded(), store.log, NOON + 2 * HOUR)
+
+
+@pytest.mark.usefixtures("never_little")
+def test_a_position_noted_when_all_was_copied_is_in_it() -> None:
+    store = Store()
+    store.lb.submit_many("b", [], position=("file", "line 1"))
+    with store:
+        store.round()
+        store.lb.submit_many("b", [], position=("file", "line 2"))
+    assert_same(store.loaded(), store.log, NOON)
+
+
+def test_an_id_that_comes_while_ids_are_copied_is_in_it_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(copying, "CHUNK", 10)
+    monkeypatch.setattr(copying, "LITTLE", 0)
+    store = Store()
+    store.lb.submit_many("b", [("ann", 1, None, f"id{i}") for i in range(20)])
+    store.clock.advance(1)
+    store.lb.submit("b", "ann", 1, id="before")
+    with store:
+        while not any(kind == IDS for kind, _ in store.sections):
+            store.sections += store.copy.step(store.service._fold.describe) or []
+        store.lb.submit("b", "ann", 1, id="after")
+    assert_same(store.loaded(), store.log, NOON + 1)
+
+
+def test_a_store_of_many_small_tallies_is_not_copied_in_one_go() -> None:
+    store = Store()
+    for hour in range(4):
+        store.lb.submit_many("b", [(f"m{i}", 1) for i in range(900)])
+        store.clock.advance(HOUR * (hour < 3))
+    with store:
+        assert store.round()
+    assert rows(store.finished) == 0
+    assert_same(store.loaded(), store.log, store.clock.now_ms())

@@ -1,0 +1,117 @@
+"""The share of a step: a total that was in range when it was written stays so as steps leave."""
+
+from collections import defaultdict
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from laurels.score import LIMIT, step_bounds
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "steps", "bounds"),
+    [
+        (-LIMIT, LIMIT, 168, (-(LIMIT // 168), LIMIT // 168)),
+        (-10, 10, 3, (-3, 3)),
+        (-11, 29, 4, (-2, 7)),
+        (-1, 1, 2, (0, 0)),
+        (0, 100, 7, (0, 100)),
+        (0, LIMIT, 7, (0, LIMIT // 7)),
+        (5, 100, 7, (5, 100)),
+        (-100, 0, 7, (-100, 0)),
+        (-LIMIT, 0, 7, (-(LIMIT // 7), 0)),
+        (-100, -5, 7, (-100, -5)),
+        (0, 0, 2, (0, 0)),
+    ],
+)
+def test_a_step_gets_its_share(low: int, high: int, steps: int, bounds: tuple[int, int]) -> None:
+    assert step_bounds(low, high, steps) == bounds
+
+
+SIDE = st.integers(0, 60) | st.integers(LIMIT - 60, LIMIT)
+RANGES = st.tuples(SIDE, SIDE).flatmap(
+    lambda ends: st.sampled_from(
+        [(-ends[0], ends[1]), (min(ends), max(ends)), (-max(ends), -min(ends))]
+    )
+)
+WRITES = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(0, 6), st.integers(-40, 40), st.booleans()),
+    max_size=60,
+)
+"""Each says how many steps pass, how many steps late the event is, and what it adds: so many
+units or, where the last is true, so many fortieths of the range."""
+
+
+def totals_as_steps_leave(
+    low: int, high: int, steps: int, writes: list[tuple[int, int, int, bool]], bounded: bool
+) -> list[int]:
+    """The totals of the window at every moment it has an event, when wrong writes are refused."""
+    first, last = step_bounds(low, high, steps) if bounded else (-(2**99), 2**99)
+    tally: dict[int, int] = defaultdict(int)
+    seen: list[int] = []
+    running = 0
+    for passed, late, units, share in [*writes, (steps, 0, 0, False)]:
+        for _ in range(passed):
+            running += 1
+            tally.pop(running - steps, None)
+            if tally:
+                seen.append(sum(tally.values()))
+        number = running - late % steps
+        value = units * max(-low, high) // 40 if share else units
+        total = sum(tally.values()) + value
+        if first <= tally.get(number, 0) + value <= last and low <= total <= high:
+            tally[number] += value
+            seen.append(total)
+    return seen
+
+
+@settings(deadline=None, max_examples=500)
+@given(RANGES, st.integers(2, 7), WRITES)
+@example((-10, 10), 3, [(0, 0, -3, False), (1, 0, 3, False), (1, 0, 3, False)])
+@example((0, 10), 3, [(0, 0, 3, False), (1, 0, 7, False), (1, 1, -7, False)])
+def test_no_step_that_leaves_takes_a_total_out_of_its_range(
+    ends: tuple[int, int], steps: int, writes: list[tuple[int, int, int, bool]]
+) -> None:
+    low, high = ends
+    seen = totals_as_steps_leave(low, high, steps, writes, bounded=True)
+    assert all(low <= total <= high for total in seen)
+
+
+@pytest.mark.parametrize(
+    ("ends", "writes"),
+    [
+        ((-10, 10), [(0, 0, 10, False), (1, 0, -20, False)]),
+        ((-10, 10), [(0, 0, -10, False), (1, 0, 20, False)]),
+        ((0, 10), [(0, 0, 5, False), (1, 0, -5, False)]),
+        ((5, 10), [(0, 0, 6, False), (1, 0, -1, False)]),
+        ((-10, 0), [(0, 0, -5, False), (1, 0, 5, False)]),
+    ],
+)
+def test_without_the_share_a_step_that_leaves_would_uncover_what_is_out_of_range(
+    ends: tuple[int, int], writes: list[tuple[int, int, int, bool]]
+) -> None:
+    low, high = ends
+    for bounded in (True, False):
+        seen = totals_as_steps_leave(low, high, 2, writes, bounded)
+        assert all(low <= total <= high for total in seen) == bounded
+
+
+@settings(deadline=None)
+@given(RANGES, st.integers(2, 10_000))
+def test_a_step_holds_no_more_than_its_share_and_all_steps_together_are_exact(
+    ends: tuple[int, int], steps: int
+) -> None:
+    low, high = ends
+    first, last = step_bounds(low, high, steps)
+    assert low <= first
+    assert last <= high
+    if low <= 0 <= high:
+        assert first <= 0 <= last
+        assert first * steps >= -LIMIT
+        assert last * steps <= LIMIT
+    if low < 0 < high:
+        assert low <= first * steps
+        assert last * steps <= high
+        assert (first - 1) * steps < low
+        assert (last + 1) * steps > high

@@ -1,0 +1,148 @@
+"""What time alone changes: done in shares, ahead of need, and never under a commit's feet."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+import pytest
+
+import laurels
+from laurels.errors import NotReady
+from laurels.index.memory import MemoryIndex
+from laurels.leaderboards import Leaderboards
+from laurels.log.memory import MemoryLog
+from laurels.pacing import IDLE_S, LONGEST_S, pause_s
+from laurels.service import SHARE, Service
+
+NOON = 1_795_176_000_000  # 2026-11-20T12:00Z
+HOUR = 3_600_000
+TIMEOUT = 30
+MEMBERS = [f"m{i:04}" for i in range(3_000)]
+
+
+class HeldLog(MemoryLog):
+    """A log whose appends wait for the disk, once it is told to be slow."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slow = False
+        self.entered = threading.Event()
+        self.released = threading.Event()
+
+    def append(self, body: bytes) -> int:
+        if self.slow:
+            self.entered.set()
+            assert self.released.wait(TIMEOUT)
+        return super().append(body)
+
+
+def store(log: MemoryLog, clock: laurels.ManualClock) -> Leaderboards:
+    return Leaderboards(Service(log, lambda: MemoryIndex(1), clock))
+
+
+def filled(lb: Leaderboards) -> None:
+    """A board whose oldest step, which leaves at the next boundary but one, holds everybody."""
+    lb.create(laurels.Board("b", windows=["r=rolling:3h/1h", "all"]))
+    lb.submit_many("b", [(member, 5) for member in MEMBERS])
+
+
+def test_a_question_is_asked_as_of_the_commit_that_is_on_its_way() -> None:
+    log, clock = HeldLog(), laurels.ManualClock(NOON)
+    lb = store(log, clock)
+    lb.create(laurels.Board("b", windows=["r=rolling:3h/1h", "hour"]))
+    lb.submit("b", "ann", 1)
+    log.slow = True
+    receipts: list[laurels.Receipt] = []
+    writer = threading.Thread(target=lambda: receipts.append(lb.submit("b", "ann", 2)))
+    writer.start()
+    assert log.entered.wait(TIMEOUT)
+    clock.advance(3 * HOUR)
+    page = lb.top("b")
+    assert (page.as_of.period, [e.score for e in page.entries]) == ("2026-11-20T12:00Z", [1])
+    log.released.set()
+    writer.join(TIMEOUT)
+    assert (receipts[0].period, receipts[0].score) == ("2026-11-20T12:00Z", 3)
+    assert lb.top("b").as_of.period == "2026-11-20T15:00Z"
+    assert lb.top("b").entries == []
+    assert lb.check().offset == 3
+    lb.close()
+
+
+def test_a_large_pass_is_done_by_whoever_asks_share_by_share(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("laurels.service.SHARE", 100)
+    monkeypatch.setattr("laurels.service.MOST", 300)
+    monkeypatch.setattr("laurels.service.SHARE_LEAST", -(10**6))
+    clock = laurels.ManualClock(NOON)
+    lb = store(MemoryLog(), clock)
+    filled(lb)
+    clock.advance(2 * HOUR)
+    lb.submit("b", "late", 1)
+    clock.advance(HOUR)
+    refusals = 0
+    while refusals < len(MEMBERS):
+        try:
+            page = lb.top("b", limit=100)
+            break
+        except NotReady:
+            refusals += 1
+    assert refusals > 1
+    assert [entry.member for entry in page.entries] == ["late"]
+    lb.close()
+
+
+def test_commits_prepare_the_next_step_and_drop_what_is_over() -> None:
+    clock = laurels.ManualClock(NOON)
+    lb = store(MemoryLog(), clock)
+    filled(lb)
+    lb.create(laurels.Board("idle", windows=["hour:keep=1"]))
+    lb.create(laurels.Board("other"))
+    lb.submit("idle", "ann", 1)
+    index = lb._service._fold.index
+    clock.advance(2 * HOUR)
+    lb.top("b")
+    assert index.pass_left(1, "r") > 0
+    assert index.keys(2)
+    for _ in range(20):
+        lb.submit("other", "x", 1)
+    settled(lambda: index.pass_left(1, "r") == 0)
+    assert not index.keys(2)
+    lb.close()
+
+
+def settled(condition: Callable[[], bool]) -> None:
+    """Returns when the commit thread, which works on after its answer, has got there."""
+    turn = threading.Event()
+    for _ in range(20_000):
+        if condition():
+            return
+        turn.wait(0.001)
+    pytest.fail("the commit thread did not do its share")
+
+
+def test_a_task_of_the_loop_prepares_the_next_step() -> None:
+    clock = laurels.ManualClock(NOON)
+
+    async def main() -> None:
+        async with laurels.open_async("memory:", clock=clock) as lb:
+            filled(lb.sync)
+            clock.advance(2 * HOUR)
+            await lb.top("b")
+            index = lb._service._fold.index
+            for _ in range(2_000):
+                if not index.pass_left(1, "r"):
+                    return
+                await asyncio.sleep(0.005)
+            pytest.fail("nobody prepared the next step")
+
+    asyncio.run(main())
+
+
+def test_the_pace_leaves_half_of_the_time() -> None:
+    assert pause_s(0, 10) == IDLE_S
+    assert pause_s(10, 10**9) == LONGEST_S
+    shares = 2_000
+    pause = pause_s(shares * SHARE, 60_000)
+    assert 0.9 < pause * shares / 30 <= 1
+    assert pause_s(10, 0) == 0
