@@ -33,9 +33,7 @@ def page() -> str:
     """The whole page as Markdown."""
     rows = table()
     shell = [row for row in rows if _module(row).startswith("laurels.cli.")]
-    service = [
-        row for row in rows if _module(row).startswith(("laurels.http.", "laurels.client."))
-    ]
+    service = [row for row in rows if _module(row).startswith(("laurels.http.", "laurels.client."))]
     library = [row for row in rows if _module(row) == "laurels.errors"]
     return (
         f"{_HEAD}\n{_lines(library)}\n## Of the service and its client alone\n\n{_lines(service)}"

@@ -20,8 +20,7 @@ def page() -> str:
 
 def _line(setting: Setting) -> str:
     return (
-        f"| `{setting.name}` | {_kind(setting)} | {_default(setting.default)} "
-        f"| {setting.does} |\n"
+        f"| `{setting.name}` | {_kind(setting)} | {_default(setting.default)} | {setting.does} |\n"
     )
 
 

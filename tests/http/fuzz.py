@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     response_headers_conformance,
@@ -80,6 +81,7 @@ class Fuzz:
     def operations(self) -> Iterator[Any]:
         """All of them that end."""
         for each in self._schema.get_all_operations():
+            assert isinstance(each, Ok), each
             operation = each.ok()
             if operation.path != ENDLESS:
                 yield operation

@@ -303,7 +303,7 @@ def test_a_reading_that_was_overtaken_does_not_take_the_list_back() -> None:
         await until(lambda: channel.pulse == 1)
         moment = 2
         other = asyncio.create_task(hub.watch(WHAT, None))
-        for _ in range(5):
+        for _turn in range(5):
             await asyncio.sleep(0)
         slow.set()
         await (await other).aclose()

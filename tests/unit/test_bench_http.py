@@ -27,7 +27,7 @@ NOW_MS = 1_700_000_000_000
 TINY = HttpEffort(
     members=1_000,
     rounds=1,
-    seconds=0.1,
+    seconds=0.6,
     warm_seconds=0,
     lines=500,
     batch_lines=4,
@@ -53,6 +53,8 @@ def need_peers() -> None:
     lacking = [f"{', '.join(absent)}: pip install -e '.[server,bench]'"] if absent else []
     if not installed():
         lacking.append("redis-server: apt install redis-server")
+    if not wrk.installed():
+        lacking.append("wrk: apt install wrk")
     if lacking and os.environ.get("CI") == "true":
         pytest.fail(f"missing: {'; '.join(lacking)}")
     if lacking:
@@ -190,8 +192,6 @@ def test_percentiles_are_of_the_waits() -> None:
 def test_everything_is_measured_and_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not wrk.installed():
-        pytest.skip("wrk is not installed: apt install wrk")
     if two_cores() is None:
         pytest.skip("server and load generator need a core each")
     monkeypatch.setattr("bench.http.__main__.QUICK", TINY)
