@@ -88,6 +88,7 @@ class Fuzz:
 
     def run(self, operation: Any, number: int, examples: int) -> None:
         """Asks an operation so many made-up requests; raises where an answer is a wrong one."""
+        self._stock()
         for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
             made = operation.as_strategy(generation_mode=mode)
             try:

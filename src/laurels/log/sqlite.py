@@ -13,8 +13,9 @@ before its mark has lost something.
 
 import os
 import sqlite3
+import threading
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
@@ -23,6 +24,10 @@ from laurels.errors import FolderMissing, FormatTooNew, LogDamaged, StorageFaile
 FORMAT = 1
 MARK_NAME = "log.mark"
 _FETCH = 64
+_CHECKPOINT_BYTES = 4 << 20
+_CHECKPOINT_PAGES = 16_384
+"""Where SQLite checkpoints within a commit all the same: 64 MiB."""
+_PAGE = 4_096
 _TRIM_BYTES = 1 << 20
 _TRIM_ROWS = 256
 _SCHEMA = """
@@ -41,6 +46,7 @@ class SqliteLog:
             try:
                 self._prepare()
                 self._find_ends()
+                self._checkpoint = _Checkpoint(self._writer, self._connect)
                 self._mark = _Mark(path.with_name(MARK_NAME))
                 self._mark.judge(path, self._offset)
             except BaseException:
@@ -50,6 +56,7 @@ class SqliteLog:
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA synchronous=FULL")
+        connection.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES}")
         return connection
 
     def _prepare(self) -> None:
@@ -90,6 +97,7 @@ class SqliteLog:
             ) from error
         self._offset += 1
         self._mark.set(self._offset)
+        self._checkpoint.written(len(body))
         return self._offset
 
     def read(self, after: int = 0) -> Iterator[tuple[int, bytes]]:
@@ -142,6 +150,7 @@ class SqliteLog:
         return sum(part.stat().st_size for part in folder.glob(f"{name}*"))
 
     def close(self) -> None:
+        self._checkpoint.wait()
         self._writer.close()
         self._mark.close()
 
@@ -183,6 +192,39 @@ def write_log(path: Path, notes: dict[str, str], entries: Iterable[tuple[int, by
         log.fill(notes, entries)
     finally:
         log.close()
+
+
+class _Checkpoint:
+    """When and by whom the write-ahead file is copied into the database. That it is matters to no
+    promise, so what fails is tried again later."""
+
+    def __init__(
+        self, writer: sqlite3.Connection, connect: Callable[[], sqlite3.Connection]
+    ) -> None:
+        self._writer = writer
+        self._connect = connect
+        self._since = 0
+        self._thread: threading.Thread | None = None
+
+    def written(self, nbytes: int) -> None:
+        """Called by the writer after a commit of so many bytes."""
+        self._since += nbytes + _PAGE
+        if self._thread is None:
+            if self._since >= _CHECKPOINT_BYTES:
+                self._thread = threading.Thread(target=self._copy_most, daemon=True)
+                self._thread.start()
+        elif not self._thread.is_alive():
+            self._thread, self._since = None, 0
+            with suppress(sqlite3.Error):
+                self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def wait(self) -> None:
+        if self._thread is not None:
+            self._thread.join()
+
+    def _copy_most(self) -> None:
+        with suppress(sqlite3.Error, StorageFailed), closing(self._connect()) as connection:
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
 
 class _Mark:
