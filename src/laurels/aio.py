@@ -44,13 +44,12 @@ def _documented_as(verb: Callable[..., Any]) -> Callable[[F], F]:
 
 def _question(verb: _Sync[P, T]) -> _Async[P, T]:
     """A verb that only reads, answered on the loop when nothing stands in its way."""
-    at_once: _Sync[P, T] = getattr(verb, "__wrapped__", verb)
 
     async def ask(self: "AsyncLeaderboards", /, *args: P.args, **kwargs: P.kwargs) -> T:
         lock = self._service.reading()
         if not _is_long(*args, **kwargs) and lock.acquire(blocking=False):
             try:
-                return at_once(self.sync, *args, **kwargs)
+                return verb(self._at_once, *args, **kwargs)
             except NotReady:
                 pass  # the thread does what is left
             finally:
@@ -86,6 +85,7 @@ class AsyncLeaderboards:
 
     def __init__(self, service: Service) -> None:
         self.sync = Leaderboards(service)
+        self._at_once = Leaderboards(service, patient=False)
         self._service = service
         service.paced = True
         self._pacing = asyncio.get_running_loop().create_task(pace(weakref.ref(service)))

@@ -1,13 +1,12 @@
 """The verbs, synchronous: what `laurels.open` gives."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import wraps
+from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypeVar, cast, overload
+from typing import Any, Self, overload
 
 from . import writes
 from .board import Board
-from .errors import NotReady
 from .event import Value, member_bytes
 from .queries import Bound, friends
 from .receipt import Receipt, Receipts
@@ -18,23 +17,6 @@ from .stats import BoardStats, CheckReport, Stats
 from .writes import Submission
 
 EXPORT_CHUNK = 1_000
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def _question(verb: F) -> F:
-    """A verb that asks about a board: where a step has begun whose ranking is still being
-    prepared, the asker does what is left. `__wrapped__` raises NotReady instead."""
-
-    @wraps(verb)
-    def ask(self: "Leaderboards", board: str, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return verb(self, board, *args, **kwargs)
-        except NotReady:
-            self._service.catch_up(board)
-            return verb(self, board, *args, **kwargs)
-
-    return cast(F, ask)
 
 
 class Leaderboards:
@@ -47,8 +29,10 @@ class Leaderboards:
     rolling window may raise `NotReady`: asked again, it is answered.
     """
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, *, patient: bool = True) -> None:
         self._service = service
+        self._ask = partial(service.ask, patient=patient)
+        self._patient = patient
 
     # Boards
 
@@ -181,7 +165,6 @@ class Leaderboards:
 
     # Questions
 
-    @_question
     def top(
         self,
         board: str,
@@ -200,11 +183,11 @@ class Leaderboards:
         move across it are seen exactly once, whatever happens in between. At most 10,000
         entries. O(log n + limit).
         """
-        with self._service.reading():
-            view = self._service.view(board, window, period, after)
-            return view.top(limit, offset, reverse, with_data)
+        return self._ask(
+            board,
+            lambda now: now.view(window, period, after).top(limit, offset, reverse, with_data),
+        )
 
-    @_question
     def around(
         self,
         board: str,
@@ -219,10 +202,10 @@ class Leaderboards:
 
         None for a member that is not ranked. O(log n + radius).
         """
-        with self._service.reading():
-            return self._service.view(board, window, period).around(member, radius, with_data)
+        return self._ask(
+            board, lambda now: now.view(window, period).around(member, radius, with_data)
+        )
 
-    @_question
     def standing(
         self,
         board: str,
@@ -238,10 +221,10 @@ class Leaderboards:
         `to_rank` adds the gap to the holder of that position. None for a member that is not
         ranked. O(log n).
         """
-        with self._service.reading():
-            return self._service.view(board, window, period).standing(member, to_rank, with_data)
+        return self._ask(
+            board, lambda now: now.view(window, period).standing(member, to_rank, with_data)
+        )
 
-    @_question
     def card(
         self,
         board: str,
@@ -252,13 +235,8 @@ class Leaderboards:
     ) -> dict[str, Standing | None]:
         """A member's card: its standing in the running period of every window of the board, all
         of one moment; None for a window it is not ranked in. O(windows · log n)."""
-        with self._service.reading():
-            return {
-                window: self._service.view(board, window, None).standing(member, to_rank, with_data)
-                for window in self._service.named(board).rules.windows
-            }
+        return self._ask(board, lambda now: now.card(member, to_rank, with_data))
 
-    @_question
     def standings(
         self,
         board: str,
@@ -271,10 +249,8 @@ class Leaderboards:
         """Friends: those of the members who are ranked, in standing order; `place` is the rank
         among them, in the board's rank style. At most 10,000. O(k log n)."""
         asked = friends(members)
-        with self._service.reading():
-            return self._service.view(board, window, period).standings(asked, with_data)
+        return self._ask(board, lambda now: now.view(window, period).standings(asked, with_data))
 
-    @_question
     def range(
         self,
         board: str,
@@ -293,11 +269,11 @@ class Leaderboards:
         On several columns a bound is a tuple that may name only the first ones, and either bound
         may stand higher. `after` is the `next` of the page before. O(log n + limit).
         """
-        with self._service.reading():
-            view = self._service.view(board, window, period, after)
-            return view.range(low, high, limit, offset, with_data)
+        return self._ask(
+            board,
+            lambda now: now.view(window, period, after).range(low, high, limit, offset, with_data),
+        )
 
-    @_question
     def at_rank(
         self,
         board: str,
@@ -308,10 +284,8 @@ class Leaderboards:
         with_data: bool = False,
     ) -> Standing | None:
         """Who stands at that position, counted from 1; None beyond the last. O(log n)."""
-        with self._service.reading():
-            return self._service.view(board, window, period).at_rank(rank, with_data)
+        return self._ask(board, lambda now: now.view(window, period).at_rank(rank, with_data))
 
-    @_question
     def score_at_percentile(
         self,
         board: str,
@@ -322,10 +296,10 @@ class Leaderboards:
     ) -> Score | None:
         """The score that this percent of the members do not exceed (nearest rank): 100 is the
         best, 50 the median. None on an empty ranking. O(log n)."""
-        with self._service.reading():
-            return self._service.view(board, window, period).score_at_percentile(percentile)
+        return self._ask(
+            board, lambda now: now.view(window, period).score_at_percentile(percentile)
+        )
 
-    @_question
     def count(
         self,
         board: str,
@@ -336,14 +310,11 @@ class Leaderboards:
         period: str | None = None,
     ) -> int:
         """How many members have scores from low to high, ends included. O(log n)."""
-        with self._service.reading():
-            return self._service.view(board, window, period).count(low, high)
+        return self._ask(board, lambda now: now.view(window, period).count(low, high))
 
-    @_question
     def periods(self, board: str, window: str | None = None) -> list[PeriodInfo]:
         """The periods of a window that can be read, newest first. O(keep)."""
-        with self._service.reading():
-            return self._service.period_infos(board, window)
+        return self._ask(board, lambda now: now.periods(window))
 
     def export(
         self,
@@ -378,14 +349,9 @@ class Leaderboards:
         O(rankings).
         """
         if board is not None:
-            return self._board_stats(board)
+            return self._service.board_stats(board, patient=self._patient)
         with self._service.reading():
             return self._service.stats()
-
-    @_question
-    def _board_stats(self, board: str) -> BoardStats:
-        with self._service.reading():
-            return self._service.board_stats(board)
 
     # Keeping it in order
 

@@ -1,19 +1,20 @@
-"""Questions: from the index to what a user sees.
+"""Questions: from what a user asks to what is read of an index, and back to what the user sees.
 
-A question names a board, a window and a period, which together are one ranking at one moment: a
-`View`. Every method here reads that view and nothing else, so its answer is one state, named by
-`as_of`. The caller keeps commits out while it asks.
+A board as it is at some time is a `Moment`; a window and a period of it name one ranking, a `View`.
+Every method of these makes a `Question`: the asks, which an index answers from one state, and how
+the answer is made of what it finds. Nothing here reads an index itself, so it does not matter
+whether that is in this process.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from functools import cached_property
 from itertools import islice
 from math import ceil
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
 import msgspec
+from msgspec import Struct
 
 from . import cursor as cursors
 from .errors import (
@@ -29,9 +30,10 @@ from .errors import (
     PeriodExpired,
 )
 from .event import member_bytes
-from .fold import BoardState, Fold
+from .fold import BoardState
 from .given import shown
-from .index.base import Slice
+from .index.asking import Anchor, Ask, AtBound, AtMember, End, Found, Span, Start, find
+from .index.base import Index, Slice
 from .periods import Period
 from .plan import kept_periods, ranking_key, readable, window_named
 from .score import Score, exact_units, gap, scores_of
@@ -52,7 +54,15 @@ from .windows import MIN_MS, Calendar, Rolling, Window
 
 MAX_LIMIT = 10_000
 MAX_RADIUS = 5_000
+PERCENTILE_MARGIN = 10
+"""How far a ranking may grow or shrink between two looks at it."""
+FAR = 2**52
+"""A position beyond every ranking."""
 
+_BESIDE: tuple[Span, ...] = (Span(0, -1, 2),)
+
+T = TypeVar("T")
+Offset = int
 Bound = int | Decimal | str | tuple[int | Decimal | str, ...]
 
 
@@ -67,23 +77,74 @@ def whole(value: object, low: int, high: int | None, refusal: Callable[[str], La
     return value
 
 
-def period_infos(
-    fold: Fold, state: BoardState, now_ms: int, window: str | None
-) -> list[PeriodInfo]:
-    """The periods of a window that can be read, newest first; a rolling window has one, from the
-    beginning of the oldest step it counts to the end of the one that runs."""
-    chosen = window_named(state.rules, window)
-    kept = kept_periods(chosen, state.floors.get(chosen.name, MIN_MS), now_ms)
-    return [
-        PeriodInfo(
-            label=period.label,
-            start_ms=_start_ms(chosen, period),
-            end_ms=period.end_ms,
-            total=fold.index.size(ranking_key(state.number, chosen, period)),
-            current=period is kept[0],
-        )
-        for period in kept
-    ]
+class Question(Struct, Generic[T], frozen=True):
+    """What is to be read, all of one state, and what the answer is: made of what was found and of
+    the offset of that state. Where it takes another look, the answer is the next question."""
+
+    asks: tuple[Ask, ...]
+    answer: Callable[[Sequence[Found], Offset], "T | Question[T]"]
+
+
+def answered(question: Question[T], index: Index, offset: Offset) -> T:
+    """The answer to a question by an index that stands still meanwhile, as of an offset."""
+    while True:
+        found = [find(index, ask) for ask in question.asks]
+        answer = question.answer(found, offset)
+        if not isinstance(answer, Question):
+            return answer
+        question = answer
+
+
+class Moment:
+    """A board at some time, and what can be asked of it."""
+
+    def __init__(self, state: BoardState, now_ms: int) -> None:
+        self._state = state
+        self._now_ms = now_ms
+
+    def view(self, window: str | None, period: str | None, after: str | None = None) -> "View":
+        """One ranking of the board."""
+        return View(self._state, self._now_ms, window, period, after)
+
+    def card(
+        self, member: str, to_rank: int | None, data: bool
+    ) -> Question[dict[str, Standing | None]]:
+        """A member's standing in every window."""
+        asked = [
+            self.view(window, None).standing(member, to_rank, data)
+            for window in self._state.rules.windows
+        ]
+
+        def answer(found: Sequence[Found], offset: Offset) -> dict[str, Standing | None]:
+            each = zip(self._state.rules.windows, asked, found, strict=True)
+            return {
+                window: cast("Standing | None", one.answer([part], offset))
+                for window, one, part in each
+            }
+
+        return Question(tuple([one.asks[0] for one in asked]), answer)
+
+    def periods(self, window: str | None) -> Question[list[PeriodInfo]]:
+        """The periods of a window that can be read, newest first; a rolling window has one, from
+        the beginning of the oldest step it counts to the end of the one that runs."""
+        state = self._state
+        chosen = window_named(state.rules, window)
+        kept = kept_periods(chosen, state.floors.get(chosen.name, MIN_MS), self._now_ms)
+
+        def answer(found: Sequence[Found], _: Offset) -> list[PeriodInfo]:
+            return [
+                PeriodInfo(
+                    label=period.label,
+                    start_ms=_start_ms(chosen, period),
+                    end_ms=period.end_ms,
+                    total=part.total,
+                    current=period is kept[0],
+                )
+                for period, part in zip(kept, found, strict=True)
+            ]
+
+        keys = [ranking_key(state.number, chosen, period) for period in kept]
+        return Question(tuple([Ask(key) for key in keys]), answer)
 
 
 def _start_ms(window: Window, period: Period) -> int:
@@ -108,7 +169,6 @@ class View:
 
     def __init__(
         self,
-        fold: Fold,
         state: BoardState,
         now_ms: int,
         window: str | None,
@@ -120,53 +180,88 @@ class View:
         self._after = None if after is None else cursors.decode(after, state.number, chosen.name)
         if self._after is not None and period is None and isinstance(chosen, Calendar):
             period = chosen.period_at(self._after.key.instance).label
-        self.period = readable(chosen, floor_ms, now_ms, period)
-        self.key = ranking_key(state.number, chosen, self.period)
+        self._window = chosen.name
+        self._period = readable(chosen, floor_ms, now_ms, period)
+        self._key = ranking_key(state.number, chosen, self._period)
         if self._after is not None and isinstance(chosen, Rolling):
-            _ensure_running(self._after.key.instance, self.key.instance)
-        self.as_of = AsOf(fold.offset, chosen.name, self.period.label or None)
-        self._state = state
+            _ensure_running(self._after.key.instance, self._key.instance)
         self._rules = state.rules
-        self._index = fold.index
 
     @property
     def _width(self) -> int:
         """How many words decide the order: the columns, and the tie stamp if there is one."""
         return len(self._rules.columns) + (self._rules.tie != 0)
 
-    @cached_property
-    def total(self) -> int:
-        return self._index.size(self.key)
-
-    def top(self, limit: int, offset: int, reverse: bool, data: bool) -> Page:
+    def top(self, limit: int, offset: int, reverse: bool, data: bool) -> Question[Page]:
         whole(limit, 0, MAX_LIMIT, InvalidLimit)
-        offset = self._skipped(offset, reverse)
-        if reverse:
-            stop = max(0, self.total - offset)
-            return self._page(max(0, stop - limit), stop, data, reverse=True)
-        return self._page(offset, offset + limit, data)
+        offset = self._offset(offset)
+        anchor: Anchor = End() if reverse else Start()
+        if self._after is not None:
+            anchor = self._place(self._after, reverse)
+        low, high = (-offset - limit, -offset) if reverse else (offset, offset + limit)
+        return self._asked(
+            lambda found, offset: self._page(found, offset, reverse=reverse),
+            anchors=(anchor,),
+            spans=(Span(0, low, high),),
+            data=data,
+        )
 
-    def around(self, member: str, radius: int, data: bool) -> Page | None:
+    def around(self, member: str, radius: int, data: bool) -> Question[Page | None]:
         whole(radius, 0, MAX_RADIUS, InvalidRadius)
-        if (position := self._position(member)) is None:
-            return None
-        shown = min(2 * radius + 1, self.total)
-        start = min(max(0, position - radius), self.total - shown)
-        return self._page(start, start + shown, data, end=start + shown)
 
-    def standing(self, member: str, to_rank: int | None, data: bool) -> Standing | None:
+        def answer(found: Found, offset: Offset) -> Page | None:
+            if found.positions[0] < 0:
+                return None
+            return Page(self._entries(found), found.total, self._as_of(offset))
+
+        return self._asked(
+            answer,
+            anchors=(AtMember(member_bytes(member)),),
+            spans=(Span(0, -radius, radius + 1, fit=True),),
+            data=data,
+        )
+
+    def standing(self, member: str, to_rank: int | None, data: bool) -> Question[Standing | None]:
         if to_rank is not None:
             whole(to_rank, 1, None, InvalidRank)
-        position = self._position(member)
-        return None if position is None else self._standing(position, to_rank, data)
 
-    def at_rank(self, rank: int, data: bool) -> Standing | None:
-        position = whole(rank, 1, None, InvalidRank) - 1
-        return self._standing(position, None, data) if position < self.total else None
+        def answer(found: Found, offset: Offset) -> Standing | None:
+            position = found.positions[0]
+            if position < 0:
+                return None
+            return self._standing(found, position, offset, to_rank)
 
-    def standings(self, asked: Sequence[str], data: bool) -> Page:
+        anchors: tuple[Anchor, ...] = (AtMember(member_bytes(member)),)
+        spans = _BESIDE
+        if to_rank is not None:
+            place = min(to_rank, FAR) - 1
+            anchors += (Start(),)
+            spans += (Span(1, place, place + 1),)
+        return self._asked(answer, anchors=anchors, spans=spans, data=data)
+
+    def at_rank(self, rank: int, data: bool) -> Question[Standing | None]:
+        position = min(whole(rank, 1, None, InvalidRank), FAR) - 1
+
+        def answer(found: Found, offset: Offset) -> Standing | None:
+            if position >= found.total:
+                return None
+            return self._standing(found, position, offset)
+
+        span = Span(0, position - 1, position + 2)
+        return self._asked(answer, anchors=(Start(),), spans=(span,), data=data)
+
+    def standings(self, asked: Sequence[str], data: bool) -> Question[Page]:
         """Those of the members who are ranked, in standing order, ranked among themselves."""
-        located = self._index.locate(self.key, asked)
+
+        def answer(found: Found, offset: Offset) -> Page:
+            return Page(self._friends(asked, found), found.total, self._as_of(offset))
+
+        return self._asked(answer, members=tuple(asked), data=data)
+
+    def _friends(self, asked: Sequence[str], found: Found) -> list[Entry]:
+        located = found.located
+        if located is None:
+            return []
         order = sorted(
             (i for i, position in enumerate(located.positions) if position >= 0),
             key=located.positions.__getitem__,
@@ -174,9 +269,10 @@ class View:
         ranked = [asked[i] for i in order]
         ranks = [public_rank(located.ranks[i]) for i in order]
         scores = scores_of([[column[i] for i in order] for column in located.words], self._rules)
-        carried = self._data(ranked) if data else [None] * len(ranked)
-        listed = list(map(Entry, ranked, ranks, scores, carried, self._places(scores)))
-        return Page(listed, self.total, self.as_of)
+        carried: list[Any] = [None] * len(ranked)
+        if found.data is not None:
+            carried = _decoded([found.data[-1][i] for i in order])
+        return list(map(Entry, ranked, ranks, scores, carried, self._places(scores)))
 
     def _places(self, scores: Sequence[Score]) -> list[int]:
         """Ranks, from 1 and in the board's style, of members whose scores are in order."""
@@ -192,83 +288,120 @@ class View:
 
     def range(
         self, low: Bound | None, high: Bound | None, limit: int, offset: int, data: bool
-    ) -> Page:
+    ) -> Question[Page]:
         whole(limit, 0, MAX_LIMIT, InvalidLimit)
-        first, last = self._between(low, high)
-        start = self._skipped(offset, False)
-        if self._after is None:
-            start += first
-        start = min(max(first, start), last)
-        return self._page(start, min(start + limit, last), data, end=last)
+        offset = self._offset(offset)
+        anchors = self._between(low, high)
+        if self._after is not None:
+            anchors += (self._place(self._after, False),)
 
-    def count(self, low: Bound | None, high: Bound | None) -> int:
-        first, last = self._between(low, high)
-        return last - first
+        def answer(found: Found, at: Offset) -> Page:
+            first, last = found.positions[:2]
+            return self._page(found, at, end=max(first, last))
 
-    def score_at_percentile(self, percentile: object) -> Score | None:
+        span = Span(len(anchors) - 1 if self._after else 0, offset, offset + limit, 0, 1)
+        return self._asked(answer, anchors=anchors, spans=(span,), data=data)
+
+    def count(self, low: Bound | None, high: Bound | None) -> Question[int]:
+        def answer(found: Found, _: Offset) -> int:
+            first, last = found.positions
+            return max(0, last - first)
+
+        return self._asked(answer, anchors=self._between(low, high))
+
+    def score_at_percentile(self, percentile: object) -> Question[Score | None]:
         """The score that at least this percent of the members do not exceed (nearest rank)."""
         share = _percentile(percentile)
-        if not self.total:
-            return None
-        from_worst = max(1, ceil(share * self.total))
-        part = self._index.slice(self.key, self.total - from_worst, self.total - from_worst + 1)
-        return score_at(words_at(part.words, 0), self._rules)
 
-    def _position(self, member: str) -> int | None:
-        position = self._index.position(self.key, member_bytes(member))
-        return None if position < 0 else position
+        def look(total: int) -> Question[Score | None]:
+            place = total - max(1, ceil(share * total))
 
-    def _standing(self, position: int, to_rank: int | None, data: bool) -> Standing:
-        part = self._index.slice(self.key, position - 1, position + 2)
+            def answer(found: Found, _: Offset) -> Score | Question[Score | None] | None:
+                if not found.total:
+                    return None
+                wanted = found.total - max(1, ceil(share * found.total))
+                part = found.slices[0]
+                if not part.start <= wanted < part.start + len(part.members):
+                    return look(found.total)
+                return score_at(words_at(part.words, wanted - part.start), self._rules)
+
+            near = Span(0, place - PERCENTILE_MARGIN, place + PERCENTILE_MARGIN)
+            return self._asked(answer, anchors=(Start(),), spans=(near,))
+
+        return self._asked(lambda found, _: look(found.total) if found.total else None)
+
+    def _asked(
+        self,
+        answer: Callable[[Found, Offset], "T | Question[T]"],
+        *,
+        anchors: tuple[Anchor, ...] = (),
+        spans: tuple[Span, ...] = (),
+        members: tuple[str, ...] = (),
+        data: bool = False,
+    ) -> Question[T]:
+        """A question of this ranking."""
+        ask = Ask(self._key, anchors, spans, members, data)
+        return Question((ask,), lambda found, offset: answer(found[0], offset))
+
+    def _as_of(self, offset: Offset) -> AsOf:
+        return AsOf(offset, self._window, self._period.label or None)
+
+    def _standing(
+        self, found: Found, position: int, offset: Offset, to_rank: int | None = None
+    ) -> Standing:
+        part = found.slices[0]
         at = position - part.start
         return standing(
             part,
             at,
-            self.total,
-            self.as_of,
+            found.total,
+            self._as_of(offset),
             self._rules,
-            to_rank=None if to_rank is None else self._gap(part, at, to_rank),
-            data=self._data([part.members[at]])[0] if data else None,
+            to_rank=None if to_rank is None else self._gap(found, position, to_rank),
+            data=None if found.data is None else _decoded([found.data[0][at]])[0],
         )
 
-    def _gap(self, part: Slice, at: int, to_rank: int) -> Gap:
-        own = target = words_at(part.words, at)
-        if to_rank - 1 < part.start + at:
-            target = words_at(self._index.slice(self.key, to_rank - 1, to_rank).words, 0)
+    def _gap(self, found: Found, position: int, to_rank: int) -> Gap:
+        part = found.slices[0]
+        own = target = words_at(part.words, position - part.start)
+        if to_rank - 1 < position:
+            target = words_at(found.slices[1].words, 0)
         return Gap(to_rank, gap(target, own, self._rules))
 
     def _page(
-        self, start: int, stop: int, data: bool, *, reverse: bool = False, end: int | None = None
+        self, found: Found, offset: Offset, *, reverse: bool = False, end: int | None = None
     ) -> Page:
-        """The entries at positions start to stop; `end` is where there is nothing more to show."""
-        part = self._index.slice(self.key, start, stop)
-        listed = entries(part, self._rules, self._data(part.members) if data else None)
-        more = start > 0 if reverse else stop < (self.total if end is None else end)
+        """The entries found; `end` is where there is nothing more to show."""
+        part = found.slices[0]
+        listed = self._entries(found)
+        stop = part.start + len(listed)
+        more = part.start > 0 if reverse else stop < (found.total if end is None else end)
         after = self._cursor(part, 0 if reverse else -1, reverse) if more and listed else None
-        return Page(listed[::-1] if reverse else listed, self.total, self.as_of, after)
+        return Page(listed[::-1] if reverse else listed, found.total, self._as_of(offset), after)
+
+    def _entries(self, found: Found) -> list[Entry]:
+        carried = None if found.data is None else _decoded(found.data[0])
+        return entries(found.slices[0], self._rules, carried)
 
     def _cursor(self, part: Slice, i: int, reverse: bool) -> str:
         member = part.members[i].encode()
-        return cursors.encode(self.key, reverse, words_at(part.words, i)[: self._width], member)
+        return cursors.encode(self._key, reverse, words_at(part.words, i)[: self._width], member)
 
-    def _skipped(self, offset: int, reverse: bool) -> int:
-        """How many entries to pass over: the offset, or all up to and with the cursor."""
+    def _offset(self, offset: int) -> int:
+        """How many entries to pass over, where no cursor says it."""
         whole(offset, 0, None, InvalidOffset)
-        if self._after is None:
-            return offset
-        if offset:
+        if offset and self._after is not None:
             raise InvalidOffset("an offset stands beside a cursor")
-        return self._entries_until(self._after, reverse)
+        return min(offset, FAR)
 
-    def _entries_until(self, cursor: cursors.Cursor, reverse: bool) -> int:
-        """How many entries, from the end that is read first, come up to and with the cursor."""
-        if (cursor.key, cursor.reverse, len(cursor.words)) != (self.key, reverse, self._width):
+    def _place(self, cursor: cursors.Cursor, reverse: bool) -> AtBound:
+        """Where a cursor was made: all up to and with its entry have been read."""
+        if (cursor.key, cursor.reverse, len(cursor.words)) != (self._key, reverse, self._width):
             raise InvalidCursor("the cursor was made for another period or direction")
-        upto = self._index.bound(self.key, cursor.words, cursor.member, right=not reverse)
-        return self.total - upto if reverse else upto
+        return AtBound(cursor.words, cursor.member, right=not reverse)
 
-    def _between(self, low: Bound | None, high: Bound | None) -> tuple[int, int]:
-        """The positions, first and end, of the entries between two scores, ends included."""
+    def _between(self, low: Bound | None, high: Bound | None) -> tuple[Anchor, ...]:
+        """The first and the end of the entries between two scores, ends included."""
         lower, upper = self._prefix(low), self._prefix(high)
         if len(self._rules.columns) == 1 and _beyond(lower, upper):
             raise InvalidRange(f"low {shown(low)} lies above high {shown(high)}")
@@ -277,9 +410,10 @@ class View:
             worst, best = best, worst
         if _beyond(best, worst):  # several columns have several directions: either end may lead
             worst, best = best, worst
-        first = 0 if best is None else self._index.bound(self.key, best, right=False)
-        last = self.total if worst is None else self._index.bound(self.key, worst, right=True)
-        return first, max(first, last)
+        return (
+            Start() if best is None else AtBound(best, None, right=False),
+            End() if worst is None else AtBound(worst, None, right=True),
+        )
 
     def _prefix(self, bound: Bound | None) -> tuple[int, ...] | None:
         if bound is None:
@@ -299,9 +433,10 @@ class View:
             [u * column.sign for u, column in zip(units, self._rules.columns, strict=False)]
         )
 
-    def _data(self, members: Sequence[str]) -> list[Any]:
-        found = self._index.data(self.key.board, members)
-        return [None if data is None else msgspec.json.decode(data) for data in found]
+
+def _decoded(carried: Sequence[bytes | None]) -> list[Any]:
+    """What members carry, as they gave it."""
+    return [None if data is None else msgspec.json.decode(data) for data in carried]
 
 
 def _ensure_running(step: int, running: int) -> None:

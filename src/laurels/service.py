@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import groupby, islice
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -45,13 +45,12 @@ from .index.base import Index
 from .keeper import Keeper
 from .log.base import Log
 from .plan import can_set, window_named
-from .queries import View, period_infos
+from .queries import Moment, Question, answered
 from .receipt import Receipt, Receipts
 from .recovery import recovered, refolded
 from .snapshot.files import SnapshotFile, SnapshotFiles
 from .snapshot.form import verify
 from .snapshot.taking import take
-from .standing import PeriodInfo
 from .stats import BoardStats, CheckReport, Stats, board_stats, store_stats
 from .verify import compare
 from .windows import MAX_MS, MIN_MS
@@ -63,6 +62,8 @@ SHARE_LEAST = 256
 MOST = 1_000_000
 MAX_DATA_BYTES = 1_024
 MAX_POSITION = 4_096
+
+T = TypeVar("T")
 
 
 class Service:
@@ -158,25 +159,33 @@ class Service:
         """All boards, in the order of their names; asked under the lock."""
         return [self._fold.boards[name] for name in sorted(self._fold.boards)]
 
-    def view(
-        self, board: str, window: str | None, period: str | None, after: str | None = None
-    ) -> View:
-        """One ranking at this moment; asked under the lock.
+    def ask(self, board: str, asked: Callable[[Moment], Question[T]], *, patient: bool = True) -> T:
+        """The answer to a question about a board, all of one state.
 
-        Raises NotReady when a boundary has passed and much of a pass is left to do (`catch_up`).
+        Where a boundary has passed and much of a pass is left to do, it does that first; raises
+        NotReady instead unless it is `patient`.
         """
-        state = self._brought(board)
-        return View(self._fold, state, self._fold.now_ms, window, period, after)
 
-    def period_infos(self, board: str, window: str | None) -> list[PeriodInfo]:
-        """The periods of a window that can be read; asked under the lock."""
-        state = self._brought(board)
-        return period_infos(self._fold, state, self._fold.now_ms, window)
+        try:
+            with self.reading():
+                moment = Moment(self._brought(board), self._fold.now_ms)
+                return answered(asked(moment), self._fold.index, self._fold.offset)
+        except NotReady:
+            if not patient:
+                raise
+        self.catch_up(board)
+        return self.ask(board, asked, patient=False)
 
-    def board_stats(self, board: str) -> BoardStats:
-        """The figures of a board; asked under the lock."""
-        state = self._brought(board)
-        return board_stats(self._fold, state, self._fold.now_ms)
+    def board_stats(self, board: str, *, patient: bool = True) -> BoardStats:
+        """The figures of a board; `patient` as `ask`."""
+        try:
+            with self.reading():
+                return board_stats(self._fold, self._brought(board), self._fold.now_ms)
+        except NotReady:
+            if not patient:
+                raise
+        self.catch_up(board)
+        return self.board_stats(board, patient=False)
 
     def stats(self) -> Stats:
         """The figures of the whole store; asked under the lock."""

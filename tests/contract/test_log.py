@@ -62,3 +62,15 @@ def test_its_size_grows_with_what_is_in_it(log: Log) -> None:
     before = log.nbytes()
     log.append(b"x" * 100_000)
     assert log.nbytes() >= before + 100_000
+
+
+def test_the_write_ahead_file_begins_anew_however_much_is_written(tmp_path: Path) -> None:
+    log = SqliteLog(tmp_path / "log.db")
+    body = bytes(1 << 20)
+    largest = 0
+    for _ in range(96):
+        log.append(body)
+        largest = max(largest, (tmp_path / "log.db-wal").stat().st_size)
+    assert [offset for offset, _ in log.read()] == list(range(1, 97))
+    log.close()
+    assert largest < 48 << 20
