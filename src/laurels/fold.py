@@ -18,37 +18,15 @@ from msgspec import Struct
 
 from . import record as records
 from .board import Board
-from .errors import LogDamaged, UnknownBoard
-from .event import Batch, EventReader
-from .given import shown
+from .boards import Boards, BoardState, redefine
+from .event import Batch
 from .index.base import Index, Outcomes
-from .plan import Floors, Plan, counted_from, floor_after, next_boundary, plan_batch, roll_of
-from .rules import Rules
+from .plan import Plan, counted_from, next_boundary, roll_of
 from .snapshot.state import BoardRecord, Head, board_record, encode
 from .windows import MAX_MS, MIN_MS, Rolling
 
 BOUNDARY_WORK = 50
 """What bringing a board over a boundary costs, in members of a pass."""
-
-
-class BoardState(Struct):
-    """A board as the log has left it. `number` names it for ever, names may be used again.
-
-    `floors` are per window what `keep` cannot bring back; `positions` how far imports have come;
-    `due_ms` is the next end of a period; `changes` counts the records of it that this process has
-    folded.
-    """
-
-    number: int
-    board: Board
-    rules: Rules
-    reader: EventReader
-    version: int
-    created_ms: int
-    floors: Floors
-    positions: dict[str, str]
-    due_ms: int = MIN_MS
-    changes: int = 0
 
 
 class Folded(Struct, frozen=True):
@@ -59,16 +37,14 @@ class Folded(Struct, frozen=True):
     outcomes: Outcomes
 
 
-class Fold:
+class Fold(Boards):
     """Boards and the index, as of the records applied so far."""
 
     def __init__(self, index: Index) -> None:
+        super().__init__()
         self.index = index
-        self.boards: dict[str, BoardState] = {}
         self.now_ms = MIN_MS
         self.offset = 0
-        self.next_number = 1
-        self._by_number: dict[int, BoardState] = {}
         self._due: list[tuple[int, int]] = []
         self._passes: dict[tuple[int, str], None] = {}
         self._bringing = False
@@ -85,14 +61,14 @@ class Fold:
         if isinstance(record, records.Events):
             self.count(records.batch_of(record))
             return True
-        self._state(record.board).changes += 1
+        self.by_number(record.board).changes += 1
         match record:
             case records.Change():
                 self._change(record)
             case records.Delete():
                 self._delete(record)
             case records.Remove():
-                self.bring(self._state(record.board))
+                self.bring(self.by_number(record.board))
                 return self.index.remove(record.board, record.member)
             case records.MemberData():
                 self.index.set_data(record.board, record.member, record.data)
@@ -172,14 +148,10 @@ class Fold:
 
     # Events
 
-    def plan(self, batch: Batch) -> Plan:
-        state = self._state(batch.board)
-        return plan_batch(state.rules, state.floors, batch)
-
     def count(self, batch: Batch, plan: Plan | None = None, watch: int | None = None) -> Folded:
         """Counts a batch; `watch` is the place of the window whose scores are reported."""
         self.advance(batch.now_ms)
-        state = self._state(batch.board)
+        state = self.by_number(batch.board)
         self.bring(state)
         plan = plan or self.plan(batch)
         outcomes = self.index.apply(batch, plan, watch)
@@ -190,7 +162,7 @@ class Fold:
 
     def _note(self, board: int, position: tuple[str, str]) -> None:
         source, text = position
-        self._state(board).positions[source] = text
+        self.by_number(board).positions[source] = text
         self.index.touch(board)
 
     # Snapshots
@@ -220,7 +192,7 @@ class Fold:
         for _, described in boards:
             record = board_record(described)
             board = Board.from_json(record.definition)
-            state = self._open(board, record.number, record.version, record.created_ms)
+            state = self.open(board, record.number, record.version, record.created_ms)
             state.floors = record.floors
             state.positions = record.positions
             state.due_ms = record.due_ms
@@ -236,77 +208,28 @@ class Fold:
                 if self.index.pass_left(state.number, window):
                     self._passes[state.number, window] = None
 
-    def named(self, name: str) -> BoardState:
-        """The board of that name."""
-        try:
-            return self.boards[name]
-        except (KeyError, TypeError):
-            raise UnknownBoard(f"there is no board {shown(name)}") from None
-
-    def numbered(self, number: int) -> BoardState | None:
-        """The board of that number, None once it is deleted."""
-        return self._by_number.get(number)
-
-    def current(self, state: BoardState) -> BoardState:
-        """The board as it is now; UnknownBoard when it was deleted since."""
-        try:
-            return self._by_number[state.number]
-        except KeyError:
-            raise UnknownBoard(f"the board {state.board.name!r} was deleted") from None
-
-    def _state(self, number: int) -> BoardState:
-        try:
-            return self._by_number[number]
-        except KeyError:
-            raise LogDamaged(f"the log names board {number} before it was created") from None
+    def open(self, board: Board, number: int, version: int, created_ms: int) -> BoardState:
+        """Makes a board known, to the index too."""
+        state = super().open(board, number, version, created_ms)
+        self.index.open_board(number, state.rules)
+        return state
 
     def _create(self, record: records.Create) -> None:
         board = Board.from_json(record.definition)
-        state = self._open(board, record.board, record.version, record.now_ms)
+        state = self.open(board, record.board, record.version, record.now_ms)
         self.next_number = record.board + 1
         self._watch_boundary(state)
 
-    def _open(self, board: Board, number: int, version: int, created_ms: int) -> BoardState:
-        """Makes a board known, to the index too."""
-        rules = board.rules()
-        state = BoardState(
-            number=number,
-            board=board,
-            rules=rules,
-            reader=EventReader(rules),
-            version=version,
-            created_ms=created_ms,
-            floors={},
-            positions={},
-        )
-        self.index.open_board(number, rules)
-        self.boards[board.name] = self._by_number[number] = state
-        return state
-
     def _change(self, record: records.Change) -> None:
-        state = self._state(record.board)
+        state = self.by_number(record.board)
         self.bring(state)
-        floors = self._floors(state)
-        state.board = Board.from_json(record.definition)
-        state.rules = state.board.rules()
-        for name in state.rules.windows.keys() - floors.keys():
-            floors[name] = state.rules.windows[name].period_at(self.now_ms).start_ms
-        state.floors = floors
-        state.version = record.version
+        redefine(state, Board.from_json(record.definition), record.version, self.now_ms)
         self.index.open_board(record.board, state.rules)
         self._drop_expired(state)
         self._watch_boundary(state)
 
-    def _floors(self, state: BoardState) -> Floors:
-        """What is gone by now stays gone, whatever `keep` the board is given."""
-        return {
-            name: floor_after(window, state.floors.get(name, MIN_MS), self.now_ms)
-            for name, window in state.rules.windows.items()
-        }
-
     def _delete(self, record: records.Delete) -> None:
-        state = self._by_number.pop(record.board)
-        del self.boards[state.board.name]
+        self.forget(record.board)
         self.index.close_board(record.board)
         for each in [each for each in self._passes if each[0] == record.board]:
             del self._passes[each]

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from . import cursor as cursors
+from .boards import BoardState
 from .errors import (
     InvalidCursor,
     InvalidLimit,
@@ -30,7 +31,6 @@ from .errors import (
     PeriodExpired,
 )
 from .event import member_bytes
-from .fold import BoardState
 from .given import shown
 from .index.asking import Anchor, Ask, AtBound, AtMember, End, Found, Span, Start, find
 from .index.base import Index, Slice

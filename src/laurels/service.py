@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from . import record as records
+from .boards import BoardState
 from .clock import Clock, EventClock
 from .commit import Committer, Ticket, Write
 from .engine.intake import Columns
@@ -39,7 +40,7 @@ from .errors import (
     StorageFailed,
 )
 from .event import MAX_BATCH, id_bytes, member_of
-from .fold import BoardState, Fold
+from .fold import Fold
 from .given import is_unicode, shown
 from .index.base import Index
 from .keeper import Keeper

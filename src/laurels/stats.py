@@ -2,7 +2,8 @@
 
 from msgspec import Struct
 
-from .fold import BoardState, Fold
+from .boards import BoardState
+from .fold import Fold
 from .plan import RankingKey, ranking_key
 from .windows import Window
 

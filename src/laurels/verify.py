@@ -1,7 +1,8 @@
 """Whether two folds of the same log say the same, down to the last entry."""
 
+from .boards import BoardState
 from .errors import CheckFailed
-from .fold import BoardState, Fold
+from .fold import Fold
 from .plan import RankingKey
 from .stats import CheckReport
 

@@ -13,10 +13,11 @@ import msgspec
 
 from . import record
 from .board import Board, safe_change
+from .boards import BoardState
 from .engine.intake import MISSING, Columns
 from .errors import AtInFuture, AtRequired, BatchRefused, BoardExists, LaurelsError
 from .event import AHEAD_MS, Batch, batch_of
-from .fold import BoardState, Fold, Folded
+from .fold import Fold, Folded
 from .plan import Plan, RankingKey, cut
 from .receipt import Part, Ranks, Receipts
 

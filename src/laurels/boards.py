@@ -1,0 +1,110 @@
+"""Boards as they are known here: definitions made ready, by name and by number.
+
+Where they come from is somebody else's: the fold reads them from the log, the direct deployment
+from the index server.
+"""
+
+from msgspec import Struct
+
+from .board import Board
+from .errors import LogDamaged, UnknownBoard
+from .event import Batch, EventReader
+from .given import shown
+from .plan import Floors, Plan, floor_after, plan_batch
+from .rules import Rules
+from .windows import MIN_MS
+
+
+class BoardState(Struct):
+    """A board as the log has left it. `number` names it for ever, names may be used again.
+
+    `floors` are per window what `keep` cannot bring back; `positions` how far imports have come;
+    `due_ms` is the next end of a period; `changes` counts the records of it that this process has
+    folded.
+    """
+
+    number: int
+    board: Board
+    rules: Rules
+    reader: EventReader
+    version: int
+    created_ms: int
+    floors: Floors
+    positions: dict[str, str]
+    due_ms: int = MIN_MS
+    changes: int = 0
+
+
+class Boards:
+    """The boards there are."""
+
+    def __init__(self) -> None:
+        self.boards: dict[str, BoardState] = {}
+        self.next_number = 1
+        self._by_number: dict[int, BoardState] = {}
+
+    def named(self, name: str) -> BoardState:
+        """The board of that name."""
+        try:
+            return self.boards[name]
+        except (KeyError, TypeError):
+            raise UnknownBoard(f"there is no board {shown(name)}") from None
+
+    def numbered(self, number: int) -> BoardState | None:
+        """The board of that number, None once it is deleted."""
+        return self._by_number.get(number)
+
+    def current(self, state: BoardState) -> BoardState:
+        """The board as it is now; UnknownBoard when it was deleted since."""
+        try:
+            return self._by_number[state.number]
+        except KeyError:
+            raise UnknownBoard(f"the board {state.board.name!r} was deleted") from None
+
+    def by_number(self, number: int) -> BoardState:
+        try:
+            return self._by_number[number]
+        except KeyError:
+            raise LogDamaged(f"the log names board {number} before it was created") from None
+
+    def plan(self, batch: Batch) -> Plan:
+        """Where the events of a batch go."""
+        state = self.by_number(batch.board)
+        return plan_batch(state.rules, state.floors, batch)
+
+    def open(self, board: Board, number: int, version: int, created_ms: int) -> BoardState:
+        """Makes a board known."""
+        rules = board.rules()
+        state = BoardState(
+            number=number,
+            board=board,
+            rules=rules,
+            reader=EventReader(rules),
+            version=version,
+            created_ms=created_ms,
+            floors={},
+            positions={},
+        )
+        self.boards[board.name] = self._by_number[number] = state
+        return state
+
+    def forget(self, number: int) -> None:
+        """Makes a board unknown."""
+        del self.boards[self._by_number.pop(number).board.name]
+
+
+def floors_of(state: BoardState, now_ms: int) -> Floors:
+    """What is gone by now stays gone, whatever `keep` the board is given."""
+    return {
+        name: floor_after(window, state.floors.get(name, MIN_MS), now_ms)
+        for name, window in state.rules.windows.items()
+    }
+
+
+def redefine(state: BoardState, board: Board, version: int, now_ms: int) -> None:
+    """Gives a board its changed definition; an added window has no past."""
+    floors = floors_of(state, now_ms)
+    rules = board.rules()
+    for name in rules.windows.keys() - floors.keys():
+        floors[name] = rules.windows[name].period_at(now_ms).start_ms
+    state.board, state.rules, state.floors, state.version = board, rules, floors, version
