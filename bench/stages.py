@@ -88,7 +88,7 @@ class Steps:
             write.fold(self._fold, piece)
             write.after(self._fold, piece)
         laps.end("fold: intern, write rule, scores before and after")
-        receipts = write.results(self._fold)[0]
+        receipts = write.results(self._fold.offset)[0]
         laps.end("receipts")
         for _ in receipts:
             pass

@@ -14,12 +14,13 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from . import writes
+from .accept import data_bytes, only_receipt
 from .errors import NotReady
 from .event import Value, member_bytes
 from .leaderboards import EXPORT_CHUNK, Leaderboards
 from .pacing import pace
 from .receipt import Receipt, Receipts
-from .service import Service, data_bytes, only_receipt
+from .service import Service
 from .standing import Entry
 
 _ON_LOOP = 1_000

@@ -36,11 +36,12 @@ class BoardState(Struct):
 
 
 class Boards:
-    """The boards there are."""
+    """The boards there are, as of an offset; the next one gets `next_number`."""
 
     def __init__(self) -> None:
         self.boards: dict[str, BoardState] = {}
         self.next_number = 1
+        self.offset = 0
         self._by_number: dict[int, BoardState] = {}
 
     def named(self, name: str) -> BoardState:

@@ -44,7 +44,6 @@ class Fold(Boards):
         super().__init__()
         self.index = index
         self.now_ms = MIN_MS
-        self.offset = 0
         self._due: list[tuple[int, int]] = []
         self._passes: dict[tuple[int, str], None] = {}
         self._bringing = False

@@ -6,12 +6,13 @@ from types import TracebackType
 from typing import Any, Self, overload
 
 from . import writes
+from .accept import data_bytes, only_receipt
 from .board import Board
 from .event import Value, member_bytes
 from .queries import Bound, friends
 from .receipt import Receipt, Receipts
 from .score import Score
-from .service import Service, data_bytes, only_receipt
+from .service import Service
 from .standing import Entry, Page, PeriodInfo, Standing
 from .stats import BoardStats, CheckReport, Stats
 from .writes import Submission

@@ -13,41 +13,32 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import groupby, islice
+from itertools import groupby
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 import msgspec
 
 from . import record as records
+from .accept import How, joined, submission
 from .boards import BoardState
 from .clock import Clock, EventClock
 from .commit import Committer, Ticket, Write
-from .engine.intake import Columns
 from .errors import (
-    BatchTooLarge,
     Closed,
-    DataTooLarge,
     Forked,
     InvalidClock,
-    InvalidData,
-    InvalidEvent,
-    InvalidPosition,
     LaurelsError,
-    NoAllWindow,
     NothingToBackUp,
     NotReady,
     StorageFailed,
 )
-from .event import MAX_BATCH, id_bytes, member_of
 from .fold import Fold
-from .given import is_unicode, shown
+from .given import shown
 from .index.base import Index
 from .keeper import Keeper
 from .log.base import Log
-from .plan import can_set, window_named
 from .queries import Moment, Question, answered
-from .receipt import Receipt, Receipts
 from .recovery import recovered, refolded
 from .snapshot.files import SnapshotFile, SnapshotFiles
 from .snapshot.form import verify
@@ -61,8 +52,6 @@ SHARE = 1_024
 """Members of a pass that may be done while others wait: one to two milliseconds."""
 SHARE_LEAST = 256
 MOST = 1_000_000
-MAX_DATA_BYTES = 1_024
-MAX_POSITION = 4_096
 
 T = TypeVar("T")
 
@@ -241,41 +230,11 @@ class Service:
     # Writing
 
     def submission(
-        self,
-        board: str,
-        events: Iterable[Any],
-        window: str | None,
-        *,
-        ranks: bool,
-        absolute: bool = False,
-        atomic: bool = False,
-        key: str | None = None,
-        position: tuple[str, str] | None = None,
+        self, board: str, events: Iterable[Any], window: str | None, **how: Unpack[How]
     ) -> Submission:
         """Accepts events: judges their form and makes them columns."""
-        state = self.named(board)
-        if absolute and not can_set(state.rules):
-            raise NoAllWindow(f"the board {board!r} has no window `all`")
-        given = batch_list(events)
-        ensure_position(position)
-        columns = state.reader.gather(given)
-        if key is not None:
-            _give_ids(columns, key)
-        return Submission(
-            state,
-            columns,
-            {
-                i: (member_of(given[i]), error)
-                for i, error in columns.errors
-                if isinstance(error, LaurelsError)
-            },
-            window=window_named(state.rules, window).name,
-            ranks=ranks or len(given) == 1,
-            event_time=isinstance(self._clock, EventClock),
-            absolute=absolute,
-            atomic=atomic,
-            position=position,
-        )
+        event_time = isinstance(self._clock, EventClock)
+        return submission(self.named(board), events, window, event_time=event_time, **how)
 
     def write(self, write: Write) -> Any:
         """Commits a write and answers its result; raises what refused it."""
@@ -305,22 +264,22 @@ class Service:
     def _commit_at(self, now_ms: int, tickets: list[Ticket]) -> None:
         accepted: list[tuple[list[Ticket], FoldedWrite]] = []
         logged: list[msgspec.Raw] = []
-        waiting = deque(_joined(tickets))
+        waiting = deque(joined(tickets))
         while waiting:
-            joined, write = waiting.popleft()
+            gathered, write = waiting.popleft()
             try:
                 drafted = write.records(self._fold, now_ms)
                 coded = [records.encode_one(record) for record in drafted]
                 write.plan(self._fold)
             except Exception as error:  # its own, whatever it is: the others go on
-                if len(joined) > 1:
-                    waiting.extendleft(([ticket], ticket.write) for ticket in reversed(joined))
+                if len(gathered) > 1:
+                    waiting.extendleft(([ticket], ticket.write) for ticket in reversed(gathered))
                 else:
-                    joined[0].fail(error)
+                    gathered[0].fail(error)
                 continue
             logged += coded
             now_ms = drafted[-1].now_ms if drafted else now_ms
-            accepted.append((joined, write))
+            accepted.append((gathered, write))
         body = records.encode(logged) if logged else None
         if body is not None and self._clock_to_note is not None:
             self._log.set_note("clock", self._clock_to_note)
@@ -362,12 +321,12 @@ class Service:
             for _, write, piece in together:
                 write.after(self._fold, piece)
         self._fold.offset = offset
-        for joined, write in accepted:
+        for tickets, write in accepted:
             try:
-                for ticket, result in zip(joined, write.results(self._fold), strict=True):
+                for ticket, result in zip(tickets, write.results(offset), strict=True):
                     ticket.succeed(result)
             except LaurelsError as error:
-                for ticket in joined:
+                for ticket in tickets:
                     ticket.fail(error)
 
     def _afterwards(self, weight: int) -> None:
@@ -469,67 +428,3 @@ class Service:
             yield
         finally:
             self._still = False
-
-
-def batch_list(events: Iterable[Any]) -> list[Any]:
-    """The events of a batch; refused when it is none or too large."""
-    if not isinstance(events, Iterable):
-        raise InvalidEvent(f"{shown(events)} is no batch of events")
-    given = list(islice(events, MAX_BATCH + 1))
-    if len(given) > MAX_BATCH:
-        raise BatchTooLarge(f"more than {MAX_BATCH:,} events")
-    return given
-
-
-def _joined(tickets: Iterable[Ticket]) -> Iterator[tuple[list[Ticket], FoldedWrite]]:
-    """The writes of a commit, each with the tickets it is for: submissions of a kind that follow
-    each other become one, since a batch costs little more than an event."""
-    for kind, group in groupby(tickets, key=lambda ticket: ticket.write.kind):
-        if kind is None:
-            yield from (([ticket], ticket.write) for ticket in group)
-        else:
-            alike = list(group)
-            yield alike, Submission.joined([ticket.write for ticket in alike])
-
-
-def only_receipt(receipts: Receipts) -> Receipt:
-    """The receipt of a batch of one; raises the error when it was refused."""
-    if (error := receipts.error(0)) is not None:
-        raise error
-    return receipts[0]
-
-
-def data_bytes(data: Any) -> bytes | None:
-    """What a member is to carry as JSON bytes; None for None."""
-    if data is None:
-        return None
-    try:
-        coded = msgspec.json.encode(data)
-        if msgspec.json.decode(coded) != data:
-            raise InvalidData("the data does not come back from JSON as it was")
-    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
-        raise InvalidData(f"the data cannot be written as JSON ({error})") from error
-    if len(coded) > MAX_DATA_BYTES:
-        raise DataTooLarge(f"the data takes {len(coded)} bytes, the limit is {MAX_DATA_BYTES}")
-    return coded
-
-
-def ensure_position(position: object) -> None:
-    """A position is None or a source and a text, each a str of up to 4 KiB."""
-    if position is None:
-        return
-    if not isinstance(position, tuple) or len(position) != 2:
-        raise InvalidPosition(f"{shown(position)} is no pair of a source and a text")
-    for part in position:
-        if type(part) is not str or not is_unicode(part) or len(part) > MAX_POSITION:
-            raise InvalidPosition(f"{shown(part)} is no text of up to {MAX_POSITION:,} characters")
-
-
-def _give_ids(columns: Columns, key: str) -> None:
-    """Gives every event without an id the one its batch key stands for."""
-    id_bytes(key)
-    origin = range(columns.n) if columns.kept is None else columns.kept
-    own = columns.ids or [None] * columns.n
-    columns.ids = [
-        id if id is not None else id_bytes(f"{key}#{i}") for i, id in zip(origin, own, strict=True)
-    ]

@@ -13,7 +13,7 @@ import msgspec
 
 from . import record
 from .board import Board, safe_change
-from .boards import BoardState
+from .boards import Boards, BoardState
 from .engine.intake import MISSING, Columns
 from .errors import AtInFuture, AtRequired, BatchRefused, BoardExists, LaurelsError
 from .event import AHEAD_MS, Batch, batch_of
@@ -45,10 +45,10 @@ class FoldedWrite(Protocol):
     def kind(self) -> object:
         """What it has in common with those it may be joined with; None when with none."""
 
-    def records(self, fold: Fold, now_ms: int) -> list[record.Record]:
+    def records(self, boards: Boards, now_ms: int) -> list[record.Record]:
         """The records to log; raises when the write is refused, and then leaves no trace."""
 
-    def plan(self, fold: Fold) -> None:
+    def plan(self, boards: Boards) -> None:
         """Plans what it is about to do, while the records are on their way to the disk."""
 
     def pieces(self) -> list[int]:
@@ -63,8 +63,8 @@ class FoldedWrite(Protocol):
     def after(self, fold: Fold, piece: int) -> None:
         """Notes what it must know of the state after its piece."""
 
-    def results(self, fold: Fold) -> Sequence[Any]:
-        """What the callers get, when the whole commit is folded; may raise."""
+    def results(self, offset: int) -> Sequence[Any]:
+        """What the callers get, when the whole commit is folded as of an offset; may raise."""
 
 
 class Submission:
@@ -115,27 +115,29 @@ class Submission:
             return None
         return self.board.number, self._window, self._ranks
 
-    def records(self, fold: Fold, now_ms: int) -> list[record.Record]:
-        self.board = fold.current(self.board)
+    def accept(self, boards: Boards, now_ms: int) -> None:
+        """Accepts the events at `now_ms`, as batches; raises where that refuses them all."""
+        self.board = boards.current(self.board)
         stamped = self._in_event_time if self._event_time else self._at_now
         self._batches = stamped(now_ms)
         if self._taken.atomic and self._refusals:
-            raise self._refused_whole(fold)
+            raise self._refused_whole(boards.offset)
         self._batches = [batch for batch in self._batches if batch.size]
         if self._batches:
             last = msgspec.structs.replace(self._batches[-1], position=self._position)
             self._batches[-1] = last
-        logged: list[record.Record] = [
-            record.events_of(batch, self.board.version) for batch in self._batches
-        ]
-        if self._position is not None and not logged:
+        elif self._position is not None:
             state = self.board
             self._bare = record.Position(state.number, state.version, now_ms, self._position)
-            logged.append(self._bare)
-        return logged
 
-    def plan(self, fold: Fold) -> None:
-        self._plans = [fold.plan(batch) for batch in self._batches]
+    def records(self, boards: Boards, now_ms: int) -> list[record.Record]:
+        self.accept(boards, now_ms)
+        if self._bare is not None:
+            return [self._bare]
+        return [record.events_of(batch, self.board.version) for batch in self._batches]
+
+    def plan(self, boards: Boards) -> None:
+        self._plans = [boards.plan(batch) for batch in self._batches]
 
     def pieces(self) -> list[int]:
         nows = [batch.now_ms for batch in self._batches]
@@ -164,8 +166,8 @@ class Submission:
             ranks = Ranks(self._ranks_before[piece], self._ranks_now(fold, piece))
         self._parts.append(Part(self._folded[piece], ranks))
 
-    def results(self, fold: Fold) -> Sequence[Receipts]:
-        receipts = self._receipts(fold)
+    def results(self, offset: int) -> Sequence[Receipts]:
+        receipts = self._receipts(offset)
         if self._taken.atomic and receipts.refused:
             raise BatchRefused("no event was counted", receipts)
         return [receipts]
@@ -175,19 +177,19 @@ class Submission:
         """One submission of several of a kind, in their order."""
         return submissions[0] if len(submissions) == 1 else Joined(submissions)
 
-    def _refused_whole(self, fold: Fold) -> BatchRefused:
+    def _refused_whole(self, offset: int) -> BatchRefused:
         """An all-or-nothing batch some of whose events are refused before any is counted."""
-        refusal = BatchRefused("no event was counted", self._receipts(fold))
+        refusal = BatchRefused("no event was counted", self._receipts(offset))
         for i, member in zip(self._origin, self._taken.member_list(), strict=True):
             self._refusals.setdefault(i, (member.decode(), refusal))
         return refusal
 
-    def _receipts(self, fold: Fold) -> Receipts:
+    def _receipts(self, offset: int) -> Receipts:
         return Receipts(
             self.board.rules,
             self._window,
             self._size,
-            fold.offset,
+            offset,
             self._parts,
             self._refusals,
         )
@@ -269,8 +271,8 @@ class Joined(Submission):
         )
         self._sizes = [each._size for each in submissions]
 
-    def results(self, fold: Fold) -> Sequence[Receipts]:
-        whole = self._receipts(fold)
+    def results(self, offset: int) -> Sequence[Receipts]:
+        whole = self._receipts(offset)
         ends = accumulate(self._sizes)
         return [whole.share(end - size, size) for end, size in zip(ends, self._sizes, strict=True)]
 
@@ -307,11 +309,11 @@ class Task:
         self._work = work
         self._done: Any = None
 
-    def records(self, fold: Fold, now_ms: int) -> list[record.Record]:
+    def records(self, boards: Boards, now_ms: int) -> list[record.Record]:
         self._done = self._work()
         return []
 
-    def plan(self, fold: Fold) -> None:
+    def plan(self, boards: Boards) -> None:
         pass
 
     def pieces(self) -> list[int]:
@@ -326,7 +328,7 @@ class Task:
     def after(self, fold: Fold, piece: int) -> None:
         pass
 
-    def results(self, fold: Fold) -> Sequence[Any]:
+    def results(self, offset: int) -> Sequence[Any]:
         return [self._done]
 
 
@@ -342,18 +344,18 @@ class Single:
     kind = None
 
     def __init__(
-        self, propose: Callable[[Fold, int], record.Record | None], *, alone: bool = False
+        self, propose: Callable[[Boards, int], record.Record | None], *, alone: bool = False
     ) -> None:
         self.alone = alone
         self._propose = propose
         self._record: record.Record | None = None
         self._done = False
 
-    def records(self, fold: Fold, now_ms: int) -> list[record.Record]:
-        self._record = self._propose(fold, now_ms)
+    def records(self, boards: Boards, now_ms: int) -> list[record.Record]:
+        self._record = self._propose(boards, now_ms)
         return [] if self._record is None else [self._record]
 
-    def plan(self, fold: Fold) -> None:
+    def plan(self, boards: Boards) -> None:
         pass
 
     def pieces(self) -> list[int]:
@@ -369,20 +371,20 @@ class Single:
     def after(self, fold: Fold, piece: int) -> None:
         pass
 
-    def results(self, fold: Fold) -> Sequence[bool]:
+    def results(self, offset: int) -> Sequence[bool]:
         return [self._done]
 
 
 def creation(board: Board, *, exist_ok: bool) -> Single:
     """Creates a board; with `exist_ok` an equal one that is there already is left as it is."""
 
-    def propose(fold: Fold, now_ms: int) -> record.Record | None:
-        if (known := fold.boards.get(board.name)) is not None:
+    def propose(boards: Boards, now_ms: int) -> record.Record | None:
+        if (known := boards.boards.get(board.name)) is not None:
             if exist_ok and known.board == board:
                 return None
             differs = " with another definition" if known.board != board else ""
             raise BoardExists(f"there is a board {board.name!r} already{differs}")
-        return record.Create(fold.next_number, 1, now_ms, board.to_json())
+        return record.Create(boards.next_number, 1, now_ms, board.to_json())
 
     return Single(propose, alone=True)
 
@@ -390,8 +392,8 @@ def creation(board: Board, *, exist_ok: bool) -> Single:
 def change(name: str, changes: Mapping[str, Any]) -> Single:
     """Changes what can be changed without giving earlier answers another meaning."""
 
-    def propose(fold: Fold, now_ms: int) -> record.Record | None:
-        state = fold.named(name)
+    def propose(boards: Boards, now_ms: int) -> record.Record | None:
+        state = boards.named(name)
         changed = safe_change(state.board, changes)
         if changed == state.board:
             return None
@@ -403,8 +405,8 @@ def change(name: str, changes: Mapping[str, Any]) -> Single:
 def deletion(name: str) -> Single:
     """Deletes a board with all it holds."""
 
-    def propose(fold: Fold, now_ms: int) -> record.Record | None:
-        state = fold.named(name)
+    def propose(boards: Boards, now_ms: int) -> record.Record | None:
+        state = boards.named(name)
         return record.Delete(state.number, state.version, now_ms)
 
     return Single(propose, alone=True)
@@ -413,8 +415,8 @@ def deletion(name: str) -> Single:
 def removal(board: BoardState, member: bytes) -> Single:
     """Takes a member out of a board; its result is whether the member was ranked."""
 
-    def propose(fold: Fold, now_ms: int) -> record.Record | None:
-        state = fold.current(board)
+    def propose(boards: Boards, now_ms: int) -> record.Record | None:
+        state = boards.current(board)
         return record.Remove(state.number, state.version, now_ms, member)
 
     return Single(propose)
@@ -423,8 +425,8 @@ def removal(board: BoardState, member: bytes) -> Single:
 def data_change(board: BoardState, member: bytes, data: bytes | None) -> Single:
     """Gives a member the JSON it carries, or takes it away."""
 
-    def propose(fold: Fold, now_ms: int) -> record.Record | None:
-        state = fold.current(board)
+    def propose(boards: Boards, now_ms: int) -> record.Record | None:
+        state = boards.current(board)
         return record.MemberData(state.number, state.version, now_ms, member, data)
 
     return Single(propose)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 
 import msgspec
 
+from laurels.accept import batch_list, data_bytes, ensure_position
 from laurels.board import Board
 from laurels.errors import (
     BatchRefused,
@@ -26,7 +27,6 @@ from laurels.http.requests import MAX_BATCH, BatchTooLong
 from laurels.queries import MAX_LIMIT, MAX_RADIUS, Bound, friends, whole
 from laurels.receipt import Receipt, Receipts
 from laurels.score import Score
-from laurels.service import batch_list, data_bytes, ensure_position
 from laurels.standing import Page, PeriodInfo, Standing
 from laurels.stats import BoardStats, CheckReport, Stats
 

@@ -1,0 +1,136 @@
+"""Accept: from what a caller hands in to a write, judged as far as that can be done alone."""
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby, islice
+from typing import Any, TypedDict, Unpack
+
+import msgspec
+
+from .boards import BoardState
+from .commit import Ticket
+from .engine.intake import Columns
+from .errors import (
+    BatchTooLarge,
+    DataTooLarge,
+    InvalidData,
+    InvalidEvent,
+    InvalidPosition,
+    LaurelsError,
+    NoAllWindow,
+)
+from .event import MAX_BATCH, id_bytes, member_of
+from .given import is_unicode, shown
+from .plan import can_set, window_named
+from .receipt import Receipt, Receipts
+from .writes import FoldedWrite, Submission
+
+MAX_DATA_BYTES = 1_024
+MAX_POSITION = 4_096
+
+
+class How(TypedDict, total=False):
+    """How events are to be counted and answered."""
+
+    ranks: bool
+    absolute: bool
+    atomic: bool
+    key: str | None
+    position: tuple[str, str] | None
+
+
+def submission(
+    state: BoardState,
+    events: Iterable[Any],
+    window: str | None,
+    *,
+    event_time: bool,
+    **how: Unpack[How],
+) -> Submission:
+    """Accepts events for a board: judges their form and makes them columns."""
+    absolute, position = how.get("absolute", False), how.get("position")
+    if absolute and not can_set(state.rules):
+        raise NoAllWindow(f"the board {state.board.name!r} has no window `all`")
+    given = batch_list(events)
+    ensure_position(position)
+    columns = state.reader.gather(given)
+    if (key := how.get("key")) is not None:
+        _give_ids(columns, key)
+    return Submission(
+        state,
+        columns,
+        {
+            i: (member_of(given[i]), error)
+            for i, error in columns.errors
+            if isinstance(error, LaurelsError)
+        },
+        window=window_named(state.rules, window).name,
+        ranks=how.get("ranks", False) or len(given) == 1,
+        event_time=event_time,
+        absolute=absolute,
+        atomic=how.get("atomic", False),
+        position=position,
+    )
+
+
+def batch_list(events: Iterable[Any]) -> list[Any]:
+    """The events of a batch; refused when it is none or too large."""
+    if not isinstance(events, Iterable):
+        raise InvalidEvent(f"{shown(events)} is no batch of events")
+    given = list(islice(events, MAX_BATCH + 1))
+    if len(given) > MAX_BATCH:
+        raise BatchTooLarge(f"more than {MAX_BATCH:,} events")
+    return given
+
+
+def joined(tickets: Iterable[Ticket]) -> Iterator[tuple[list[Ticket], FoldedWrite]]:
+    """The writes of a commit, each with the tickets it is for: submissions of a kind that follow
+    each other become one, since a batch costs little more than an event."""
+    for kind, group in groupby(tickets, key=lambda ticket: ticket.write.kind):
+        if kind is None:
+            yield from (([ticket], ticket.write) for ticket in group)
+        else:
+            alike = list(group)
+            yield alike, Submission.joined([ticket.write for ticket in alike])
+
+
+def only_receipt(receipts: Receipts) -> Receipt:
+    """The receipt of a batch of one; raises the error when it was refused."""
+    if (error := receipts.error(0)) is not None:
+        raise error
+    return receipts[0]
+
+
+def data_bytes(data: Any) -> bytes | None:
+    """What a member is to carry as JSON bytes; None for None."""
+    if data is None:
+        return None
+    try:
+        coded = msgspec.json.encode(data)
+        if msgspec.json.decode(coded) != data:
+            raise InvalidData("the data does not come back from JSON as it was")
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+        raise InvalidData(f"the data cannot be written as JSON ({error})") from error
+    if len(coded) > MAX_DATA_BYTES:
+        raise DataTooLarge(f"the data takes {len(coded)} bytes, the limit is {MAX_DATA_BYTES}")
+    return coded
+
+
+def ensure_position(position: object) -> None:
+    """A position is None or a source and a text, each a str of up to 4 KiB."""
+    if position is None:
+        return
+    if not isinstance(position, tuple) or len(position) != 2:
+        raise InvalidPosition(f"{shown(position)} is no pair of a source and a text")
+    for part in position:
+        if type(part) is not str or not is_unicode(part) or len(part) > MAX_POSITION:
+            raise InvalidPosition(f"{shown(part)} is no text of up to {MAX_POSITION:,} characters")
+
+
+def _give_ids(columns: Columns, key: str) -> None:
+    """Gives every event without an id the one its batch key stands for."""
+    id_bytes(key)
+    origin = range(columns.n) if columns.kept is None else columns.kept
+    own = columns.ids or [None] * columns.n
+    columns.ids = [
+        id if id is not None else id_bytes(f"{key}#{i}") for i, id in zip(origin, own, strict=True)
+    ]
