@@ -9,12 +9,12 @@ While the loop runs, a task of it prepares rolling windows for their next step (
 import asyncio
 import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sized
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from . import writes
-from .accept import data_bytes, only_receipt
+from .accept import How, data_bytes, only_receipt
 from .errors import NotReady
 from .event import Value, member_bytes
 from .leaderboards import EXPORT_CHUNK, Leaderboards
@@ -47,15 +47,7 @@ def _question(verb: _Sync[P, T]) -> _Async[P, T]:
     """A verb that only reads, answered on the loop when nothing stands in its way."""
 
     async def ask(self: "AsyncLeaderboards", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        lock = self._service.reading()
-        if not _is_long(*args, **kwargs) and lock.acquire(blocking=False):
-            try:
-                return verb(self._at_once, *args, **kwargs)
-            except NotReady:
-                pass  # the thread does what is left
-            finally:
-                lock.release()
-        return await asyncio.to_thread(verb, self.sync, *args, **kwargs)
+        return await self._asked(verb, *args, **kwargs)
 
     update_wrapper(ask, verb)
     return ask
@@ -67,7 +59,7 @@ def _is_long(*args: Any, limit: Any = 0, radius: Any = 0, **_: Any) -> bool:
     return any(isinstance(size, int) and size > _ON_LOOP for size in sizes)
 
 
-def _work(verb: _Sync[P, T]) -> _Async[P, T]:
+def work(verb: _Sync[P, T]) -> _Async[P, T]:
     """A verb that is rare or long, done in a thread."""
 
     async def do(self: "AsyncLeaderboards", /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -91,13 +83,13 @@ class AsyncLeaderboards:
         service.paced = True
         self._pacing = asyncio.get_running_loop().create_task(pace(weakref.ref(service)))
 
-    create = _work(Leaderboards.create)
-    change = _work(Leaderboards.change)
-    delete = _work(Leaderboards.delete)
-    check = _work(Leaderboards.check)
-    rebuild = _work(Leaderboards.rebuild)
-    snapshot = _work(Leaderboards.snapshot)
-    periods = _work(Leaderboards.periods)
+    create = work(Leaderboards.create)
+    change = work(Leaderboards.change)
+    delete = work(Leaderboards.delete)
+    check = work(Leaderboards.check)
+    rebuild = work(Leaderboards.rebuild)
+    snapshot = work(Leaderboards.snapshot)
+    periods = work(Leaderboards.periods)
 
     get = _question(Leaderboards.get)
     boards = _question(Leaderboards.boards)
@@ -124,7 +116,7 @@ class AsyncLeaderboards:
         id: str | None = None,
         window: str | None = None,
     ) -> Receipt:
-        write = self._service.submission(board, [(member, value, at, id)], window, ranks=True)
+        write = await self._submission(board, [(member, value, at, id)], window, ranks=True)
         return only_receipt(await self._write(write))
 
     @_documented_as(Leaderboards.set)
@@ -139,7 +131,7 @@ class AsyncLeaderboards:
         window: str | None = None,
     ) -> Receipt:
         events = [(member, value, at, id)]
-        write = self._service.submission(board, events, window, ranks=True, absolute=True)
+        write = await self._submission(board, events, window, ranks=True, absolute=True)
         return only_receipt(await self._write(write))
 
     @_documented_as(Leaderboards.submit_many)
@@ -154,19 +146,15 @@ class AsyncLeaderboards:
         key: str | None = None,
         position: tuple[str, str] | None = None,
     ) -> Receipts:
-        def accept() -> writes.Submission:
-            return self._service.submission(
-                board,
-                events,
-                window,
-                ranks=ranks,
-                atomic=all_or_nothing,
-                key=key,
-                position=position,
-            )
-
-        short = isinstance(events, Sized) and len(events) <= _ON_LOOP
-        write = accept() if short else await asyncio.to_thread(accept)
+        write = await self._submission(
+            board,
+            events,
+            window,
+            ranks=ranks,
+            atomic=all_or_nothing,
+            key=key,
+            position=position,
+        )
         receipts: Receipts = await self._write(write)
         return receipts
 
@@ -209,6 +197,32 @@ class AsyncLeaderboards:
     async def close(self) -> None:
         self._pacing.cancel()
         await asyncio.to_thread(self.sync.close)
+
+    async def _asked(
+        self,
+        verb: "Callable[Concatenate[Leaderboards, P], T]",
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """What a verb that only reads answers: at once where nothing stands in its way."""
+        lock = self._service.reading()
+        if not _is_long(*args, **kwargs) and lock.acquire(blocking=False):
+            try:
+                return verb(self._at_once, *args, **kwargs)
+            except NotReady:
+                pass  # the thread does what is left
+            finally:
+                lock.release()
+        return await asyncio.to_thread(verb, self.sync, *args, **kwargs)
+
+    async def _submission(
+        self, board: str, events: Iterable[Any], window: str | None, **how: Unpack[How]
+    ) -> writes.Submission:
+        """Accepts events, a long batch in a thread."""
+        accept = partial(self._service.submission, board, events, window, **how)
+        short = isinstance(events, Sized) and len(events) <= _ON_LOOP
+        return accept() if short else await asyncio.to_thread(accept)
 
     async def _write(self, write: writes.FoldedWrite) -> Any:
         return await self._service.write_async(write)

@@ -12,6 +12,7 @@ from .event import Batch, EventReader
 from .given import shown
 from .plan import Floors, Plan, floor_after, plan_batch
 from .rules import Rules
+from .snapshot.state import BoardRecord
 from .windows import MIN_MS
 
 
@@ -100,6 +101,19 @@ def floors_of(state: BoardState, now_ms: int) -> Floors:
         name: floor_after(window, state.floors.get(name, MIN_MS), now_ms)
         for name, window in state.rules.windows.items()
     }
+
+
+def record_of(state: BoardState) -> BoardRecord:
+    """What is kept of a board besides what an index holds."""
+    return BoardRecord(
+        state.number,
+        state.board.to_json(),
+        state.version,
+        state.created_ms,
+        state.floors,
+        state.positions,
+        state.due_ms,
+    )
 
 
 def redefine(state: BoardState, board: Board, version: int, now_ms: int) -> None:

@@ -18,11 +18,11 @@ from msgspec import Struct
 
 from . import record as records
 from .board import Board
-from .boards import Boards, BoardState, redefine
+from .boards import Boards, BoardState, record_of, redefine
 from .event import Batch
 from .index.base import Index, Outcomes
 from .plan import Plan, counted_from, next_boundary, roll_of
-from .snapshot.state import BoardRecord, Head, board_record, encode
+from .snapshot.state import Head, board_record, encode
 from .windows import MAX_MS, MIN_MS, Rolling
 
 BOUNDARY_WORK = 50
@@ -170,17 +170,7 @@ class Fold(Boards):
         """What is known of a board besides the index, as bytes; None when there is none."""
         if (state := self._by_number.get(number)) is None:
             return None
-        return encode(
-            BoardRecord(
-                state.number,
-                state.board.to_json(),
-                state.version,
-                state.created_ms,
-                state.floors,
-                state.positions,
-                state.due_ms,
-            )
-        )
+        return encode(record_of(state))
 
     def head(self) -> Head:
         """Where this fold stands."""

@@ -162,7 +162,7 @@ class Leaderboards:
 
     def position(self, board: str, source: str) -> str | None:
         """The position committed last for a source imported into a board, None without one."""
-        return self._service.named(board).positions.get(str(source))
+        return self._service.position(board, str(source))
 
     # Questions
 

@@ -137,6 +137,10 @@ class Service:
         self.ensure_usable()
         return self._fold.named(board)
 
+    def position(self, board: str, source: str) -> str | None:
+        """The position committed last for a source, None without one."""
+        return self.named(board).positions.get(source)
+
     def pulse(self, board: str) -> tuple[int, int, int, bool]:
         """What is another one when the board may have another list: which board it is, how often
         it changed, up to when it was brought, and whether a period or step has ended since. Needs

@@ -139,6 +139,25 @@ class Submission:
     def plan(self, boards: Boards) -> None:
         self._plans = [boards.plan(batch) for batch in self._batches]
 
+    @property
+    def batches(self) -> Sequence[Batch]:
+        """What was accepted, in pieces of one `now`."""
+        return self._batches
+
+    @property
+    def bare(self) -> record.Position | None:
+        """The position that came without any event."""
+        return self._bare
+
+    @property
+    def watched(self) -> tuple[str, bool]:
+        """The window whose scores the receipts tell, and whether they tell its ranks."""
+        return self._window, self._ranks
+
+    def counted(self, folded: Folded, ranks: Ranks | None) -> None:
+        """Takes in what became of the next piece."""
+        self._parts.append(Part(folded, ranks))
+
     def pieces(self) -> list[int]:
         nows = [batch.now_ms for batch in self._batches]
         return nows if self._bare is None else [self._bare.now_ms]
@@ -164,7 +183,7 @@ class Submission:
         ranks = None
         if self._ranks:
             ranks = Ranks(self._ranks_before[piece], self._ranks_now(fold, piece))
-        self._parts.append(Part(self._folded[piece], ranks))
+        self.counted(self._folded[piece], ranks)
 
     def results(self, offset: int) -> Sequence[Receipts]:
         receipts = self._receipts(offset)
@@ -366,7 +385,11 @@ class Single:
 
     def fold(self, fold: Fold, piece: int) -> None:
         if self._record is not None:
-            self._done = fold.apply(self._record)
+            self.settle(fold.apply(self._record))
+
+    def settle(self, done: bool) -> None:
+        """Takes in what became of the record."""
+        self._done = done
 
     def after(self, fold: Fold, piece: int) -> None:
         pass

@@ -132,7 +132,8 @@ def test_commits_and_what_is_kept_are_measured(http: httpx.Client) -> None:
 def test_open_feeds_are_counted(http: httpx.Client) -> None:
     assert figures(http)["laurels_streams",] == 0
     with http.stream("GET", "/v1/boards/b/live") as live:
-        next(live.iter_lines())
+        lines = live.iter_lines()
+        next(lines)
         assert figures(http)["laurels_streams",] == 1
 
 

@@ -361,7 +361,8 @@ def test_more_feeds_than_there_is_room_for_are_refused(tmp_path: Path) -> None:
         http.put("/v1/boards/b", json={}).raise_for_status()
         with http.stream("GET", "/v1/boards/b/live") as live:
             assert live.status_code == 200
-            next(live.iter_lines())
+            lines = live.iter_lines()
+            next(lines)
             problem(http.get("/v1/boards/b/live"), 429, "too_many_streams")
 
 

@@ -23,6 +23,7 @@ from .access import LEVEL, UNKNOWN, Caller
 from .answers import EVENT_REFUSED, PROBLEM, EventRefused, encoded, problem, to_json
 from .asking import Answer, Ask, Server, Streamed
 from .cors import PREFLIGHT, Headers, Origins
+from .flow import Flow
 from .kept import Kept
 from .limits import Rates
 from .metrics import CONTENT_TYPE, Exposed, exposition
@@ -297,14 +298,16 @@ class Application:
             headers += self._origins.headers(scope.headers.get("origin"))
         with self._server.room.streaming(caller.name), _until_gone(protocol) as is_gone:
             transport = protocol.response_stream(200, headers)
-            parts = answered.parts
+            parts, flow = answered.parts, Flow(scope.client)
             try:
                 async for part in parts:
                     await transport.send_bytes(part)
+                    await flow.room()
             except ProtocolClosed:
                 pass
             except asyncio.CancelledError:
                 if not is_gone():
+                    flow.cut()
                     raise
             finally:
                 await parts.aclose()

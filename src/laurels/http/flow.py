@@ -1,0 +1,76 @@
+"""How much of a stream has not arrived: asked of the kernel, before more is sent.
+
+The server takes all it is given for a stream and keeps it until the reader reads, however long
+that takes. So whoever streams waits here while too much is on its way, and a reader that stalls
+costs one frame and what its connection holds.
+"""
+
+import asyncio
+import fcntl
+import socket
+import struct
+import termios
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+MOST_BYTES = 64 * 1024
+"""What may be on its way: more than a connection of the internet needs, less than piles up."""
+LOOK_SECONDS = 0.02
+LOOK_LONGEST_SECONDS = 0.2
+_DESCRIPTORS = next(filter(Path.is_dir, map(Path, ("/proc/self/fd", "/dev/fd"))))
+
+
+class Flow:
+    """The connection of a stream, known by the address of its client (`ip:port`)."""
+
+    def __init__(self, client: str) -> None:
+        host, _, port = client.rpartition(":")
+        self._peer = host.strip("[]"), int(port) if port.isdigit() else 0
+        self._descriptor = next(filter(self._is_own, _sockets()), None)
+
+    @property
+    def on_its_way(self) -> int:
+        """The bytes sent that have not been acknowledged; 0 once the connection is gone."""
+        if self._descriptor is None or not self._is_own(self._descriptor):
+            return 0
+        with suppress(OSError):
+            answer = fcntl.ioctl(self._descriptor, termios.TIOCOUTQ, bytes(4))
+            return int(struct.unpack("i", answer)[0])
+        return 0
+
+    async def room(self) -> None:
+        """Waits until there is room for more."""
+        wait_seconds = LOOK_SECONDS
+        while self.on_its_way > MOST_BYTES:
+            await asyncio.sleep(wait_seconds)
+            wait_seconds = min(2 * wait_seconds, LOOK_LONGEST_SECONDS)
+
+    def cut(self) -> None:
+        """Ends the connection, though what was sent may not have been read."""
+        if self._descriptor is not None and self._is_own(self._descriptor):
+            with suppress(OSError), _borrowed(self._descriptor) as connection:
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def _is_own(self, descriptor: int) -> bool:
+        try:
+            with _borrowed(descriptor) as connection:
+                peer = connection.getpeername()
+        except OSError:
+            return False
+        return isinstance(peer, tuple) and peer[:2] == self._peer
+
+
+def _sockets() -> Iterator[int]:
+    """The descriptors of this process that may be sockets, the newest first."""
+    return iter(sorted((int(each.name) for each in _DESCRIPTORS.iterdir()), reverse=True))
+
+
+@contextmanager
+def _borrowed(descriptor: int) -> Iterator[socket.socket]:
+    """A socket that belongs to somebody else, and stays theirs. OSError where it is none."""
+    connection = socket.socket(fileno=descriptor)
+    try:
+        yield connection
+    finally:
+        connection.detach()
