@@ -302,7 +302,7 @@ class Application:
             try:
                 async for part in parts:
                     await transport.send_bytes(part)
-                    await flow.room()
+                    await flow.room_after(len(part))
             except ProtocolClosed:
                 pass
             except asyncio.CancelledError:

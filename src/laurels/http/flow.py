@@ -16,6 +16,8 @@ from pathlib import Path
 
 MOST_BYTES = 64 * 1024
 """What may be on its way: more than a connection of the internet needs, less than piles up."""
+LOOK_BYTES = 16 * 1024
+"""What is sent between two looks."""
 LOOK_SECONDS = 0.02
 LOOK_LONGEST_SECONDS = 0.2
 _DESCRIPTORS = next(filter(Path.is_dir, map(Path, ("/proc/self/fd", "/dev/fd"))))
@@ -28,6 +30,7 @@ class Flow:
         host, _, port = client.rpartition(":")
         self._peer = host.strip("[]"), int(port) if port.isdigit() else 0
         self._descriptor = next(filter(self._is_own, _sockets()), None)
+        self._unlooked = 0
 
     @property
     def on_its_way(self) -> int:
@@ -39,8 +42,12 @@ class Flow:
             return int(struct.unpack("i", answer)[0])
         return 0
 
-    async def room(self) -> None:
-        """Waits until there is room for more."""
+    async def room_after(self, nbytes: int) -> None:
+        """Waits, after so many bytes more, until there is room for others."""
+        self._unlooked += nbytes
+        if self._unlooked < LOOK_BYTES:
+            return
+        self._unlooked = 0
         wait_seconds = LOOK_SECONDS
         while self.on_its_way > MOST_BYTES:
             await asyncio.sleep(wait_seconds)
