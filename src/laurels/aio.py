@@ -55,8 +55,13 @@ def _question(verb: _Sync[P, T]) -> _Async[P, T]:
 
 def _is_long(*args: Any, limit: Any = 0, radius: Any = 0, **_: Any) -> bool:
     """Whether a question is for so many entries that it would hold the loop for milliseconds."""
-    sizes = [limit, radius, *(len(arg) for arg in args if isinstance(arg, Sized))]
-    return any(isinstance(size, int) and size > _ON_LOOP for size in sizes)
+    for size in (limit, radius):
+        if isinstance(size, int) and size > _ON_LOOP:
+            return True
+    for given in args:
+        if not isinstance(given, str) and isinstance(given, Sized) and len(given) > _ON_LOOP:
+            return True
+    return False
 
 
 def work(verb: _Sync[P, T]) -> _Async[P, T]:

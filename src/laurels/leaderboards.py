@@ -1,7 +1,6 @@
 """The verbs, synchronous: what `laurels.open` gives."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from types import TracebackType
 from typing import Any, Self, overload
 
@@ -32,7 +31,7 @@ class Leaderboards:
 
     def __init__(self, service: Service, *, patient: bool = True) -> None:
         self._service = service
-        self._ask = partial(service.ask, patient=patient)
+        self._ask = service.ask if patient else service.ask_at_once
         self._patient = patient
 
     # Boards

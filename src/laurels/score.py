@@ -126,6 +126,8 @@ def gap(better: Sequence[int], worse: Sequence[int], rules: Rules) -> Score:
 
     In a column in which it is behind, though ahead in an earlier one, the gap is negative.
     """
+    if len(rules.columns) == 1:
+        return to_value(worse[0] - better[0], rules.columns[0].scale)
     return score_of([w - b for b, w, _ in zip(better, worse, rules.columns, strict=False)], rules)
 
 

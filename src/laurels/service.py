@@ -153,25 +153,25 @@ class Service:
         """All boards, in the order of their names; asked under the lock."""
         return [self._fold.boards[name] for name in sorted(self._fold.boards)]
 
-    def ask(self, board: str, asked: Callable[[Moment], Question[T]], *, patient: bool = True) -> T:
+    def ask(self, board: str, asked: Callable[[Moment], Question[T]]) -> T:
         """The answer to a question about a board, all of one state.
 
-        Where a boundary has passed and much of a pass is left to do, it does that first; raises
-        NotReady instead unless it is `patient`.
+        Where a boundary has passed and much of a pass is left to do, it does that first.
         """
-
         try:
-            with self.reading():
-                moment = Moment(self._brought(board), self._fold.now_ms)
-                return answered(asked(moment), self._fold.index, self._fold.offset)
+            return self.ask_at_once(board, asked)
         except NotReady:
-            if not patient:
-                raise
-        self.catch_up(board)
-        return self.ask(board, asked, patient=False)
+            self.catch_up(board)
+        return self.ask_at_once(board, asked)
+
+    def ask_at_once(self, board: str, asked: Callable[[Moment], Question[T]]) -> T:
+        """The same, but where a boundary has passed and much is left to do it raises NotReady."""
+        with self.reading():
+            moment = Moment(self._brought(board), self._fold.now_ms)
+            return answered(asked(moment), self._fold.index, self._fold.offset)
 
     def board_stats(self, board: str, *, patient: bool = True) -> BoardStats:
-        """The figures of a board; `patient` as `ask`."""
+        """The figures of a board; where `ask` would work first, NotReady unless `patient`."""
         try:
             with self.reading():
                 return board_stats(self._fold, self._brought(board), self._fold.now_ms)
@@ -188,7 +188,7 @@ class Service:
 
     def _brought(self, board: str) -> BoardState:
         """A board brought to the present, by a share of work that nobody notices."""
-        state = self.named(board)
+        state = self._fold.named(board)
         self._fold.advance(self._now())
         if not self._fold.bring(state, SHARE):
             raise NotReady(f"a step of the board {board!r} has begun that is being prepared")
