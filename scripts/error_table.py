@@ -8,7 +8,8 @@ from pathlib import Path
 import laurels.cli.failures
 import laurels.client.failures
 import laurels.http.refusals
-import laurels.http.requests  # noqa: F401 (their codes belong in the table, too)
+import laurels.http.requests
+import laurels.index.redis.failures  # noqa: F401 (their codes belong in the table, too)
 from laurels.errors import ErrorRow, by_code, table
 
 PAGE = Path(__file__).parent.parent / "docs" / "errors.md"
@@ -34,9 +35,11 @@ def page() -> str:
     rows = table()
     shell = [row for row in rows if _module(row).startswith("laurels.cli.")]
     service = [row for row in rows if _module(row).startswith(("laurels.http.", "laurels.client."))]
+    server = [row for row in rows if _module(row).startswith("laurels.index.")]
     library = [row for row in rows if _module(row) == "laurels.errors"]
     return (
         f"{_HEAD}\n{_lines(library)}\n## Of the service and its client alone\n\n{_lines(service)}"
+        f"\n## Of an index server alone\n\n{_lines(server)}"
         f"\n## Of the command line alone\n\n{_lines(shell)}"
     )
 

@@ -15,10 +15,11 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
+from .aio import AsyncLeaderboards
 from .backup import Backup, Progress
 from .backup import back_up as back_up_folder
 from .backup import restore as restore_folder
@@ -26,6 +27,7 @@ from .clock import Clock, EventClock, SystemClock
 from .errors import InvalidClock, NothingToBackUp, UnknownUrl
 from .given import is_unicode, shown
 from .index.memory import MemoryIndex
+from .leaderboards import Leaderboards
 from .log.base import Log
 from .log.folder import Folder, announce
 from .log.memory import MemoryLog
@@ -36,12 +38,14 @@ from .snapshot.files import SnapshotFiles
 if TYPE_CHECKING:
     from .client.surfaces import AsyncRemoteLeaderboards, RemoteLeaderboards
     from .client.wire import Address
+    from .direct.service import Direct
     from .http.access import Keys
 
 DEFAULT_URL = "laurels-data"
 KEY_VARIABLE = "LAURELS_KEY"
 """The key for a server, where its URL has none."""
 
+_INDEX_SERVERS = ("redis", "rediss", "redis+cluster", "rediss+cluster")
 _CLOCKS: dict[str, Callable[[], Clock]] = {"system": SystemClock, "event": EventClock}
 
 
@@ -145,6 +149,72 @@ def keys_of(url: str) -> "Iterator[Keys]":
         yield Keys(folder.path, None, secrets.token_bytes, SystemClock().now_ms)
     finally:
         folder.close()
+
+
+def is_direct(url: str | PathLike[str]) -> bool:
+    """Whether a URL names an index server."""
+    return isinstance(url, str) and url.partition(":")[0].lower() in _INDEX_SERVERS
+
+
+def direct(url: str, clock: str | Clock | None = None) -> Leaderboards:
+    """The verbs over an index server, on a loop in a thread.
+
+    Raises MissingRedis, UnknownUrl, InvalidClock, and where the server cannot be used.
+    """
+    from .index.redis.loop import LoopThread  # noqa: PLC0415 (the package is optional)
+
+    thread = LoopThread()
+    try:
+        service = thread.run(_direct(url, clock))
+    except BaseException:
+        thread.close()
+        raise
+    service.on_close(thread.close)
+    return Leaderboards(cast(Any, service))
+
+
+async def direct_async(url: str, clock: str | Clock | None = None) -> AsyncLeaderboards:
+    """The same on the loop that runs."""
+    from .direct.surfaces import AsyncDirectLeaderboards  # noqa: PLC0415
+
+    return AsyncDirectLeaderboards(cast(Any, await _direct(url, clock)))
+
+
+async def _direct(url: str, clock: str | Clock | None) -> "Direct":
+    from .direct.registry import Registry  # noqa: PLC0415 (needs an optional package)
+    from .direct.service import Direct  # noqa: PLC0415
+    from .index.redis.connection import connect as connect_to  # noqa: PLC0415
+    from .index.redis.connection import redis_address  # noqa: PLC0415
+    from .index.redis.definitions import RedisDefinitions  # noqa: PLC0415
+    from .index.redis.index import RedisIndex  # noqa: PLC0415
+    from .index.redis.node_clock import NodeClock  # noqa: PLC0415
+
+    address = redis_address(url)
+    connection = await connect_to(address)
+    try:
+        definitions = RedisDefinitions(connection, address.prefix)
+        kept = await definitions.note("clock")
+        followed: Clock
+        if isinstance(clock, Clock) and not isinstance(clock, type):
+            followed = clock
+        else:
+            name = clock or kept or "system"
+            if not isinstance(name, str) or name not in _CLOCKS:
+                raise InvalidClock(f"there is no clock {shown(name)}")
+            if kept not in (None, name):
+                raise InvalidClock("the boards already run on another clock")
+            await definitions.set_note("clock", name)
+            followed = EventClock()
+            if name == "system":
+                followed = NodeClock(connection, definitions.key, time.monotonic_ns)
+                await followed.start()
+        registry = Registry(definitions)
+        await registry.load()
+        index = RedisIndex(connection, address.prefix)
+        return Direct(index, registry, followed, asyncio.get_running_loop(), connection.close)
+    except BaseException:
+        await connection.close()
+        raise
 
 
 def _ensure_not_told(clock: object, log_keep: object) -> None:

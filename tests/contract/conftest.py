@@ -37,6 +37,18 @@ def lasting(
         yield deployment
 
 
+@pytest.fixture(
+    params=[each for each in LASTING if each.exclusive],
+    ids=lambda implementation: implementation.name,
+)
+def exclusive(
+    request: pytest.FixtureRequest, tmp_path: Path, clock: laurels.ManualClock
+) -> Iterator[Deployment]:
+    """A deployment in a folder that nobody else may open meanwhile."""
+    with Deployment(request.param, tmp_path, clock) as deployment:
+        yield deployment
+
+
 @pytest.fixture
 def deployment(
     implementation: Implementation, tmp_path: Path, clock: laurels.ManualClock

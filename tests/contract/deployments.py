@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import zlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -10,6 +12,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 import laurels
+from tests.redis.servers import Server
 from tests.serving import Served
 
 Clock = laurels.Clock | str
@@ -54,21 +57,44 @@ class OverHttp:
         self._served.close()
 
 
+class OnRedis:
+    """Boards on an index server that all tests of this process share, each with keys of its own."""
+
+    _server: Server | None = None
+
+    def __init__(self, folder: Path, clock: Clock) -> None:
+        if OnRedis._server is None:
+            OnRedis._server = Server()
+            atexit.register(OnRedis._server.stop)
+        self.clock = clock
+        prefix = f"{zlib.crc32(str(folder).encode()):x}:"
+        self.url = f"{OnRedis._server.url}?prefix={prefix}"
+
+    def close(self) -> None:
+        pass
+
+
 @dataclass(frozen=True)
 class Implementation:
-    """A kind of deployment: how it is run over a folder, and whether it outlives its closing."""
+    """A kind of deployment: how it is run over a folder, whether it outlives its closing, and
+    whether it is one process's alone as long as that has it open."""
 
     name: str
     run: Callable[[Path, Clock], Place]
     lasting: bool
+    exclusive: bool = False
 
 
 EMBEDDED = (
     Implementation("memory", lambda _, clock: InProcess("memory:", clock), lasting=False),
-    Implementation("folder", lambda folder, clock: InProcess(str(folder), clock), lasting=True),
+    Implementation("folder", lambda folder, clock: InProcess(str(folder), clock), True, True),
 )
 """Those whose boards are in this process: what it does in an order happens in that order."""
-IMPLEMENTATIONS = (*EMBEDDED, Implementation("http", OverHttp, lasting=True))
+IMPLEMENTATIONS = (
+    *EMBEDDED,
+    Implementation("http", OverHttp, lasting=True, exclusive=True),
+    Implementation("redis", OnRedis, lasting=True),
+)
 LASTING = tuple(implementation for implementation in IMPLEMENTATIONS if implementation.lasting)
 
 

@@ -88,12 +88,12 @@ def test_periods_that_passed_meanwhile_have_passed(
     assert scores(lb.top("b", period="2026-11-20")) == {"ann": 1}
 
 
-def test_a_place_is_held_by_one_process(lasting: Deployment) -> None:
+def test_a_place_is_held_by_one_process(exclusive: Deployment) -> None:
     with pytest.raises(Locked) as refused:
-        laurels.open(lasting.folder)
+        laurels.open(exclusive.folder)
     assert refused.value.pid == os.getpid()
     assert str(os.getpid()) in str(refused.value)
-    lasting.lb.create(laurels.Board("b"))
+    exclusive.lb.create(laurels.Board("b"))
 
 
 def test_a_position_commits_with_its_batch(lasting: Deployment) -> None:

@@ -1,0 +1,72 @@
+"""The boards there are, as the index server keeps them for all processes."""
+
+from typing import Protocol
+
+from laurels.board import Board
+from laurels.boards import Boards, BoardState
+from laurels.snapshot.state import BoardRecord, board_record, encode
+
+
+class Definitions(Protocol):
+    """Definitions by name, on a server: bytes that are put in place of those that were read."""
+
+    async def load(self) -> tuple[dict[str, bytes], int]:
+        """All of them, and the number the next board gets."""
+
+    async def put(
+        self, name: str, old: bytes | None, new: bytes | None, number: int | None
+    ) -> bool:
+        """Replaces one, if it still is `old` (None: not there) and, with a number, if that still is
+        the next one's, which is then used up. Whether it did."""
+
+    async def note(self, key: str) -> str | None:
+        """A small fact kept beside them, such as which clock they run by."""
+
+    async def set_note(self, key: str, value: str) -> None: ...
+
+
+class Registry:
+    """Boards as this process knows them, and how it changes them for everyone."""
+
+    def __init__(self, definitions: Definitions) -> None:
+        self._definitions = definitions
+        self._read: dict[str, bytes] = {}
+        self.boards = Boards()
+
+    async def load(self) -> None:
+        """Reads what has changed since it was read last."""
+        found, next_number = await self._definitions.load()
+        for name in [name for name in self._read if self._read[name] != found.get(name)]:
+            self.boards.forget(self.boards.boards[name].number)
+            del self._read[name]
+        for name in found.keys() - self._read.keys():
+            self._open(found[name])
+        self._read = found
+        self.boards.next_number = next_number
+
+    def _open(self, body: bytes) -> None:
+        record = board_record(body)
+        board = Board.from_json(record.definition)
+        state = self.boards.open(board, record.number, record.version, record.created_ms)
+        state.floors = record.floors
+        state.due_ms = record.due_ms
+
+    async def create(self, record: BoardRecord, name: str) -> bool:
+        """Adds a board under the number its record has; False when another was faster."""
+        return await self._put(name, None, encode(record), record.number)
+
+    async def change(self, state: BoardState, record: BoardRecord) -> bool:
+        """Puts a changed definition in the place of the one known here; False when that is old."""
+        name = state.board.name
+        return await self._put(name, self._read[name], encode(record), None)
+
+    async def delete(self, state: BoardState) -> bool:
+        name = state.board.name
+        return await self._put(name, self._read[name], None, None)
+
+    async def _put(
+        self, name: str, old: bytes | None, new: bytes | None, number: int | None
+    ) -> bool:
+        done = await self._definitions.put(name, old, new, number)
+        await self.load()
+        return done

@@ -1,0 +1,64 @@
+"""The verbs over a direct deployment: those of any other, carried out on its loop."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, Unpack
+
+from laurels.accept import How
+from laurels.aio import AsyncLeaderboards
+from laurels.leaderboards import Leaderboards
+from laurels.queries import Moment, Question
+from laurels.writes import Submission
+
+from .service import Direct
+
+_RARE: tuple[Any, ...] = (
+    Leaderboards.get,
+    Leaderboards.boards,
+    Leaderboards.position,
+    Leaderboards.stats,
+)
+"""Verbs that read something else than rankings; they are carried out from a thread."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Asked(NamedTuple):
+    """A question on its way: the board, and what makes it of the board as it is."""
+
+    board: str
+    asked: Callable[[Moment], Question[Any]]
+
+
+class _Describing(Leaderboards):
+    """Verbs that answer nothing, but say what they would ask."""
+
+    def __init__(self) -> None:
+        self._ask = Asked  # type: ignore[assignment]
+
+
+class AsyncDirectLeaderboards(AsyncLeaderboards):
+    """Boards on an index server, for event loops. Every verb of `AsyncLeaderboards`."""
+
+    _service: Direct  # type: ignore[assignment]
+    _describing = _Describing()
+
+    async def _asked(
+        self,
+        verb: Callable[Concatenate[Leaderboards, P], T],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        if verb in _RARE:
+            return await asyncio.to_thread(verb, self.sync, *args, **kwargs)
+        asked: Any = verb(self._describing, *args, **kwargs)
+        answer: T = await self._service.ask_async(*asked)
+        return answer
+
+    async def _submission(
+        self, board: str, events: Iterable[Any], window: str | None, **how: Unpack[How]
+    ) -> Submission:
+        await self._service.know(board)
+        return await super()._submission(board, events, window, **how)

@@ -1,0 +1,1 @@
+"""The index on a Redis or Valkey server, single or cluster."""

@@ -1,0 +1,200 @@
+"""A connection to the index server or cluster: scripts and commands, within a time limit.
+
+A caller gets an answer or, within `timeout_ms`, one of the errors of `failures`. A server that
+restarts, a primary whose replica takes its place and slots that move are followed by themselves;
+where that takes too long the error may be retried, and says whether the call may have been carried
+out.
+"""
+
+import asyncio
+import os
+from binascii import crc_hqx
+from collections.abc import Coroutine
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from laurels.errors import Closed, Forked, LaurelsError
+
+from .failures import IndexDenied, IndexUnavailable, MissingRedis, WrongServer
+from .refusals import unanswered
+from .scripts import Script
+from .server import ServerInfo, server_info
+from .urls import Host, RedisAddress, redis_address
+
+if TYPE_CHECKING:
+    from .wire import Wire
+
+__all__ = ["Connection", "RedisAddress", "connect", "redis_address", "slot_of"]
+
+TIMEOUT_MS = 2_000
+_SLOTS = 16_384
+_MARGIN_MS = 50
+"""By how much the library's time limit is the shorter one; ours is for when it says nothing."""
+
+
+async def connect(address: RedisAddress, *, timeout_ms: int = TIMEOUT_MS) -> "Connection":
+    """Connects to a server or cluster, and looks at what it is.
+
+    Raises MissingRedis, IndexUnavailable where nobody answers in time, IndexDenied for a wrong user
+    or password, WrongServer for a replica, a database that is not there, or a cluster named as a
+    single server or the other way round, and IndexTooOld.
+    """
+    connection = await _unchecked(address, timeout_ms)
+    try:
+        for place, info in (await connection.infos()).items():
+            _judge(connection, place, info)
+    except BaseException as error:
+        await connection.close()
+        if isinstance(error, IndexUnavailable):
+            await _explain(address, timeout_ms, error)
+        raise
+    return connection
+
+
+class Connection:
+    """Made by `connect`; used on the loop it was made on, by any number of tasks at once.
+
+    `warnings` are sentences on how the server may lose what was counted, `server` is its name and
+    version.
+    """
+
+    def __init__(self, wire: "Wire", address: RedisAddress, timeout_ms: int) -> None:
+        self.address = address
+        self.warnings: list[str] = []
+        self.server = ""
+        self._wire = wire
+        self._timeout_ms = timeout_ms
+        self._pid = os.getpid()
+        self._closed = False
+
+    async def script(self, script: Script, key: bytes, argument: bytes) -> Any:
+        """Runs a script on the node that owns `key`: KEYS[1] is the key, ARGV[1] the argument.
+
+        A server that does not know the script is given it. Raises as `command`.
+        """
+        return await self._within(self._run(script, key, argument))
+
+    async def command(self, *parts: bytes, key: bytes | None) -> Any:
+        """Sends a command to the node that owns `key`; without one, to where the command says.
+
+        Raises IndexUnavailable, which may be tried again, IndexDenied, IndexFailed, Closed, Forked.
+        """
+        return await self._within(self._wire.send(parts, self._slot(key)))
+
+    async def infos(self) -> dict[str, ServerInfo]:
+        """What every primary says of itself, by its address. Raises as `command`."""
+        found = await self._within(self._wire.send_to_primaries(b"INFO"))
+        return {place: server_info(text) for place, text in found.items()}
+
+    async def close(self) -> None:
+        """Lets go of the server; calls that are under way end with Closed."""
+        if not self._closed and os.getpid() == self._pid:
+            self._closed = True
+            await self._wire.close()
+
+    async def _run(self, script: Script, key: bytes, argument: bytes) -> Any:
+        """At last the source goes along: a key on its way to another node (ASK) is looked for
+        there, where SCRIPT LOAD does not reach."""
+        from .wire import NoScript  # noqa: PLC0415 (needs an optional package)
+
+        source = script.source.encode()
+        by_name = [b"EVALSHA", script.sha.encode(), b"1", key, argument]
+        try:
+            return await self._wire.send(by_name)
+        except NoScript:
+            await self._wire.send([b"SCRIPT", b"LOAD", source], self._slot(key))
+        try:
+            return await self._wire.send(by_name)
+        except NoScript:
+            return await self._wire.send([b"EVAL", source, b"1", key, argument])
+
+    async def _within(self, call: Coroutine[Any, Any, Any]) -> Any:
+        try:
+            self._ensure_usable()
+            async with asyncio.timeout(self._timeout_ms / 1_000):
+                return await call
+        except TimeoutError as error:
+            await self._wire.take_answers_over()
+            raise unanswered(str(self.address), f"within {self._timeout_ms} ms") from error
+        except asyncio.CancelledError as error:
+            if self._closed:  # the library cancels what is under way when it is closed
+                raise Closed("the connection was closed during the call") from error
+            raise
+        finally:
+            call.close()
+
+    def _ensure_usable(self) -> None:
+        if os.getpid() != self._pid:
+            raise Forked("the connection was made in the parent of this process")
+        if self._closed:
+            raise Closed("the connection to the index server is closed")
+
+    def _slot(self, key: bytes | None) -> int | None:
+        return None if key is None or not self.address.cluster else slot_of(key)
+
+
+def slot_of(key: bytes) -> int:
+    """The slot of a cluster in which a key lies: of its part between { and }, if it has one."""
+    _, _, rest = key.partition(b"{")
+    tag, closed, _ = rest.partition(b"}")
+    return crc_hqx(tag if tag and closed else key, 0) % _SLOTS
+
+
+async def _unchecked(address: RedisAddress, timeout_ms: int) -> Connection:
+    if find_spec("glide") is None:
+        raise MissingRedis("valkey-glide is not installed")
+    from .wire import Wire  # noqa: PLC0415 (needs an optional package)
+
+    library_ms = timeout_ms - min(_MARGIN_MS, timeout_ms // 10)
+    return Connection(await Wire.open(address, library_ms), address, timeout_ms)
+
+
+def _judge(connection: Connection, place: str, info: ServerInfo) -> None:
+    if info.cluster and not connection.address.cluster:
+        raise WrongServer(f"{place} is a node of a cluster")
+    info.ensure_recent(place)
+    connection.server = info.name
+    connection.warnings.extend(info.warnings(place))
+
+
+async def _explain(address: RedisAddress, timeout_ms: int, error: IndexUnavailable) -> None:
+    """Raises what is wrong with an address at which nothing was reached, where that can be seen."""
+    said = str(error.__cause__)
+    if "NOAUTH" in said or "WRONGPASS" in said:
+        raise IndexDenied(f"{address} does not let the user in") from error
+    if "PermissionDenied" in said or "NOPERM" in said:
+        raise IndexDenied(f"{address} does not let the user ask who the server is") from error
+    if "No primary node found" in said:
+        raise WrongServer(f"{address} is a replica") from error
+    await _knock(address.hosts[0], timeout_ms)
+    if address.cluster or address.database:
+        await _compare(address, timeout_ms, error)
+
+
+async def _knock(host: Host, timeout_ms: int) -> None:
+    """Says why a host cannot be reached: its name, a closed port, silence."""
+    try:
+        async with asyncio.timeout(timeout_ms / 1_000):
+            _, writer = await asyncio.open_connection(host.name, host.port)
+    except OSError as error:
+        why = error.strerror or str(error) or "it is silent"
+        raise IndexUnavailable(f"{host} cannot be reached ({why})") from error
+    writer.close()
+
+
+async def _compare(address: RedisAddress, timeout_ms: int, error: IndexUnavailable) -> None:
+    """Asks the first host without what the address adds to it: what is missing is then seen."""
+    plain = RedisAddress(
+        address.hosts[:1], tls=address.tls, user=address.user, password=address.password
+    )
+    probe = await _unchecked(plain, timeout_ms)
+    try:
+        ((place, info),) = (await probe.infos()).items()
+    except LaurelsError:
+        return
+    finally:
+        await probe.close()
+    if address.cluster and not info.cluster:
+        raise WrongServer(f"{place} is a single server and no cluster") from error
+    if address.database:
+        raise WrongServer(f"{place} has no database {address.database}") from error

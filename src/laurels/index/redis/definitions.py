@@ -1,0 +1,55 @@
+"""The definitions of all boards, in one slot of the server."""
+
+from typing import Any
+
+import msgspec
+
+from .connection import Connection
+from .sources import script_of
+
+_PUT = script_of("boards")
+
+
+def _packed(value: bytes | int | None) -> bytes:
+    """As msgpack; bytes as text of any content, since the server's reader knows no other kind."""
+    if isinstance(value, bytes):
+        return b"\xdb" + len(value).to_bytes(4, "big") + value
+    return msgspec.msgpack.encode(value)
+
+
+class RedisDefinitions:
+    """Implements `Definitions`."""
+
+    def __init__(self, connection: Connection, prefix: str) -> None:
+        self._connection = connection
+        self._base = f"{prefix}{{boards}}:".encode()
+
+    @property
+    def key(self) -> bytes:
+        """A key of the slot in which they lie."""
+        return self._base + b"d"
+
+    async def load(self) -> tuple[dict[str, bytes], int]:
+        """All of them, and the number the next board gets."""
+        found: Any = await self._call(b"HGETALL", b"d")
+        number: Any = await self._call(b"GET", b"n")
+        return {name.decode(): body for name, body in found.items()}, int(number or 1)
+
+    async def put(
+        self, name: str, old: bytes | None, new: bytes | None, number: int | None
+    ) -> bool:
+        """Replaces one, if it still is `old` and `number` still is the next one's."""
+        argument = b"\x94" + b"".join(map(_packed, (name.encode(), old, new, number)))
+        return bool(await self._connection.script(_PUT, self._base + b"d", argument))
+
+    async def note(self, key: str) -> str | None:
+        """A small fact kept beside them."""
+        found = await self._call(b"HGET", b"f", key.encode())
+        return None if found is None else bytes(found).decode()
+
+    async def set_note(self, key: str, value: str) -> None:
+        await self._call(b"HSET", b"f", key.encode(), value.encode())
+
+    async def _call(self, command: bytes, name: bytes, *rest: bytes) -> Any:
+        key = self._base + name
+        return await self._connection.command(command, key, *rest, key=key)

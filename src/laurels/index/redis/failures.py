@@ -1,0 +1,56 @@
+"""The errors only an index on a server knows.
+
+They stand apart from the client library, so that whoever catches them need not have it.
+"""
+
+from laurels.errors import Conflict, Fault, InvalidInput, Unavailable
+
+
+class MissingRedis(InvalidInput):
+    """The package that talks to Redis and Valkey is not installed."""
+
+    code = "missing_redis"
+    advice = "pip install 'laurels[redis]'"
+
+
+class IndexUnavailable(Unavailable):
+    """The index server did not carry out the call, or did not say so in time.
+
+    `may_have_applied` tells whether a write may have been carried out all the same, or may yet be:
+    False where the server refused it before it did anything.
+    """
+
+    code = "index_unavailable"
+    advice = "try again; a write that may have counted is safe to repeat with its event ids"
+
+    def __init__(self, what: str, may_have_applied: bool = False) -> None:
+        super().__init__(what)
+        self.may_have_applied = may_have_applied
+
+
+class IndexDenied(Fault):
+    """The index server does not let this user in, or not do what is needed."""
+
+    code = "index_denied"
+    advice = "check user and password in the URL, and the rights that the server gives the user"
+
+
+class IndexFailed(Fault):
+    """The index server answered with an error that trying again does not cure."""
+
+    code = "index_failed"
+    advice = "look for it in the log of the server, and report it"
+
+
+class IndexTooOld(Conflict):
+    """The index server has a version that lacks what is needed."""
+
+    code = "index_too_old"
+    advice = "use Redis 6.2 or later, or Valkey"
+
+
+class WrongServer(Conflict):
+    """The server is there, but it is not what the URL says."""
+
+    code = "wrong_server"
+    advice = "name a primary as redis://host:port/db, and a cluster as redis+cluster://host:port"

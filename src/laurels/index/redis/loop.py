@@ -1,0 +1,90 @@
+"""An event loop in a thread of its own, for callers that do not run one.
+
+Whoever calls waits in its own thread while the loop goes on for all of them. A caller who is
+interrupted takes its coroutine back and leaves the others alone.
+"""
+
+import asyncio
+import os
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import CancelledError
+from typing import Any, TypeVar
+
+from laurels.errors import Closed, Forked
+
+CLOSE_SECONDS = 5.0
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """Runs coroutines for any number of threads until it is closed."""
+
+    def __init__(self, name: str = "laurels-loop") -> None:
+        self.loop = asyncio.new_event_loop()
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """What a coroutine answers or raises; the caller waits.
+
+        An interruption (Ctrl-C) of the caller cancels the coroutine. Raises Closed, Forked, and
+        RuntimeError in the loop's own thread, where waiting would be for ever.
+        """
+        try:
+            self._ensure_usable()
+            with self._lock:
+                self._ensure_open()
+                future = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+        except BaseException:
+            coroutine.close()
+            raise
+        try:
+            return future.result()
+        except CancelledError as error:
+            raise Closed("the loop was closed during the call") from error
+        finally:
+            future.cancel()
+
+    def close(self) -> None:
+        """Cancels what is under way and ends the thread; again, or in a forked child, nothing."""
+        if os.getpid() != self._pid:
+            return
+        if threading.current_thread() is self._thread:
+            raise RuntimeError("a loop is not closed by its own thread: close it from another one")
+        with self._lock:
+            already, self._closed = self._closed, True
+            if not already:
+                self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(CLOSE_SECONDS)
+
+    def _ensure_usable(self) -> None:
+        if os.getpid() != self._pid:
+            raise Forked("the loop runs in the parent of this process")
+        if threading.current_thread() is self._thread:
+            raise RuntimeError("a coroutine of the loop must await, and not wait for the loop")
+
+    def _ensure_open(self) -> None:
+        if self._closed:
+            raise Closed("the loop is closed")
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_forever()
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        """What is still under way is cancelled, and gets the time to say goodbye."""
+        tasks = asyncio.all_tasks(self.loop)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            self.loop.run_until_complete(asyncio.wait(tasks, timeout=CLOSE_SECONDS / 2))
+        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+        self.loop.close()

@@ -1,0 +1,23 @@
+-- put(name, old, new, number) -> 1 or 0
+-- Replaces the definition of a board, if it still is what was read.
+--
+-- KEYS[1]  …{boards}:d   hash: name -> definition
+-- ARGV[1]  msgpack [name, old or nil, new or nil, number or nil]
+-- beside KEYS[1], in its slot:
+--   …{boards}:n   the number of the next board
+--   …{boards}:g   list: numbers of boards whose keys are to be taken away
+local name, old, new, number = unpack(cmsgpack.unpack(ARGV[1]), 1, 4)
+local base = string.sub(KEYS[1], 1, -2)
+local present = redis.call('HGET', KEYS[1], name)
+if present ~= (old or false) then return 0 end
+if number then
+  local next_number = tonumber(redis.call('GET', base .. 'n') or '1')
+  if next_number ~= number then return 0 end
+  redis.call('SET', base .. 'n', string.format('%.17g', number + 1))
+end
+if new then
+  redis.call('HSET', KEYS[1], name, new)
+else
+  redis.call('HDEL', KEYS[1], name)
+end
+return 1

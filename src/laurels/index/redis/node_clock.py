@@ -1,0 +1,131 @@
+"""The clock of a deployment: every process follows the time of one and the same node.
+
+The node is asked for its time now and then. Its answer was true at some instant between question
+and answer; the middle of the two is wrong by half the round trip at most. Of several samples the
+one with the shortest round trip counts. Between samples the process's own monotonic clock goes on,
+which drifts by at most `DRIFT`. So every reading has a known bound of error, and a sample replaces
+what is known where its bound is the smaller one (a busy moment spoils nothing), or where the two
+contradict each other: then the node's clock was set, or another node has taken its place.
+"""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from laurels.errors import LaurelsError
+from laurels.windows import MIN_MS
+
+EVERY_SECONDS = 2.0
+SAMPLES = 5
+DRIFT = 2e-4
+"""How much a monotonic clock may gain or lose, as a share; those of today's hosts keep to 1e-4."""
+
+_MS = 1_000_000
+
+
+class Asks(Protocol):
+    """What is needed of a connection."""
+
+    async def command(self, *parts: bytes, key: bytes | None) -> Any: ...
+
+
+class Sample(Struct, frozen=True):
+    """What the node's time was at a local instant, all in nanoseconds."""
+
+    local: int
+    node: int
+    doubt: int
+    """Half the round trip."""
+
+    def node_at(self, local: int) -> int:
+        return self.node + local - self.local
+
+    def doubt_at(self, local: int) -> int:
+        """By how much `node_at` may be wrong."""
+        return self.doubt + int(DRIFT * abs(local - self.local))
+
+    def contradicts(self, earlier: "Sample") -> bool:
+        """Whether no time of the node agrees with both."""
+        apart = abs(self.node - earlier.node_at(self.local))
+        return apart > self.doubt + earlier.doubt_at(self.local)
+
+
+class NodeClock:
+    """The time of the node that owns `key`, never less than it answered before.
+
+    Where the node's time goes back, the clock stands still until it has come as far again.
+    `monotonic_ns` is the local clock; `rest` waits for so many seconds.
+    """
+
+    def __init__(
+        self,
+        connection: Asks,
+        key: bytes | None,
+        monotonic_ns: Callable[[], int],
+        rest: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        self._connection = connection
+        self._key = key
+        self._monotonic_ns = monotonic_ns
+        self._rest = rest
+        self._known: Sample | None = None
+        self._latest_ms = MIN_MS
+        self._lock = threading.Lock()
+        self._task: asyncio.Task[None] | None = None
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970 UTC; callable from any thread once started."""
+        known = self._known
+        if known is None:
+            raise RuntimeError("the clock has not been started")
+        with self._lock:
+            now_ms = known.node_at(self._monotonic_ns()) // _MS
+            self._latest_ms = max(self._latest_ms, now_ms)
+            return self._latest_ms
+
+    @property
+    def doubt_ms(self) -> float:
+        """By how many milliseconds `now_ms` may differ from the node's time at present."""
+        known = self._known
+        return float("inf") if known is None else known.doubt_at(self._monotonic_ns()) / _MS
+
+    async def start(self) -> None:
+        """Asks the node, and goes on asking. Raises what the connection raises."""
+        await self.sample()
+        if self._task is None:
+            self._task = asyncio.create_task(self._follow())
+
+    async def stop(self) -> None:
+        """Asks no more; the clock goes on by itself."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def sample(self) -> None:
+        """Asks the node a few times, and takes what is learned of it."""
+        best = await self._ask()
+        for _ in range(SAMPLES - 1):
+            best = min(best, await self._ask(), key=lambda sample: sample.doubt)
+        known = self._known
+        if known is None or best.contradicts(known) or best.doubt <= known.doubt_at(best.local):
+            self._known = best
+
+    async def _ask(self) -> Sample:
+        asked = self._monotonic_ns()
+        seconds, micros = await self._connection.command(b"TIME", key=self._key)
+        answered = self._monotonic_ns()
+        node = int(seconds) * 1_000_000_000 + int(micros) * 1_000
+        return Sample((asked + answered) // 2, node, (answered - asked + 1) // 2)
+
+    async def _follow(self) -> None:
+        """A node that does not answer is asked again: until then the local clock serves."""
+        while True:
+            await self._rest(EVERY_SECONDS)
+            try:
+                await self.sample()
+            except LaurelsError:
+                continue

@@ -1,0 +1,76 @@
+"""From what the client library raises to the error a caller gets.
+
+The library tells kinds of errors apart by the words a message begins with: its own names for those
+every server has ("ReadOnly: …"), the server's word for the others ("OOM: …").
+"""
+
+import re
+
+from laurels.errors import LaurelsError
+
+from .failures import IndexDenied, IndexFailed, IndexUnavailable
+
+NO_SCRIPT = "NoScriptError"
+
+_SIGNALLED = "An error was signalled by the server: - "
+_WORD = re.compile(rf"(?:{_SIGNALLED})?([A-Za-z]+): (.*)", re.DOTALL)
+
+_NOT_NOW = {
+    "BUSY": "it is busy with a script",
+    "OOM": "its memory is full",
+    "READONLY": "it is a replica",
+    "LOADING": "it is loading what it had written",
+    "BUSYLOADINGERROR": "it is loading what it had written",
+    "MASTERDOWN": "it is a replica that has lost its primary",
+    "CLUSTERDOWN": "the cluster is not whole",
+    "TRYAGAIN": "the keys are on their way to another node",
+    "MOVED": "the keys have moved to another node",
+    "ASK": "the keys are on their way to another node",
+    "MISCONF": "it cannot write to its disk",
+    "NOREPLICAS": "it has fewer replicas than it wants",
+}
+"""What a server refuses before it has done anything. Inside a script, too: Redis checks these at
+the first write and not after it, so that no script ends half-way."""
+
+_KILLED = "Script killed by user"
+_NOT_HERE = "attempted to access a non local key"
+"""What a script is told in its midst, when a slot moves and some of its keys have gone ahead."""
+_DENIED = {"NOAUTH", "WRONGPASS", "NOPERM", "AUTHENTICATIONFAILED", "PERMISSIONDENIED"}
+_UNSENT = ("maximum inflight", "connect failed", "No connection found")
+
+
+def word_of(message: str) -> str | None:
+    """The word that says what kind of error it is; None where there is none."""
+    found = _WORD.match(message)
+    return found[1] if found else None
+
+
+def error_of(message: str, place: str) -> LaurelsError:
+    """The error for what a server refused, or for what happened on the way there."""
+    found = _WORD.match(message)
+    word, rest = (found[1].upper(), found[2]) if found else ("", message)
+    if word in _NOT_NOW:
+        return IndexUnavailable(f"{place} refuses the call: {_NOT_NOW[word]}")
+    if word in _DENIED:
+        return IndexDenied(f"{place} denies the call ({word}: {_line(rest)})")
+    if _NOT_HERE in message:
+        return unanswered(place, "keys that a script needs are on their way to another node")
+    if _KILLED in message:
+        return IndexUnavailable(f"{place} was told to end the script before it wrote anything")
+    if message.startswith(_SIGNALLED) or (found and found[1].isupper()):
+        return IndexFailed(f"{place} answered with an error ({_line(message)})")
+    if any(part in message for part in _UNSENT):
+        return IndexUnavailable(f"{place} was not asked ({_line(message)})")
+    return unanswered(place, _line(message))
+
+
+def unanswered(place: str, why: str) -> IndexUnavailable:
+    """The error for a call that was under way."""
+    return IndexUnavailable(
+        f"{place} did not answer ({why}), and may have carried out the call", may_have_applied=True
+    )
+
+
+def _line(text: str) -> str:
+    """A message on one line, without what makes it long."""
+    return " ".join(text.removeprefix(_SIGNALLED).split())[:200]

@@ -1,0 +1,66 @@
+"""What a server says of itself: whether it will do, and what speaks against it (INFO)."""
+
+import re
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from .failures import IndexTooOld
+
+LEAST = (6, 2)
+
+
+class ServerInfo(Struct, frozen=True):
+    """What matters of INFO."""
+
+    name: str
+    """Redis or Valkey, and the version."""
+    version: tuple[int, ...]
+    valkey: bool
+    cluster: bool
+    memory_limit: int
+    memory_policy: str
+    append_only: bool | None
+    """None where the server does not say."""
+
+    def ensure_recent(self, place: str) -> None:
+        """IndexTooOld for a Redis before 6.2; every Valkey will do."""
+        if not self.valkey and self.version < LEAST:
+            raise IndexTooOld(f"{place} runs {self.name}, and Redis 6.2 or Valkey is needed")
+
+    def warnings(self, place: str) -> Iterator[str]:
+        """A sentence for each way in which the server may lose what was counted."""
+        if self.memory_limit and self.memory_policy != "noeviction":
+            yield (
+                f"{place} drops keys when its memory is full (maxmemory-policy "
+                f"{self.memory_policy}): scores would be lost; set maxmemory-policy noeviction"
+            )
+        if self.append_only is False:
+            yield (
+                f"{place} keeps no append-only file: what was counted since the last snapshot is "
+                "lost when it ends; set appendonly yes"
+            )
+
+
+def server_info(text: bytes) -> ServerInfo:
+    """What INFO says, from the text of its sections server, memory and persistence."""
+    lines = (line.partition(":") for line in text.decode(errors="replace").splitlines())
+    fields = {name: value.strip() for name, _, value in lines}
+    valkey = "valkey_version" in fields
+    version = fields.get("valkey_version" if valkey else "redis_version", "")
+    appending = fields.get("aof_enabled")
+    return ServerInfo(
+        name=f"{'Valkey' if valkey else 'Redis'} {version or 'of an unknown version'}",
+        version=_version(version),
+        valkey=valkey,
+        cluster=fields.get("redis_mode", fields.get("server_mode")) == "cluster",
+        memory_limit=int(fields.get("maxmemory", 0)),
+        memory_policy=fields.get("maxmemory_policy", "noeviction"),
+        append_only=None if appending is None else appending == "1",
+    )
+
+
+def _version(text: str) -> tuple[int, ...]:
+    """The numbers a version begins with: (6, 2, 0) of 6.2.0-rc1, () of none."""
+    found = re.match(r"\d+(?:\.\d+)*", text)
+    return tuple(map(int, found[0].split("."))) if found else ()

@@ -1,0 +1,16 @@
+"""Where scripts come from: files of `lua/`, sent once and called by their digest."""
+
+import hashlib
+from functools import cache
+from importlib.resources import files
+
+from .scripts import Script
+
+
+@cache
+def script_of(name: str, *before: str) -> Script:
+    """The script in the file of that name, headed by the files that it builds on."""
+    folder = files(__package__).joinpath("lua")
+    texts = [folder.joinpath(f"{each}.lua").read_text(encoding="utf-8") for each in (*before, name)]
+    source = "\n".join(texts)
+    return Script(name, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())

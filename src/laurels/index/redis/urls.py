@@ -1,0 +1,131 @@
+"""Addresses of index servers: `redis://…` and its kin, taken apart.
+
+A password may stand in any part of an address that is not well-formed, so a refusal repeats
+nothing of it but the scheme.
+"""
+
+import re
+from typing import Any, NoReturn
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from msgspec import Struct
+
+from laurels.errors import UnknownUrl
+from laurels.given import is_unicode
+
+DEFAULT_PORT = 6_379
+DEFAULT_PREFIX = "laurels:"
+SCHEMES = ("redis", "rediss", "redis+cluster", "rediss+cluster")
+
+_HOST = re.compile(r"(?:\[([0-9A-Fa-f:.%]+)\]|([^\s:\[\]@/]+))(?::([0-9]{1,5}))?")
+_PREFIX = re.compile(r"[!-z|~]{0,64}")
+_ENCODED = "write '/', '?', '#', '@', '%' in a user or password as %2F, %3F, %23, %40, %25"
+
+
+class Host(Struct, frozen=True):
+    """Where one server listens."""
+
+    name: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.name}]:{self.port}" if ":" in self.name else f"{self.name}:{self.port}"
+
+
+class RedisAddress(Struct, frozen=True):
+    """A server or cluster, who asks it, and where its keys begin."""
+
+    hosts: tuple[Host, ...]
+    cluster: bool = False
+    tls: bool = False
+    user: str | None = None
+    password: str | None = None
+    database: int = 0
+    prefix: str = DEFAULT_PREFIX
+
+    def __str__(self) -> str:
+        """The address without user and password: for messages."""
+        scheme = SCHEMES[2 * self.cluster + self.tls]
+        database = f"/{self.database}" if self.database else ""
+        return f"{scheme}://{','.join(map(str, self.hosts))}{database}"
+
+    def __repr__(self) -> str:
+        return f"RedisAddress({str(self)!r}, prefix={self.prefix!r})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("address", str(self)), ("prefix", self.prefix)]
+
+
+def is_redis(url: object) -> bool:
+    """Whether a URL names an index server."""
+    return isinstance(url, str) and url.partition("://")[0].lower() in SCHEMES and "://" in url
+
+
+def redis_address(url: str) -> RedisAddress:
+    """What a URL says.
+
+    `redis://[user:password@]host[:port][/database][?prefix=…]`, `rediss://` the same with TLS;
+    `redis+cluster://` and `rediss+cluster://` with one or more `host:port` between commas, and no
+    database. Raises UnknownUrl.
+    """
+    scheme, _, _ = url.partition("://")
+    if not is_redis(url):
+        raise UnknownUrl(f"the URL does not begin with one of {', '.join(SCHEMES)} and ://")
+    try:
+        parts = urlsplit(url) if is_unicode(url) else _refuse(scheme, "it is not Unicode")
+    except ValueError:
+        _refuse(scheme, f"it has not the form of a URL: {_ENCODED}")
+    if parts.fragment:
+        _refuse(scheme, f"it has a fragment: {_ENCODED}")
+    kind = SCHEMES.index(scheme.lower())
+    login, _, places = parts.netloc.rpartition("@")
+    user, _, password = login.partition(":")
+    return RedisAddress(
+        hosts=_hosts(scheme, places, several=kind >= 2),
+        cluster=kind >= 2,
+        tls=kind % 2 == 1,
+        user=unquote(user) or None,
+        password=unquote(password) or None,
+        database=_database(scheme, parts.path, cluster=kind >= 2),
+        prefix=_prefix(scheme, parts.query),
+    )
+
+
+def _hosts(scheme: str, places: str, *, several: bool) -> tuple[Host, ...]:
+    hosts = tuple(_host(scheme, place) for place in places.split(","))
+    if len(hosts) > 1 and not several:
+        _refuse(scheme, "it names several servers; that is for redis+cluster://")
+    return hosts
+
+
+def _host(scheme: str, place: str) -> Host:
+    found = _HOST.fullmatch(place)
+    if found is None:
+        _refuse(scheme, f"a host, or host:port, is missing or not of that form; {_ENCODED}")
+    port = int(found[3] or DEFAULT_PORT)
+    if not 0 < port < 65_536:
+        _refuse(scheme, "the port is not one of 1 to 65535")
+    return Host(found[1] or found[2], port)
+
+
+def _database(scheme: str, path: str, *, cluster: bool) -> int:
+    said = path.strip("/") or "0"
+    if not re.fullmatch(r"[0-9]{1,5}", said):
+        _refuse(scheme, f"the path is not the number of a database; {_ENCODED}")
+    if cluster and int(said):
+        _refuse(scheme, "a cluster has no databases but 0")
+    return int(said)
+
+
+def _prefix(scheme: str, query: str) -> str:
+    given = parse_qsl(query, keep_blank_values=True)
+    if [name for name, _ in given] not in ([], ["prefix"]):
+        _refuse(scheme, f"the query has something else than one prefix=…; {_ENCODED}")
+    prefix = given[0][1] if given else DEFAULT_PREFIX
+    if not _PREFIX.fullmatch(prefix):
+        _refuse(scheme, "the prefix is not up to 64 visible ASCII characters without { and }")
+    return prefix
+
+
+def _refuse(scheme: str, why: str) -> NoReturn:
+    raise UnknownUrl(f"the {scheme}:// URL names no index server: {why}") from None

@@ -1,0 +1,55 @@
+"""Connections for tests, each for as long as it is needed, and scripts to send."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from laurels.index.redis.connection import Connection, connect, redis_address
+from laurels.index.redis.failures import IndexUnavailable
+from laurels.index.redis.scripts import Script
+
+PATIENCE_MS = 3_000
+
+
+def script(source: str) -> Script:
+    return Script(name="test", source=source, sha=hashlib.sha1(source.encode()).hexdigest())
+
+
+COUNT = script("return tostring(redis.call('INCR', KEYS[1]))")
+"""Says how often it was carried out for its key."""
+
+ENDLESS = script("while true do end")
+
+
+@asynccontextmanager
+async def connected(url: str, timeout_ms: int = PATIENCE_MS) -> AsyncIterator[Connection]:
+    connection = await connect(redis_address(url), timeout_ms=timeout_ms)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def refused(call: Any) -> IndexUnavailable:
+    """The retryable error a call ends with, in time."""
+    with pytest.raises(IndexUnavailable) as caught:
+        await asyncio.wait_for(call, PATIENCE_MS / 1_000 + 1)
+    error = caught.value
+    assert (error.code, error.status, error.retryable) == ("index_unavailable", 503, True)
+    return error
+
+
+async def in_the_end(connection: Connection, key: bytes, seconds: float = 20) -> int:
+    """The answer of COUNT, asked again as long as that is what the errors advise."""
+    async with asyncio.timeout(seconds):
+        while True:
+            try:
+                return int(await connection.script(COUNT, key, b""))
+            except IndexUnavailable:
+                await asyncio.sleep(0.02)

@@ -1,0 +1,416 @@
+"""Real servers on free ports of this machine, with an append-only file in a folder of their own.
+
+`Server` is one process, `Cluster` is three primaries and, if wanted, a replica for each. Both run
+from `with` to its end, and whatever a broken test leaves behind ends with this process.
+
+Ports come from below the range from which the kernel takes the ports of outgoing connections, and
+leave room for the bus of a cluster, which listens 10,000 above.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from random import SystemRandom
+from types import TracebackType
+from typing import Any, Self
+
+import pytest
+import redis
+
+WITHIN_SECONDS = 20
+SLOTS = 16_384
+_POLL_SECONDS = 0.02
+_PORTS = range(12_000, 22_000)
+_BUS = 10_000
+_TRIES = 20
+_INSTALL = "apt-get install -y redis-server"
+_OPTIONS = (
+    *("--bind", "127.0.0.1", "--logfile", "server.log", "--save", ""),
+    *("--appendonly", "yes", "--appendfsync", "everysec", "--auto-aof-rewrite-percentage", "0"),
+    *("--repl-diskless-sync-delay", "0"),
+)
+
+
+def need_server() -> str:
+    """The server to run; skips the test where there is none."""
+    found = shutil.which("valkey-server") or shutil.which("redis-server")
+    if found is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"a Redis or Valkey server is missing: {_INSTALL}")
+        pytest.skip(f"no Redis or Valkey server is installed: {_INSTALL}")
+    return found
+
+
+def until(said: Callable[[], object], what: str, seconds: float = WITHIN_SECONDS) -> None:
+    """Waits until something is said to be so; a server that does not answer says nothing."""
+    deadline = time.monotonic() + seconds
+    while not _is_so(said):
+        assert time.monotonic() < deadline, f"after {seconds} s not yet: {what}"
+        time.sleep(_POLL_SECONDS)
+
+
+def _is_so(said: Callable[[], object]) -> bool:
+    try:
+        return bool(said())
+    except redis.RedisError:
+        return False
+
+
+def free_port() -> int:
+    """A port on which nobody listens, and nobody 10,000 above."""
+    for _ in range(1_000):
+        port = SystemRandom().choice(_PORTS)
+        if _is_free(port) and _is_free(port + _BUS):
+            return port
+    raise OSError("no free port was found")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+def fields(text: bytes) -> dict[str, str]:
+    """What INFO and CLUSTER INFO say: a name, a colon and a value in each line."""
+    lines = (line.partition(":") for line in text.decode().splitlines())
+    return {name: value for name, _, value in lines}
+
+
+class Server:
+    """One server; it keeps its port and its folder through `kill`, `stop` and `start`.
+
+    `options` are those of the command line: `Server("--maxmemory", "2mb")`.
+    """
+
+    def __init__(self, *options: str, password: str | None = None) -> None:
+        self._binary = need_server()
+        self._options = list(options)
+        if password is not None:
+            self._options += ["--requirepass", password, "--masterauth", password]
+        self._password = password
+        self._folder = tempfile.TemporaryDirectory(prefix="laurels-redis-")
+        self._child: subprocess.Popen[bytes] | None = None
+        self._replicas: list[Server] = []
+        self.port = 0
+        atexit.register(self.close)
+        try:
+            self._start_on_a_free_port()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def folder(self) -> Path:
+        return Path(self._folder.name)
+
+    @property
+    def pid(self) -> int:
+        assert self._child is not None, "the server does not run"
+        return self._child.pid
+
+    @property
+    def runs(self) -> bool:
+        return self._child is not None and self._child.poll() is None
+
+    @property
+    def url(self) -> str:
+        user = "" if self._password is None else f":{self._password}@"
+        return f"redis://{user}127.0.0.1:{self.port}"
+
+    def call(self, *parts: str | bytes | int) -> Any:
+        """Sends one command past whatever is tested; the answer as the server gives it."""
+        return self._plain.execute_command(*parts)  # type: ignore[no-untyped-call]
+
+    def info(self, section: str) -> dict[str, str]:
+        """One section of INFO."""
+        return fields(self.call("INFO", section))
+
+    def start(self) -> None:
+        """Starts the server where it was, and waits until it has loaded what it had written."""
+        assert not self.runs, "the server runs already"
+        self._launch()
+        until(self._answers, "the server answers")
+        assert self.runs, self._last_words()
+
+    def stop(self) -> None:
+        """Ends the server as an operator would: what it has is written first."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Ends the server by SIGKILL, in the middle of whatever it does."""
+        self._end(signal.SIGKILL)
+
+    def restart(self) -> None:
+        """Kills the server and starts it again on its port and its folder."""
+        self.kill()
+        self.start()
+
+    def pause(self) -> None:
+        """The server keeps its connections, and answers nothing until it is resumed."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
+    def with_replica(self) -> Server:
+        """Another server that follows this one and has all it has; it ends with this one."""
+        replica = Server(*self._options, password=self._password)
+        self._replicas.append(replica)
+        replica.follow(self)
+        return replica
+
+    def follow(self, primary: Server) -> None:
+        """Makes the server a replica, and waits until it is in step."""
+        self.call("REPLICAOF", "127.0.0.1", primary.port)
+        until(lambda: self.info("replication")["master_link_status"] == "up", "the replica follows")
+
+    def wait_until_in_step(self, primary: Server) -> None:
+        """Waits until a replica has all that its primary has by now."""
+        written = int(primary.info("replication")["master_repl_offset"])
+        has = "slave_repl_offset"
+        until(lambda: int(self.info("replication")[has]) >= written, "the replica is in step")
+
+    def promote(self) -> None:
+        """Makes a replica a primary."""
+        self.call("REPLICAOF", "NO", "ONE")
+
+    def close(self) -> None:
+        """Ends the server for good, and removes its folder."""
+        atexit.unregister(self.close)
+        for replica in self._replicas:
+            replica.close()
+        self.kill()
+        self._folder.cleanup()
+
+    def _start_on_a_free_port(self) -> None:
+        """Another program may take the port before the server does: then on another one."""
+        for _ in range(_TRIES):
+            self.port = free_port()
+            self._connect()
+            self._launch()
+            until(lambda: not self.runs or self._answers(), "the server answers or ends")
+            if self.runs:
+                return
+        raise OSError(f"the server does not start: {self._last_words()}")
+
+    def _connect(self) -> None:
+        """Both connect when they are first used, and again when the server was away."""
+        self.client = redis.Redis(
+            port=self.port, password=self._password, socket_timeout=WITHIN_SECONDS
+        )
+        self._plain = redis.Redis(
+            port=self.port, password=self._password, socket_timeout=WITHIN_SECONDS, protocol=2
+        )
+        self._plain.response_callbacks.clear()
+
+    def _launch(self) -> None:
+        self._child = subprocess.Popen(
+            [self._binary, *self._place(), *_OPTIONS, *self._options],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def _place(self) -> list[str]:
+        return ["--port", str(self.port), "--dir", self._folder.name]
+
+    def _answers(self) -> bool:
+        """Whether the process on the port is this one, and has loaded its file."""
+        if self.info("server")["process_id"] != str(self.pid):
+            return False
+        return self.info("persistence")["loading"] == "0"
+
+    def _end(self, by: signal.Signals) -> None:
+        if self._child is None:
+            return
+        if self.runs:
+            os.kill(self.pid, signal.SIGCONT)
+            os.kill(self.pid, by)
+        try:
+            self._child.wait(WITHIN_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait(WITHIN_SECONDS)
+        self._child = None
+        self.client.close()
+        self._plain.close()
+
+    def _last_words(self) -> str:
+        log = self.folder / "server.log"
+        return log.read_text(errors="replace")[-2_000:] if log.exists() else "it wrote no log"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class Cluster:
+    """Three primaries that share the slots evenly, with a replica for each if wanted.
+
+    `timeout_ms` is after how long a node that says nothing is given up; without replicas nobody
+    takes its place, and its slots are not served until it is back.
+    """
+
+    def __init__(self, *options: str, replicas: bool = False, timeout_ms: int = 5_000) -> None:
+        timeout = ("--cluster-node-timeout", str(timeout_ms))
+        self._options = ("--cluster-enabled", "yes", *timeout, *options)
+        self.primaries: list[Server] = []
+        self.replicas: list[Server] = []
+        try:
+            self._start(replicas)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def nodes(self) -> list[Server]:
+        return [*self.primaries, *self.replicas]
+
+    @property
+    def url(self) -> str:
+        return "redis+cluster://" + ",".join(f"127.0.0.1:{node.port}" for node in self.primaries)
+
+    @staticmethod
+    def id_of(node: Server) -> bytes:
+        """The name of a node in its cluster."""
+        found: bytes = node.call("CLUSTER", "MYID")
+        return found
+
+    def slot_of(self, key: bytes) -> int:
+        return int(self._any().call("CLUSTER", "KEYSLOT", key))
+
+    def owner_of(self, key: bytes) -> Server:
+        """The primary that owns a key, as the running nodes see it now."""
+        slot = self.slot_of(key)
+        for start, end, (_, port, *_), *_ in self._any().call("CLUSTER", "SLOTS"):
+            if start <= slot <= end:
+                return next(node for node in self.nodes if node.port == port)
+        raise LookupError(f"nobody owns slot {slot}")
+
+    def replica_of(self, primary: Server) -> Server:
+        """The replica that was made for a primary."""
+        return self.replicas[self.primaries.index(primary)]
+
+    def wait_until_ok(self, seconds: float = WITHIN_SECONDS) -> None:
+        """Waits until every node that runs sees all slots served, and sees the same owners."""
+        until(lambda: all(self._sees_ok(node) for node in self._running()), "all are ok", seconds)
+        until(lambda: len({self._map(node) for node in self._running()}) == 1, "one map", seconds)
+        until(lambda: len({self._epoch(node) for node in self._running()}) == 1, "told", seconds)
+
+    def wait_until_down(self, seconds: float = WITHIN_SECONDS) -> None:
+        """Waits until every node that runs knows that some slots are not served."""
+        until(lambda: not any(self._sees_ok(node) for node in self._running()), "down", seconds)
+
+    def begin_migration(self, slot: int, source: Server, target: Server) -> None:
+        """From here on the source sends on (ASK) whoever asks for a key it does not have.
+
+        All must have heard of the last migration before: else two may claim the same epoch, and
+        some node believe the wrong one for good.
+        """
+        self.wait_until_ok()
+        target.call("CLUSTER", "SETSLOT", slot, "IMPORTING", self.id_of(source))
+        source.call("CLUSTER", "SETSLOT", slot, "MIGRATING", self.id_of(target))
+
+    def move_keys(self, slot: int, source: Server, target: Server, limit: int = 1_000) -> int:
+        """Moves up to `limit` keys of a slot; how many there were."""
+        keys = source.call("CLUSTER", "GETKEYSINSLOT", slot, limit)
+        if keys:
+            there = ("127.0.0.1", target.port, b"", 0, WITHIN_SECONDS * 1_000, "KEYS")
+            source.call("MIGRATE", *there, *keys)
+        return len(keys)
+
+    def end_migration(self, slot: int, target: Server) -> None:
+        """The target owns the slot; who still asks another node is told so (MOVED)."""
+        for node in [target, *(node for node in self._owners() if node is not target)]:
+            node.call("CLUSTER", "SETSLOT", slot, "NODE", self.id_of(target))
+
+    def migrate(self, slot: int, source: Server, target: Server) -> None:
+        """All of it: begins, moves every key, ends."""
+        self.begin_migration(slot, source, target)
+        while self.move_keys(slot, source, target):
+            pass
+        self.end_migration(slot, target)
+
+    def close(self) -> None:
+        for node in self.nodes:
+            node.close()
+
+    def _start(self, replicas: bool) -> None:
+        self.primaries += [Server(*self._options) for _ in range(3)]
+        if replicas:
+            self.replicas += [Server(*self._options) for _ in range(3)]
+        for epoch, node in enumerate(self.nodes, 1):
+            node.call("CLUSTER", "SET-CONFIG-EPOCH", epoch)
+        for index, node in enumerate(self.primaries):
+            share = range(SLOTS * index // 3, SLOTS * (index + 1) // 3)
+            node.call("CLUSTER", "ADDSLOTS", *share)
+        first = self.primaries[0]
+        for node in self.nodes[1:]:
+            first.call("CLUSTER", "MEET", "127.0.0.1", node.port)
+        until(lambda: all(self._knows_all(node) for node in self.nodes), "all nodes have met")
+        for primary, replica in zip(self.primaries, self.replicas, strict=False):
+            replica.call("CLUSTER", "REPLICATE", self.id_of(primary))
+        self.wait_until_ok()
+        until(lambda: all(self._follows(node) for node in self.replicas), "the replicas follow")
+
+    def _running(self) -> list[Server]:
+        return [node for node in self.nodes if node.runs]
+
+    def _any(self) -> Server:
+        return self._running()[0]
+
+    def _owners(self) -> list[Server]:
+        """The nodes that are primaries now."""
+        return [node for node in self._running() if node.info("replication")["role"] == "master"]
+
+    def _knows_all(self, node: Server) -> bool:
+        return fields(node.call("CLUSTER", "INFO"))["cluster_known_nodes"] == str(len(self.nodes))
+
+    def _sees_ok(self, node: Server) -> bool:
+        return fields(node.call("CLUSTER", "INFO"))["cluster_state"] == "ok"
+
+    @staticmethod
+    def _map(node: Server) -> tuple[tuple[int, int, int], ...]:
+        """Which port serves which slots."""
+        found = node.call("CLUSTER", "SLOTS")
+        return tuple(sorted((start, end, owner[1]) for start, end, owner, *_ in found))
+
+    @staticmethod
+    def _epoch(node: Server) -> str:
+        return fields(node.call("CLUSTER", "INFO"))["cluster_current_epoch"]
+
+    @staticmethod
+    def _follows(node: Server) -> bool:
+        return node.info("replication")["master_link_status"] == "up"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

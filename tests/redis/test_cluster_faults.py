@@ -1,0 +1,175 @@
+"""What goes on in a cluster: slots move, nodes die, and the calls go where the keys are."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from laurels.index.redis.connection import slot_of
+
+from .asking import COUNT, connected, in_the_end, refused, script
+from .servers import Cluster, Server
+
+KEY = b"laurels:{boards}n"
+BESIDE = b"laurels:{boards}d"
+TIMEOUT_MS = 1_000
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster() as cluster:
+        yield cluster
+
+
+def source_and_target(cluster: Cluster) -> tuple[Server, Server]:
+    source = cluster.owner_of(KEY)
+    return source, next(node for node in cluster.primaries if node is not source)
+
+
+def test_every_node_is_looked_at(cluster: Cluster) -> None:
+    async def check() -> None:
+        cluster.primaries[1].call("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+        cluster.primaries[1].call("CONFIG", "SET", "maxmemory", "100mb")
+        try:
+            async with connected(cluster.url) as connection:
+                (warning,) = connection.warnings
+        finally:
+            cluster.primaries[1].call("CONFIG", "SET", "maxmemory", "0")
+        assert str(cluster.primaries[1].port) in warning
+
+    asyncio.run(check())
+
+
+def test_calls_go_to_the_node_that_owns_the_key(cluster: Cluster) -> None:
+    async def check() -> None:
+        async with connected(cluster.url) as connection:
+            for number in range(30):
+                key = b"k{%d}" % number
+                assert slot_of(key) == cluster.slot_of(key)
+                assert int(await connection.script(COUNT, key, b"")) == 1
+                port = b"\r\ntcp_port:%d\r\n" % cluster.owner_of(key).port
+                assert port in await connection.command(b"INFO", b"server", key=key)
+
+    asyncio.run(check())
+
+
+def test_a_flushed_script_is_loaded_on_the_node_that_lacks_it(cluster: Cluster) -> None:
+    async def check() -> None:
+        async with connected(cluster.url) as connection:
+            for expected in range(1, 4):
+                for node in cluster.primaries:
+                    node.call("SCRIPT", "FLUSH")
+                for key in (b"f{1}", b"f{2}", b"f{3}"):
+                    assert int(await connection.script(COUNT, key, b"")) == expected
+
+    asyncio.run(check())
+
+
+def test_calls_follow_a_slot_that_moves(cluster: Cluster) -> None:
+    async def check() -> None:
+        source, target = source_and_target(cluster)
+        slot = cluster.slot_of(KEY)
+        async with connected(cluster.url) as connection:
+            count = await in_the_end(connection, KEY)
+            cluster.begin_migration(slot, source, target)
+            assert int(await connection.script(COUNT, KEY, b"")) == count + 1
+            target.call("SCRIPT", "FLUSH")
+            assert int(await connection.script(COUNT, BESIDE, b"")) == 1  # not there: ASK
+            while cluster.move_keys(slot, source, target):
+                target.call("SCRIPT", "FLUSH")
+                assert int(await connection.script(COUNT, KEY, b"")) == count + 2
+                assert await connection.command(b"GET", KEY, key=KEY) == b"%d" % (count + 2)
+            cluster.end_migration(slot, target)
+            assert int(await connection.script(COUNT, KEY, b"")) == count + 3  # MOVED
+            assert int(await connection.command(b"GET", BESIDE, key=BESIDE)) == 1
+        cluster.wait_until_ok()
+
+    asyncio.run(check())
+
+
+def test_a_script_whose_keys_are_half_moved_may_have_counted(cluster: Cluster) -> None:
+    """Only the first key is declared; the server finds the others gone in the middle."""
+
+    async def check() -> None:
+        source, target = source_and_target(cluster)
+        slot = cluster.slot_of(KEY)
+        both = script(
+            "redis.call('INCR', KEYS[1]); return tostring(redis.call('INCR', ARGV[1]))",
+        )
+        async with connected(cluster.url) as connection:
+            await connection.script(both, KEY, BESIDE)
+            cluster.begin_migration(slot, source, target)
+            source.call("MIGRATE", "127.0.0.1", target.port, BESIDE, 0, 5_000)
+            error = await refused(connection.script(both, KEY, BESIDE))
+            assert error.may_have_applied
+            while cluster.move_keys(slot, source, target):
+                pass
+            cluster.end_migration(slot, target)
+            await connection.script(both, KEY, BESIDE)
+        cluster.wait_until_ok()
+
+    asyncio.run(check())
+
+
+def test_nothing_is_lost_while_a_slot_moves_under_calls(cluster: Cluster) -> None:
+    async def calls(url: str, ended: asyncio.Event) -> int:
+        async with connected(url) as connection:
+            number = 0
+            while not ended.is_set():
+                await connection.script(COUNT, KEY, b"")
+                number += 1
+            return number
+
+    async def check() -> None:
+        ended = asyncio.Event()
+        async with connected(cluster.url) as connection:
+            before = await in_the_end(connection, KEY)
+            calling = [asyncio.create_task(calls(cluster.url, ended)) for _ in range(3)]
+            for _ in range(3):
+                source, target = source_and_target(cluster)
+                await asyncio.to_thread(cluster.migrate, cluster.slot_of(KEY), source, target)
+                await asyncio.to_thread(cluster.wait_until_ok)
+            ended.set()
+            made = sum(await asyncio.wait_for(asyncio.gather(*calling), 10))
+            assert made
+            assert await in_the_end(connection, KEY) == before + made + 1
+
+    asyncio.run(check())
+
+
+def test_the_replica_of_a_node_that_dies_takes_its_place() -> None:
+    async def check(cluster: Cluster) -> None:
+        primary = cluster.owner_of(KEY)
+        async with connected(cluster.url, TIMEOUT_MS) as connection:
+            for _ in range(3):
+                count = int(await connection.script(COUNT, KEY, b""))
+            cluster.replica_of(primary).wait_until_in_step(primary)
+            primary.kill()
+            assert (await refused(connection.script(COUNT, KEY, b""))).may_have_applied
+            assert await in_the_end(connection, KEY) in (count + 1, count + 2)
+            assert cluster.owner_of(KEY) is cluster.replica_of(primary)
+            await asyncio.to_thread(primary.start)
+            await asyncio.to_thread(cluster.wait_until_ok)
+            assert await in_the_end(connection, b"elsewhere") == 1
+
+    with Cluster(replicas=True, timeout_ms=1_000) as cluster:
+        asyncio.run(check(cluster))
+
+
+def test_a_cluster_that_is_not_whole_refuses() -> None:
+    async def check(cluster: Cluster) -> None:
+        lost, alive = source_and_target(cluster)
+        key = next(b"%d" % n for n in range(100) if cluster.owner_of(b"%d" % n) is alive)
+        async with connected(cluster.url, TIMEOUT_MS) as connection:
+            await connection.script(COUNT, key, b"")
+            lost.kill()
+            await asyncio.to_thread(cluster.wait_until_down)
+            await refused(connection.script(COUNT, key, b""))
+            await asyncio.to_thread(lost.start)
+            await asyncio.to_thread(cluster.wait_until_ok)
+            assert await in_the_end(connection, key) == 2
+
+    with Cluster(timeout_ms=500) as cluster:
+        asyncio.run(check(cluster))

@@ -1,0 +1,92 @@
+"""Definitions that several processes change: what was not read is not replaced."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from laurels.board import Board
+from laurels.direct.registry import Registry
+from laurels.errors import UnknownBoard
+from laurels.index.redis.definitions import RedisDefinitions
+from laurels.snapshot.state import BoardRecord
+from laurels.windows import MIN_MS
+from tests.redis.asking import connected
+from tests.redis.servers import Server
+
+PREFIX = "laurels:"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with Server() as running:
+        yield running
+
+
+def record(board: Board, number: int, version: int = 1) -> BoardRecord:
+    return BoardRecord(number, board.to_json(), version, 5, {}, {}, MIN_MS)
+
+
+def test_a_definition_is_replaced_only_as_it_was_read(server: Server) -> None:
+    async def main() -> None:
+        async with connected(server.url) as connection:
+            one = RedisDefinitions(connection, f"{PREFIX}a:")
+            assert await one.load() == ({}, 1)
+            assert not await one.put("b", b"old", b"new", None)
+            assert not await one.put("b", None, b"new", 2)
+            assert await one.put("b", None, b"\xff\x00", 1)
+            assert not await one.put("b", None, b"again", 2)
+            assert await one.put("b", b"\xff\x00", b"new", None)
+            assert await one.load() == ({"b": b"new"}, 2)
+            assert await one.put("b", b"new", None, None)
+            assert await one.load() == ({}, 2)
+            assert await one.note("clock") is None
+            await one.set_note("clock", "event")
+            assert await one.note("clock") == "event"
+
+    asyncio.run(main())
+
+
+def test_of_two_who_create_a_board_one_does(server: Server) -> None:
+    async def main() -> None:
+        async with connected(server.url) as first, connected(server.url) as second:
+            registries = [
+                Registry(RedisDefinitions(connection, f"{PREFIX}b:"))
+                for connection in (first, second)
+            ]
+            board = Board("gifts", windows=["all", "day"])
+            done = await asyncio.gather(
+                *[registry.create(record(board, 1), "gifts") for registry in registries]
+            )
+            assert sorted(done) == [False, True]
+            for registry in registries:
+                state = registry.boards.named("gifts")
+                assert (state.number, state.board, state.created_ms) == (1, board, 5)
+                assert registry.boards.next_number == 2
+
+    asyncio.run(main())
+
+
+def test_a_change_made_elsewhere_is_read_and_an_old_one_refused(server: Server) -> None:
+    async def main() -> None:
+        async with connected(server.url) as first, connected(server.url) as second:
+            here, there = (
+                Registry(RedisDefinitions(connection, f"{PREFIX}c:"))
+                for connection in (first, second)
+            )
+            assert await here.create(record(Board("b"), 1), "b")
+            await there.load()
+            changed = Board("b", windows=["all", "day"])
+            assert await there.change(there.boards.named("b"), record(changed, 1, version=2))
+            assert not await here.change(here.boards.named("b"), record(Board("b"), 1, version=2))
+            assert here.boards.named("b").board == changed
+            assert await here.delete(here.boards.named("b"))
+            assert not await there.delete(there.boards.named("b"))
+            for registry in (here, there):
+                with pytest.raises(UnknownBoard):
+                    registry.boards.named("b")
+                assert registry.boards.next_number == 2
+
+    asyncio.run(main())

@@ -1,0 +1,266 @@
+"""What goes wrong with one server: each fault ends in time, as an error that says what to do."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from collections.abc import Iterator
+
+import pytest
+import redis
+
+from laurels.index.redis.connection import Connection
+from laurels.index.redis.failures import IndexFailed, IndexUnavailable
+from laurels.index.redis.refusals import error_of
+
+from .asking import COUNT, ENDLESS, connected, in_the_end, refused, script
+from .servers import Server, until
+
+KEY = b"counted"
+SHORT_MS = 300
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as server:
+        yield server
+
+
+def counted(server: Server) -> int:
+    return int(server.call("GET", KEY) or 0)
+
+
+def counted_later(server: Server) -> int:
+    """The count once a paused server has done all it had received."""
+    server.resume()
+    until(lambda: counted(server), "the call is carried out")
+    return counted(server)
+
+
+async def under_way(server: Server, connection: Connection) -> asyncio.Task[bytes]:
+    """A call that a paused server has received and not begun."""
+    server.pause()
+    call = asyncio.create_task(connection.script(COUNT, KEY, b""))
+    await asyncio.sleep(0.05)  # to the network: nothing tells when it is there
+    return call
+
+
+def test_a_server_that_restarts_is_found_again_with_what_it_acknowledged(server: Server) -> None:
+    async def check() -> None:
+        async with connected(server.url) as connection:
+            for expected in range(1, 4):
+                assert await in_the_end(connection, KEY) == expected
+                await asyncio.to_thread(server.restart)
+
+    server.call("CONFIG", "SET", "appendfsync", "always")
+    asyncio.run(check())
+
+
+def test_calls_while_a_server_restarts_are_counted_or_refused(server: Server) -> None:
+    async def call(connection: Connection, tally: list[int]) -> None:
+        try:
+            await connection.script(COUNT, KEY, b"")
+            tally[0] += 1
+        except IndexUnavailable as error:
+            tally[1] += error.may_have_applied
+
+    async def calls(connection: Connection, tally: list[int], ended: asyncio.Event) -> None:
+        while not ended.is_set():
+            await asyncio.gather(*(call(connection, tally) for _ in range(10)))
+            await asyncio.sleep(0)
+
+    async def check() -> None:
+        tally, ended = [0, 0], asyncio.Event()
+        async with connected(server.url, SHORT_MS) as connection:
+            calling = [asyncio.create_task(calls(connection, tally, ended)) for _ in range(3)]
+            for _ in range(3):
+                await asyncio.to_thread(server.restart)
+                await in_the_end(connection, b"again")
+            ended.set()
+            await asyncio.wait_for(asyncio.gather(*calling), 10)
+        acknowledged, doubtful = tally
+        assert acknowledged
+        assert acknowledged <= counted(server) <= acknowledged + doubtful
+
+    server.call("CONFIG", "SET", "appendfsync", "always")
+    asyncio.run(check())
+
+
+def test_a_call_that_timed_out_may_have_been_carried_out(server: Server) -> None:
+    async def check() -> None:
+        async with connected(server.url, SHORT_MS) as connection:
+            await connection.script(COUNT, b"other", b"")
+            call = await under_way(server, connection)
+            error = await refused(call)
+            assert error.may_have_applied
+            assert counted_later(server) == 1
+            assert await in_the_end(connection, KEY) == 2
+
+    asyncio.run(check())
+
+
+def test_a_call_whose_connection_is_cut_is_not_sent_again(server: Server) -> None:
+    """The server finds the call and, behind it, the order to cut the connection: the call is
+    carried out, and its answer is lost."""
+
+    async def check() -> None:
+        async with connected(server.url) as connection:
+            await connection.script(COUNT, b"other", b"")
+            clients = server.client.client_list()
+            (caller,) = [client["id"] for client in clients if client["name"] == "laurels"]
+            with redis.Redis(port=server.port) as other:
+                other.ping()
+                call = await under_way(server, connection)
+                kill = asyncio.create_task(asyncio.to_thread(other.client_kill_filter, _id=caller))
+                await asyncio.sleep(0.05)
+                server.resume()
+                error = await refused(call)
+                await kill
+            assert error.may_have_applied
+            assert await in_the_end(connection, KEY) == 2
+
+    asyncio.run(check())
+
+
+def test_a_server_that_dies_under_a_call_may_have_carried_it_out(server: Server) -> None:
+    async def check() -> None:
+        async with connected(server.url, SHORT_MS) as connection:
+            call = await under_way(server, connection)
+            server.kill()
+            assert (await refused(call)).may_have_applied
+
+    asyncio.run(check())
+
+
+def test_a_busy_server_refuses_until_the_script_is_ended(server: Server) -> None:
+    async def check() -> None:
+        server.call("CONFIG", "SET", "lua-time-limit", "20")
+        async with connected(server.url) as one, connected(server.url) as other:
+            await one.script(COUNT, KEY, b"")
+            endless = asyncio.create_task(one.script(ENDLESS, KEY, b""))
+            await asyncio.to_thread(until, lambda: _busy(server), "the server is busy")
+            error = await refused(other.script(COUNT, KEY, b""))
+            assert (error.may_have_applied, "busy" in error.what) == (False, True)
+            server.call("SCRIPT", "KILL")
+            assert not (await refused(endless)).may_have_applied
+            assert await in_the_end(one, KEY) == 2
+
+    asyncio.run(check())
+
+
+def _busy(server: Server) -> bool:
+    try:
+        server.call("PING")
+    except redis.ResponseError as error:
+        return "BUSY" in str(error)
+    return False
+
+
+def test_a_full_server_refuses_before_anything_is_written(server: Server) -> None:
+    async def check() -> None:
+        async with connected(server.url) as connection:
+            await connection.script(COUNT, KEY, b"")
+            server.call("CONFIG", "SET", "maxmemory", "1mb")
+            for call in (
+                connection.script(COUNT, KEY, b""),
+                connection.command(b"SET", KEY, b"7", key=KEY),
+            ):
+                error = await refused(call)
+                assert (error.may_have_applied, "memory" in error.what) == (False, True)
+            server.call("CONFIG", "SET", "maxmemory", "0")
+            assert await in_the_end(connection, KEY) == 2
+
+    asyncio.run(check())
+
+
+def test_a_primary_that_became_a_replica_refuses_to_write(server: Server) -> None:
+    async def check() -> None:
+        replica = server.with_replica()
+        async with connected(server.url) as connection:
+            await connection.script(COUNT, KEY, b"")
+            replica.wait_until_in_step(server)
+            replica.promote()
+            server.follow(replica)
+            error = await refused(connection.script(COUNT, KEY, b""))
+            assert (error.may_have_applied, "replica" in error.what) == (False, True)
+            server.promote()
+            assert await in_the_end(connection, KEY) == 2
+
+    asyncio.run(check())
+
+
+def test_a_replica_that_is_promoted_goes_on_from_there(server: Server) -> None:
+    """Clients find the new primary where the old one was, as a name or proxy would have it."""
+
+    async def check() -> None:
+        replica = server.with_replica()
+        async with connected(server.url) as connection:
+            for _ in range(3):
+                await connection.script(COUNT, KEY, b"")
+            replica.wait_until_in_step(server)
+            server.kill()
+            replica.promote()
+            assert counted(replica) == 3
+            async with connected(replica.url) as promoted:
+                assert await in_the_end(promoted, KEY) == 4
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize(
+    ("message", "kind", "may_have_applied"),
+    [
+        ("An error was signalled by the server: - BusyLoadingError: Redis is", True, False),
+        ("LOADING: Redis is loading the dataset in memory", True, False),
+        ("An error was signalled by the server: - MasterDown: Link with MASTER", True, False),
+        ("An error was signalled by the server: - ClusterDown: The cluster is", True, False),
+        ("An error was signalled by the server: - TryAgain: Multiple keys", True, False),
+        ("An error was signalled by the server: - Moved: 12 h:1", True, False),
+        ("An error was signalled by the server: - Ask: 12 h:1", True, False),
+        ("MISCONF: Redis is configured to save RDB snapshots", True, False),
+        ("NOREPLICAS: Not enough good replicas to write.", True, False),
+        ("Reached maximum inflight requests", True, False),
+        ("Received connection error `broken pipe`. Will attempt to reconnect", True, True),
+        ("something that nobody has seen yet", True, True),
+        ("An error was signalled by the server: - ResponseError: unknown", False, None),
+        ("WRONGTYPE: Operation against a key", False, None),
+    ],
+)
+def test_what_a_server_says_is_told_apart(
+    message: str, kind: bool, may_have_applied: bool | None
+) -> None:
+    error = error_of(message, "redis://h:1")
+    assert isinstance(error, IndexUnavailable if kind else IndexFailed)
+    assert getattr(error, "may_have_applied", None) is may_have_applied
+    copy = pickle.loads(pickle.dumps(error))
+    assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))
+
+
+def test_more_calls_than_may_be_under_way_are_refused_at_once(server: Server) -> None:
+    async def check() -> None:
+        async with connected(server.url, 10_000) as connection:
+            await connection.script(COUNT, KEY, b"")
+            server.pause()
+            sent = [connection.script(COUNT, KEY, b"") for _ in range(10_001)]
+            calls = [asyncio.create_task(call) for call in sent]
+            done, _ = await asyncio.wait(calls, timeout=9, return_when=asyncio.FIRST_COMPLETED)
+            server.resume()
+            for call in done:
+                error = await refused(call)
+                assert (error.may_have_applied, "was not asked" in error.what) == (False, True)
+            assert done
+            answers = await asyncio.gather(*calls, return_exceptions=True)
+            applied = sum(isinstance(answer, bytes) for answer in answers)
+            assert counted(server) == applied + 1 == 10_002 - len(done)
+
+    asyncio.run(check())
+
+
+def test_a_script_that_fails_half_way_is_a_fault(server: Server) -> None:
+    async def check() -> None:
+        half = script("redis.call('INCR', KEYS[1]); return redis.call('LPUSH', KEYS[1], 1)")
+        async with connected(server.url) as connection:
+            with pytest.raises(IndexFailed):
+                await connection.script(half, KEY, b"")
+
+    asyncio.run(check())

@@ -1,0 +1,210 @@
+"""One clock: processes agree with the node, and so with each other, whatever their own clocks."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+
+from laurels.clock import Clock
+from laurels.index.redis.failures import IndexUnavailable
+from laurels.index.redis.node_clock import EVERY_SECONDS, NodeClock
+
+from .asking import connected
+from .servers import Cluster, Server
+
+KEY = b"laurels:{boards}"
+BOUND_MS = 5
+MS = 1_000_000
+SECOND = 1_000 * MS
+APART = 3 * SECOND
+
+
+class Node:
+    """A node and the way to it, in a world where time passes only when something is waited for."""
+
+    def __init__(self, seed: int, trip_ms: tuple[float, float] = (0.1, 2.0)) -> None:
+        self.random = Random(seed)
+        self.trip_ms = trip_ms
+        self.true = 1_795_000_000 * SECOND
+        self.set_by = 0
+        self.broken = False
+        self.asked = 0
+
+    async def command(self, *parts: bytes, key: bytes | None) -> Any:
+        assert (parts, key) == ((b"TIME",), KEY)
+        self.asked += 1
+        if self.broken:
+            raise IndexUnavailable("it is not there")
+        self.travel()
+        seconds, nanos = divmod(self.true + self.set_by, SECOND)
+        self.travel()
+        return [b"%d" % seconds, b"%d" % (nanos // 1_000)]
+
+    def travel(self) -> None:
+        self.pass_ms(self.random.uniform(*self.trip_ms))
+
+    def pass_ms(self, ms: float) -> None:
+        self.true += int(ms * MS)
+
+    def local(self, ahead_ns: int, gains: float) -> Callable[[], int]:
+        """A clock of a process: ahead of the node, and gaining on it by a share."""
+        start = self.true
+        return lambda: start + ahead_ns + int((self.true - start) * (1 + gains))
+
+    def error_ms(self, clock: Clock) -> float:
+        return clock.now_ms() - (self.true + self.set_by) / MS
+
+
+def clock_of(node: Node, ahead_ns: int = 0, gains: float = 0.0) -> NodeClock:
+    return NodeClock(node, KEY, node.local(ahead_ns, gains))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_clocks_that_drift_apart_agree_for_an_hour(seed: int) -> None:
+    async def check() -> None:
+        node = Node(seed)
+        clocks = [clock_of(node, APART, 1e-4), clock_of(node, -APART, -1e-4)]
+        for _ in range(int(3_600 / EVERY_SECONDS)):
+            for clock in clocks:
+                await clock.sample()
+            node.pass_ms(EVERY_SECONDS * 1_000)
+            errors = [node.error_ms(clock) for clock in clocks]
+            assert max(map(abs, errors)) < BOUND_MS
+            assert max(errors) - min(errors) < BOUND_MS
+            for error, clock in zip(errors, clocks, strict=True):
+                assert abs(error) <= clock.doubt_ms + 1
+
+    asyncio.run(check())
+
+
+def test_a_slow_answer_spoils_nothing() -> None:
+    async def check() -> None:
+        node = Node(1)
+        clock = clock_of(node)
+        await clock.sample()
+        for slow in ((0.0, 400.0), (200.0, 400.0)):
+            node.trip_ms = slow
+            for _ in range(5):
+                await clock.sample()
+                assert abs(node.error_ms(clock)) < BOUND_MS
+
+    asyncio.run(check())
+
+
+def test_with_slow_answers_alone_the_clock_says_how_much_it_may_be_wrong() -> None:
+    async def check() -> None:
+        node = Node(2, (50.0, 400.0))
+        clock = clock_of(node)
+        await clock.sample()
+        assert 50 <= clock.doubt_ms <= 400
+        assert abs(node.error_ms(clock)) <= clock.doubt_ms + 1
+
+    asyncio.run(check())
+
+
+def test_a_node_whose_clock_is_set_is_followed_and_never_backwards() -> None:
+    async def check() -> None:
+        node = Node(3)
+        clock = clock_of(node)
+        await clock.sample()
+        node.set_by = 3 * SECOND
+        await clock.sample()
+        assert abs(node.error_ms(clock)) < BOUND_MS
+        before = clock.now_ms()
+        node.set_by = 0
+        await clock.sample()
+        readings = []
+        while node.error_ms(clock) >= BOUND_MS:
+            readings.append(clock.now_ms())
+            node.pass_ms(10)
+            assert len(readings) < 400
+        assert set(readings) == {before}
+        node.pass_ms(1_000)
+        assert abs(node.error_ms(clock)) < BOUND_MS
+
+    asyncio.run(check())
+
+
+def test_a_node_that_does_not_answer_is_asked_again() -> None:
+    async def check() -> None:
+        node, rests = Node(4), asyncio.Queue[None]()
+
+        async def rest(seconds: float) -> None:
+            assert seconds == EVERY_SECONDS
+            await rests.get()
+
+        clock = NodeClock(node, KEY, node.local(0, 0.0), rest)
+        assert isinstance(clock, Clock)
+        with pytest.raises(RuntimeError):
+            clock.now_ms()
+        assert clock.doubt_ms == float("inf")
+        await clock.start()
+        await clock.start()
+        for broken in (True, True, False):
+            node.broken, node.set_by, asked = broken, SECOND, node.asked
+            rests.put_nowait(None)
+            async with asyncio.timeout(5):
+                while node.asked == asked:
+                    await asyncio.sleep(0)
+            followed = abs(node.error_ms(clock)) < BOUND_MS
+            assert followed is not broken
+        await clock.stop()
+        await clock.stop()
+        asked = node.asked
+        rests.put_nowait(None)
+        await asyncio.sleep(0)
+        assert node.asked == asked
+
+    asyncio.run(check())
+
+
+def test_a_clock_does_not_start_without_its_node() -> None:
+    node = Node(5)
+    node.broken = True
+    with pytest.raises(IndexUnavailable):
+        asyncio.run(clock_of(node).start())
+
+
+def processes(connection: Any) -> list[NodeClock]:
+    """The clocks of two processes whose own are 3 s apart, and of one like the node."""
+    return [
+        NodeClock(connection, KEY, lambda ahead=ahead: time.monotonic_ns() + ahead)  # type: ignore[misc]
+        for ahead in (0, APART, -APART)
+    ]
+
+
+async def ensure_agreement(url: str, node: Server) -> None:
+    async with connected(url) as connection:
+        clocks = processes(connection)
+        for clock in clocks:
+            await clock.start()
+        for _ in range(20):
+            before = node_ms(node)
+            readings = [clock.now_ms() for clock in clocks]
+            after = node_ms(node)
+            assert before - BOUND_MS <= min(readings)
+            assert max(readings) <= after + BOUND_MS
+            for clock in clocks:
+                assert clock.doubt_ms < BOUND_MS
+        for clock in clocks:
+            await clock.stop()
+
+
+def node_ms(node: Server) -> int:
+    seconds, micros = node.call("TIME")
+    return int(seconds) * 1_000 + int(micros) // 1_000
+
+
+def test_processes_agree_with_a_server() -> None:
+    with Server() as server:
+        asyncio.run(ensure_agreement(server.url, server))
+
+
+def test_processes_agree_with_the_node_that_owns_the_key() -> None:
+    with Cluster() as cluster:
+        asyncio.run(ensure_agreement(cluster.url, cluster.owner_of(KEY)))
