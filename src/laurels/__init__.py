@@ -79,8 +79,6 @@ def open(
     """
     if isinstance(url, str) and config.is_remote(url):
         return config.remote(url, clock, log_keep)
-    if isinstance(url, str) and config.is_direct(url):
-        return config.direct(url, clock)
     return Leaderboards(config.connect(url, clock, create=create, log_keep=log_keep))
 
 
@@ -101,8 +99,6 @@ class _Opening:
         url, clock, create, log_keep = self._arguments
         if isinstance(url, str) and config.is_remote(url):
             return config.remote_async(url, clock, log_keep)
-        if isinstance(url, str) and config.is_direct(url):
-            return await config.direct_async(url, clock)
         service = await asyncio.to_thread(
             config.connect, url, clock, create=create, log_keep=log_keep
         )

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 import laurels
+from laurels import config
 from tests.redis.servers import Server
 from tests.serving import Served
 
@@ -90,11 +91,9 @@ EMBEDDED = (
     Implementation("folder", lambda folder, clock: InProcess(str(folder), clock), True, True),
 )
 """Those whose boards are in this process: what it does in an order happens in that order."""
-IMPLEMENTATIONS = (
-    *EMBEDDED,
-    Implementation("http", OverHttp, lasting=True, exclusive=True),
-    Implementation("redis", OnRedis, lasting=True),
-)
+STORES = (*EMBEDDED, Implementation("http", OverHttp, lasting=True, exclusive=True))
+"""Those that keep all boards in one order: an offset counts what happened to any of them."""
+IMPLEMENTATIONS = (*STORES, Implementation("redis", OnRedis, lasting=True))
 LASTING = tuple(implementation for implementation in IMPLEMENTATIONS if implementation.lasting)
 
 
@@ -122,13 +121,14 @@ class Deployment:
     @asynccontextmanager
     async def opened_async(self) -> AsyncIterator[laurels.AsyncLeaderboards]:
         """The same boards for an event loop, in place of `lb`."""
-        self.lb.close()
-        async with laurels.open_async(self._place.url, clock=self._place.clock) as lb:
+        async with await self.open_async() as lb:
             yield lb
 
     async def open_async(self) -> laurels.AsyncLeaderboards:
         """The same, to be closed by whoever opened it."""
         self.lb.close()
+        if config.is_direct(self._place.url):
+            return await config.direct_async(self._place.url, self._place.clock)
         return await laurels.open_async(self._place.url, clock=self._place.clock)
 
     def close(self) -> None:
@@ -136,6 +136,8 @@ class Deployment:
         self._place.close()
 
     def _opened(self) -> laurels.Leaderboards:
+        if config.is_direct(self._place.url):
+            return config.direct(self._place.url, self._place.clock)
         return laurels.open(self._place.url, clock=self._place.clock)
 
     def __enter__(self) -> Self:

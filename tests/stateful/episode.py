@@ -13,7 +13,7 @@ from unittest.mock import patch
 import laurels
 from laurels import service
 from tests.comparison import everything
-from tests.contract.deployments import IMPLEMENTATIONS, Deployment, Implementation
+from tests.contract.deployments import STORES, Deployment, Implementation
 from tests.stateful import choices
 from tests.stateful.journal import regrouped, replay
 from tests.stateful.rules import RULES, Rule
@@ -76,7 +76,7 @@ def run(seed: int, combinations: Sequence[Combination], steps: int) -> Tally:
     """A whole episode, reproducible from its seed and combinations."""
     rng = Random(seed)
     rules, weights = zip(*RULES, strict=True)
-    implementation = IMPLEMENTATIONS[seed % len(IMPLEMENTATIONS)]
+    implementation = STORES[seed % len(STORES)]
     with TemporaryDirectory() as folder, shares(rng):
         world = begin(rng, implementation, Path(folder), combinations)
         with world.deployment:
