@@ -351,7 +351,7 @@ class Direct:
     async def _submit(self, write: Submission) -> int:
         boards = self._registry.boards
         write.accept(boards, self._now())
-        offset = 0
+        offset = await self._index.offset(_opened(write.board)) if not write.batches else 0
         if write.bare is not None:
             source, text = write.bare.position
             await self._index.set_position(_opened(write.board), source, text)

@@ -274,7 +274,10 @@ def _window(rules: Rules, plan: Plan, i: int) -> dict[str, Any]:
     roll = plan.rolls[i]
     if roll is None:
         return {"name": plan.windows[i], "rolling": False}
-    bounds = [step_bounds(c.low, c.high, roll.steps) for c in rules.columns]
+    bounds = [
+        step_bounds(c.low, c.high, roll.steps) if c.op == "sum" else (c.low, c.high)
+        for c in rules.columns
+    ]
     signed = [
         sorted((c.sign * low, c.sign * high))
         for c, (low, high) in zip(rules.columns, bounds, strict=True)
