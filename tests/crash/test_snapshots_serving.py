@@ -195,15 +195,20 @@ def test_snapshots_one_after_the_other_while_threads_write_lose_nothing(
     ended = threading.Event()
     counts = [0, 0, 0]
 
+    begun = threading.Barrier(4, timeout=TIMEOUT)
+
     def write(thread: int) -> None:
         while not ended.is_set():
             lb.submit("gifts", f"m{counts[thread] % 20}", 1, id=f"{thread}-{counts[thread]}")
             counts[thread] += 1
+            if counts[thread] == 1:
+                begun.wait()
 
     before = total(lb)
     threads = [threading.Thread(target=write, args=(i,)) for i in range(3)]
     for thread in threads:
         thread.start()
+    begun.wait()
     taken = [lb.snapshot() for _ in range(6)]
     ended.set()
     for thread in threads:

@@ -68,7 +68,11 @@ class Direct:
 
     def run(self, coroutine: Any) -> Any:
         """What a coroutine of this answers, for a caller beside its loop."""
-        self.ensure_usable()
+        try:
+            self.ensure_usable()
+        except Closed:
+            coroutine.close()
+            raise
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     def ask(self, board: str, asked: Callable[[Moment], Question[T]]) -> T:
