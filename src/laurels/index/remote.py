@@ -36,11 +36,12 @@ class Unturned(Exception):  # noqa: N818
 
 
 class Opened(Struct, frozen=True):
-    """A board as a process knows it."""
+    """A board as a process knows it; of a board in several shards, one of them."""
 
     number: int
     version: int
     rules: Rules
+    shard: int = 0
 
 
 class Applied(Struct, frozen=True):

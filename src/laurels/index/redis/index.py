@@ -194,7 +194,7 @@ class RedisIndex:
         return await self._connection.command(*parts, key=key)
 
     def _key(self, board: Opened, name: bytes) -> bytes:
-        return f"{self._prefix}{{{board.number}.0}}:".encode() + name
+        return f"{self._prefix}{{{board.number}.{board.shard}}}:".encode() + name
 
 
 def _board(board: Opened) -> dict[str, Any]:
