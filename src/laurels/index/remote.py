@@ -44,6 +44,17 @@ class Opened(Struct, frozen=True):
     shard: int = 0
 
 
+class CallId(Struct, frozen=True):
+    """Tells a call that is made again, since its answer was lost, from a new one.
+
+    `process` is a token of whoever calls, `number` one that no other call of it for this board has.
+    One call of a process for a board is under way at a time.
+    """
+
+    process: str
+    number: int
+
+
 class Applied(Struct, frozen=True):
     """What a batch did, as of an offset; ranks of its events' members before and after it, from 0,
     -1 where not ranked, if they were asked for."""
@@ -79,8 +90,13 @@ class RemoteIndex(Protocol):
         *,
         ranks: bool,
         due_ms: int,
+        call: CallId | None = None,
     ) -> Applied:
-        """Counts a batch as planned; `watch` is a place in the plan's routes."""
+        """Counts a batch as planned; `watch` is a place in the plan's routes.
+
+        A call made again with the id it had, within a minute, counts nothing twice, and has the
+        answer it had.
+        """
 
     async def read(
         self, board: Opened, asks: Sequence[Ask], *, now_ms: int, due_ms: int

@@ -1,39 +1,55 @@
 """The index on a Redis or Valkey server: every call one script on the slot of its board."""
 
-from array import array
 from collections.abc import Sequence
-from operator import neg
 from typing import Any
 
 import msgspec
 
 from laurels.errors import CheckFailed
 from laurels.event import Batch
-from laurels.index.asking import Anchor, Ask, AtBound, AtMember, Found, Span, Start
-from laurels.index.base import Located, Outcomes, Scores, Slice
-from laurels.index.remote import Applied, Behind, Opened, Reading, Stale, Unturned
-from laurels.plan import Plan, RankingKey, Roll, roll_of
-from laurels.rules import Rules
-from laurels.score import stamps_of, step_bounds
+from laurels.index.asking import Ask
+from laurels.index.remote import (
+    Applied,
+    Behind,
+    CallId,
+    Opened,
+    Reading,
+    Stale,
+    Unturned,
+)
+from laurels.plan import Plan, RankingKey, Roll
 from laurels.windows import Rolling
 
+from .coding import (
+    Known,
+    Texts,
+    applied_of,
+    ask_told,
+    batch_told,
+    found_of,
+    known_of,
+    roll_told,
+    rolls_told,
+)
 from .connection import Connection
 from .scripts import Script
 from .sources import script_of
 
-_COUNT = script_of("count", "shard")
+_COUNT = script_of("count", "shard", "rolling", "rule")
 _ASK = script_of("ask", "shard")
-_KEEP = script_of("keep", "shard")
-_AUDIT = script_of("audit", "shard")
-_BIAS = 2**53
+_KEEP = script_of("keep", "shard", "rolling")
+_AUDIT = script_of("audit", "shard", "rolling", "rule")
+SHARE = 200
+"""Members of a pass that one call prepares; the server does nothing else meanwhile."""
 
 
 class RedisIndex:
-    """Implements `RemoteIndex`."""
+    """Implements `RemoteIndex`, each of its calls for one shard of a board."""
 
     def __init__(self, connection: Connection, prefix: str) -> None:
         self._connection = connection
         self._prefix = prefix
+        self._known: dict[int, tuple[int, Known]] = {}
 
     async def open(self, board: Opened) -> None:
         """Makes a board known, or its changed definition; again does nothing."""
@@ -42,6 +58,7 @@ class RedisIndex:
     async def close(self, board: Opened) -> None:
         """Forgets a board with all it holds; again does nothing."""
         await self._keep("close", board)
+        self._known.pop(board.number, None)
 
     async def apply(
         self,
@@ -52,51 +69,56 @@ class RedisIndex:
         *,
         ranks: bool,
         due_ms: int,
+        call: CallId | None = None,
     ) -> Applied:
         """Counts a batch as planned; `watch` is a place in the plan's routes."""
-        asked = _counting(board.rules, batch, plan)
-        asked |= {
+        known = self._of(board)
+        said = batch_told(known, batch, plan)
+        said |= {
             "due": due_ms,
             "watch": 0 if watch is None else watch + 1,
             "ranks": ranks and watch is not None,
         }
-        _, seq, codes, before, after, ranks_before, ranks_after = await self._call(
-            _COUNT, board, asked
-        )
-        width = len(board.rules.columns)
-        return Applied(
-            Outcomes(bytearray(codes), _scores(before, width), _scores(after, width)),
-            None if ranks_before is None else array("q", ranks_before),
-            None if ranks_after is None else array("q", ranks_after),
-            seq,
-        )
+        if call is not None:
+            said["call"] = [call.process, call.number]
+        return applied_of(await self._call(_COUNT, board, said))
 
     async def read(
         self, board: Opened, asks: Sequence[Ask], *, now_ms: int, due_ms: int
     ) -> Reading:
         """Answers asks from one state."""
+        known = self._of(board)
         said = {
             "now": now_ms,
             "due": due_ms,
-            "rolls": _rolls(board, now_ms),
-            "asks": [_asked(ask, board.rules) for ask in asks],
+            "rolls": rolls_told(known, board.number, now_ms),
+            "asks": [ask_told(known, ask) for ask in asks],
         }
-        _, seq, answers = await self._call(_ASK, board, said)
+        packed, *behind = await self._run(_ASK, board, said)
+        _, seq, answers = _answer(packed)
+        texts = Texts(behind)
         found = [
-            _found(answer, ask, board.rules) for answer, ask in zip(answers, asks, strict=True)
+            found_of(known, answer, ask, texts) for answer, ask in zip(answers, asks, strict=True)
         ]
         return Reading(found, seq)
 
     async def turn(self, board: Opened, roll: Roll, now_ms: int, limit: int) -> bool:
         """Brings a rolling window to the step that runs; False where the limit was too low."""
-        return bool(await self._keep("turn", board, roll=_roll(roll), limit=limit))
+        said = {"roll": roll_told(roll), "now": now_ms, "limit": SHARE}
+        for _ in range(0, limit, SHARE):
+            if await self._keep("turn", board, **said):
+                return True
+        return False
 
     async def advance(self, board: Opened, window: str, limit: int) -> int:
         """Does about `limit` members of the pass for the next step; what is left."""
-        rolling = board.rules.windows[window]
-        assert isinstance(rolling, Rolling)
-        roll = {"name": window, "steps": rolling.steps}
-        return int(await self._keep("advance", board, roll=roll, limit=limit))
+        left = 0
+        for _ in range(0, limit, SHARE):
+            roll = {"name": window, "steps": self._rolling(board, window).steps}
+            left = int(await self._keep("advance", board, roll=roll, limit=SHARE))
+            if left == 0:
+                break
+        return left
 
     async def remove(self, board: Opened, member: bytes, now_ms: int) -> bool:
         """Takes a member and its data out of every ranking; whether it was in any."""
@@ -120,28 +142,43 @@ class RedisIndex:
 
     async def keys(self, board: Opened) -> list[RankingKey]:
         """The rankings that hold anybody; of a rolling window the running step's."""
-        names = await self._keep("keys", board)
-        return [_key(board.number, bytes(name).decode()) for name in names]
+        return [_key(board.number, name) for name in await self._keep("keys", board)]
 
     async def audit(self, board: Opened, key: RankingKey, *, mend: bool) -> int:
         """Compares a ranking with what it follows from, and with `mend` puts it right; its
-        entries. CheckFailed names the first member that differs."""
-        window = board.rules.windows[key.window]
+        entries. CheckFailed names the first member that differs.
+
+        Where the score of a sorted set says all of a member, a ranking that does not roll follows
+        from nothing else.
+        """
         said: dict[str, Any] = {"name": f"{key.window}:{key.instance}", "mend": mend}
-        if isinstance(window, Rolling):
+        sides: list[dict[str, Any]] = []
+        if isinstance(board.rules.windows[key.window], Rolling):
+            window = self._rolling(board, key.window)
             said["roll"] = {"name": window.name, "steps": window.steps}
+            first = key.instance - window.steps + 1
+            sides += [{"side": "cells", "step": first + i} for i in range(window.steps)]
+        sides.append({"side": "rows"})
+        if not self._of(board).layout.scored:
+            sides.append({"side": "entries"})
+        if board.rules.rank == "dense":
+            sides.append({"side": "scores"})
         entries = 0
-        for side in ("rows", "entries"):
-            cursor, entries = b"0", 0
-            while True:
-                share = {**said, "side": side, "cursor": cursor.decode()}
-                _, cursor, seen, member = await self._call(_AUDIT, board, share)
-                entries += seen
-                if member:
-                    raise CheckFailed(f"{bytes(member).decode()!r} differs in {key}")
-                if bytes(cursor) == b"0":
-                    break
+        for side in sides:
+            seen = await self._audit_side(board, key, {**said, **side})
+            entries = max(entries, seen)
         return entries
+
+    async def _audit_side(self, board: Opened, key: RankingKey, said: dict[str, Any]) -> int:
+        entries, cursor = 0, "0"
+        while True:
+            share = {**said, "cursor": cursor}
+            _, cursor, seen, member = await self._call(_AUDIT, board, share)
+            entries += int(seen)
+            if member:
+                raise CheckFailed(f"{member!r} differs in {key}")
+            if cursor == "0":
+                return entries
 
     async def nbytes(self, board: Opened, key: RankingKey) -> int:
         """About how much memory of the server a ranking takes, in bytes."""
@@ -164,27 +201,30 @@ class RedisIndex:
         """How often a board has changed."""
         return int(await self._command(board, b"HGET", b"m", b"seq") or 0)
 
+    def _of(self, board: Opened) -> Known:
+        version, known = self._known.get(board.number, (None, None))
+        if known is None or version != board.version:
+            known = known_of(board, cluster=self._connection.address.cluster)
+            self._known[board.number] = board.version, known
+        return known
+
+    def _rolling(self, board: Opened, window: str) -> Rolling:
+        found = board.rules.windows[window]
+        assert isinstance(found, Rolling)
+        return found
+
     async def _keep(self, op: str, board: Opened, **more: Any) -> Any:
-        windows = [
-            {"name": each.name, "steps": each.steps}
-            for each in board.rules.windows.values()
-            if isinstance(each, Rolling)
-        ]
+        windows = [{"name": each.name, "steps": each.steps} for each in self._of(board).rolling]
         answer = await self._call(_KEEP, board, {"op": op, "windows": windows, **more})
         return answer[1] if len(answer) > 1 else None
 
     async def _call(self, script: Script, board: Opened, said: dict[str, Any]) -> list[Any]:
-        said["board"] = _board(board)
+        return _answer(await self._run(script, board, said))
+
+    async def _run(self, script: Script, board: Opened, said: dict[str, Any]) -> Any:
+        said["board"] = self._of(board).told
         argument = msgspec.msgpack.encode(said)
-        answer: list[Any] = await self._connection.script(script, self._key(board, b"m"), argument)
-        match bytes(answer[0]):
-            case b"stale":
-                raise Stale
-            case b"behind":
-                raise Behind(int(answer[1]))
-            case b"unturned":
-                raise Unturned
-        return answer
+        return await self._connection.script(script, self._key(board, b"m"), argument)
 
     async def _command(
         self, board: Opened, command: bytes, name: bytes, *rest: bytes, before: bytes | None = None
@@ -197,167 +237,17 @@ class RedisIndex:
         return f"{self._prefix}{{{board.number}.{board.shard}}}:".encode() + name
 
 
-def _board(board: Opened) -> dict[str, Any]:
-    """What a script must know of a board."""
-    rules = board.rules
-    bounds = [sorted((c.sign * c.low, c.sign * c.high)) for c in rules.columns]
-    return {
-        "version": board.version,
-        "columns": len(rules.columns),
-        "ops": [column.op for column in rules.columns],
-        "tie": rules.tie,
-        "stamped": _is_stamped(rules),
-        "best": rules.best,
-        "dense": rules.rank == "dense",
-        "rank": rules.rank,
-        "lows": [low for low, _ in bounds],
-        "highs": [high for _, high in bounds],
-    }
-
-
-def _is_stamped(rules: Rules) -> bool:
-    """Whether the tie stamp cannot tell the exact time that `last` columns go by."""
-    last = any(column.op == "last" for column in rules.columns)
-    return last and (rules.tie == 0 or rules.resolution_ms != 1)
-
-
-def _width(rules: Rules) -> int:
-    return len(rules.columns) + (rules.tie != 0)
-
-
-def _roll(roll: Roll) -> dict[str, Any]:
-    return {"name": roll.ranking.key.window, "steps": roll.steps, "running": roll.running}
-
-
-def _rolls(board: Opened, now_ms: int) -> list[dict[str, Any]]:
-    found = [roll_of(board.number, window, now_ms) for window in board.rules.windows.values()]
-    return [_roll(roll) for roll in found if roll is not None]
-
-
-def _counting(rules: Rules, batch: Batch, plan: Plan) -> dict[str, Any]:
-    """A batch and its plan, as `count` takes them."""
-    places = {name: i + 1 for i, name in enumerate(plan.windows)}
-    ats = batch.now_ms if batch.ats is None else batch.ats
-    stamps = stamps_of(ats, rules.resolution_ms)
-    ids = batch.ids
-    said: dict[str, Any] = {
-        "now": batch.now_ms,
-        "rolls": [_roll(roll) for roll in plan.rolls if roll is not None],
-        "windows": [_window(rules, plan, i) for i in range(len(plan.windows))],
-        "targets": [[places[t.key.window], t.key.instance] for t in plan.targets],
-        "routes": [
-            route + 1 if isinstance(route, int) else [each + 1 for each in route]
-            for route in plan.routes
-        ],
-        "members": [member.decode() for member in batch.member_list()],
-        "values": [
-            list(column) if rule.sign > 0 else list(map(neg, column))
-            for rule, column in zip(rules.columns, batch.values, strict=True)
-        ],
-        "ats": ats if isinstance(ats, int) else list(ats),
-        "stamps": stamps if isinstance(stamps, int) else list(stamps),
-        "late": [event + 1 for event in plan.late],
-        "absolute": batch.absolute,
-        "atomic": batch.atomic,
-        "all": plan.all_window + 1,
-        "forget": rules.dedupe_ms,
-        "most_ids": rules.dedupe_max,
-    }
-    if ids is not None:
-        said["ids"] = [False if id is None else id.decode() for id in ids]
-    if batch.position is not None:
-        said["position"] = batch.position
-    return said
-
-
-def _window(rules: Rules, plan: Plan, i: int) -> dict[str, Any]:
-    roll = plan.rolls[i]
-    if roll is None:
-        return {"name": plan.windows[i], "rolling": False}
-    bounds = [
-        step_bounds(c.low, c.high, roll.steps) if c.op == "sum" else (c.low, c.high)
-        for c in rules.columns
-    ]
-    signed = [
-        sorted((c.sign * low, c.sign * high))
-        for c, (low, high) in zip(rules.columns, bounds, strict=True)
-    ]
-    rolling = [[low for low, _ in signed], [high for _, high in signed]]
-    return {**_roll(roll), "rolling": rolling}
-
-
-def _asked(ask: Ask, rules: Rules) -> dict[str, Any]:
-    window, instance = ask.key.window, ask.key.instance
-    return {
-        "window": window,
-        "instance": instance,
-        "rolling": instance if isinstance(rules.windows[window], Rolling) else False,
-        "anchors": [_anchor(anchor) for anchor in ask.anchors],
-        "spans": [_span(span) for span in ask.spans],
-        "members": ask.members,
-        "data": ask.data,
-    }
-
-
-def _anchor(anchor: Anchor) -> list[Any]:
-    if isinstance(anchor, AtMember):
-        return ["member", anchor.member.decode()]
-    if isinstance(anchor, AtBound):
-        member = False if anchor.member is None else anchor.member.decode()
-        return ["bound", anchor.words, member, anchor.right]
-    return ["start" if isinstance(anchor, Start) else "end"]
-
-
-def _span(span: Span) -> list[Any]:
-    first = False if span.first is None else span.first
-    last = False if span.last is None else span.last
-    return [span.anchor, span.low, span.high, first, last, span.fit]
-
-
-def _found(answer: list[Any], ask: Ask, rules: Rules) -> Found:
-    total, positions, slices, located, data = answer
-    parts = [_slice(part, rules) for part in slices]
-    carried = None
-    if ask.data:
-        carried = [[*part[3]] for part in slices] + [data]
-    return Found(
-        total, positions, parts, _located(located, rules) if ask.members else None, carried
-    )
-
-
-def _slice(part: list[Any], rules: Rules) -> Slice:
-    start, entries, ranks, _ = part
-    prefix = 8 * _width(rules)
-    members = [bytes(entry[prefix:]).decode() for entry in entries]
-    return Slice(start, members, array("q", ranks), _words(entries, rules))
-
-
-def _located(found: list[list[Any]], rules: Rules) -> Located:
-    empty = bytes(8 * _width(rules))
-    rows = [row or empty for _, _, row in found]
-    return Located(
-        array("q", [position for position, _, _ in found]),
-        array("q", [rank for _, rank, _ in found]),
-        _words(rows, rules),
-    )
-
-
-def _words(rows: Sequence[bytes], rules: Rules) -> list["array[int]"]:
-    """The words that decide the order, column by column."""
-    return [array("q", [_word(row, 8 * place) for row in rows]) for place in range(_width(rules))]
-
-
-def _word(row: bytes, at: int) -> int:
-    word = int.from_bytes(row[at + 1 : at + 8], "big")
-    return word if row[at] else word - _BIAS
-
-
-def _scores(rows: list[list[bytes]], width: int) -> Scores | None:
-    if not rows:
-        return None
-    present = bytearray(bool(row[0]) for row in rows)
-    words = [array("q", [int(row[place] or 0) for row in rows]) for place in range(width)]
-    return Scores(present, words)
+def _answer(packed: bytes) -> list[Any]:
+    """What a script says, if it did what it was asked."""
+    answer: list[Any] = msgspec.msgpack.decode(packed)
+    match answer[0]:
+        case "stale":
+            raise Stale
+        case "behind":
+            raise Behind(int(answer[1]))
+        case "unturned":
+            raise Unturned
+    return answer
 
 
 def _key(board: int, name: str) -> RankingKey:

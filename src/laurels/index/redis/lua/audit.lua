@@ -1,87 +1,163 @@
--- audit(board, roll or nil, name, side, cursor, mend) -> {'done', cursor, entries, difference or ''}
+-- audit(board, roll or nil, name, side, step, cursor, mend)
+--   -> {'done', cursor, entries, difference or ''}
 -- Compares a share of a ranking with what it follows from, member by member, so that writes in
 -- between do not matter; with `mend` puts right what differs.
 --
--- side 'rows': every row has its entry; of a rolling window it is what the tallies add up to, and,
---   once the pass is complete, what is prepared follows from it
--- side 'entries': every entry has its row
-local no = refusal()
-if no then return no end
+-- side 'rows': every member stands where its form says; of a rolling window that is what the
+--   tallies add up to, and, once the pass is complete, what is prepared follows from it
+-- side 'cells': the same, of the members of the tally of a step
+-- side 'entries': every entry in the sorted set is of a member that has that form
+-- side 'scores': of a dense board, each distinct score has as many members as is said
+if call('HGET', KEYS[1], 'ver') ~= B.version then return cmsgpack.pack({'stale'}) end
 
 local rolled = A.roll and rolling(A.roll) or nil
-if A.roll and not rolled then return {'done', '0', 0, ''} end
+if A.roll and not rolled then return cmsgpack.pack({'done', '0', 0, ''}) end
 local window, instance = string.match(A.name, '^(.*):([^:]*)$')
 local ranked = rolled and rolled.live or ranking(window, tonumber(instance))
-local complete = rolled and call('HGET', P .. 'm', 'phase:' .. rolled.name) == '2'
+local complete = rolled and call('HGET', KEYS[1], 'phase:' .. rolled.name) == '2'
+for step = rolled and rolled.leaving or 1, rolled and rolled.run or 0 do tally(rolled.name, step) end
+guard()
 
-local function from_candidates(member)
-  local found = candidates_of(rolled, member)
-  if #found == 0 then return nil end
-  local row = {}
-  for i = 1, width do row[i] = found[1][i + 1] end
-  row[words + 1] = found[#found][1]
-  return write(row, words + 1)
-end
-
-local function from_cells(member)
-  local row = nil
+-- What tallies add up to: the forms and newest steps of members.
+local function from_cells(names)
+  local rows, newest, forms = rows_of({}, words), {}, {}
+  local w, there = rows.w, rows.there
   for step = rolled.leaving, rolled.run do
-    local packed = call('HGET', tally(rolled.name, step), member)
-    if packed then
-      local cell = read(packed, words)
-      for i = 1, columns do
-        if ops[i] == 'sum' and row then cell[i] = cell[i] + row[i] end
+    local cells = fetch('HMGET', P .. 't:' .. rolled.name .. ':' .. text(step), names)
+    if scored then
+      for i = 1, #names do cells[i] = cells[i] and tonumber(cells[i]) end
+    end
+    local step_rows = rows_of(cells, words)
+    for i = 1, #names do
+      if cells[i] then
+        for c = 1, words do
+          local own = step_rows.w[c][i]
+          if c <= columns and sums[c] and there[i] then own = own + w[c][i] end
+          w[c][i] = own
+        end
+        there[i], newest[i] = true, step
       end
-      cell[words + 1] = step
-      row = cell
     end
   end
-  return row and write(row, words + 1) or nil
-end
-
-local function is_placed(of, row, member)
-  return call('ZSCORE', of.r, sub(row, 1, 8 * width) .. member) ~= false
-end
-
-local function put_right(of, old, new, member)
-  if old then place(of, member, old, nil) end
-  if new then place(of, member, nil, new) end
-end
-
-local function judge_row(member, row)
-  local due = row
-  if rolled then
-    if B.best then due = from_candidates(member) else due = from_cells(member) end
+  for i = 1, #names do
+    forms[i] = there[i] and write(w, i, words) or false
+    if forms[i] and not scored then forms[i] = forms[i] .. put(newest[i]) end
   end
-  if due ~= row or not is_placed(ranked, row, member) then
-    if not A.mend then return member end
-    put_right(ranked, row, due, member)
-  end
-  if complete and due then
-    local after_this, prepared = row_after(rolled, member, due), call('HGET', rolled.prepared.k, member) or nil
-    if after_this ~= prepared or (prepared and not is_placed(rolled.prepared, prepared, member)) then
+  return forms, newest
+end
+
+-- Newest steps are those that are kept: a candidate that was beaten leaves none behind.
+local function from_candidates(names, newest)
+  local lists, forms = candidates_of(rolled, names), {}
+  for i = 1, #names do forms[i] = best_after(lists[i], rolled.leaving - 1, newest[i]) end
+  return forms, newest
+end
+
+-- What rows of members are due, and what is due to be prepared.
+local function due_of(names, forms)
+  if not rolled then return forms, nil end
+  local newest = newest_of(rolled, names, forms)
+  local due
+  if B.best then due = from_candidates(names, newest) else due, newest = from_cells(names) end
+  local cells = fetch('HMGET', rolled.left, names)
+  return due, prepared_forms(rolled, due, newest, cells, candidates_of(rolled, names)), newest
+end
+
+local function stands(of, form, member)
+  if scored then return true end
+  return not form or call('ZSCORE', of.r, entry_of(form, member)) ~= false
+end
+
+local function judge(of, names, forms, due)
+  for i, member in ipairs(names) do
+    if forms[i] ~= due[i] or not stands(of, forms[i], member) then
       if not A.mend then return member end
-      put_right(rolled.prepared, prepared, after_this, member)
+      if not scored and forms[i] then call('ZREM', of.r, entry_of(forms[i], member)) end
+      if forms[i] and forms[i] == due[i] then
+        call('ZADD', of.r, '0', entry_of(due[i], member))
+      else
+        place(of, {member}, {forms[i]}, {due[i]})
+      end
     end
   end
   return nil
 end
 
-local found, difference
-if A.side == 'rows' then
-  found = call('HSCAN', ranked.k, A.cursor, 'COUNT', '100')
-  for i = 1, #found[2], 2 do
-    difference = difference or judge_row(found[2][i], found[2][i + 1])
-  end
-else
-  found = call('ZSCAN', ranked.r, A.cursor, 'COUNT', '100')
-  for i = 1, #found[2], 2 do
-    local entry = found[2][i]
-    local member = sub(entry, 8 * width + 1)
-    local row = call('HGET', ranked.k, member)
-    if not row or sub(row, 1, 8 * width) ~= sub(entry, 1, 8 * width) then
-      if A.mend then call('ZREM', ranked.r, entry) else difference = difference or member end
+local function judge_rows(names)
+  local forms = forms_of(ranked, names)
+  local due, prepared, newest = due_of(names, forms)
+  local difference = rolled and judge(ranked, names, forms, due) or
+                     not rolled and judge(ranked, names, forms, forms) or nil
+  if rolled and scored and A.mend then
+    for i, member in ipairs(names) do
+      if newest[i] then call('HSET', rolled.newest, member, newest[i]) end
     end
   end
+  if complete and not difference then
+    difference = judge(rolled.prepared, names, forms_of(rolled.prepared, names), prepared)
+  end
+  return difference
 end
-return {'done', found[1], #found[2] / 2, difference or ''}
+
+local function judge_entries(entries)
+  for _, entry in ipairs(entries) do
+    local member = sub(entry, 8 * width + 1)
+    local form = form_of(ranked, member)
+    if not form or entry_of(form, member) ~= entry then
+      if not A.mend then return member end
+      call('ZREM', ranked.r, entry)
+    end
+  end
+  return nil
+end
+
+local function count_at(field)
+  if scored then
+    local score = tonumber(field)
+    return call('ZCOUNT', ranked.r, field, '(' .. text(score + units[columns]))
+  end
+  return call('ZLEXCOUNT', ranked.r, '[' .. field, '(' .. after(field))
+end
+
+local function judge_scores(fields)
+  for i = 1, #fields, 2 do
+    local field = fields[i]
+    local due = count_at(field)
+    local stood = call('ZSCORE', ranked.d, field)
+    if due ~= tonumber(fields[i + 1]) or not stood then
+      if not A.mend then return 'the score ' .. (scored and field or text(get(field, 1))) end
+      if due > 0 then
+        call('HSET', ranked.n, field, text(due))
+        call('ZADD', ranked.d, scored and field or '0', field)
+      else
+        call('HDEL', ranked.n, field)
+        call('ZREM', ranked.d, field)
+      end
+    end
+  end
+  return nil
+end
+
+local function every_other(list)
+  local found = {}
+  for i = 1, #list, 2 do found[#found + 1] = list[i] end
+  return found
+end
+
+local found, difference, seen
+if A.side == 'scores' then
+  found = call('HSCAN', ranked.n, A.cursor, 'COUNT', '100')
+  difference, seen = judge_scores(found[2]), 0
+elseif A.side == 'cells' then
+  found = call('HSCAN', P .. 't:' .. rolled.name .. ':' .. text(A.step), A.cursor, 'COUNT', '100')
+  difference, seen = judge_rows(every_other(found[2])), 0
+elseif A.side == 'rows' and not scored then
+  found = call('HSCAN', ranked.k, A.cursor, 'COUNT', '100')
+  difference, seen = judge_rows(every_other(found[2])), #found[2] / 2
+else
+  found = call('ZSCAN', ranked.r, A.cursor, 'COUNT', '100')
+  local names = every_other(found[2])
+  seen = #names
+  if A.side == 'rows' then difference = judge_rows(names) else difference = judge_entries(names) end
+end
+return cmsgpack.pack({'done', found[1], seen, difference or ''})

@@ -3,326 +3,323 @@
 -- Counts a batch as planned, event by event: in all windows that take it, or in none.
 --
 -- ARGV[1]  msgpack: board, now, due, rolls {name, steps, running}, targets {window, instance},
---   windows {name, rolling: {lows, highs} or false}, routes {target or list of targets, 0 refuses},
---   members, values (a list a column, signed), ats, stamps (a number or a list), ids (texts or
---   false; or nil), late (positions), absolute, atomic, all, watch, ranks, forget, most_ids
+--   windows {name, steps, running, lows, highs} (steps 0: not rolling), routes {target or list of
+--   targets, 0 refuses}, members (each once), who (places in them, or nil: event by event), values
+--   (a list a column, signed), ats, stamps (a number or a list), ids (texts or false; or nil), late
+--   (positions), absolute, atomic, all, watch, ranks, forget, most_ids, call {process, number}
+-- before and after are lists a column, false for a member that is not there.
 local APPLIED, UNCHANGED, OUT_OF_RANGE, DUPLICATE, TOO_LATE, FULL, ROLLED_BACK = 1, 2, 3, 4, 5, 6, 7
+
+-- A call that comes again, since its answer was lost, is answered as it was.
+local answers = A.call and P .. 'a:' .. A.call[1]
+if answers then
+  local kept = call('GET', answers)
+  if kept then
+    local number, reply = string.match(kept, '^(%d+):(.*)$')
+    if tonumber(number) == A.call[2] then return reply end
+  end
+end
 local no = refusal()
-if no then return no end
+if no then return cmsgpack.pack(no) end
 
-local windows, targets, now = A.windows, A.targets, A.now
-local events = #A.members
+local windows, targets, members, who, watch = A.windows, A.targets, A.members, A.who, A.watch
+local events = who and #who or #members
+local ids = key('q')
+key('s'); key('p'); key('i')
 
--- Where a target is: a ranking, or the tally of a step.
-local stores, open = {}, {}
+-- Where events go: the rows of a ranking, or the cells of a step beside the rows of its window.
+local stores, rolls = {}, {}
 for i, w in ipairs(windows) do
-  if w.rolling then
-    call('HSETNX', P .. 'm', 'run:' .. w.name, text(w.running))
-    open[i] = rolling(w)
+  if w.steps > 0 then
+    rolls[i] = rolling(w, w.running)
+    for step = rolls[i].leaving, B.best and w.running or 0 do tally(w.name, step) end
   end
 end
 for t, target in ipairs(targets) do
-  local window = windows[target[1]]
-  if window.rolling then
-    stores[t] = {step = target[2], key = tally(window.name, target[2])}
+  local w = windows[target[1]]
+  stores[t] = {window = target[1], index = t}
+  if w.steps > 0 then
+    stores[t].step, stores[t].tally = target[2], tally(w.name, target[2])
   else
-    stores[t] = ranking(window.name, target[2])
-    call('SADD', P .. 'i', stores[t].name)
+    stores[t].ranked = ranking(w.name, target[2])
   end
 end
+guard()
 
 local function store_of(w, event)
   local route = A.routes[w]
   if type(route) == 'table' then route = route[event] end
-  return route > 0 and stores[route] or nil
+  return stores[route]
 end
 
--- The write rule: what an event makes of a member's row in one window.
-
-local function within(lows, highs, row)
-  for i = 1, columns do
-    if row[i] < lows[i] or row[i] > highs[i] then return false end
-  end
-  return true
-end
-
--- Keeps the better tuple, of equal ones the least stamp.
-local function draft_best(old, values, stamp, draft)
-  local order = old and 0 or -1
-  local new = {}
-  for i = 1, columns do
-    if order == 0 and values[i] ~= old[i] then order = values[i] < old[i] and -1 or 1 end
-    new[i] = values[i]
-  end
-  draft.changed = order < 0
-  if tie ~= 0 then
-    new[width] = tie * stamp
-    if order == 0 and stamp < tie * old[width] then draft.changed = true end
-  end
-  draft.write, draft.new = draft.changed, new
-end
-
--- Sums and last values, the greatest stamp; false when a value or total is out of range.
-local function draft_running(old, values, stamp, at, lows, highs, draft)
-  local new, kept, newest = {}, {}, at
-  if old then newest = B.stamped and old[words] or tie * (old[width] or 0) end
-  for i = 1, columns do
-    new[i] = values[i]
-    if ops[i] == 'sum' then
-      new[i] = new[i] + (old and old[i] or 0)
-    elseif old and at < newest then
-      kept[i] = old[i]
+-- Reading: members have the same slot everywhere, so all are read from every store.
+for _, store in ipairs(stores) do
+  if store.ranked then
+    store.forms = forms_of(store.ranked, members)
+    store.rows = rows_of(store.forms, words)
+  else
+    local cells = fetch('HMGET', store.tally, members)
+    if B.best then
+      store.rows = {marks = {}}
+    else
+      if scored then
+        for slot = 1, #members do cells[slot] = cells[slot] and tonumber(cells[slot]) end
+      end
+      store.rows = rows_of(cells, words)
     end
+    store.cells = cells
   end
-  if not within(lows, highs, new) then return false end
-  for i, value in pairs(kept) do new[i] = value end
-  local changed = not old
-  for i = 1, columns do changed = changed or new[i] ~= old[i] end
-  if tie ~= 0 then
-    if old then stamp = math.max(stamp, tie * old[width]) end
-    new[width] = tie * stamp
-    changed = changed or new[width] ~= old[width]
-  end
-  draft.new, draft.changed, draft.write = new, changed, changed
-  if B.stamped then
-    new[words] = math.max(at, newest)
-    draft.write = draft.write or not old or new[words] ~= old[words]
-  end
-  return true
 end
-
-local function draft_entry(old, values, stamp, at, lows, highs, draft)
-  if not B.best then return draft_running(old, values, stamp, at, lows, highs, draft) end
-  if not within(lows, highs, values) then return false end
-  draft_best(old, values, stamp, draft)
-  return true
+for w, rolled in pairs(rolls) do
+  rolled.forms = forms_of(rolled.live, members)
+  rolled.rows = rows_of(rolled.forms, words)
+  rolled.steps_of = newest_of(rolled, members, rolled.forms)
+  rolled.lists = candidates_of(rolled, members)
+  rolled.moved = {}
+  rolled.drafts, rolled.cell = {}, {}
 end
-
--- Candidates of best columns
-
--- Negative, 0 or positive as a row is better than a candidate, equal to it, or worse.
-local function order_of(row, candidate)
-  for i = 1, columns do
-    if row[i] ~= candidate[i + 1] then return row[i] - candidate[i + 1] end
-  end
-  return 0
-end
-
-local function is_better(row, candidate)
-  local order = order_of(row, candidate)
-  if order ~= 0 then return order < 0 end
-  return tie ~= 0 and tie * row[width] < tie * candidate[width + 1]
-end
-
--- Takes an event into the member's candidates; whether anything is another.
-local function add_candidate(rolled, member, step, row)
-  local found, own, next_one = candidates_of(rolled, member), nil, nil
-  for _, candidate in ipairs(found) do
-    if candidate[1] == step then own = candidate end
-    if candidate[1] > step and not next_one then next_one = candidate end
-  end
-  if own and not is_better(row, own) then return false end
-  if not own and next_one and order_of(row, next_one) > 0 then return false end
-  local new, kept, added = {step}, {}, false
-  for i = 1, width do new[i + 1] = row[i] end
-  for _, candidate in ipairs(found) do
-    if candidate[1] >= step and not added then kept[#kept + 1], added = new, true end
-    if candidate[1] < step and order_of(row, candidate) < 0 then
-      hset(tally(rolled.name, candidate[1]), member, false)
-    elseif candidate[1] ~= step then
-      kept[#kept + 1] = candidate
-    end
-  end
-  if not added then kept[#kept + 1] = new end
-  hset(tally(rolled.name, step), member, '')
-  keep_candidates(rolled, member, kept)
-  return true
-end
+local drafts = {}
+for w = 1, #windows do drafts[w] = {} end
 
 -- An event in one window
 
-local function read_part(w, event, member)
-  local store = store_of(w, event)
-  if not store then return false end
-  local part = {store = store, rolled = open[w] or nil}
-  part.ranked = part.rolled and part.rolled.live or store
-  part.row = call('HGET', part.ranked.k, member) or nil
-  part.old = part.row and read(part.row, words + (part.rolled and 1 or 0)) or nil
-  return part
+local function draft_in(w, store, slot, values, stamp, at)
+  local rolled = rolls[w]
+  local rows = rolled and rolled.rows or store.rows
+  if not draft_row(rows, slot, values, stamp, at, B.least, B.most, drafts[w]) then return false end
+  if not rolled or B.best then return true end
+  local bounds = windows[w]
+  return draft_row(store.rows, slot, values, stamp, at, bounds.lows, bounds.highs, rolled.cell)
 end
 
--- Completes the draft of a live row by the member's newest step.
-local function draft_newest(part)
-  local draft, step = part.draft, part.store.step
-  if not draft.write and part.old then
-    draft.new = {}
-    for i = 1, words do draft.new[i] = part.old[i] end
-  end
-  draft.new[words + 1] = math.max(step, part.old and part.old[words + 1] or step)
-  draft.write = draft.write or not part.old or draft.new[words + 1] ~= part.old[words + 1]
-end
-
-local function draft_part(w, part, member, values, stamp, at)
-  part.draft = {}
-  if not draft_entry(part.old, values, stamp, at, B.lows, B.highs, part.draft) then return false end
-  if not part.rolled then return true end
-  draft_newest(part)
+local function count_rolling(w, rolled, store, slot, values, stamp)
+  local written = false
   if B.best then
-    part.cell = values
-    return true
+    local marks = {}
+    local list = with_candidate(rolled.lists[slot], store.step, values, stamp, marks)
+    if list then
+      rolled.lists[slot], rolled.marks = list, rolled.marks or {}
+      for step, said in pairs(marks) do
+        rolled.marks[step] = rolled.marks[step] or {}
+        rolled.marks[step][slot] = said
+      end
+      written = true
+    end
+  elseif rolled.cell.write then
+    take(store.rows, slot, rolled.cell)
+    written = true
   end
-  local bounds, packed = windows[w].rolling, call('HGET', part.store.key, member)
-  local cell = packed and read(packed, words) or nil
-  part.cell = {}
-  return draft_entry(cell, values, stamp, at, bounds[1], bounds[2], part.cell)
-end
-
-local function write_cell(part, member, stamp)
-  if B.best then
-    local row = {}
-    for i = 1, columns do row[i] = part.cell[i] end
-    if tie ~= 0 then row[width] = tie * stamp end
-    return add_candidate(part.rolled, member, part.store.step, row)
+  local newest = rolled.steps_of[slot]
+  if not rolled.rows.there[slot] or store.step > newest then
+    rolled.steps_of[slot], rolled.moved[slot], written = store.step, true, true
   end
-  if part.cell.write then hset(part.store.key, member, write(part.cell.new, words)) end
-  return part.cell.write
-end
-
-local function write_part(part, member, stamp)
-  local written = part.rolled and write_cell(part, member, stamp)
-  local row = part.row
-  if part.draft.write then
-    row = write(part.draft.new, words + (part.rolled and 1 or 0))
-    place(part.ranked, member, part.row, row)
-  end
-  if part.rolled and (written or part.draft.write) then prepare(part.rolled, member, row) end
+  if drafts[w].write then take(rolled.rows, slot, drafts[w]) end
+  if written then mark(rolled.rows, slot) end
 end
 
 -- An event in all windows
 
-local function of_event(list, event) return type(list) == 'table' and list[event] or list end
+local ats, stamps = A.ats, A.stamps
+local values = {}
 
 -- Its values; of an absolute one, for sums, the difference to the window `all`.
-local function values_of(event, parts)
-  local values = {}
+local function read_values(event, slot)
   for i = 1, columns do
     values[i] = A.values[i][event]
-    if A.absolute and ops[i] == 'sum' and A.all > 0 then
-      local old = parts[A.all].old
-      values[i] = values[i] - (old and old[i] or 0)
+    if A.absolute and sums[i] and A.all > 0 then
+      local rows = store_of(A.all, event).rows
+      values[i] = values[i] - (rows.there[slot] and rows.w[i][slot] or 0)
     end
   end
-  return values
 end
 
-local before, after_, watch = {}, {}, A.watch
+local before, after_ = {}, {}
+for i = 1, columns do before[i], after_[i] = {}, {} end
 
-local function report(event, part, counted)
+local function watched_rows(event)
+  local store = watch > 0 and store_of(watch, event)
+  return store and (rolls[watch] and rolls[watch].rows or store.rows)
+end
+
+local function report(list, event, slot)
   if watch == 0 then return end
-  local old = part and part.old
-  local new = counted and part and part.draft.write and part.draft.new or old
-  local was, is = {}, {}
-  for i = 1, columns do
-    was[i], is[i] = old and text(old[i]) or '', new and text(new[i]) or ''
-  end
-  before[event], after_[event] = was, is
+  local rows = watched_rows(event)
+  local there = rows and rows.there[slot]
+  for i = 1, columns do list[i][event] = there and rows.w[i][slot] or false end
 end
 
-local function count(event)
-  local member, parts = A.members[event], {}
-  for w = 1, #windows do parts[w] = read_part(w, event, member) end
-  local values = values_of(event, parts)
-  local at, stamp = of_event(A.ats, event), of_event(A.stamps, event)
+local function count(event, slot)
+  read_values(event, slot)
+  local at = type(ats) == 'table' and ats[event] or ats
+  local stamp = type(stamps) == 'table' and stamps[event] or stamps
   for w = 1, #windows do
-    if parts[w] and not draft_part(w, parts[w], member, values, stamp, at) then
-      report(event, parts[watch], false)
-      return OUT_OF_RANGE
-    end
+    local store = store_of(w, event)
+    if store and not draft_in(w, store, slot, values, stamp, at) then return OUT_OF_RANGE end
   end
   local changed = false
   for w = 1, #windows do
-    if parts[w] then
-      write_part(parts[w], member, stamp)
-      changed = changed or parts[w].draft.changed
+    local store = store_of(w, event)
+    if store then
+      local draft = drafts[w]
+      changed = changed or draft.changed
+      if rolls[w] then
+        count_rolling(w, rolls[w], store, slot, values, stamp)
+      elseif draft.write then
+        take(store.rows, slot, draft)
+      end
     end
   end
-  report(event, parts[watch], true)
   return changed and APPLIED or UNCHANGED
 end
 
 -- Ids
 
-local ids, forgotten, remembered = P .. 'q', text(A.now - A.forget), 0
+local forgotten, remembered, known, taken, added, expired = A.now - A.forget, 0, {}, {}, {}, {}
 if A.ids then
-  local gone = call('ZRANGEBYSCORE', ids, '-inf', forgotten, 'LIMIT', '0', '1000')
-  if #gone > 0 then call('ZREM', ids, unpack(gone)) end
-  remembered = call('ZCOUNT', ids, '(' .. forgotten, '+inf')
+  expired = call('ZRANGEBYSCORE', ids, '-inf', text(forgotten), 'LIMIT', '0', '1000')
+  remembered = call('ZCOUNT', ids, '(' .. text(forgotten), '+inf')
+  local keys, of = {}, {}
+  for event = 1, events do
+    if A.ids[event] then
+      local member = members[who and who[event] or event]
+      keys[#keys + 1] = string.char(#member) .. member .. A.ids[event]
+      of[#keys] = event
+    end
+  end
+  local found = fetch('ZMSCORE', ids, keys)
+  for i, event in ipairs(of) do known[event] = {keys[i], tonumber(found[i] or '-inf')} end
 end
 
 -- The key under which an event's id is remembered, or what speaks against it.
 local function id_key(event)
-  local member = A.members[event]
-  local key = string.char(#member) .. member .. A.ids[event]
-  local accepted = tonumber(call('ZSCORE', ids, key) or '-inf')
-  if accepted > A.now - A.forget then return DUPLICATE end
+  local id, accepted = known[event][1], known[event][2]
+  if accepted > forgotten or taken[id] then return DUPLICATE end
   if remembered >= A.most_ids then return FULL end
-  return key
+  return id
 end
 
 -- Ranks of the events' members in the watched window
 local function ranks()
-  local found, known = {}, {}
+  local found, seen = {}, {}
   for event = 1, events do
-    local store, member = store_of(watch, event), A.members[event]
-    local ranked = store and (open[watch] and open[watch].live or store)
-    if ranked then
-      local name = ranked.name .. '\0' .. member
-      if not known[name] then
-        known[name] = rank_of(ranked, call('HGET', ranked.k, member), member)
+    local slot = who and who[event] or event
+    local store = store_of(watch, event)
+    found[event] = -1
+    if store then
+      local ranked = rolls[watch] and rolls[watch].live or store.ranked
+      local name = ranked.name .. '\0' .. slot
+      if not seen[name] then
+        seen[name] = rank_of(ranked, form_of(ranked, members[slot]), members[slot])
       end
-      found[event] = known[name]
-    else
-      found[event] = -1
+      found[event] = seen[name]
     end
   end
   return found
 end
 
-local codes, added, late, refused, counted = {}, {}, {}, false, 0
+local codes, late, refused, counted = {}, {}, false, 0
 for _, event in ipairs(A.late) do late[event] = true end
 local ranks_before = A.ranks and ranks() or false
 for event = 1, events do
-  local code, key = late[event] and TOO_LATE or 0, nil
-  if A.ids and A.ids[event] then
-    key = id_key(event)
-    if key == DUPLICATE or (key == FULL and code == 0) then code = key end
+  local slot = who and who[event] or event
+  local code, id = late[event] and TOO_LATE or 0, nil
+  if known[event] then
+    id = id_key(event)
+    if id == DUPLICATE or (id == FULL and code == 0) then code = id end
   end
+  report(before, event, slot)
   if code == 0 then
-    code = count(event)
-    if key and code <= UNCHANGED then
-      call('ZADD', ids, text(A.now), key)
-      added[#added + 1] = key
+    code = count(event, slot)
+    if id and code <= UNCHANGED then
+      added[#added + 1], added[#added + 2] = A.now, id
+      taken[id] = true
       remembered = remembered + 1
     end
-  elseif watch > 0 then
-    report(event, read_part(watch, event, A.members[event]), false)
   end
+  report(after_, event, slot)
   codes[event] = code
   refused = refused or (code ~= DUPLICATE and code > UNCHANGED)
   if code <= UNCHANGED then counted = counted + 1 end
 end
-local undone = journal and refused
-if undone then
-  undo()
-  for _, key in ipairs(added) do call('ZREM', ids, key) end
+
+-- Writing
+
+local function write_ranking(store)
+  local names, olds, news, dirty = {}, {}, {}, store.rows.dirty
+  for i = 1, #dirty do
+    local slot = dirty[i]
+    names[i], olds[i], news[i] = members[slot], store.forms[slot], write(store.rows.w, slot, words)
+  end
+  place(store.ranked, names, olds, news)
+  call('SADD', P .. 'i', store.ranked.name)
+end
+
+local function write_cells(store)
+  local args, dirty = {}, store.rows.dirty
+  for i = 1, #dirty do
+    local slot = dirty[i]
+    local form = write(store.rows.w, slot, words)
+    args[2 * i - 1], args[2 * i], store.cells[slot] = members[slot], form, form
+  end
+  send('HSET', store.tally, args)
+end
+
+local function write_candidates(rolled, dirty)
+  local args = {}
+  for _, slot in ipairs(dirty) do
+    args[#args + 1], args[#args + 2] = members[slot], packed_candidates(rolled.lists[slot])
+  end
+  send('HSET', rolled.candidates, args)
+  for step, slots in pairs(rolled.marks or {}) do
+    local here, gone = {}, {}
+    for slot, said in pairs(slots) do
+      if said then here[#here + 1], here[#here + 2] = members[slot], ''
+      else gone[#gone + 1] = members[slot] end
+    end
+    send('HDEL', tally(rolled.name, step), gone)
+    send('HSET', tally(rolled.name, step), here)
+  end
+end
+
+local function write_rolling(w, rolled)
+  local dirty, names, olds, news, moved = rolled.rows.dirty, {}, {}, {}, {}
+  local newest, cells, lists = {}, nil, {}
+  for i = 1, #dirty do
+    local slot = dirty[i]
+    local form = write(rolled.rows.w, slot, words)
+    newest[i] = rolled.steps_of[slot]
+    names[i], olds[i], lists[i] = members[slot], rolled.forms[slot], rolled.lists[slot]
+    if scored then
+      if rolled.moved[slot] then moved[#moved + 1], moved[#moved + 2] = names[i], newest[i] end
+    else
+      form = form .. put(newest[i])
+    end
+    news[i] = form
+  end
+  place(rolled.live, names, olds, news)
+  if scored then send('HSET', rolled.newest, moved) end
+  if B.best then write_candidates(rolled, dirty) end
+  prepare(rolled, names, news, newest, fetch('HMGET', rolled.left, names), lists)
+  call('HSETNX', KEYS[1], 'run:' .. rolled.name, text(rolled.run))
+end
+
+if A.atomic and refused then
   for event = 1, events do
     if codes[event] <= UNCHANGED then codes[event] = ROLLED_BACK end
   end
   before, after_, counted = {}, {}, 0
+else
+  if #expired > 0 then call('ZREM', ids, unpack(expired)) end
+  send('ZADD', ids, added)
+  for _, store in ipairs(stores) do
+    if store.ranked then write_ranking(store) elseif not B.best then write_cells(store) end
+  end
+  for w, rolled in pairs(rolls) do write_rolling(w, rolled) end
+  if A.position then call('HSET', P .. 'p', A.position[1], A.position[2]) end
 end
 local ranks_after = A.ranks and ranks() or false
-if A.position and not undone then call('HSET', P .. 'p', A.position[1], A.position[2]) end
-call('HSET', P .. 'm', 'now', text(now))
-local seq = call('HINCRBY', P .. 'm', 'seq', '1')
-call('XADD', P .. 's', 'MAXLEN', '~', '10000', '*', 'seq', text(seq), 'counted', text(counted))
-return {'done', seq, codes, before, after_, ranks_before, ranks_after}
+call('HSET', KEYS[1], 'now', text(A.now))
+local seq = tell('counted', text(counted))
+local reply = cmsgpack.pack({'done', seq, codes, before, after_, ranks_before, ranks_after})
+if answers then call('SET', answers, text(A.call[2]) .. ':' .. reply, 'EX', '60') end
+return reply

@@ -1,133 +1,165 @@
 -- keep(op, board, …) -> {'done', …}
 -- What is done to a board beside counting: opening, passes, removal, what members carry.
 --
--- ARGV[1]  msgpack: op, board, now, and
---   open; close (limit); turn (roll, limit); advance (window, limit); remove (member, windows);
+-- ARGV[1]  msgpack: op, board, now, windows (those that roll: {name, steps}), and
+--   open; close; turn (roll, limit); advance (roll, limit); remove (member);
 --   data (member, text or false); position (source, text); keys; drop (names)
-local op, meta = A.op, P .. 'm'
+local op = A.op
 
-local function unlink(...)
-  for _, key in ipairs({...}) do call('UNLINK', key) end
+local function unlink_ranking(ranked)
+  call('UNLINK', ranked.r, P .. 'k:' .. ranked.name, P .. 'd:' .. ranked.name, P .. 'n:' .. ranked.name)
 end
-
-local function unlink_ranking(ranked) unlink(ranked.r, ranked.k, ranked.d, ranked.n) end
 
 local function unlink_rolling(rolled)
   unlink_ranking(rolled.live)
   unlink_ranking(rolled.prepared)
-  unlink(rolled.candidates)
-  for step = rolled.leaving - 1, rolled.run do unlink(tally(rolled.name, step)) end
-  call('HDEL', meta, 'run:' .. rolled.name, 'phase:' .. rolled.name, 'place:' .. rolled.name)
-  call('SREM', P .. 'i', rolled.name .. ':*')
+  call('UNLINK', P .. 'e:' .. rolled.name, P .. 'c:' .. rolled.name)
+  for step = rolled.leaving - 1, rolled.run do
+    call('UNLINK', P .. 't:' .. rolled.name .. ':' .. text(step))
+  end
+  call('HDEL', KEYS[1], 'run:' .. rolled.name, 'phase:' .. rolled.name, 'place:' .. rolled.name)
 end
 
-if op == 'open' then
-  local known = tonumber(call('HGET', meta, 'ver') or '0')
-  if known < B.version then call('HSET', meta, 'ver', text(B.version)) end
+-- The rankings of periods that there are.
+local function periods()
+  local found = {}
+  for i, name in ipairs(call('SMEMBERS', P .. 'i')) do
+    local window, instance = string.match(name, '^(.*):([^:]*)$')
+    found[i] = ranking(window, tonumber(instance))
+  end
+  return found
+end
+
+local function windows()
+  local found = {}
+  for _, w in ipairs(A.windows) do found[#found + 1] = rolling(w) end
+  return found
+end
+
+local function open()
+  local known = tonumber(call('HGET', KEYS[1], 'ver') or '0')
+  if known < tonumber(B.version) then call('HSET', KEYS[1], 'ver', B.version) end
   return {'done'}
 end
 
-if op == 'close' then
-  for _, name in ipairs(call('SMEMBERS', P .. 'i')) do
-    if sub(name, -2) ~= ':*' then
-      unlink(P .. 'r:' .. name, P .. 'k:' .. name, P .. 'd:' .. name, P .. 'n:' .. name)
-    end
-  end
-  for _, w in ipairs(A.windows) do
-    local rolled = rolling(w)
-    if rolled then unlink_rolling(rolled) end
-  end
-  unlink(meta, P .. 'i', P .. 'q', P .. 'x', P .. 'p', P .. 's')
+local function close()
+  local there, rolled = periods(), windows()
+  guard()
+  for _, ranked in ipairs(there) do unlink_ranking(ranked) end
+  for _, each in ipairs(rolled) do unlink_rolling(each) end
+  call('UNLINK', KEYS[1], P .. 'i', P .. 'q', P .. 'x', P .. 'p', P .. 's')
   return {'done'}
 end
 
-if call('HGET', meta, 'ver') ~= text(B.version) then return {'stale'} end
-
-if op == 'turn' then
+-- Brings a window to the step that runs, by about `limit` members of the passes that are missing.
+local function turn()
   local rolled = rolling(A.roll)
-  if not rolled or rolled.run >= A.roll.running then return {'done', 1} end
-  if A.roll.running - rolled.run >= rolled.steps then
+  local running = A.roll.running
+  if not rolled or rolled.run >= running then return {'done', 1} end
+  tally(rolled.name, rolled.leaving - 1)
+  guard()
+  local now = tonumber(call('HGET', KEYS[1], 'now') or '-1e300')
+  if A.now > now then call('HSET', KEYS[1], 'now', text(A.now)) end
+  if running - rolled.run >= rolled.steps then
     unlink_rolling(rolled)
     return {'done', 1}
   end
   local limit, complete = A.limit, true
-  while rolled.run < A.roll.running do
-    limit, complete = advance(rolled, limit)
+  while rolled.run < running do
+    complete, limit = advance(rolled, limit)
     if not complete then return {'done', 0} end
-    unlink(tally(rolled.name, rolled.leaving - 1))
-    call('HSET', meta, 'run:' .. rolled.name, text(rolled.run + 1),
+    call('UNLINK', P .. 't:' .. rolled.name .. ':' .. text(rolled.leaving - 1))
+    call('HSET', KEYS[1], 'run:' .. rolled.name, text(rolled.run + 1),
          'phase:' .. rolled.name, '0', 'place:' .. rolled.name, '0')
     rolled = rolling(A.roll)
+    tally(rolled.name, rolled.leaving - 1)
+    guard()
   end
   return {'done', 1}
 end
 
-if op == 'advance' then
+-- Answers about how many members are left.
+local function pass()
   local rolled = rolling(A.roll)
   if not rolled then return {'done', 0} end
-  local _, complete = advance(rolled, A.limit)
-  if complete then return {'done', 0} end
-  local left = call('HLEN', tally(rolled.name, rolled.leaving - 1))
-  return {'done', math.max(1, left + call('HLEN', tally(rolled.name, rolled.leaving)))}
+  local before = tally(rolled.name, rolled.leaving - 1)
+  guard()
+  if advance(rolled, A.limit) then return {'done', 0} end
+  return {'done', math.max(1, call('HLEN', before) + call('HLEN', rolled.left))}
 end
 
-if op == 'remove' then
-  local found = 0
+local function remove()
+  local there, rolled, found = periods(), windows(), 0
+  for _, each in ipairs(rolled) do
+    for step = each.leaving - 1, each.run do tally(each.name, step) end
+  end
+  key('x')
+  guard()
   local function discard(ranked)
-    local row = call('HGET', ranked.k, A.member)
-    if row then place(ranked, A.member, row, nil) end
-    return row and 1 or 0
+    local form = form_of(ranked, A.member)
+    place(ranked, {A.member}, {form}, {false})
+    return form and 1 or 0
   end
-  for _, name in ipairs(call('SMEMBERS', P .. 'i')) do
-    local window, instance = string.match(name, '^(.*):([^:]*)$')
-    if instance ~= '*' then found = found + discard(ranking(window, tonumber(instance))) end
-  end
-  for _, w in ipairs(A.windows) do
-    local rolled = rolling(w)
-    if rolled then
-      found = found + discard(rolled.live)
-      discard(rolled.prepared)
-      for step = rolled.leaving - 1, rolled.run do
-        call('HDEL', tally(rolled.name, step), A.member)
-      end
-      call('HDEL', rolled.candidates, A.member)
+  for _, ranked in ipairs(there) do found = found + discard(ranked) end
+  for _, each in ipairs(rolled) do
+    found = found + discard(each.live)
+    discard(each.prepared)
+    for step = each.leaving - 1, each.run do
+      call('HDEL', P .. 't:' .. each.name .. ':' .. text(step), A.member)
     end
+    call('HDEL', P .. 'e:' .. each.name, A.member)
+    call('HDEL', P .. 'c:' .. each.name, A.member)
   end
   call('HDEL', P .. 'x', A.member)
-  local seq = call('HINCRBY', meta, 'seq', '1')
-  call('XADD', P .. 's', 'MAXLEN', '~', '10000', '*', 'seq', text(seq), 'removed', A.member)
+  tell('removed', A.member)
   return {'done', found}
 end
 
-if op == 'data' then
+local function data()
+  key('x')
+  guard()
   if A.text then call('HSET', P .. 'x', A.member, A.text) else call('HDEL', P .. 'x', A.member) end
-  call('HINCRBY', meta, 'seq', '1')
+  tell('data', A.member)
   return {'done'}
 end
 
-if op == 'position' then
+local function position()
+  key('p')
+  guard()
   call('HSET', P .. 'p', A.source, A.text)
   return {'done'}
 end
 
-if op == 'keys' then
+local function keys()
   local found = {}
-  for _, name in ipairs(call('SMEMBERS', P .. 'i')) do
-    if sub(name, -2) ~= ':*' and call('EXISTS', P .. 'r:' .. name) == 1 then found[#found + 1] = name end
+  for _, ranked in ipairs(periods()) do
+    if call('EXISTS', ranked.r) == 1 then found[#found + 1] = ranked.name end
   end
-  for _, w in ipairs(A.windows) do
-    local rolled = rolling(w)
-    if rolled and call('EXISTS', rolled.live.r) == 1 then
-      found[#found + 1] = w.name .. ':' .. text(rolled.run)
+  for _, each in ipairs(windows()) do
+    if call('EXISTS', each.live.r) == 1 then
+      found[#found + 1] = each.name .. ':' .. text(each.run)
     end
   end
   return {'done', found}
 end
 
-if op == 'drop' then
-  for _, name in ipairs(A.names) do
-    unlink(P .. 'r:' .. name, P .. 'k:' .. name, P .. 'd:' .. name, P .. 'n:' .. name)
-    call('SREM', P .. 'i', name)
+local function drop()
+  local there = {}
+  for i, name in ipairs(A.names) do
+    local window, instance = string.match(name, '^(.*):([^:]*)$')
+    there[i] = ranking(window, tonumber(instance))
+  end
+  guard()
+  for _, ranked in ipairs(there) do
+    unlink_ranking(ranked)
+    call('SREM', P .. 'i', ranked.name)
   end
   return {'done'}
 end
+
+local ops = {open = open, close = close, turn = turn, advance = pass, remove = remove, data = data,
+             position = position, keys = keys, drop = drop}
+if op ~= 'open' and op ~= 'close' and call('HGET', KEYS[1], 'ver') ~= B.version then
+  return cmsgpack.pack({'stale'})
+end
+return cmsgpack.pack(ops[op]())

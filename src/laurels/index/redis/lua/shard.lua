@@ -1,55 +1,111 @@
--- What all scripts of a shard share: rows as bytes, rankings, tallies, the write rule.
+-- What all scripts of a shard share: layouts, rows of members, rankings, what is refused.
 --
 -- KEYS[1] is P..'m'; every key of the shard begins with P and lies in its slot:
 --   P m                     hash: ver, now, seq; of a rolling window run:<w>, phase:<w>, place:<w>
 --   P i                     set of the rankings there are: <window>:<instance>
---   P r:<window>:<instance> sorted set of a ranking, all scores 0: row up to its width, member
---   P k:<window>:<instance> hash: member -> row
+--   P r:<window>:<instance> sorted set of a ranking, ascending in the order of standings
+--   P k:<window>:<instance> prefixed only, hash: member -> form
 --   P d: and n:             of a dense board: its distinct scores, and how many members have each
---   P t:<window>:<step>     hash: member -> cell, the tally of a step
+--   P t:<window>:<step>     hash: member -> form of its cell, the tally of a step
+--   P e:<window>            plain and packed, hash: member -> newest step, of a rolling window
 --   P c:<window>            hash: member -> candidates of best columns, by step
 --   P q                     sorted set of event ids by when they were accepted
 --   P x, p, s               member data, import positions, stream of changes
+--   P a:<process>           what the last call of a process was answered, for a while
 -- Of a rolling window <instance> is the parity of the step: at a boundary two rankings change
 -- places without being touched.
 --
--- A word is 8 bytes, a sign and 7 big-endian ones, so that bytes are in the order of numbers and
--- no number passes 2^53. A row is: columns, tie stamp, exact `at`, newest step (the last three
--- where the board or window has them).
-local call = redis.call
-local P = string.sub(KEYS[1], 1, -2)
+-- A row is the words of a member: columns, tie stamp, exact `at` (the last two where the board has
+-- them). How a row is written is its *form*:
+--   plain, packed  one number, the sum of (word - low) * unit over the words; it is the score of
+--                  the member in the sorted set, which needs nothing else
+--   prefixed       text, 8 bytes a word, in the order of the numbers they stand for, and of a
+--                  rolling window the newest step; its words that decide the order stand in front
+--                  of the member in the sorted set, whose scores are all 0
+-- Scripts work on rows in memory: what a call needs is read at once, and written at once at its
+-- end, so that nothing is half done and a member that comes often costs as much as one that does
+-- not.
+local call, pack, unpack_word, sub, floor = redis.call, struct.pack, struct.unpack, string.sub, math.floor
+local P = sub(KEYS[1], 1, -2)
 local A = cmsgpack.unpack(ARGV[1])
 local B = A.board
-local BIAS = 9007199254740992
-local pack, unpack_word, sub = struct.pack, struct.unpack, string.sub
-local columns, ops, tie = B.columns, B.ops, B.tie
+local BIAS, CHUNK = 9007199254740992, 2000
+local columns, sums, tie, scored = B.columns, B.sums, B.tie, B.scored
 local width = columns + (tie ~= 0 and 1 or 0)
 local words = width + (B.stamped and 1 or 0)
+local lows, units = B.lows, B.units
+local touched = {}
 
 local function text(number) return string.format('%.17g', number) end
+
+local function key(name)
+  name = P .. name
+  touched[#touched + 1] = name
+  return name
+end
+
+-- Forms
 
 local function put(word)
   if word < 0 then return '\0' .. pack('>I7', word + BIAS) end
   return '\1' .. pack('>I7', word)
 end
 
-local function get(row, i)
+local function get(form, i)
   local at = 8 * i - 7
-  local word = unpack_word('>I7', row, at + 1)
-  if string.byte(row, at) == 0 then return word - BIAS end
+  local word = unpack_word('>I7', form, at + 1)
+  if string.byte(form, at) == 0 then return word - BIAS end
   return word
 end
 
-local function read(row, count)
-  local found = {}
-  for i = 1, count do found[i] = row and get(row, i) or 0 end
-  return found
+-- The words of a form, into columns of words at a place.
+local function read(form, w, slot, count)
+  if scored then
+    for i = 1, count do
+      local own = floor(form / units[i])
+      w[i][slot], form = own + lows[i], form - own * units[i]
+    end
+  else
+    for i = 1, count do w[i][slot] = get(form, i) end
+  end
 end
 
-local function write(row, count)
+local function write(w, slot, count)
+  if scored then
+    local form = 0
+    for i = 1, count do form = form + (w[i][slot] - lows[i]) * units[i] end
+    return form
+  end
   local parts = {}
-  for i = 1, count do parts[i] = put(row[i]) end
+  for i = 1, count do parts[i] = put(w[i][slot]) end
   return table.concat(parts)
+end
+
+-- A form less the sums of a cell.
+local function less(form, cell)
+  if scored then
+    for i = 1, columns do
+      local own = floor(cell / units[i])
+      cell = cell - own * units[i]
+      if sums[i] then form = form - (own + lows[i]) * units[i] end
+    end
+    return form
+  end
+  local parts = {}
+  for i = 1, columns do
+    parts[i] = sums[i] and put(get(form, i) - get(cell, i)) or sub(form, 8 * i - 7, 8 * i)
+  end
+  parts[columns + 1] = sub(form, 8 * columns + 1)
+  return table.concat(parts)
+end
+
+-- What of a form decides who shares a rank.
+local function score_of(form)
+  if scored then
+    local unit = units[columns]
+    return floor(form / unit) * unit
+  end
+  return sub(form, 1, 8 * columns)
 end
 
 -- The least text after all that begin with a prefix of words.
@@ -59,160 +115,154 @@ local function after(prefix)
   return sub(prefix, 1, i - 1) .. string.char(string.byte(prefix, i) + 1)
 end
 
--- Undoing: what an all-or-nothing batch has written, newest last.
-local journal = A.atomic and {} or nil
+-- Many names at once, in shares that fit on the stack
 
-local function hset(key, field, value)
-  if journal then journal[#journal + 1] = {key, field, call('HGET', key, field)} end
-  if value then call('HSET', key, field, value) else call('HDEL', key, field) end
-end
-
-local function zadd(key, member)
-  if journal then journal[#journal + 1] = {key, member} end
-  call('ZADD', key, '0', member)
-end
-
-local function zrem(key, member)
-  if journal then journal[#journal + 1] = {key, member, nil, true} end
-  call('ZREM', key, member)
-end
-
-local function undo()
-  for i = #journal, 1, -1 do
-    local key, name, old, gone = journal[i][1], journal[i][2], journal[i][3], journal[i][4]
-    if gone then call('ZADD', key, '0', name)
-    elseif old == nil then call('ZREM', key, name)
-    elseif old then call('HSET', key, name, old)
-    else call('HDEL', key, name) end
-  end
-end
-
-local function ranking(window, instance)
-  local name = window .. ':' .. text(instance)
-  return {r = P .. 'r:' .. name, k = P .. 'k:' .. name, d = P .. 'd:' .. name,
-          n = P .. 'n:' .. name, name = name}
-end
-
--- Distinct scores of a dense board, with reference counts.
-local function recount(ranked, row, by)
-  local score = sub(row, 1, 8 * columns)
-  local count = tonumber(call('HGET', ranked.n, score) or '0') + by
-  hset(ranked.n, score, count > 0 and text(count) or false)
-  if count == 0 then zrem(ranked.d, score) elseif by > 0 and count == 1 then zadd(ranked.d, score) end
-end
-
-local function place(ranked, member, old, new)
-  local was, is = old and sub(old, 1, 8 * width), new and sub(new, 1, 8 * width)
-  if was ~= is then
-    if was then zrem(ranked.r, was .. member) end
-    if is then zadd(ranked.r, is .. member) end
-    if B.dense then
-      if was then recount(ranked, was, -1) end
-      if is then recount(ranked, is, 1) end
-    end
-  end
-  hset(ranked.k, member, new or false)
-end
-
--- Rolling windows
-
-local function rolling(w)
-  local run = tonumber(call('HGET', P .. 'm', 'run:' .. w.name))
-  if not run then return nil end
-  return {name = w.name, steps = w.steps, run = run, leaving = run - w.steps + 1,
-          live = ranking(w.name, run % 2), prepared = ranking(w.name, (run + 1) % 2),
-          candidates = P .. 'c:' .. w.name}
-end
-
-local function tally(name, step) return P .. 't:' .. name .. ':' .. text(step) end
-
--- The candidates of a member: {step, words…} by step, those that still count.
-local function candidates_of(rolled, member)
-  local packed, found = call('HGET', rolled.candidates, member), {}
-  local size = 8 * (width + 1)
-  for at = 1, packed and #packed or 0, size do
-    local candidate = read(sub(packed, at, at + size - 1), width + 1)
-    if candidate[1] >= rolled.leaving then found[#found + 1] = candidate end
+local function fetch(command, from, names)
+  if #names <= CHUNK then return #names > 0 and call(command, from, unpack(names)) or {} end
+  local found = {}
+  for first = 1, #names, CHUNK do
+    local part = call(command, from, unpack(names, first, math.min(#names, first + CHUNK - 1)))
+    for i = 1, #part do found[first + i - 1] = part[i] end
   end
   return found
 end
 
-local function keep_candidates(rolled, member, found)
-  local parts = {}
-  for i, candidate in ipairs(found) do parts[i] = write(candidate, width + 1) end
-  hset(rolled.candidates, member, #parts > 0 and table.concat(parts) or false)
+local function send(command, to, args)
+  for first = 1, #args, 2 * CHUNK do
+    call(command, to, unpack(args, first, math.min(#args, first + 2 * CHUNK - 1)))
+  end
 end
 
--- What is left of a live row when the oldest tally leaves; nil: nothing.
-local function row_after(rolled, member, live)
-  if get(live, words + 1) <= rolled.leaving then return nil end
-  local cell = call('HGET', tally(rolled.name, rolled.leaving), member)
-  if not cell then return live end
-  if B.best then
-    for _, candidate in ipairs(candidates_of(rolled, member)) do
-      if candidate[1] > rolled.leaving then
-        local row = {}
-        for i = 1, width do row[i] = candidate[i + 1] end
-        return write(row, width) .. sub(live, 8 * width + 1)
+-- Rankings
+
+local function ranking(window, instance)
+  local name = window .. ':' .. text(instance)
+  local ranked = {r = key('r:' .. name), name = name}
+  if not scored then ranked.k = key('k:' .. name) end
+  if B.dense then ranked.d, ranked.n = key('d:' .. name), key('n:' .. name) end
+  return ranked
+end
+
+-- The forms of members, false for those that are not ranked.
+local function forms_of(ranked, names)
+  if not scored then return fetch('HMGET', ranked.k, names) end
+  local found = fetch('ZMSCORE', ranked.r, names)
+  for i = 1, #names do found[i] = found[i] and tonumber(found[i]) end
+  return found
+end
+
+local function form_of(ranked, member) return forms_of(ranked, {member})[1] end
+
+-- How a member is named in the sorted set.
+local function entry_of(form, member)
+  if scored then return member end
+  return sub(form, 1, 8 * width) .. member
+end
+
+-- Distinct scores of a dense board, with reference counts: adds `by` for each score.
+local function recount(ranked, by)
+  local names, rows, adds, drops, gone = {}, {}, {}, {}, {}
+  for score, change in pairs(by) do
+    if change ~= 0 then names[#names + 1] = score end
+  end
+  local fields = {}
+  for i, score in ipairs(names) do fields[i] = scored and text(score) or score end
+  local counts = fetch('HMGET', ranked.n, fields)
+  for i, score in ipairs(names) do
+    local was = tonumber(counts[i] or '0')
+    local is = was + by[score]
+    if is > 0 then
+      rows[#rows + 1], rows[#rows + 2] = fields[i], text(is)
+      if was == 0 then
+        adds[#adds + 1], adds[#adds + 2] = scored and score or 0, fields[i]
+      end
+    else
+      gone[#gone + 1] = fields[i]
+    end
+  end
+  send('HDEL', ranked.n, gone)
+  send('ZREM', ranked.d, gone)
+  send('HSET', ranked.n, rows)
+  send('ZADD', ranked.d, adds)
+end
+
+-- Puts members from old forms to new ones, false for none.
+local function place(ranked, names, olds, news)
+  local adds, drops, rows, lost, by = {}, {}, {}, {}, {}
+  local added, wrote = 0, 0
+  for i = 1, #names do
+    local member, old, new = names[i], olds[i], news[i]
+    if old ~= new then
+      if scored then
+        if new then
+          adds[added + 1], adds[added + 2], added = new, member, added + 2
+        else
+          drops[#drops + 1] = member
+        end
+      else
+        local was, is = old and sub(old, 1, 8 * width), new and sub(new, 1, 8 * width)
+        if was ~= is then
+          if was then drops[#drops + 1] = was .. member end
+          if is then adds[added + 1], adds[added + 2], added = 0, is .. member, added + 2 end
+        end
+        if new then
+          rows[wrote + 1], rows[wrote + 2], wrote = member, new, wrote + 2
+        else
+          lost[#lost + 1] = member
+        end
+      end
+      if B.dense then
+        if old then by[score_of(old)] = (by[score_of(old)] or 0) - 1 end
+        if new then by[score_of(new)] = (by[score_of(new)] or 0) + 1 end
       end
     end
-    return nil
   end
-  local row, left = read(live, words + 1), read(cell, columns)
-  for i = 1, columns do
-    if ops[i] == 'sum' then row[i] = row[i] - left[i] end
+  send('ZREM', ranked.r, drops)
+  send('ZADD', ranked.r, adds)
+  if not scored then
+    send('HDEL', ranked.k, lost)
+    send('HSET', ranked.k, rows)
   end
-  return write(row, words + 1)
+  if B.dense then recount(ranked, by) end
 end
 
-local function prepare(rolled, member, live)
-  local new = live and row_after(rolled, member, live) or nil
-  local old = call('HGET', rolled.prepared.k, member) or nil
-  if new ~= old then place(rolled.prepared, member, old, new) end
+-- Ranks from 0, in the style of the board.
+local function rank_of(ranked, form, member)
+  if not form then return -1 end
+  if B.rank == 'ordinal' then return call('ZRANK', ranked.r, entry_of(form, member)) end
+  local among = B.dense and ranked.d or ranked.r
+  if scored then return call('ZCOUNT', among, '-inf', '(' .. text(score_of(form))) end
+  return call('ZLEXCOUNT', among, '-', '(' .. score_of(form))
 end
 
--- Does about `limit` members of the pass that prepares the next step; what is left of the limit.
-local function advance(rolled, limit)
-  local meta = P .. 'm'
-  local phase = tonumber(call('HGET', meta, 'phase:' .. rolled.name) or '0')
-  while phase < 2 and limit > 0 do
-    local key = tally(rolled.name, rolled.leaving - 1 + phase)
-    local cursor = call('HGET', meta, 'place:' .. rolled.name) or '0'
-    local found = call('HSCAN', key, cursor, 'COUNT', text(math.min(limit, 128)))
-    for i = 1, #found[2], 2 do
-      local member = found[2][i]
-      prepare(rolled, member, call('HGET', rolled.live.k, member) or nil)
-    end
-    limit = limit - #found[2] / 2 - 1
-    if found[1] == '0' then
-      phase = phase + 1
-      call('HSET', meta, 'phase:' .. rolled.name, text(phase))
-    end
-    call('HSET', meta, 'place:' .. rolled.name, found[1])
-  end
-  return limit, phase >= 2
+-- What is refused
+
+-- While the slot moves from one node to another, a key may be on either. Asked for all at once
+-- where one is missing, both nodes refuse, and the call ends before it has written anything.
+local function guard()
+  if B.cluster then call('EXISTS', KEYS[1], unpack(touched)) end
 end
 
 -- Whether the caller knows the board and the time; what to say where it does not.
 local function refusal()
-  local known = call('HMGET', P .. 'm', 'ver', 'now')
-  if known[1] ~= text(B.version) then return {'stale'} end
+  local asked = {'ver', 'now'}
+  for i, w in ipairs(A.rolls or {}) do asked[i + 2] = 'run:' .. w.name end
+  local known = call('HMGET', KEYS[1], unpack(asked))
+  if known[1] ~= B.version then return {'stale'} end
   local now = tonumber(known[2] or '-1e300')
   if A.due and now >= A.due then return {'behind', now} end
   if A.now then A.now = math.max(A.now, now) end
-  for _, w in ipairs(A.rolls or {}) do
-    local run = tonumber(call('HGET', P .. 'm', 'run:' .. w.name))
-    if run and run < w.running then return {'unturned'} end
+  for i, w in ipairs(A.rolls or {}) do
+    local run = tonumber(known[i + 2] or w.running)
+    if run < w.running then return {'unturned'} end
+    if run > w.running then return {'behind', math.max(now, A.due)} end
   end
   return nil
 end
 
--- Ranks from 0, in the style of the board.
-local function rank_of(ranked, row, member)
-  if not row then return -1 end
-  if B.rank == 'ordinal' then
-    return call('ZRANK', ranked.r, sub(row, 1, 8 * width) .. member)
-  end
-  local key = B.dense and ranked.d or ranked.r
-  return call('ZLEXCOUNT', key, '-', '(' .. sub(row, 1, 8 * columns))
+-- Tells the stream of changes; the number of this one.
+local function tell(what, said)
+  local seq = call('HINCRBY', KEYS[1], 'seq', '1')
+  call('XADD', P .. 's', 'MAXLEN', '~', '1000', '*', 'seq', text(seq), what, said)
+  return seq
 end

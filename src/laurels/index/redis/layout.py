@@ -1,0 +1,124 @@
+"""How the rankings of a board are laid out in sorted sets. Pure.
+
+A row of a member is its words (see `score`): columns, then the tie stamp. In two layouts they fit
+one number that a sorted set keeps exactly, up to 2^53, so its score says all of a member:
+
+    plain     one column, ties by member: the score is the word
+    packed    columns with declared ranges, and the tie stamp, side by side in the bits of the score
+    prefixed  everything else: scores are equal, the words stand as bytes in front of the member,
+              and a hash keeps each member's; about twice the memory and the work
+
+A stamp covers all instants there can be, so its share of the bits depends on `tie_resolution`.
+"""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from laurels.rules import Rules
+from laurels.score import stamp
+from laurels.windows import MAX_MS, MIN_MS
+
+BITS = 53
+"""What a score of a sorted set keeps exactly."""
+
+Name = Literal["plain", "packed", "prefixed"]
+
+
+class Layout(Struct, frozen=True):
+    """A layout, and how it makes one number of words: the sum of `(word - low) * unit`.
+
+    `highs` bound the words; the prefixed layout has no use for any of these.
+    """
+
+    name: Name
+    lows: tuple[int, ...] = ()
+    highs: tuple[int, ...] = ()
+    units: tuple[int, ...] = ()
+
+    @property
+    def scored(self) -> bool:
+        """Whether the score of a sorted set says all of a member."""
+        return self.name != "prefixed"
+
+
+class Described(Struct, frozen=True):
+    """The layout of a board for its owner: what it means, and how to get a cheaper one."""
+
+    name: Name
+    means: str
+    cheaper: str | None
+
+
+def is_stamped(rules: Rules) -> bool:
+    """Whether the tie stamp cannot tell the exact time that `last` columns go by."""
+    last = any(column.op == "last" for column in rules.columns)
+    return last and (rules.tie == 0 or rules.resolution_ms != 1)
+
+
+def layout_of(rules: Rules) -> Layout:
+    """The cheapest layout that keeps every score of a board exactly."""
+    if is_stamped(rules):
+        return Layout("prefixed")
+    ranges = _ranges(rules)
+    if len(ranges) == 1:
+        return Layout("plain", (0,), (ranges[0][1],), (1,))
+    if sum(map(_bits, ranges)) > BITS:
+        return Layout("prefixed")
+    units, unit = [], 1
+    for each in reversed(ranges):
+        units.append(unit)
+        unit <<= _bits(each)
+    lows, highs = zip(*ranges, strict=True)
+    return Layout("packed", lows, highs, tuple(reversed(units)))
+
+
+def _ranges(rules: Rules) -> list[tuple[int, int]]:
+    """The least and the greatest of each word."""
+    pairs = [(c.sign * c.low, c.sign * c.high) for c in rules.columns]
+    if rules.tie != 0:
+        ends = (stamp(MIN_MS, rules.resolution_ms), stamp(MAX_MS, rules.resolution_ms))
+        pairs.append((rules.tie * ends[0], rules.tie * ends[1]))
+    return [(min(pair), max(pair)) for pair in pairs]
+
+
+def _bits(ends: tuple[int, int]) -> int:
+    return (ends[1] - ends[0]).bit_length()
+
+
+def describe(rules: Rules) -> Described:
+    """The layout of a board in words, with what would make it cheaper."""
+    layout = layout_of(rules)
+    if layout.name == "plain":
+        return Described("plain", "the score of a sorted set is the score of the member", None)
+    if layout.name == "packed":
+        means = "scores and tie stamp share the 53 bits of the score of a sorted set"
+        return Described("packed", means, None)
+    means = "the order stands in front of each member, and a hash keeps it a second time"
+    return Described("prefixed", means, _cheaper(rules))
+
+
+def _cheaper(rules: Rules) -> str:
+    if is_stamped(rules):
+        return "a column of op last needs tie first or last at tie_resolution 1ms to be packed"
+    asked = sum(map(_bits, _ranges(rules)[: len(rules.columns)]))
+    if rules.tie == 0:
+        return f"declare min and max: the columns take {asked} bits, {BITS} are there"
+    ways = []
+    if len(rules.columns) == 1:
+        ways.append("tie=member is plain")
+    for resolution_ms, text in _RESOLUTIONS:
+        ends = (stamp(MIN_MS, resolution_ms), stamp(MAX_MS, resolution_ms))
+        if resolution_ms >= rules.resolution_ms and _bits(ends) + asked <= BITS:
+            ways.append(f"tie_resolution={text} is packed")
+            break
+    else:
+        left = BITS - _bits(ends)
+        ways.append(
+            f"min and max that take {left} bits instead of {asked} are packed at "
+            f"tie_resolution={text}"
+        )
+    return "; ".join(ways)
+
+
+_RESOLUTIONS = ((1, "1ms"), (1_000, "1s"), (60_000, "1m"), (3_600_000, "1h"))

@@ -1,0 +1,138 @@
+-- The write rule: what an event makes of a member's row in one window.
+
+-- Rows of the members of a ranking, or cells of a tally, in memory: words by column and slot.
+local function rows_of(forms, count)
+  local rows = {w = {}, there = {}, dirty = {}, changed = {}}
+  for i = 1, count do rows.w[i] = {} end
+  local w, there = rows.w, rows.there
+  if scored and count == 1 then
+    local first, low = w[1], lows[1]
+    for slot = 1, #forms do
+      local form = forms[slot]
+      if form then first[slot], there[slot] = form + low, true end
+    end
+  else
+    for slot = 1, #forms do
+      if forms[slot] then
+        read(forms[slot], w, slot, count)
+        there[slot] = true
+      end
+    end
+  end
+  return rows
+end
+
+local function within(values, least, most)
+  for i = 1, columns do
+    if values[i] < least[i] or values[i] > most[i] then return false end
+  end
+  return true
+end
+
+-- Keeps the better tuple, of equal ones the least stamp.
+local function draft_best(rows, slot, values, stamp, draft)
+  local w, old = rows.w, rows.there[slot]
+  local order = old and 0 or -1
+  for i = 1, columns do
+    if order == 0 and values[i] ~= w[i][slot] then order = values[i] < w[i][slot] and -1 or 1 end
+    draft[i] = values[i]
+  end
+  draft.changed = order < 0
+  if tie ~= 0 then
+    draft[width] = tie * stamp
+    if order == 0 and stamp < tie * w[width][slot] then draft.changed = true end
+  end
+  draft.write = draft.changed
+end
+
+-- Sums and last values, the greatest stamp; false when a value or total is out of range.
+local function draft_running(rows, slot, values, stamp, at, least, most, draft)
+  local w, old = rows.w, rows.there[slot]
+  local newest, changed = at, not old
+  if old then newest = B.stamped and w[words][slot] or tie ~= 0 and tie * w[width][slot] or 0 end
+  for i = 1, columns do
+    local value, was = values[i], old and w[i][slot]
+    if sums[i] and old then value = value + was end
+    if value < least[i] or value > most[i] then return false end
+    if old and not sums[i] and at < newest then value = was end
+    changed = changed or value ~= was
+    draft[i] = value
+  end
+  if tie ~= 0 then
+    local is = tie * stamp
+    if old then
+      local was = w[width][slot]
+      if tie * was > stamp then is = was end
+      changed = changed or is ~= was
+    end
+    draft[width] = is
+  end
+  draft.changed, draft.write = changed, changed
+  if B.stamped then
+    draft[words] = math.max(at, newest)
+    draft.write = changed or draft[words] ~= w[words][slot]
+  end
+  return true
+end
+
+local function draft_row(rows, slot, values, stamp, at, least, most, draft)
+  if not B.best then return draft_running(rows, slot, values, stamp, at, least, most, draft) end
+  if not within(values, least, most) then return false end
+  draft_best(rows, slot, values, stamp, draft)
+  return true
+end
+
+local function mark(rows, slot)
+  if not rows.changed[slot] then
+    rows.changed[slot] = true
+    rows.dirty[#rows.dirty + 1] = slot
+  end
+end
+
+local function take(rows, slot, draft)
+  for i = 1, #rows.w do rows.w[i][slot] = draft[i] end
+  rows.there[slot] = true
+  mark(rows, slot)
+end
+
+-- Candidates of best columns
+
+-- Negative, 0 or positive as values are better than a candidate's, equal to them, or worse.
+local function order_of(values, candidate)
+  for i = 1, columns do
+    if values[i] ~= candidate[i + 1] then return values[i] - candidate[i + 1] end
+  end
+  return 0
+end
+
+local function is_better(values, stamp, candidate)
+  local order = order_of(values, candidate)
+  if order ~= 0 then return order < 0 end
+  return tie ~= 0 and stamp < tie * candidate[width + 1]
+end
+
+-- The candidates of a member after an event in a step, or nil where it makes no difference;
+-- `marks` says which tallies have a candidate of the member: by step, '' or false.
+local function with_candidate(found, step, values, stamp, marks)
+  local own, next_one = nil, nil
+  for _, candidate in ipairs(found) do
+    if candidate[1] == step then own = candidate end
+    if candidate[1] > step and not next_one then next_one = candidate end
+  end
+  if own and not is_better(values, stamp, own) then return nil end
+  if not own and next_one and order_of(values, next_one) > 0 then return nil end
+  local new, kept, added = {step}, {}, false
+  for i = 1, columns do new[i + 1] = values[i] end
+  if tie ~= 0 then new[width + 1] = tie * stamp end
+  for _, candidate in ipairs(found) do
+    if candidate[1] >= step and not added then kept[#kept + 1], added = new, true end
+    if candidate[1] < step and order_of(values, candidate) < 0 then
+      marks[candidate[1]] = false
+    elseif candidate[1] ~= step then
+      kept[#kept + 1] = candidate
+    end
+  end
+  if not added then kept[#kept + 1] = new end
+  marks[step] = ''
+  return kept
+end
