@@ -1,0 +1,270 @@
+"""The same random traffic into the index on a server and into the one in memory, compared.
+
+Boards are made so that every layout comes about. Time runs in leaps across boundaries; passes are
+done by shares of any size, or by nobody.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from laurels.board import Board, Column
+from laurels.event import Batch, EventReader, batch_of
+from laurels.index.asking import Ask, AtBound, AtMember, End, Found, Span, Start, find
+from laurels.index.base import Outcomes
+from laurels.index.memory import MemoryIndex
+from laurels.index.redis.index import RedisIndex
+from laurels.index.remote import Opened
+from laurels.plan import RankingKey, next_boundary, plan_batch, ranking_key, roll_of
+from laurels.rules import Rules
+from laurels.windows import Rolling
+
+START_MS = 1_795_219_200_000
+HOUR_MS = 3_600_000
+MEMBERS = ["a", "ab", "b", "ä", "\0", "z" * 128, *[f"m{i}" for i in range(14)]]
+
+
+@dataclass
+class Pair:
+    """Both indexes of one board, by one clock."""
+
+    random: Random
+    rules: Rules
+    memory: MemoryIndex
+    redis: RedisIndex
+    opened: Opened
+    now_ms: int = START_MS
+
+    @property
+    def number(self) -> int:
+        return self.opened.number
+
+
+def some_board(random: Random) -> Board:
+    """A board of any kind: plain, packed or prefixed."""
+    kind = random.choice(["plain", "packed", "packed", "wide", "last"])
+    columns = [_column(random, kind)]
+    if kind != "plain" and random.random() < 0.5:
+        columns.append(_column(random, kind))
+    ops = ["best"] if random.random() < 0.25 else ["sum", "last"] if kind == "last" else ["sum"]
+    columns = [
+        Column(f"c{i}", op=random.choice(ops), order=column.order, min=column.min, max=column.max)
+        for i, column in enumerate(columns)
+    ]
+    windows = ["all", *random.sample(_WINDOWS, random.randrange(0, 4))]
+    return Board(
+        "b",
+        columns=columns,
+        tie="member" if kind == "plain" else random.choice(["first", "last", "member"]),
+        tie_resolution={"plain": "1ms", "packed": "1h", "wide": "1ms"}.get(
+            kind, random.choice(["1ms", "1s"])
+        ),
+        rank=random.choice(["ordinal", "competition", "dense"]),
+        windows=random.sample(windows, len(windows)),
+        grace=random.choice(["0ms", "90m"]),
+        dedupe="3h",
+        dedupe_max=random.choice([5, 1_000]),
+    )
+
+
+_WINDOWS = ["hour", "day", "rolling:3h/1h", "w=rolling:7h/1h,grace=2h", "rolling:2d/1d"]
+
+
+def _column(random: Random, kind: str) -> Column:
+    low, high = random.choice([(0, 40), (-30, 30), (5, 60), (-50, -1)])
+    if kind in ("plain", "wide", "last"):
+        bound: Any = random.choice([(None, None), (low, high)])
+        return Column(order=random.choice(["asc", "desc"]), min=bound[0], max=bound[1])
+    return Column(order=random.choice(["asc", "desc"]), min=low, max=high)
+
+
+async def play(pair: Pair, steps: int) -> None:
+    """Some traffic, compared after each batch."""
+    for _ in range(steps):
+        await _pass_time(pair)
+        await _do_something(pair)
+        await compare(pair)
+
+
+async def _pass_time(pair: Pair) -> None:
+    random = pair.random
+    pair.now_ms += random.choice([0, 1, 40_000, HOUR_MS // 2, HOUR_MS, 3 * HOUR_MS, 9 * HOUR_MS])
+    for window in pair.rules.windows.values():
+        if not isinstance(window, Rolling):
+            continue
+        if random.random() < 0.5:
+            await pair.redis.advance(pair.opened, window.name, random.choice([1, 300]))
+        roll = roll_of(pair.number, window, pair.now_ms)
+        assert roll is not None
+        pair.memory.turn(roll)
+        while not await pair.redis.turn(pair.opened, roll, pair.now_ms, 400):
+            pass
+        if random.random() < 0.3:
+            await pair.redis.advance(pair.opened, window.name, 300)
+    if random.random() < 0.1:
+        mend = random.random() < 0.5
+        for key in await pair.redis.keys(pair.opened):
+            await pair.redis.audit(pair.opened, key, mend=mend)
+
+
+async def _do_something(pair: Pair) -> None:
+    random = pair.random
+    kind = random.random()
+    if kind < 0.08:
+        member = random.choice(MEMBERS).encode()
+        found = await pair.redis.remove(pair.opened, member, pair.now_ms)
+        assert found == pair.memory.remove(pair.number, member)
+    elif kind < 0.12:
+        member = random.choice(MEMBERS).encode()
+        data = random.choice([None, b'{"x":"\\u0000"}', '"ä"'.encode()])
+        await pair.redis.set_data(pair.opened, member, data)
+        pair.memory.set_data(pair.number, member, data)
+    else:
+        await _count(pair)
+
+
+async def _count(pair: Pair) -> None:
+    random, rules = pair.random, pair.rules
+    batch = some_batch(random, rules, pair.number, pair.now_ms)
+    plan = plan_batch(rules, {}, batch)
+    watch = random.randrange(len(plan.windows))
+    due_ms = next_boundary(rules, pair.now_ms)
+    applied = await pair.redis.apply(
+        pair.opened, batch, plan, watch, ranks=random.random() < 0.5, due_ms=due_ms
+    )
+    expected = pair.memory.apply(batch, plan, watch)
+    assert list(applied.outcomes.codes) == list(expected.codes), (rules, batch)
+    if 7 not in expected.codes:  # what a batch that was rolled back had found is nobody's
+        assert _scores(applied.outcomes) == _scores(expected), (rules, batch)
+    if applied.ranks_after is not None:
+        assert applied.ranks_after == _ranks(pair, batch, plan, watch)
+
+
+def some_batch(random: Random, rules: Rules, board: int, now_ms: int) -> Batch:
+    """A few events of few members, some late, some again, some out of range."""
+    absolute = random.random() < 0.15 and ("all" in rules.windows or not _sums(rules))
+    return batch_of(
+        EventReader(rules).gather(_events(random, rules, now_ms)),
+        board,
+        now_ms,
+        atomic=random.random() < 0.2,
+        absolute=absolute,
+    )
+
+
+def _sums(rules: Rules) -> bool:
+    return any(column.op == "sum" for column in rules.columns)
+
+
+def _events(random: Random, rules: Rules, now_ms: int) -> list[tuple[object, ...]]:
+    events: list[tuple[object, ...]] = []
+    with_ids, with_ats = random.random() < 0.5, random.random() < 0.6
+    for _ in range(random.choice([1, 1, 3, 12, 40])):
+        value = tuple(_value(random, column) for column in rules.columns)
+        event: list[object] = [random.choice(MEMBERS), value if len(value) > 1 else value[0]]
+        at = now_ms - random.choice([0, 0, 1, 1_000, HOUR_MS, 2 * HOUR_MS, 30 * HOUR_MS])
+        if with_ats or with_ids:
+            event.append(at if with_ats else None)
+        if with_ids:
+            event.append(random.choice([None, f"id{random.randrange(40)}"]))
+        events.append(tuple(event))
+    return events
+
+
+def _value(random: Random, column: Any) -> int:
+    if column.op == "sum":
+        return random.choice([0, 1, 2, 5, -1, -3, 17])
+    low, high = max(column.low, -60), min(column.high, 60)
+    return random.randint(low, high)
+
+
+def _scores(outcomes: Outcomes) -> list[object]:
+    sides = (outcomes.before, outcomes.after)
+    return [
+        None if side is None else [side.at(i) for i in range(len(side.present))] for side in sides
+    ]
+
+
+def _ranks(pair: Pair, batch: Batch, plan: Any, watch: int) -> array[int]:
+    found = array("q")
+    for i, member in enumerate(batch.member_list()):
+        target = plan.ranking(watch, i)
+        found.append(-1 if target is None else pair.memory.ranks(target.key, [member])[0])
+    return found
+
+
+async def compare(pair: Pair) -> None:
+    """Every ranking, asked from every side."""
+    asks = []
+    for window in pair.rules.windows.values():
+        period = window.period_at(pair.now_ms)
+        asks += [_ask(pair, ranking_key(pair.number, window, period)) for _ in range(2)]
+    due_ms = next_boundary(pair.rules, pair.now_ms)
+    read = await pair.redis.read(pair.opened, asks, now_ms=pair.now_ms, due_ms=due_ms)
+    for ask, found in zip(asks, read.found, strict=True):
+        expected = find(pair.memory, ask)
+        width = len(pair.rules.columns) + (pair.rules.tie != 0)
+        said, due = shown(found, width), shown(expected, width)
+        assert said == due, (said, due, pair.rules, ask)
+
+
+def shown(found: Found, width: int) -> list[object]:
+    """What was found, to compare: the words that decide the order, of members that are not there
+    only that they are not."""
+    located = None
+    if found.located is not None:
+        where = found.located
+        located = [
+            (at, rank, [column[i] for column in where.words[:width]] if at >= 0 else None)
+            for i, (at, rank) in enumerate(zip(where.positions, where.ranks, strict=True))
+        ]
+    slices = [
+        (
+            part.start,
+            part.members,
+            list(part.ranks),
+            [list(column) for column in part.words[:width]],
+        )
+        for part in found.slices
+        if part.members
+    ]
+    return [found.total, found.positions, slices, located, found.data]
+
+
+def _ask(pair: Pair, key: RankingKey) -> Ask:
+    random, columns = pair.random, len(pair.rules.columns)
+    width = columns + (pair.rules.tie != 0)
+    total = pair.memory.size(key)
+    anchors: list[Any] = [Start(), End(), AtMember(random.choice(MEMBERS).encode())]
+    words = [random.randint(-70, 70) for _ in range(columns)]
+    anchors.append(AtBound(tuple(words), None, random.random() < 0.5))
+    if total:
+        part = pair.memory.slice(key, at := random.randrange(total), at + 1)
+        own = [column[0] for column in part.words][:width]
+        if random.random() < 0.2:
+            own[random.randrange(width)] += random.choice([-1, 1])
+        member = random.choice([None, random.choice(MEMBERS).encode(), part.members[0].encode()])
+        if member is None:
+            own = own[: random.randint(1, width)]
+        anchors.append(AtBound(tuple(own), member, random.random() < 0.5))
+    spans = []
+    for _ in range(3):
+        low = random.randint(-5, 5)
+        length = random.randint(0, 9)
+        present = [i for i, _ in enumerate(anchors) if i != 2]
+        ends = [None, random.choice(present)]
+        spans.append(
+            Span(
+                random.randrange(len(anchors)),
+                low,
+                low + length,
+                random.choice(ends),
+                random.choice(ends),
+                random.random() < 0.3,
+            )
+        )
+    members = tuple(random.sample(MEMBERS, random.randint(0, 4)))
+    return Ask(key, tuple(anchors), tuple(spans), members, random.random() < 0.4)
