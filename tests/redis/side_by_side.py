@@ -19,7 +19,7 @@ from laurels.index.memory import MemoryIndex
 from laurels.index.redis.index import RedisIndex
 from laurels.index.remote import Opened
 from laurels.plan import RankingKey, next_boundary, plan_batch, ranking_key, roll_of
-from laurels.rules import Rules
+from laurels.rules import Op, Rules
 from laurels.windows import Rolling
 
 START_MS = 1_795_219_200_000
@@ -49,7 +49,9 @@ def some_board(random: Random) -> Board:
     columns = [_column(random, kind)]
     if kind != "plain" and random.random() < 0.5:
         columns.append(_column(random, kind))
-    ops = ["best"] if random.random() < 0.25 else ["sum", "last"] if kind == "last" else ["sum"]
+    ops: list[Op] = ["sum", "last"] if kind == "last" else ["sum"]
+    if random.random() < 0.25:
+        ops = ["best"]
     columns = [
         Column(f"c{i}", op=random.choice(ops), order=column.order, min=column.min, max=column.max)
         for i, column in enumerate(columns)
