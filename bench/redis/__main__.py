@@ -64,7 +64,12 @@ def _measure(options: argparse.Namespace, cores: Cores, started: str) -> RedisRe
     machine = describe(Path(tempfile.gettempdir()))
     progress.print(machine.line())
     now_ms = time.time_ns() // 1_000_000
-    plan = RedisPlan(effort, options.only, cores, now_ms, progress.print)
+    begun = time.monotonic()
+
+    def say(text: str) -> None:
+        progress.print(f"{time.monotonic() - begun:4.0f} s  {text}")
+
+    plan = RedisPlan(effort, options.only, cores, now_ms, say)
     with on_core(cores.load), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         samples = runner.run(measure_redis(plan))
     return RedisReport(
@@ -77,7 +82,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bench.redis", description=says, epilog=f"example: {example}"
     )
-    parser.add_argument("--quick", action="store_true", help="50k members, 90 seconds, rougher")
+    parser.add_argument(
+        "--quick", action="store_true", help="30k members, under 90 seconds, rougher"
+    )
     parser.add_argument(
         "--only", type=_chosen, default=EVERYTHING, metavar=",".join(get_args(Chosen))
     )

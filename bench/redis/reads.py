@@ -92,7 +92,7 @@ async def measure_reads(
 ) -> None:
     """Rounds over all who answer, after one that is not recorded; `where` heads their tables."""
     members = population.sample(_MEMBERS)
-    for number in range(effort.rounds + 1):
+    for number in range(effort.read_rounds + 1):
         for reading in readings:
             asked = _Asked(reading, members, effort)
             cost = await cost_of(servers, asked.run)

@@ -28,7 +28,7 @@ from bench.workload import Population
 MEMORY = "Memory, bytes a member"
 PLAIN_SET = Owner("one sorted set", "the same members and scores", "one sorted set")
 _SHARDS = (1, 4, 16) if SHARDED else (1,)
-_SHARDED_LAYOUTS: tuple[LayoutName, ...] = ("packed", "prefixed")
+_LAYOUT: LayoutName = "packed"
 _STEP_MS = 60_000
 
 
@@ -76,12 +76,11 @@ async def _sharded(
     async with deployed(url, now_ms) as deployment:
         readings: list[Reading] = []
         with without_file(servers):
-            for layout in _SHARDED_LAYOUTS:
-                for shards in _SHARDS:
-                    board = board_of(layout, ["all"], shards=shards)
-                    await deployment.boards.create(board)
-                    events = first_events(population, now_ms - _STEP_MS, now_ms)
-                    await deployment.load(board, events)
-                    owner = owner_of(layout, f"{shards} shard{'s' * (shards > 1)}, {where}")
-                    readings += of_laurels(deployment, board.name, owner)
+            for shards in _SHARDS:
+                board = board_of(_LAYOUT, ["all"], shards=shards)
+                await deployment.boards.create(board)
+                events = first_events(population, now_ms - _STEP_MS, now_ms)
+                await deployment.load(board, events)
+                owner = owner_of(_LAYOUT, f"{shards} shard{'s' * (shards > 1)}, {where}")
+                readings += of_laurels(deployment, board.name, owner)
         yield readings
