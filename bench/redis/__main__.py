@@ -1,0 +1,107 @@
+"""`python -m bench.redis`: measure boards on an index server, print the tables, write the JSON.
+
+Servers run on the first core, the process that asks them on the last; all of it on this machine.
+
+example: python -m bench.redis --quick --json quick.json
+"""
+
+import argparse
+import asyncio
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import get_args
+
+import uvloop
+from rich.console import Console
+
+from bench.http.process import Cores, on_core, two_cores
+from bench.machine import describe
+from bench.redis.effort import FULL, QUICK, RedisEffort
+from bench.redis.suite import EVERYTHING, Chosen, RedisPlan, measure_redis, missing, software
+from bench.report import Measured
+from bench.tables import markdown, print_tables
+
+RESULTS = Path(__file__).parent.parent / "results"
+
+
+class RedisReport(Measured, frozen=True, kw_only=True):
+    """One run of the bench of boards on an index server."""
+
+    effort: RedisEffort
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit code 0, or 2 for a wrong option or where something is missing."""
+    options = _parser().parse_args(arguments)
+    cores, lacking = two_cores(), missing()
+    if cores is None:
+        lacking.append("servers and whoever asks them need a core each, and there is one")
+    if lacking or cores is None:
+        print("\n".join(lacking))
+        return 2
+    # A terminated bench must still stop the servers it started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    started = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
+    report = _measure(options, cores, started)
+    file = options.json or RESULTS / f"{started}-redis.json"
+    report.write(file)
+    if options.markdown:
+        sys.stdout.write(markdown(report))
+        return 0
+    print_tables(report.samples)
+    print(f"{report.line()}\n{file}")
+    return 0
+
+
+def _measure(options: argparse.Namespace, cores: Cores, started: str) -> RedisReport:
+    progress = Console(stderr=True)
+    effort = QUICK if options.quick else FULL
+    machine = describe(Path(tempfile.gettempdir()))
+    progress.print(machine.line())
+    now_ms = time.time_ns() // 1_000_000
+    begun = time.monotonic()
+
+    def say(text: str) -> None:
+        progress.print(f"{time.monotonic() - begun:4.0f} s  {text}")
+
+    plan = RedisPlan(effort, options.only, cores, now_ms, say)
+    with on_core(cores.load), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        samples = runner.run(measure_redis(plan))
+    return RedisReport(
+        started=started, machine=machine, samples=samples, software=software(), effort=effort
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    says, _, example = (__doc__ or "").partition("\n\nexample: ")
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.redis", description=says, epilog=f"example: {example}"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="30k members, under 90 seconds, rougher"
+    )
+    parser.add_argument(
+        "--only", type=_chosen, default=EVERYTHING, metavar=",".join(get_args(Chosen))
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="default: in bench/results")
+    parser.add_argument(
+        "--markdown", action="store_true", help="print the tables as they stand in the docs"
+    )
+    return parser
+
+
+def _chosen(text: str) -> frozenset[Chosen]:
+    words: tuple[Chosen, ...] = get_args(Chosen)
+    chosen = frozenset(word for word in words if word in text.split(","))
+    if len(chosen) != len(set(text.split(","))):
+        raise argparse.ArgumentTypeError(f"choose among {', '.join(words)}")
+    return chosen
+
+
+if __name__ == "__main__":
+    sys.exit(main())

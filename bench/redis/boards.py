@@ -1,0 +1,153 @@
+"""Boards in the three layouts of a ranking, what they hold at first, and what happens to them.
+
+Scores stay below `MOST`, so that every board can count the same events. A member begins with one
+event, anywhere in the longest rolling window of its board, of a value in inverse proportion to its
+place in the order of activity.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from random import Random
+from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
+
+from bench.redis.book import Owner
+from bench.workload import Batch, Entry, Population, Traffic
+from laurels import Board, Column
+from laurels.aio import AsyncLeaderboards
+from laurels.clock import ManualClock
+from laurels.config import direct_async
+from laurels.errors import NotReady
+from laurels.service import SHARE
+
+LayoutName: TypeAlias = Literal["plain", "packed", "prefixed"]
+
+LAYOUTS: tuple[LayoutName, ...] = get_args(LayoutName)
+BATCH = 1_000
+MOST = 2**20 - 1
+"""The greatest score of the board that is to be packed: 20 bits, which leave 33 for its tie."""
+LARGEST_VALUE = 10
+SHARDED = "shards" in Board.__struct_fields__
+"""Whether a board may be cut into shards."""
+
+_FIRST_MOST = MOST // 3
+_LOAD_BATCH = 10_000
+_LOADS_IN_FLIGHT = 4
+_DEDUPE = "30d"
+_DEFINED: dict[LayoutName, dict[str, Any]] = {
+    "plain": {"tie": "member"},
+    "packed": {"columns": [Column(min=0, max=MOST)], "tie_resolution": "1m"},
+    "prefixed": {},
+}
+_LAYOUT_MODULE = "laurels.index.redis.layout"
+
+T = TypeVar("T")
+
+
+def board_of(
+    layout: LayoutName, windows: Sequence[str], *, name: str = "", shards: int = 1
+) -> Board:
+    """A board that is defined so that its rankings have this layout."""
+    more: dict[str, Any] = {"shards": shards} if SHARDED else {}
+    named = name or f"{layout}-{shards}"
+    return Board(named, windows=windows, dedupe=_DEDUPE, **_DEFINED[layout], **more)
+
+
+def owner_of(layout: LayoutName, more: str = "") -> Owner:
+    """laurels, and the layout its board is defined for; where it is kept in another, that too."""
+    kept = kept_as(board_of(layout, ["all"]))
+    shown = layout if kept == layout else f"{layout} (kept {kept})"
+    return Owner("laurels", f"{shown}{more and f', {more}'}")
+
+
+def kept_as(board: Board) -> str:
+    """The layout of a board's rankings; before there were several, all were prefixed."""
+    if find_spec(_LAYOUT_MODULE) is None:
+        return "prefixed"
+    return str(import_module(_LAYOUT_MODULE).layout_of(board.rules()).name)
+
+
+def first_events(population: Population, begins_ms: int, now_ms: int) -> Iterator[list[Entry]]:
+    """One event of each member, at an instant from `begins_ms` to `now_ms`."""
+    random = Random(7).random
+    greatest = max(score for batch in population.batches() for _, score, _ in batch)
+    for batch in population.batches(_LOAD_BATCH):
+        yield [
+            (
+                member,
+                1 + score * _FIRST_MOST // greatest,
+                begins_ms + int(random() * (now_ms - begins_ms)),
+            )
+            for member, score, _ in batch
+        ]
+
+
+def traffic_of(population: Population, kind: Traffic, events: int) -> Batch:
+    """Events of small values on members drawn by Zipf (s = 1) or all alike."""
+    drawn = population.traffic(kind, events)
+    return [(member, 1 + value % LARGEST_VALUE) for member, value in drawn]
+
+
+async def in_flight(
+    batches: Iterable[T], many: int, send: Callable[[T], Awaitable[object]]
+) -> None:
+    """Sends batches, so many at a time: each next one when an answer has come."""
+    left = iter(batches)
+
+    async def lane() -> None:
+        for batch in left:
+            await send(batch)
+
+    await asyncio.gather(*(lane() for _ in range(many)))
+
+
+class Deployment:
+    """Boards on one server or cluster, under a clock that moves with the batches."""
+
+    def __init__(self, boards: AsyncLeaderboards, clock: ManualClock) -> None:
+        self.boards = boards
+        self.clock = clock
+
+    async def load(self, board: Board, batches: Iterable[Sequence[Entry]]) -> None:
+        """Counts the first events of a board, and does what they make due."""
+
+        async def send(batch: Sequence[Entry]) -> None:
+            receipts = await self.boards.submit_many(board.name, batch)
+            assert not receipts.refused, "an event is refused"
+
+        await in_flight(batches, _LOADS_IN_FLIGHT, send)
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Does all shares of what is to be done ahead, one after the other."""
+        work = cast(Any, self.boards)._service.work
+        while (await asyncio.to_thread(work, SHARE))[0]:
+            pass
+
+    def do_nothing_ahead(self) -> None:
+        """From here on no task does shares: only `settle`, and who comes first after a boundary."""
+        self.boards._pacing.cancel()
+
+    async def standing(self, board: str, member: str, window: str) -> None:
+        """A standing, asked for until it is answered."""
+        while True:
+            try:
+                await self.boards.standing(board, member, window=window)
+            except NotReady:
+                continue
+            return
+
+    async def scores(self, board: str, members: Iterable[str], window: str) -> list[int]:
+        """Present scores, 0 where absent."""
+        found = [await self.boards.standing(board, member, window=window) for member in members]
+        return [0 if standing is None else cast(int, standing.score) for standing in found]
+
+
+@asynccontextmanager
+async def deployed(url: str, now_ms: int) -> AsyncIterator[Deployment]:
+    """A deployment from here to the end."""
+    clock = ManualClock(now_ms)
+    async with await direct_async(url, clock) as boards:
+        yield Deployment(boards, clock)

@@ -1,0 +1,47 @@
+"""How much is measured on an index server."""
+
+import msgspec
+
+
+class RedisEffort(msgspec.Struct, frozen=True):
+    """Sizes of boards, rounds, and the work of one run of each kind."""
+
+    members: int
+    """Of the boards that are written to and read."""
+    rounds: int
+    events: int
+    """Of a run, by each of those who write."""
+    read_rounds: int
+    read_seconds: float
+    small_members: int
+    """Of the boards of one window, of shards, and of few and many steps."""
+    step_rounds: int
+    step_events: int
+    pass_members: int
+    hold_batches: int = 16
+    in_flight: tuple[int, ...] = (1, 4, 16)
+    readers: int = 64
+
+
+FULL = RedisEffort(
+    members=1_000_000,
+    rounds=4,
+    events=24_000,
+    read_rounds=3,
+    read_seconds=1.5,
+    small_members=200_000,
+    step_rounds=12,
+    step_events=10_000,
+    pass_members=1_000_000,
+)
+QUICK = RedisEffort(
+    members=30_000,
+    rounds=1,
+    events=6_000,
+    read_rounds=1,
+    read_seconds=0.4,
+    small_members=20_000,
+    step_rounds=6,
+    step_events=3_000,
+    pass_members=20_000,
+)

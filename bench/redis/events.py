@@ -1,0 +1,117 @@
+"""Events a second in batches of 1,000, and what one costs the server and the client."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Protocol, get_args
+
+from bench.redis.boards import BATCH, Deployment, LayoutName, in_flight, owner_of, traffic_of
+from bench.redis.book import Book, Owner
+from bench.redis.effort import RedisEffort
+from bench.redis.serving import Server, cost_of, held_ms
+from bench.timing import Unit
+from bench.workload import Batch, Population, Traffic, in_batches
+
+_WANTED: dict[Traffic, str] = {"uniform": "0.9 x", "zipf": "2 x"}
+_RATE = "Events/s"
+_CHECKED = 50
+_BETWEEN_BATCHES_MS = 10
+
+
+class EventWriter(Protocol):
+    """Whoever counts events in all windows."""
+
+    @property
+    def owner(self) -> Owner: ...
+
+    async def submit(self, batch: Batch) -> None:
+        """Counts a batch; returns when the server has."""
+
+    async def scores(self, members: Sequence[str]) -> list[int]:
+        """Present scores in the rolling window, 0 where absent."""
+        ...
+
+
+class LaurelsWriter:
+    """A board through the whole Python API, receipts included."""
+
+    def __init__(self, deployment: Deployment, layout: LayoutName, board: str) -> None:
+        self.owner = owner_of(layout)
+        self._deployment, self._board = deployment, board
+
+    async def submit(self, batch: Batch) -> None:
+        self._deployment.clock.advance(_BETWEEN_BATCHES_MS)
+        receipts = await self._deployment.boards.submit_many(self._board, batch)
+        assert not receipts.refused, "an event is refused"
+
+    async def scores(self, members: Sequence[str]) -> list[int]:
+        return await self._deployment.scores(self._board, members, "rolling")
+
+
+async def measure_events(
+    server: Server,
+    writers: Sequence[EventWriter],
+    population: Population,
+    effort: RedisEffort,
+    book: Book,
+) -> None:
+    """Rounds over all writers, after one that is not recorded, for each traffic and so many
+    batches in flight; and what each did best."""
+    for kind in get_args(Traffic):
+        events = traffic_of(population, kind, (effort.rounds + 1) * effort.events)
+        for many in effort.in_flight:
+            for number, run in enumerate(in_batches(events, effort.events)):
+                for writer in writers:
+                    figures = await _run(server, writer, run, many)
+                    for (group, unit), figure in figures.items() if number else ():
+                        case = f"{many} in flight"
+                        book.keep(_title(group, kind), writer.owner, case, unit, figure)
+        for writer in writers:
+            book.keep_best(_title(_RATE, kind), writer.owner, "its best", "events/s")
+
+
+def _title(group: str, kind: Traffic) -> str:
+    return f"{group}, {kind} (wanted of packed: {_WANTED[kind]})"
+
+
+async def _run(
+    server: Server, writer: EventWriter, run: Batch, many: int
+) -> dict[tuple[str, Unit], float]:
+    """The figures of one run; raises AssertionError where the scores are not what was sent."""
+    sent: Counter[str] = Counter()
+    for member, value in run:
+        sent[member] += value
+    watched = [member for member, _ in sent.most_common(_CHECKED)]
+    before = await writer.scores(watched)
+    batches = in_batches(run, BATCH)
+    cost = await cost_of([server], lambda: in_flight(batches, many, writer.submit))
+    for member, had, has in zip(watched, before, await writer.scores(watched), strict=True):
+        if has - had != sent[member]:
+            raise AssertionError(f"{member} gained {has - had}, and {sent[member]} was sent to it")
+    return {
+        (_RATE, "events/s"): len(run) / cost.seconds,
+        ("Redis's processor time an event, µs", "µs"): 1e6 * cost.server_seconds / len(run),
+        ("The client's processor time an event, µs", "µs"): 1e6 * cost.client_seconds / len(run),
+    }
+
+
+async def measure_holds(
+    server: Server,
+    writers: Sequence[EventWriter],
+    population: Population,
+    effort: RedisEffort,
+    book: Book,
+) -> None:
+    """For how long one batch holds the server, in turns over all writers."""
+    group = f"How long a batch of {BATCH:,} holds the server, ms"
+    for kind in get_args(Traffic):
+        events = traffic_of(population, kind, effort.hold_batches * BATCH)
+        held: list[list[float]] = [[] for _ in writers]
+        for batch in in_batches(events, BATCH):
+            for writer, kept in zip(writers, held, strict=True):
+                with held_ms(server) as found:
+                    await writer.submit(batch)
+                kept.append(found[-1])
+        for writer, kept in zip(writers, held, strict=True):
+            kept.sort()
+            book.keep(group, writer.owner, f"{kind}, median", "ms", kept[len(kept) // 2])
+            book.keep(group, writer.owner, f"{kind}, longest", "ms", kept[-1])

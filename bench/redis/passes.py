@@ -1,0 +1,88 @@
+"""For how long the server is held where a step of a rolling window ends."""
+
+import time
+from collections.abc import Iterable, Sequence
+
+from bench.history import HOUR_MS, Steps
+from bench.redis.boards import Deployment, LayoutName, board_of, deployed, first_events, owner_of
+from bench.redis.book import Book, Owner
+from bench.redis.serving import Server, held_ms, serving, without_file
+from bench.workload import Entry, Population
+from laurels import Board
+
+_WINDOW = Steps(3)
+_LAYOUTS: tuple[LayoutName, ...] = ("packed", "prefixed")
+_GROUP = "How long the server is held at a boundary, ms (wanted: a chunk below 5 ms)"
+
+
+async def measure_passes(core: int, population: Population, book: Book) -> None:
+    """The hardest pass there can be: everybody has a total in the step that leaves, and nothing
+    else, but every second member an event in the step after it."""
+    for layout in _LAYOUTS:
+        with serving(core) as server:
+            async with deployed(server.url, population.now_ms) as deployment:
+                deployment.do_nothing_ahead()
+                board = board_of(layout, [_WINDOW.window])
+                await deployment.boards.create(board)
+                boundary = _Boundary(server, deployment, board, population, owner_of(layout), book)
+                with without_file([server]):
+                    await boundary.fill()
+                await boundary.measure()
+
+
+class _Boundary:
+    """A board whose clock passes one boundary after the other."""
+
+    def __init__(
+        self,
+        server: Server,
+        deployment: Deployment,
+        board: Board,
+        population: Population,
+        owner: Owner,
+        book: Book,
+    ) -> None:
+        self._server, self._deployment, self._board = server, deployment, board
+        self._population, self._owner, self._book = population, owner, book
+        self._somebody = population.active(1)
+
+    async def fill(self) -> None:
+        """All have an event in one step, every second also in the next."""
+        await self._deployment.load(self._board, self._now())
+        await self._pass_boundary()
+        halves = (batch[::2] for batch in self._now())
+        await self._deployment.load(self._board, halves)
+
+    async def measure(self) -> None:
+        """The step of all begins to leave: what is done ahead, the turn, and then the same where
+        nothing was done ahead."""
+        await self._pass_boundary()
+        with held_ms(self._server) as chunks:
+            begun = time.perf_counter()
+            await self._deployment.settle()
+            whole = time.perf_counter() - begun
+        self._keep("chunk, median", chunks[len(chunks) // 2])
+        self._keep("chunk, 99 %", chunks[len(chunks) * 99 // 100])
+        self._keep("chunk, longest", chunks[-1])
+        self._keep("whole pass", 1e3 * whole)
+        with held_ms(self._server) as turn:
+            await self._pass_boundary()
+        self._keep("turn to the step", turn[-1])
+        with held_ms(self._server) as unprepared:
+            begun = time.perf_counter()
+            await self._pass_boundary()
+            first = time.perf_counter() - begun
+        self._keep("nothing done ahead: longest", unprepared[-1])
+        self._keep("nothing done ahead: first caller", 1e3 * first)
+
+    async def _pass_boundary(self) -> None:
+        """The clock passes it, and somebody asks."""
+        self._deployment.clock.advance(_WINDOW.hours * HOUR_MS)
+        await self._deployment.standing(self._board.name, self._somebody, "rolling")
+
+    def _now(self) -> Iterable[Sequence[Entry]]:
+        now_ms = self._deployment.clock.now_ms()
+        return first_events(self._population, now_ms, now_ms)
+
+    def _keep(self, case: str, figure_ms: float) -> None:
+        self._book.keep(_GROUP, self._owner, case, "ms", figure_ms)

@@ -1,0 +1,126 @@
+"""Standings and pages for many readers at once, beside a service over redis-py."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from itertools import cycle
+from typing import Any, NamedTuple
+
+import redis.asyncio
+
+from bench.http.crowd import percentile_ms
+from bench.peers import TOP
+from bench.redis.boards import Deployment
+from bench.redis.book import BY_REDIS_PY, Book, Owner
+from bench.redis.effort import RedisEffort
+from bench.redis.serving import Cost, Server, cost_of
+from bench.workload import Population
+
+_MEMBERS = 20_000
+_STANDING = """
+local rank = redis.call('ZREVRANK', KEYS[1], ARGV[1])
+local first = math.max(rank - 1, 0)
+local near = redis.call('ZREVRANGE', KEYS[1], first, rank + 1, 'WITHSCORES')
+return {rank, redis.call('ZSCORE', KEYS[1], ARGV[1]), redis.call('ZCARD', KEYS[1]), near}
+"""
+
+
+class Reading(NamedTuple):
+    """Somebody's answers to one question; it is asked about one member after the other."""
+
+    owner: Owner
+    what: str
+    ask: Callable[[str], Awaitable[object]]
+
+
+def of_laurels(deployment: Deployment, board: str, owner: Owner) -> Iterator[Reading]:
+    """A standing with neighbours and gaps, and a page of entries, through the async API."""
+    boards = deployment.boards
+
+    async def standing(member: str) -> None:
+        found = await boards.standing(board, member, window="all")
+        assert found is not None, "a member is missing"
+
+    async def top(_: str) -> None:
+        page = await boards.top(board, window="all", limit=TOP)
+        assert len(page.entries) == TOP, "entries are missing"
+
+    yield Reading(owner, "Standings", standing)
+    yield Reading(owner, f"The top {TOP}", top)
+
+
+@asynccontextmanager
+async def of_redis_py(server: Server, key: str) -> AsyncIterator[list[Reading]]:
+    """What a service would ask by redis-py: one round trip and then one for the neighbours, or a
+    script of its own."""
+    async with redis.asyncio.Redis(port=server.port, decode_responses=True) as client:
+        script = client.register_script(_STANDING)
+
+        async def by_pipelines(member: str) -> None:
+            first = client.pipeline(transaction=False)
+            first.zrevrank(key, member)
+            first.zscore(key, member)
+            first.zcard(key)
+            rank, _, _ = await first.execute()
+            await client.zrevrange(key, max(rank - 1, 0), rank + 1, withscores=True)
+
+        async def by_script(member: str) -> None:
+            await script(keys=[key], args=[member])
+
+        async def top(_: str) -> None:
+            entries: list[Any] = await client.zrevrange(key, 0, TOP - 1, withscores=True)
+            assert len(entries) == TOP, "entries are missing"
+
+        two, one = (
+            Owner("redis-py, asyncio", way, BY_REDIS_PY) for way in ("commands", "a script")
+        )
+        yield [
+            Reading(two, "Standings", by_pipelines),
+            Reading(one, "Standings", by_script),
+            Reading(two, f"The top {TOP}", top),
+        ]
+
+
+async def measure_reads(
+    servers: Sequence[Server],
+    readings: Sequence[Reading],
+    population: Population,
+    effort: RedisEffort,
+    book: Book,
+    where: str = "",
+) -> None:
+    """Rounds over all who answer, after one that is not recorded; `where` heads their tables."""
+    members = population.sample(_MEMBERS)
+    for number in range(effort.read_rounds + 1):
+        for reading in readings:
+            asked = _Asked(reading, members, effort)
+            cost = await cost_of(servers, asked.run)
+            if number:
+                asked.keep(book, where, cost)
+
+
+class _Asked:
+    """Readers who each ask the next as soon as they are answered, for a while."""
+
+    def __init__(self, reading: Reading, members: Sequence[str], effort: RedisEffort) -> None:
+        self._reading, self._members, self._effort = reading, cycle(members), effort
+        self._waits: list[float] = []
+
+    async def run(self) -> None:
+        deadline = time.perf_counter() + self._effort.read_seconds
+        await asyncio.gather(*(self._read(deadline) for _ in range(self._effort.readers)))
+
+    async def _read(self, deadline: float) -> None:
+        while (begun := time.perf_counter()) < deadline:
+            await self._reading.ask(next(self._members))
+            self._waits.append(time.perf_counter() - begun)
+
+    def keep(self, book: Book, where: str, cost: Cost) -> None:
+        owner, waits = self._reading.owner, self._waits
+        group = f"{self._reading.what}, {self._effort.readers} readers{where}"
+        book.keep(group, owner, "reads/s", "requests/s", len(waits) / cost.seconds)
+        book.keep(group, owner, "p50, ms", "ms", percentile_ms(waits, 50))
+        book.keep(group, owner, "p99, ms", "ms", percentile_ms(waits, 99))
+        book.keep(group, owner, "Redis's CPU, µs", "µs", 1e6 * cost.server_seconds / len(waits))
+        book.keep(group, owner, "client's CPU, µs", "µs", 1e6 * cost.client_seconds / len(waits))

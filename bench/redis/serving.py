@@ -1,0 +1,107 @@
+"""The servers of the bench, what they use, and for how long they serve nobody else."""
+
+import gc
+import shutil
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from tests.redis.servers import Cluster, Server, until
+
+from bench.http.process import on_core
+
+__all__ = ["Cluster", "Cost", "Server", "cost_of", "held_ms", "serving", "serving_cluster"]
+
+_REWRITE_SECONDS = 300
+_MOST_CALLS = 1_000_000
+_IN_MAIN_THREAD = ("used_cpu_user_main_thread", "used_cpu_sys_main_thread")
+
+
+def server_binary() -> str | None:
+    """What the servers of the tests run."""
+    return shutil.which("valkey-server") or shutil.which("redis-server")
+
+
+@contextmanager
+def serving(core: int) -> Iterator[Server]:
+    """A server on a core, from here to the end."""
+    with on_core(core):
+        server = Server()
+    with server:
+        yield server
+
+
+@contextmanager
+def serving_cluster(core: int) -> Iterator[Cluster]:
+    """Three servers that share the slots, all on one core."""
+    with on_core(core):
+        cluster = Cluster()
+    with cluster:
+        yield cluster
+
+
+@contextmanager
+def without_file(servers: Sequence[Server]) -> Iterator[None]:
+    """No append-only file meanwhile; at the end it is written anew and goes on."""
+    for server in servers:
+        server.call("CONFIG", "SET", "appendonly", "no")
+    yield
+    for server in servers:
+        server.call("CONFIG", "SET", "appendonly", "yes")
+        until(lambda server=server: _is_appending(server), "the file is written", _REWRITE_SECONDS)  # type: ignore[misc]
+
+
+def _is_appending(server: Server) -> bool:
+    said = server.info("persistence")
+    busy = ("aof_rewrite_in_progress", "aof_rewrite_scheduled", "aof_pending_rewrite")
+    return said["aof_enabled"] == "1" and all(said.get(field, "0") == "0" for field in busy)
+
+
+def cpu_seconds(servers: Sequence[Server]) -> float:
+    """Processor time of the servers' main threads so far, the kernel's for them included."""
+    return sum(sum(_cpu_fields(server.info("cpu"))) for server in servers)
+
+
+def _cpu_fields(said: dict[str, str]) -> list[float]:
+    names = _IN_MAIN_THREAD if _IN_MAIN_THREAD[0] in said else ("used_cpu_user", "used_cpu_sys")
+    return [float(said[name]) for name in names]
+
+
+def dataset_bytes(server: Server) -> int:
+    """`used_memory` without the buffers of clients and of the file."""
+    return int(server.info("memory")["used_memory_dataset"])
+
+
+class Cost(NamedTuple):
+    """What some work took: time, and processor time of the servers and of this process."""
+
+    seconds: float
+    server_seconds: float
+    client_seconds: float
+
+
+async def cost_of(servers: Sequence[Server], work: Callable[[], Awaitable[object]]) -> Cost:
+    """Does some work, with the garbage of its preparation collected beforehand."""
+    gc.collect()
+    server, client, start = cpu_seconds(servers), time.process_time(), time.perf_counter()
+    await work()
+    elapsed, used = time.perf_counter() - start, time.process_time() - client
+    return Cost(elapsed, cpu_seconds(servers) - server, used)
+
+
+@contextmanager
+def held_ms(server: Server) -> Iterator[list[float]]:
+    """The milliseconds each script takes from here to the end, in ascending order then: for so
+    long the server does nothing else. They are the server's own (SLOWLOG), by the clock, so they
+    contain what the machine took from it."""
+    found: list[float] = []
+    server.call("CONFIG", "SET", "slowlog-max-len", _MOST_CALLS, "slowlog-log-slower-than", 0)
+    server.call("SLOWLOG", "RESET")
+    yield found
+    server.call("CONFIG", "SET", "slowlog-log-slower-than", -1)
+    for _, _, took_us, words, *_ in server.call("SLOWLOG", "GET", _MOST_CALLS):
+        if bytes(words[0]).upper().startswith(b"EVAL"):
+            found.append(took_us / 1e3)
+    found.sort()
+    server.call("SLOWLOG", "RESET")

@@ -1,0 +1,77 @@
+"""What an event costs the server by the number of steps of a rolling window."""
+
+from collections.abc import Sequence
+from typing import get_args
+
+from bench.history import Steps
+from bench.redis.boards import (
+    BATCH,
+    LAYOUTS,
+    Deployment,
+    LayoutName,
+    board_of,
+    deployed,
+    first_events,
+    in_flight,
+    owner_of,
+    traffic_of,
+)
+from bench.redis.book import Book
+from bench.redis.effort import RedisEffort
+from bench.redis.events import LaurelsWriter
+from bench.redis.serving import Server, cost_of, serving, without_file
+from bench.workload import Batch, Population, Traffic, in_batches
+
+FEW, MANY = Steps(7), Steps(700)
+_GROUP = "Redis's processor time an event by steps of an hour, µs (wanted: 1.05 x at most)"
+
+
+async def measure_steps(core: int, population: Population, effort: RedisEffort, book: Book) -> None:
+    """7 and 700 steps of an hour, both windows full, the same events run by run in turns."""
+    for layout in LAYOUTS:
+        with serving(core) as server:
+            async with deployed(server.url, population.now_ms) as deployment:
+                with without_file([server]):
+                    pair = [
+                        await _full(deployment, layout, steps, population) for steps in (FEW, MANY)
+                    ]
+                for kind in get_args(Traffic):
+                    await _turns(server, layout, pair, kind, population, effort, book)
+
+
+async def _full(
+    deployment: Deployment, layout: LayoutName, steps: Steps, population: Population
+) -> LaurelsWriter:
+    """A board with one event of each member anywhere in the window."""
+    now_ms = population.now_ms
+    board = board_of(layout, [steps.window], name=f"{steps.many}-steps")
+    await deployment.boards.create(board)
+    await deployment.load(board, first_events(population, steps.begins_ms(now_ms), now_ms))
+    return LaurelsWriter(deployment, layout, board.name)
+
+
+async def _turns(
+    server: Server,
+    layout: LayoutName,
+    pair: Sequence[LaurelsWriter],
+    kind: Traffic,
+    population: Population,
+    effort: RedisEffort,
+    book: Book,
+) -> None:
+    """Runs of both, each time in the other order, after one that is not recorded."""
+    events = traffic_of(population, kind, (effort.step_rounds + 1) * effort.step_events)
+    for number, run in enumerate(in_batches(events, effort.step_events)):
+        took = [0.0, 0.0]
+        for place in (0, 1) if number % 2 else (1, 0):
+            took[place] = await _took_us(server, pair[place], run)
+        if number:
+            for steps, figure in zip((FEW, MANY), took, strict=True):
+                book.keep(_GROUP, owner_of(layout, f"{steps.many} steps"), kind, "µs", figure)
+            book.keep(_GROUP, owner_of(layout, "700 by 7"), kind, "x", took[1] / took[0])
+
+
+async def _took_us(server: Server, writer: LaurelsWriter, run: Batch) -> float:
+    batches = in_batches(run, BATCH)
+    cost = await cost_of([server], lambda: in_flight(batches, 1, writer.submit))
+    return 1e6 * cost.server_seconds / len(run)

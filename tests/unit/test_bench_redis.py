@@ -1,0 +1,202 @@
+"""The bench of boards on an index server runs, and what was sent is what the scores say."""
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from bench.history import WEEK, evening
+from bench.http.process import two_cores
+from bench.redis.__main__ import RedisReport, main
+from bench.redis.boards import LAYOUTS, board_of, deployed, first_events, in_flight, traffic_of
+from bench.redis.book import Book, Owner
+from bench.redis.by_hand import NEXT, ROLLING, Keys, by_hand, load
+from bench.redis.effort import RedisEffort
+from bench.redis.reads import of_laurels, of_redis_py
+from bench.redis.serving import Server, cost_of, held_ms, serving, without_file
+from bench.tables import markdown
+from bench.workload import Population, in_batches, member_name
+
+NOW_MS = evening(1_700_000_000_000)
+TINY = RedisEffort(
+    members=300,
+    rounds=1,
+    events=1_200,
+    read_rounds=1,
+    read_seconds=0.05,
+    small_members=200,
+    step_rounds=1,
+    step_events=400,
+    pass_members=200,
+    hold_batches=2,
+    in_flight=(1, 3),
+    readers=4,
+)
+POPULATION = Population(TINY.members, NOW_MS)
+MEMBERS = [member_name(i) for i in range(TINY.members)]
+WINDOWS = ["all", "day", WEEK.window]
+CORE = min(os.sched_getaffinity(0))
+
+
+def ran(work: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(work)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with serving(CORE) as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def empty(server: Server) -> None:
+    server.call("FLUSHALL")
+
+
+def week() -> Iterator[list[tuple[str, int, int]]]:
+    return first_events(POPULATION, WEEK.begins_ms(NOW_MS), NOW_MS)
+
+
+def held(server: Server, key: str) -> list[int]:
+    return [int(score or 0) for score in server.call("ZMSCORE", key, *MEMBERS)]
+
+
+def test_the_scheme_by_hand_and_laurels_begin_with_the_same_scores(server: Server) -> None:
+    async def compare() -> None:
+        load(server, Keys(NOW_MS), week())
+        async with deployed(server.url, NOW_MS) as deployment:
+            for layout in LAYOUTS:
+                board = board_of(layout, WINDOWS)
+                await deployment.boards.create(board)
+                await deployment.load(board, week())
+                for window, key in zip(
+                    ("all", "day", "rolling"),
+                    ("hand:all", Keys(NOW_MS).day(NOW_MS), ROLLING),
+                    strict=True,
+                ):
+                    scores = await deployment.scores(board.name, MEMBERS, window)
+                    assert scores == held(server, key), (layout, window)
+                assert all(await deployment.scores(board.name, MEMBERS, "all"))
+
+    ran(compare())
+
+
+def test_every_client_and_form_by_hand_counts_the_same(server: Server) -> None:
+    events = traffic_of(POPULATION, "zipf", 1_500)
+    due: Counter[str] = Counter()
+    for member, value in events:
+        due[member] += value
+
+    async def count() -> None:
+        load(server, Keys(NOW_MS), week())
+        async with by_hand(server, NOW_MS) as writers:
+            assert len({writer.owner for writer in writers}) == 4
+            for writer in writers:
+                before = await writer.scores(MEMBERS)
+                await in_flight(in_batches(events, 400), 2, writer.submit)
+                after = await writer.scores(MEMBERS)
+                gained = [has - had for has, had in zip(after, before, strict=True)]
+                assert gained == [due[member] for member in MEMBERS]
+
+    ran(count())
+    expiring = held(server, Keys(NOW_MS).of_event()[4])
+    assert any(expiring)
+    left = [score - gone for score, gone in zip(held(server, ROLLING), expiring, strict=True)]
+    assert held(server, NEXT) == left
+
+
+def test_readers_are_answered(server: Server) -> None:
+    async def read() -> None:
+        load(server, Keys(NOW_MS), week())
+        async with deployed(server.url, NOW_MS) as deployment:
+            board = board_of("plain", ["all"])
+            await deployment.boards.create(board)
+            await deployment.load(board, week())
+            async with of_redis_py(server, "hand:all") as theirs:
+                owner = Owner("laurels", "plain")
+                readings = [*of_laurels(deployment, board.name, owner), *theirs]
+                for reading in readings:
+                    await asyncio.gather(*(reading.ask(member) for member in MEMBERS[:20]))
+                assert len({(each.owner, each.what) for each in readings}) == 5
+
+    ran(read())
+
+
+def test_costs_and_holds_are_of_the_work(server: Server) -> None:
+    async def wait() -> None:
+        await asyncio.sleep(0.05)
+        server.call("EVAL", "for i = 1, 3000000 do end return 1", "0")
+
+    async def measure() -> None:
+        cost = await cost_of([server], wait)
+        assert cost.seconds > 0.05
+        assert cost.server_seconds > 0.001
+
+    ran(measure())
+    with held_ms(server) as found:
+        server.call("EVAL", "for i = 1, 3000000 do end return 1", "0")
+        server.call("SET", "a", "b")
+        server.call("EVAL", "return 1", "0")
+    assert found == sorted(found)
+    assert len(found) == 2
+    assert found[-1] > 1
+
+
+def test_a_file_is_written_again_after_a_load_without_one(server: Server) -> None:
+    with without_file([server]):
+        assert server.info("persistence")["aof_enabled"] == "0"
+        server.call("SET", "a", "b")
+    assert server.info("persistence")["aof_enabled"] == "1"
+    server.restart()
+    assert server.call("GET", "a") == b"b"
+
+
+def test_what_somebody_did_best_is_shown_again() -> None:
+    book, owner = Book(100), Owner("laurels", "plain")
+    for case, figures in (("1", [1.0, 9.0, 2.0]), ("4", [3.0, 3.0, 3.0])):
+        for figure in figures:
+            book.keep("Events/s", owner, case, "events/s", figure)
+    book.keep_best("Events/s", owner, "best", "events/s")
+    *_, best = book.samples()
+    assert best.question.case == "best"
+    assert best.figures == [3.0, 3.0, 3.0]
+    assert best.ours
+
+
+def test_everything_is_measured_and_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if two_cores() is None:
+        pytest.skip("servers and whoever asks them need a core each")
+    before = os.sched_getaffinity(0)
+    monkeypatch.setattr("bench.redis.__main__.QUICK", TINY)
+    file = tmp_path / "report.json"
+    assert main(["--quick", "--json", str(file), "--markdown"]) == 0
+    report = msgspec.json.decode(file.read_bytes(), type=RedisReport)
+    shown = markdown(report)
+    assert capsys.readouterr().out == shown
+    for line in (
+        "Events/s, zipf",
+        "Events/s, uniform",
+        "against the hand-written script",
+        "against redis-py",
+        "against one sorted set",
+        "by shards",
+        "700 by 7",
+        "chunk, longest",
+    ):
+        assert line in shown
+    assert all(min(s.figures) >= 0 for s in report.samples)
+    assert os.sched_getaffinity(0) == before
+
+
+def test_what_is_missing_is_said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.redis.suite.server_binary", lambda: None)
+    assert main(["--quick"]) == 2
+    assert "redis-server" in capsys.readouterr().out
