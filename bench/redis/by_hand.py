@@ -144,7 +144,9 @@ async def by_hand(server: Server, now_ms: int) -> AsyncIterator[list[ByHand]]:
         server.call("SCRIPT", "LOAD", source)
     async with AsyncExitStack() as stack:
         by_glide = await glide.GlideClient.create(
-            glide.GlideClientConfiguration([glide.NodeAddress("127.0.0.1", server.port)])
+            glide.GlideClientConfiguration(
+                [glide.NodeAddress("127.0.0.1", server.port)], request_timeout=30_000
+            )
         )
         stack.push_async_callback(by_glide.close)
         by_redis_py = redis.asyncio.Redis(port=server.port)

@@ -35,7 +35,7 @@ from .connection import Connection
 from .scripts import Script
 from .sources import script_of
 
-_COUNT = script_of("count", "shard", "rolling", "rule")
+_COUNT = script_of("count", "shard", "rolling", "rule", "batch", "merge")
 _ASK = script_of("ask", "shard")
 _KEEP = script_of("keep", "shard", "rolling")
 _AUDIT = script_of("audit", "shard", "rolling", "rule")

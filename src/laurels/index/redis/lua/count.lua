@@ -1,85 +1,7 @@
 -- count(board, now, due, rolls, targets, routes, events…)
 --   -> {'done', seq, codes, before, after, ranks before, ranks after}
--- Counts a batch as planned, event by event: in all windows that take it, or in none.
---
--- ARGV[1]  msgpack: board, now, due, rolls {name, steps, running}, targets {window, instance},
---   windows {name, steps, running, lows, highs} (steps 0: not rolling), routes {target or list of
---   targets, 0 refuses}, members (each once), who (places in them, or nil: event by event), values
---   (a list a column, signed), ats, stamps (a number or a list), ids (texts or false; or nil), late
---   (positions), absolute, atomic, all, watch, ranks, forget, most_ids, call {process, number}
--- before and after are lists a column, false for a member that is not there.
-local APPLIED, UNCHANGED, OUT_OF_RANGE, DUPLICATE, TOO_LATE, FULL, ROLLED_BACK = 1, 2, 3, 4, 5, 6, 7
-
--- A call that comes again, since its answer was lost, is answered as it was.
-local answers = A.call and P .. 'a:' .. A.call[1]
-if answers then
-  local kept = call('GET', answers)
-  if kept then
-    local number, reply = string.match(kept, '^(%d+):(.*)$')
-    if tonumber(number) == A.call[2] then return reply end
-  end
-end
-local no = refusal()
-if no then return cmsgpack.pack(no) end
-
-local windows, targets, members, who, watch = A.windows, A.targets, A.members, A.who, A.watch
-local events = who and #who or #members
-local ids = key('q')
-key('s'); key('p'); key('i')
-
--- Where events go: the rows of a ranking, or the cells of a step beside the rows of its window.
-local stores, rolls = {}, {}
-for i, w in ipairs(windows) do
-  if w.steps > 0 then
-    rolls[i] = rolling(w, w.running)
-    for step = rolls[i].leaving, B.best and w.running or 0 do tally(w.name, step) end
-  end
-end
-for t, target in ipairs(targets) do
-  local w = windows[target[1]]
-  stores[t] = {window = target[1], index = t}
-  if w.steps > 0 then
-    stores[t].step, stores[t].tally = target[2], tally(w.name, target[2])
-  else
-    stores[t].ranked = ranking(w.name, target[2])
-  end
-end
-guard()
-
-local function store_of(w, event)
-  local route = A.routes[w]
-  if type(route) == 'table' then route = route[event] end
-  return stores[route]
-end
-
--- Reading: members have the same slot everywhere, so all are read from every store.
-for _, store in ipairs(stores) do
-  if store.ranked then
-    store.forms = forms_of(store.ranked, members)
-    store.rows = rows_of(store.forms, words)
-  else
-    local cells = fetch('HMGET', store.tally, members)
-    if B.best then
-      store.rows = {marks = {}}
-    else
-      if scored then
-        for slot = 1, #members do cells[slot] = cells[slot] and tonumber(cells[slot]) end
-      end
-      store.rows = rows_of(cells, words)
-    end
-    store.cells = cells
-  end
-end
-for w, rolled in pairs(rolls) do
-  rolled.forms = forms_of(rolled.live, members)
-  rolled.rows = rows_of(rolled.forms, words)
-  rolled.steps_of = newest_of(rolled, members, rolled.forms)
-  rolled.lists = candidates_of(rolled, members)
-  rolled.moved = {}
-  rolled.drafts, rolled.cell = {}, {}
-end
-local drafts = {}
-for w = 1, #windows do drafts[w] = {} end
+-- Counts a batch as planned, event by event: in all windows that take it, or in none. Its argument
+-- is told in batch.lua; before and after are lists a column, false for a member that is not there.
 
 -- An event in one window
 
@@ -133,21 +55,6 @@ local function read_values(event, slot)
   end
 end
 
-local before, after_ = {}, {}
-for i = 1, columns do before[i], after_[i] = {}, {} end
-
-local function watched_rows(event)
-  local store = watch > 0 and store_of(watch, event)
-  return store and (rolls[watch] and rolls[watch].rows or store.rows)
-end
-
-local function report(list, event, slot)
-  if watch == 0 then return end
-  local rows = watched_rows(event)
-  local there = rows and rows.there[slot]
-  for i = 1, columns do list[i][event] = there and rows.w[i][slot] or false end
-end
-
 local function count(event, slot)
   read_values(event, slot)
   local at = type(ats) == 'table' and ats[event] or ats
@@ -172,30 +79,24 @@ local function count(event, slot)
   return changed and APPLIED or UNCHANGED
 end
 
--- Ids
-
-local forgotten, remembered, known, taken, added, expired = A.now - A.forget, 0, {}, {}, {}, {}
-if A.ids then
-  expired = call('ZRANGEBYSCORE', ids, '-inf', text(forgotten), 'LIMIT', '0', '1000')
-  remembered = call('ZCOUNT', ids, '(' .. text(forgotten), '+inf')
-  local keys, of = {}, {}
-  for event = 1, events do
-    if A.ids[event] then
-      local member = members[who and who[event] or event]
-      keys[#keys + 1] = string.char(#member) .. member .. A.ids[event]
-      of[#keys] = event
-    end
-  end
-  local found = fetch('ZMSCORE', ids, keys)
-  for i, event in ipairs(of) do known[event] = {keys[i], tonumber(found[i] or '-inf')} end
+local function report(list, event, slot)
+  if watch == 0 then return end
+  local rows = watched_rows(event)
+  local there = rows and rows.there[slot]
+  for i = 1, columns do list[i][event] = there and rows.w[i][slot] or false end
 end
 
--- The key under which an event's id is remembered, or what speaks against it.
-local function id_key(event)
-  local id, accepted = known[event][1], known[event][2]
-  if accepted > forgotten or taken[id] then return DUPLICATE end
-  if remembered >= A.most_ids then return FULL end
-  return id
+local function one_by_one()
+  local results = new_results()
+  for event = 1, events do
+    local slot = who and who[event] or event
+    local code = verdict(results, event)
+    report(results.before, event, slot)
+    if code == 0 then code = count(event, slot) end
+    report(results.after, event, slot)
+    settle(results, event, code)
+  end
+  return results
 end
 
 -- Ranks of the events' members in the watched window
@@ -217,30 +118,9 @@ local function ranks()
   return found
 end
 
-local codes, late, refused, counted = {}, {}, false, 0
-for _, event in ipairs(A.late) do late[event] = true end
 local ranks_before = A.ranks and ranks() or false
-for event = 1, events do
-  local slot = who and who[event] or event
-  local code, id = late[event] and TOO_LATE or 0, nil
-  if known[event] then
-    id = id_key(event)
-    if id == DUPLICATE or (id == FULL and code == 0) then code = id end
-  end
-  report(before, event, slot)
-  if code == 0 then
-    code = count(event, slot)
-    if id and code <= UNCHANGED then
-      added[#added + 1], added[#added + 2] = A.now, id
-      taken[id] = true
-      remembered = remembered + 1
-    end
-  end
-  report(after_, event, slot)
-  codes[event] = code
-  refused = refused or (code ~= DUPLICATE and code > UNCHANGED)
-  if code <= UNCHANGED then counted = counted + 1 end
-end
+local results = merged() or one_by_one()
+local codes = results.codes
 
 -- Writing
 
@@ -303,14 +183,14 @@ local function write_rolling(w, rolled)
   call('HSETNX', KEYS[1], 'run:' .. rolled.name, text(rolled.run))
 end
 
-if A.atomic and refused then
+if A.atomic and results.refused then
   for event = 1, events do
     if codes[event] <= UNCHANGED then codes[event] = ROLLED_BACK end
   end
-  before, after_, counted = {}, {}, 0
+  results.before, results.after, results.counted = {}, {}, 0
 else
   if #expired > 0 then call('ZREM', ids, unpack(expired)) end
-  send('ZADD', ids, added)
+  send('ZADD', ids, results.added)
   for _, store in ipairs(stores) do
     if store.ranked then write_ranking(store) elseif not B.best then write_cells(store) end
   end
@@ -319,7 +199,7 @@ else
 end
 local ranks_after = A.ranks and ranks() or false
 call('HSET', KEYS[1], 'now', text(A.now))
-local seq = tell('counted', text(counted))
-local reply = cmsgpack.pack({'done', seq, codes, before, after_, ranks_before, ranks_after})
+local seq = tell('counted', text(results.counted))
+local reply = cmsgpack.pack({'done', seq, codes, results.before, results.after, ranks_before, ranks_after})
 if answers then call('SET', answers, text(A.call[2]) .. ':' .. reply, 'EX', '60') end
 return reply

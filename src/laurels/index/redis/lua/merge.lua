@@ -1,0 +1,117 @@
+-- Merging: additions to one column, of which no prefix leaves a range, are added up for each member
+-- first, so that a member that comes often costs as much as one that does not.
+
+-- Whether all events go the same way, and only add.
+local function only_adds()
+  if columns > 1 or not sums[1] or B.stamped or A.absolute then return false end
+  for w = 1, #windows do
+    if type(A.routes[w]) == 'table' then return false end
+  end
+  return true
+end
+
+-- What the events of each member add up to: the sum, and its lowest and highest prefix.
+local function add_up(results)
+  local given, each = A.values[1], {sum = {}, low = {}, high = {}, stamp = {}, slots = {}, prefix = {}}
+  local sum, low, high, stamp, slots = each.sum, each.low, each.high, each.stamp, each.slots
+  local stamps = A.stamps
+  local one_stamp = type(stamps) ~= 'table' and stamps
+  for event = 1, events do
+    local slot = who and who[event] or event
+    local code = verdict(results, event)
+    local so_far, value = sum[slot], given[event]
+    each.prefix[event] = so_far
+    if code == 0 then
+      if value == 0 then return nil end  -- whether it changes anything depends on what is there
+      code = APPLIED
+      local own = one_stamp or stamps[event]
+      if so_far then
+        so_far = so_far + value
+        if so_far < low[slot] then low[slot] = so_far end
+        if so_far > high[slot] then high[slot] = so_far end
+        if own > stamp[slot] then stamp[slot] = own end
+      else
+        so_far, low[slot], high[slot], stamp[slot] = value, value, value, own
+        slots[#slots + 1] = slot
+      end
+      sum[slot] = so_far
+    end
+    settle(results, event, code)
+  end
+  return each
+end
+
+local function fits(rows, each, least, most)
+  local first, there, low, high = rows.w[1], rows.there, each.low, each.high
+  for i = 1, #each.slots do
+    local slot = each.slots[i]
+    local base = there[slot] and first[slot] or 0
+    if base + low[slot] < least[1] or base + high[slot] > most[1] then return false end
+  end
+  return true
+end
+
+local function add(rows, each)
+  local first, there, sum, dirty, changed = rows.w[1], rows.there, each.sum, rows.dirty, rows.changed
+  local stamped = rows.w[width]
+  for i = 1, #each.slots do
+    local slot = each.slots[i]
+    local old = there[slot]
+    first[slot] = (old and first[slot] or 0) + sum[slot]
+    if tie ~= 0 then
+      local is = tie * each.stamp[slot]
+      if not old or tie * (is - stamped[slot]) > 0 then stamped[slot] = is end
+    end
+    there[slot], changed[slot], dirty[i] = true, true, slot
+  end
+end
+
+-- The watched scores before and after each event.
+local function trace(results, each, rows)
+  if not rows then
+    for event = 1, watch > 0 and events or 0 do
+      results.before[1][event], results.after[1][event] = false, false
+    end
+    return
+  end
+  local before, after_, first, there = results.before[1], results.after[1], rows.w[1], rows.there
+  for event = 1, events do
+    local slot = who and who[event] or event
+    local was, prefix = there[slot] and first[slot], each.prefix[event]
+    if was then was = was + (prefix or 0) else was = prefix or false end
+    before[event] = was
+    after_[event] = results.codes[event] == APPLIED and (was or 0) + A.values[1][event] or was
+  end
+end
+
+-- The results of a batch of additions; nil where it has to be counted event by event.
+local function merged()
+  if not only_adds() then return nil end
+  local results = new_results()
+  local each = add_up(results)
+  if not each then return nil end
+  for w = 1, #windows do
+    local store, rolled = store_of(w, 1), rolls[w]
+    if store and not fits(rolled and rolled.rows or store.rows, each, B.least, B.most) then return nil end
+    if store and rolled and not fits(store.rows, each, windows[w].lows, windows[w].highs) then
+      return nil
+    end
+  end
+  trace(results, each, watched_rows(1))
+  for w = 1, #windows do
+    local store, rolled = store_of(w, 1), rolls[w]
+    if store then
+      add(store.rows, each)
+      if rolled then
+        for i = 1, #each.slots do
+          local slot = each.slots[i]
+          if not rolled.rows.there[slot] or store.step > rolled.steps_of[slot] then
+            rolled.steps_of[slot], rolled.moved[slot] = store.step, true
+          end
+        end
+        add(rolled.rows, each)
+      end
+    end
+  end
+  return results
+end
