@@ -1,0 +1,88 @@
+"""Which layout a board gets, what it keeps exactly, and what its owner is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from laurels.board import Board, Column
+from laurels.index.redis.layout import BITS, describe, layout_of
+
+
+def _board(*columns: Column, **fields: Any) -> Board:
+    return Board("b", columns=columns or (Column(),), **fields)
+
+
+@pytest.mark.parametrize(
+    ("board", "name"),
+    [
+        (_board(tie="member"), "plain"),
+        (_board(Column(op="best", order="asc"), tie="member"), "plain"),
+        (_board(Column(scale=2), tie="member", rank="dense"), "plain"),
+        (_board(), "prefixed"),
+        (_board(Column(min=0, max=31)), "packed"),
+        (_board(Column(min=0, max=32)), "prefixed"),
+        (_board(Column(min=0, max=32_767), tie_resolution="1s"), "packed"),
+        (_board(Column(min=0, max=32_768), tie_resolution="1s"), "prefixed"),
+        (_board(Column(min=-1_000, max=1_000), Column("t", min=0, max=60), tie="member"), "packed"),
+        (_board(Column(min=0), Column("t", min=0, max=60), tie="member"), "prefixed"),
+        (_board(Column(op="last", min=0, max=9), tie_resolution="1s"), "prefixed"),
+        (_board(Column(op="last", min=0, max=9)), "packed"),
+        (_board(Column(op="last"), tie="member"), "prefixed"),
+    ],
+)
+def test_a_board_gets_the_cheapest_layout_that_keeps_it_exactly(board: Board, name: str) -> None:
+    assert layout_of(board.rules()).name == name
+
+
+def test_the_parts_of_a_packed_score_do_not_touch() -> None:
+    rules = _board(
+        Column(min=-7, max=9), Column("t", min=0, max=1_000, order="asc"), tie_resolution="1h"
+    ).rules()
+    layout = layout_of(rules)
+    assert layout.lows[:2] == (-9, 0)
+    assert layout.highs[:2] == (7, 1_000)
+    for unit, finer, low, high in zip(
+        layout.units, layout.units[1:], layout.lows[1:], layout.highs[1:], strict=False
+    ):
+        assert (high - low + 1) * finer <= unit
+    most = sum(
+        (high - low) * unit
+        for low, high, unit in zip(layout.lows, layout.highs, layout.units, strict=True)
+    )
+    assert most < 2**BITS
+
+
+@pytest.mark.parametrize(
+    ("board", "cheaper"),
+    [
+        (_board(tie="member"), None),
+        (_board(Column(min=0, max=31)), None),
+        (_board(Column(min=0, max=1_000_000)), "tie=member is plain; tie_resolution=1m is packed"),
+        (
+            _board(),
+            "tie=member is plain; min and max that take 26 bits instead of 54 are packed at "
+            "tie_resolution=1h",
+        ),
+        (
+            _board(Column(), Column("t", min=0, max=3), tie="member"),
+            "declare min and max: the columns take 56 bits, 53 are there",
+        ),
+        (
+            _board(Column(op="last"), tie="member"),
+            "a column of op last needs tie first or last at tie_resolution 1ms to be packed",
+        ),
+    ],
+)
+def test_an_owner_is_told_what_would_be_cheaper(board: Board, cheaper: str | None) -> None:
+    assert describe(board.rules()).cheaper == cheaper
+
+
+def test_what_is_told_to_be_cheaper_is() -> None:
+    board = _board(Column(min=0, max=1_000_000))
+    assert layout_of(board.rules()).name == "prefixed"
+    assert layout_of(_board(*board.columns, tie="member").rules()).name == "plain"
+    assert layout_of(_board(*board.columns, tie_resolution="1m").rules()).name == "packed"
+    bounded = Column(min=0, max=2**26 - 1)
+    assert layout_of(_board(bounded, tie_resolution="1h").rules()).name == "packed"
