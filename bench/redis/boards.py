@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from importlib import import_module
-from importlib.util import find_spec
 from random import Random
 from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
 
@@ -64,9 +63,13 @@ def owner_of(layout: LayoutName, more: str = "") -> Owner:
 
 def kept_as(board: Board) -> str:
     """The layout of a board's rankings; before there were several, all were prefixed."""
-    if find_spec(_LAYOUT_MODULE) is None:
+    try:
+        module = import_module(_LAYOUT_MODULE)
+    except ModuleNotFoundError as error:
+        if error.name != _LAYOUT_MODULE:
+            raise
         return "prefixed"
-    return str(import_module(_LAYOUT_MODULE).layout_of(board.rules()).name)
+    return str(module.layout_of(board.rules()).name)
 
 
 def first_events(population: Population, begins_ms: int, now_ms: int) -> Iterator[list[Entry]]:

@@ -27,6 +27,7 @@ Send: TypeAlias = Callable[[list[Word]], Any]
 
 ALL, ROLLING, NEXT = "hand:all", "hand:rolling", "hand:next"
 _PAIRS = 1_000
+_TIMEOUT_MS = 10_000
 
 _HEAD = """
 local call, format = redis.call, string.format
@@ -145,7 +146,7 @@ async def by_hand(server: Server, now_ms: int) -> AsyncIterator[list[ByHand]]:
     async with AsyncExitStack() as stack:
         by_glide = await glide.GlideClient.create(
             glide.GlideClientConfiguration(
-                [glide.NodeAddress("127.0.0.1", server.port)], request_timeout=30_000
+                [glide.NodeAddress("127.0.0.1", server.port)], request_timeout=_TIMEOUT_MS
             )
         )
         stack.push_async_callback(by_glide.close)

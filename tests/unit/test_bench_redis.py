@@ -2,9 +2,11 @@
 
 import asyncio
 import os
+import sys
 from collections import Counter
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -12,7 +14,15 @@ import pytest
 from bench.history import WEEK, evening
 from bench.http.process import two_cores
 from bench.redis.__main__ import RedisReport, main
-from bench.redis.boards import LAYOUTS, board_of, deployed, first_events, in_flight, traffic_of
+from bench.redis.boards import (
+    LAYOUTS,
+    board_of,
+    deployed,
+    first_events,
+    in_flight,
+    owner_of,
+    traffic_of,
+)
 from bench.redis.book import Book, Owner
 from bench.redis.by_hand import NEXT, ROLLING, Keys, by_hand, load
 from bench.redis.effort import RedisEffort
@@ -153,6 +163,14 @@ def test_a_file_is_written_again_after_a_load_without_one(server: Server) -> Non
     assert server.info("persistence")["aof_enabled"] == "1"
     server.restart()
     assert server.call("GET", "a") == b"b"
+
+
+def test_the_layout_a_board_is_kept_in_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("layout")
+    setattr(module, "layout_of", lambda _: SimpleNamespace(name="plain"))  # noqa: B010
+    monkeypatch.setitem(sys.modules, "laurels.index.redis.layout", module)
+    assert owner_of("plain").settings == "plain"
+    assert owner_of("packed", "4 shards").settings == "packed (kept plain), 4 shards"
 
 
 def test_what_somebody_did_best_is_shown_again() -> None:
