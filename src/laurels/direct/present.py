@@ -31,6 +31,8 @@ class Present:
         self.clock = clock
         self.latest_ms = MIN_MS
         """The newest time that was seen."""
+        self._prepared: dict[tuple[int, str], int] = {}
+        """The step in which the pass of a rolling window was found complete."""
 
     @property
     def boards(self) -> Boards:
@@ -104,11 +106,26 @@ class Present:
         for state in list(self.boards.boards.values()):
             if state.due_ms <= now_ms:
                 await self.pass_boundary(state, now_ms)
-            for window in state.rules.windows.values():
-                if isinstance(window, Rolling) and limit > 0:
-                    left += await self.index.advance(opened_as(state), window.name, limit)
+            try:
+                left += await self._prepare(state, now_ms, limit)
+            except Stale:
+                await self.refresh(state)
         due = [state.due_ms for state in self.boards.boards.values()]
         return left, max(0, min(due, default=now_ms) - now_ms)
+
+    async def _prepare(self, state: BoardState, now_ms: int, limit: int) -> int:
+        """Does a share of the passes of a board that are not known to be complete; what is
+        left."""
+        left = 0
+        for window in state.rules.windows.values():
+            roll = roll_of(state.number, window, now_ms)
+            if roll is None or self._prepared.get((state.number, window.name)) == roll.running:
+                continue
+            of_window = await self.index.advance(opened_as(state), window.name, limit)
+            if not of_window:
+                self._prepared[state.number, window.name] = roll.running
+            left += of_window
+        return left
 
     async def pass_boundary(self, state: BoardState, now_ms: int) -> None:
         """Does what the end of a period or step has made due for a board."""

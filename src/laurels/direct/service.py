@@ -6,21 +6,24 @@ process knows, and carried out by one call; where the server knows better, it is
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+import os
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any, TypeVar, Unpack
 
 from laurels.accept import How, submission
 from laurels.boards import BoardState
 from laurels.clock import Clock
-from laurels.errors import Closed, NothingToBackUp
+from laurels.errors import Closed, Forked, LaurelsError, NothingToBackUp
 from laurels.index.remote import RemoteIndex
 from laurels.queries import Moment, Question
 from laurels.stats import BoardStats, CheckReport, Stats
 from laurels.writes import FoldedWrite, Submission
 
 from .figures import Figures
+from .follow import Follower
 from .gather import Gatherer
+from .keys import ServerKeys
 from .present import Present, opened_as
 from .questions import Questions
 from .registry import Registry
@@ -30,7 +33,11 @@ T = TypeVar("T")
 
 
 class Direct:
-    """Boards on an index server."""
+    """Boards on an index server.
+
+    `keys` are those to a service over it; `risks` are sentences on how the server may lose what was
+    counted.
+    """
 
     def __init__(
         self,
@@ -39,10 +46,15 @@ class Direct:
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
         close: Callable[[], Awaitable[None]],
+        keys: ServerKeys,
+        risks: Sequence[str] = (),
     ) -> None:
+        self.keys = keys
+        self.risks = risks
         self._present = Present(index, registry, clock)
         self._questions = Questions(self._present)
         self._figures = Figures(self._present)
+        self._follower = Follower(self._present)
         self._writer = Writer(self._present)
         self._gatherer = Gatherer(self._writer.carry_out)
         self._clock = clock
@@ -50,6 +62,7 @@ class Direct:
         self._close = close
         self._on_close: list[Callable[[], None]] = []
         self._ended: str | None = None
+        self._pid = os.getpid()
 
     @property
     def paced(self) -> bool:
@@ -63,13 +76,22 @@ class Direct:
     # For threads beside the loop
 
     def run(self, coroutine: Any) -> Any:
-        """What a coroutine of this answers, for a caller beside its loop."""
+        """What a coroutine of this answers, for a caller beside its loop.
+
+        RuntimeError on the loop itself, where waiting would be for ever.
+        """
         try:
             self.ensure_usable()
-        except Closed:
+            if asyncio._get_running_loop() is self._loop:
+                raise RuntimeError("on the loop of the boards a verb has to be awaited")
+            future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        except (LaurelsError, RuntimeError):
             coroutine.close()
             raise
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+        try:
+            return future.result()
+        finally:
+            future.cancel()
 
     def ask(self, board: str, asked: Callable[[Moment], Question[T]]) -> T:
         """The answer to a question about a board, all of one state."""
@@ -86,6 +108,12 @@ class Direct:
         """The board of that name."""
         if board not in self._present.boards.boards:
             self.run(self._present.registry.load())
+        return self._present.boards.named(board)
+
+    def newest(self, board: str) -> BoardState:
+        """The board of that name as the server has it now, also where another process changed
+        it."""
+        self.run(self._present.registry.load())
         return self._present.boards.named(board)
 
     def boards(self) -> list[BoardState]:
@@ -143,7 +171,9 @@ class Direct:
         return done
 
     def ensure_usable(self) -> None:
-        """Raises Closed after the end."""
+        """Raises Forked in a child of the process that opened this, Closed after the end."""
+        if self._pid != os.getpid():
+            raise Forked(f"the boards were opened by process {self._pid}")
         if self._ended is not None:
             raise Closed(self._ended)
 
@@ -166,7 +196,47 @@ class Direct:
             await stop()
         await self._close()
 
+    # What a service over it needs to know
+
+    @property
+    def count(self) -> int:
+        """How many boards this process knows."""
+        return len(self._present.boards.boards)
+
+    def observe(self, told: Callable[[int, float], None], clock: Callable[[], float]) -> None:
+        """Has `told` called after each call that counts: how many writes were gathered in it, and
+        how many seconds it took by `clock`."""
+        self._gatherer.observed = told, clock
+
+    def pulse(self, board: str) -> tuple[int, int, int, bool]:
+        """What is another one when the board may have another list, as `Service.pulse`, as of when
+        the board was followed last."""
+        return self._follower.pulse(board)
+
+    async def follow(self, boards: Collection[str]) -> None:
+        """Brings the pulses of boards up to date, in one go; those that are not there are left."""
+        self.ensure_usable()
+        await self._follower.look(boards)
+
+    async def answers(self) -> None:
+        """Raises where the index server does not answer."""
+        self.ensure_usable()
+        await self._present.registry.answers()
+
     # On the loop
+
+    async def newest_async(self, board: str) -> BoardState:
+        """As `newest`."""
+        self.ensure_usable()
+        await self._present.registry.load()
+        return self._present.boards.named(board)
+
+    async def boards_async(self) -> list[BoardState]:
+        """As `boards`."""
+        self.ensure_usable()
+        await self._present.registry.load()
+        known = self._present.boards.boards
+        return [known[name] for name in sorted(known)]
 
     async def know(self, board: str) -> BoardState:
         """The board of that name."""
