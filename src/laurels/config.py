@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .client.wire import Address
     from .direct.service import Direct
     from .http.access import Keys
+    from .http.key_places import OnServer
     from .index.redis.connection import Connection
     from .index.redis.definitions import RedisDefinitions
 
@@ -142,17 +143,32 @@ def remote_async(
 
 @contextmanager
 def keys_of(url: str) -> "Iterator[Keys]":
-    """The keys of a folder, which is held meanwhile.
+    """The keys of a folder, which is held meanwhile, or those on an index server.
 
     Raises NothingToBackUp for `memory:`, UnknownUrl, and Locked where a server holds it.
     """
     from .http.access import Keys  # noqa: PLC0415 (only the service has keys)
+    from .http.key_places import InFolder  # noqa: PLC0415
 
+    if is_direct(url):
+        service = direct_beside(url, create=False)
+        try:
+            yield Keys(key_place(service), None, secrets.token_bytes, SystemClock().now_ms)
+        finally:
+            service.close()
+        return
     folder = Folder(_folder_of(url), create=True)
     try:
-        yield Keys(folder.path, None, secrets.token_bytes, SystemClock().now_ms)
+        yield Keys(InFolder(folder.path), None, secrets.token_bytes, SystemClock().now_ms)
     finally:
         folder.close()
+
+
+def key_place(service: "Direct") -> "OnServer":
+    """Where the keys to an index server are kept: on it."""
+    from .http.key_places import OnServer  # noqa: PLC0415 (only the service has keys)
+
+    return OnServer(service.keys, service.run)
 
 
 def is_direct(url: str | PathLike[str]) -> bool:

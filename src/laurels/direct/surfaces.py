@@ -78,3 +78,11 @@ class AsyncDirectLeaderboards(AsyncLeaderboards):
     ) -> Submission:
         await self._service.know(board)
         return await super()._submission(board, events, window, **how)
+
+    async def set_data(self, board: str, member: str, data: Any) -> None:
+        await self._service.know(board)
+        await super().set_data(board, member, data)
+
+    async def remove(self, board: str, member: str) -> bool:
+        await self._service.know(board)
+        return await super().remove(board, member)

@@ -20,15 +20,18 @@ from granian.server.embed import Server as Granian
 
 from laurels import config
 from laurels.aio import AsyncLeaderboards
+from laurels.direct.service import Direct
 from laurels.given import shown
 from laurels.service import Service
 
 from .access import Keys
 from .app import Application
 from .asking import Server
+from .backing import KeyReader, backing_of, verbs_of
+from .key_places import InFolder, KeyPlace, Nowhere, OnServer
 from .limits import Rates, Room
 from .live import Hub
-from .metrics import Exposed, Figures
+from .metrics import Figures
 from .refusals import AddressInUse, InvalidSettings, NotLoopback
 from .settings import Settings
 
@@ -50,56 +53,87 @@ def serve(settings: Settings, admin_key: str | None, said: Said) -> None:
 
 
 async def _serve(settings: Settings, admin_key: str | None, said: Said) -> None:
-    service = await asyncio.to_thread(config.connect, settings.data, None, create=True)
+    service = await opened(settings)
     ending = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, ending.set)
     await run(settings, service, admin_key, ending, said)
 
 
+async def opened(settings: Settings) -> Service | Direct:
+    """The boards to be served; how an index server may lose what was counted goes to the log."""
+    if not config.is_direct(settings.data):
+        return await asyncio.to_thread(config.connect, settings.data, None, create=True)
+    service = await config.direct_here(settings.data, create=True)
+    for risk in service.risks:
+        _log.warning(risk)
+    return service
+
+
 async def run(
     settings: Settings,
-    service: Service,
+    service: Service | Direct,
     admin_key: str | None,
     ending: asyncio.Event,
     said: Said,
 ) -> None:
     """Serves a service until `ending` is set, and closes it. Raises as `serve`."""
-    lb = AsyncLeaderboards(service)
+    lb = verbs_of(service)
+    reading: asyncio.Task[None] | None = None
     try:
-        keys = Keys(config.folder_of(settings.data), admin_key, secrets.token_bytes, _now_ms)
+        place = _key_place(settings, service)
+        keys = await asyncio.to_thread(Keys, place, admin_key, secrets.token_bytes, _now_ms)
         ensure_allowed(settings, keys)
-        await _Served(settings, service, lb, keys).run(*_free(settings), ending, said)
+        reader = KeyReader(keys, place) if isinstance(place, OnServer) else None
+        if reader is not None:
+            reading = asyncio.create_task(reader.go_on())
+        served = _Served(settings, service, lb, keys, reader)
+        await served.run(*_free(settings), ending, said)
     finally:
+        if reading is not None:
+            reading.cancel()
         await lb.close()
+
+
+def _key_place(settings: Settings, service: Service | Direct) -> KeyPlace:
+    if isinstance(service, Direct):
+        return config.key_place(service)
+    folder = config.folder_of(settings.data)
+    return Nowhere() if folder is None else InFolder(folder)
 
 
 class _Served:
     """One run of a server."""
 
     def __init__(
-        self, settings: Settings, service: Service, lb: AsyncLeaderboards, keys: Keys
+        self,
+        settings: Settings,
+        service: Service | Direct,
+        lb: AsyncLeaderboards,
+        keys: Keys,
+        reader: KeyReader | None,
     ) -> None:
         self._settings = settings
         self._room = Room(settings.max_writes, settings.max_streams, settings.streams_per_key)
         self._figures = Figures()
+        backing = backing_of(service, lb, time.time)
         service.observe(self._figures.committed, time.perf_counter)
         self._hub = Hub(
             lb,
-            service.pulse,
+            backing.pulse,
             epoch=secrets.token_hex(4),
             stall_seconds=settings.stall_seconds,
             clock=time.monotonic,
             failed=lambda error: _log.error("live feed failed", exc_info=error),
             cut_off=self._figures.count_cut_off,
+            follow=backing.follow,
         )
-        began = time.time()
         self._app = Application(
-            Server(lb, service.pulse, settings, keys, self._room, self._hub, self._figures),
+            Server(lb, backing, settings, keys, self._room, self._hub, self._figures),
             Rates(settings.rate, settings.burst, time.monotonic),
-            Exposed(self._figures, self._room, lb.sync, lambda: _age(service, began)),
             _request_ids(),
             time.perf_counter,
+            None if reader is None else reader.read,
         )
 
     async def run(self, ip: str, port: int, ending: asyncio.Event, said: Said) -> None:
@@ -191,12 +225,6 @@ async def _listening(host: str, port: int, serving: "asyncio.Task[None]") -> Non
 
 def _written_host(host: str) -> str:
     return f"[{host}]" if ":" in host else host
-
-
-def _age(service: Service, began: float) -> float:
-    """Seconds since the newest snapshot was taken."""
-    taken = service.snapshot_taken()
-    return time.time() - (began if taken is None else taken)
 
 
 def _now_ms() -> int:
