@@ -177,6 +177,11 @@ def is_direct(url: str | PathLike[str]) -> bool:
     return bool(found) and scheme.lower() in _INDEX_SERVERS
 
 
+def without_login(url: str) -> str:
+    """A URL as it may be shown: without what lets one in."""
+    return _without_key(url) if "://" in url else url
+
+
 def direct(
     url: str,
     clock: str | Clock | None = None,
