@@ -14,6 +14,7 @@ from laurels.boards import record_of, redefine
 from laurels.errors import NotReady
 from laurels.event import Batch
 from laurels.fold import Folded
+from laurels.index.redis.failures import IndexUnavailable
 from laurels.index.remote import Behind, Opened, Stale, Unturned
 from laurels.plan import next_boundary
 from laurels.receipt import Ranks
@@ -55,9 +56,15 @@ class Writer:
         if write.bare is not None:
             source, text = write.bare.position
             await self._present.index.set_position(opened_as(write.board), source, text)
+        counted = False
         for batch in write.batches:
             for call in _calls(batch):
-                offset = await self._count(write, call)
+                try:
+                    offset = await self._count(write, call)
+                except IndexUnavailable as error:
+                    error.may_have_applied |= counted
+                    raise
+                counted = True
             self._present.see(batch.now_ms)
         return offset
 
@@ -154,9 +161,9 @@ class Writer:
 
 def _calls(batch: Batch) -> list[Batch]:
     """A batch as the calls that carry it out: a long one holds the server up for everybody, so it
-    goes in several, unless it is all or nothing. Its position goes with the last."""
-    if batch.atomic or batch.size <= CALL_MOST:
+    goes in several, unless it is all or nothing or comes with a position: whoever goes on from
+    there counts on all of it."""
+    if batch.atomic or batch.position is not None or batch.size <= CALL_MOST:
         return [batch]
     ends = [*range(CALL_MOST, batch.size, CALL_MOST), batch.size]
-    *calls, last = batch.split(ends, [batch.now_ms] * len(ends))
-    return [*(msgspec.structs.replace(call, position=None) for call in calls), last]
+    return batch.split(ends, [batch.now_ms] * len(ends))
