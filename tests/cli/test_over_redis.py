@@ -26,35 +26,32 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def url(server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
-    found = f"{server.url}?prefix={tmp_path.name}:"
-    monkeypatch.setenv("LAURELS_URL", found)
-    return found
+def url(server: Server, tmp_path: Path) -> str:
+    return f"{server.url}?prefix={tmp_path.name}:"
 
 
 def test_from_a_board_to_its_answers(shell: Shell, url: str) -> None:
-    monkeyed = shell  # its folder is where files stand; the boards are at `url`
-    shell_at = ("--at", url)
-    monkeyed.ok("board", "create", "gifts", "--window", "all", "--window", "day", *shell_at)
+    at = ("--at", url)
+    shell.ok("board", "create", "gifts", "--window", "all", "--window", "day", *at)
     file = shell.file("gifts.csv", CSV)
-    ran = shell("import", "gifts", file, *shell_at)
+    ran = shell("import", "gifts", file, *at)
     assert ran.code == 1
     assert "3 applied" in ran.out
     assert "1 duplicates" in ran.out
-    again = shell("import", "gifts", file, *shell_at)
+    again = shell("import", "gifts", file, *at)
     assert "nothing new" in again.out
-    assert shell.scores("gifts", *shell_at) == {"ann": 9, "bob": 7}
-    assert shell.json("rank", "gifts", "ann", *shell_at)["rank"] == 1
-    assert [e["member"] for e in shell.json("top", "gifts", *shell_at)["entries"]] == ["ann", "bob"]
-    assert len(shell.json("around", "gifts", "bob", *shell_at)["entries"]) == 2
-    assert shell.json("check", *shell_at)["rankings"] == 2
-    assert "rebuilt: 1 boards" in shell.ok("rebuild", *shell_at).out
-    assert "gifts" in shell.ok("board", "list", *shell_at).out
-    assert "day" in shell.ok("board", "show", "gifts", *shell_at).out
-    shell.ok("board", "change", "gifts", "--title", "Gifts", *shell_at)
-    assert shell.json("board", "show", "gifts", *shell_at)["title"] == "Gifts"
-    shell.ok("board", "delete", "gifts", "--yes", *shell_at)
-    assert shell("top", "gifts", *shell_at).code == 2
+    assert shell.scores("gifts", *at) == {"ann": 9, "bob": 7}
+    assert shell.json("rank", "gifts", "ann", *at)["rank"] == 1
+    assert [e["member"] for e in shell.json("top", "gifts", *at)["entries"]] == ["ann", "bob"]
+    assert len(shell.json("around", "gifts", "bob", *at)["entries"]) == 2
+    assert shell.json("check", *at)["rankings"] == 2
+    assert "rebuilt: 1 boards" in shell.ok("rebuild", *at).out
+    assert "gifts" in shell.ok("board", "list", *at).out
+    assert "day" in shell.ok("board", "show", "gifts", *at).out
+    shell.ok("board", "change", "gifts", "--title", "Gifts", *at)
+    assert shell.json("board", "show", "gifts", *at)["title"] == "Gifts"
+    shell.ok("board", "delete", "gifts", "--yes", *at)
+    assert shell("top", "gifts", *at).code == 2
 
 
 def test_a_history_is_replayed(shell: Shell, url: str) -> None:
