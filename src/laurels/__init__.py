@@ -64,8 +64,9 @@ def open(
     create: bool = True,
     log_keep: bool | None = None,
 ) -> Leaderboards:
-    """Opens a deployment: a folder (made when it is not there), `memory:`, or the server at
-    `http://…`, with the key in its user part or in `LAURELS_KEY`.
+    """Opens a deployment: a folder (made when it is not there), `memory:`, the server at
+    `http://…`, with the key in its user part or in `LAURELS_KEY`, or the boards on a Redis or
+    Valkey server, `redis://host:port/database` (`rediss://` by TLS, `redis+cluster://` a cluster).
 
     `clock` is "system", "event" (now is the latest `at` seen: imports and replays) or a Clock;
     by default the one the folder was last written by, at first the system's. With
@@ -76,9 +77,17 @@ def open(
 
     A server has its own clock and log: `clock` and `log_keep` are refused as InvalidClock. Nothing
     is sent before the first verb. Raises MissingClient without `pip install 'laurels[client]'`.
+
+    Any number of processes may open the boards on an index server. Their clock is noted there; with
+    `create=False` nothing is. It keeps no log: `log_keep` is refused as InvalidClock. Raises
+    IndexUnavailable, IndexDenied, WrongServer, IndexTooOld, and MissingRedis without
+    `pip install 'laurels[redis]'`; a server that may lose what was counted is told as a warning,
+    `errors.DataAtRisk`.
     """
     if isinstance(url, str) and config.is_remote(url):
         return config.remote(url, clock, log_keep)
+    if isinstance(url, str) and config.is_direct(url):
+        return config.direct(url, clock, create=create, log_keep=log_keep)
     return Leaderboards(config.connect(url, clock, create=create, log_keep=log_keep))
 
 
@@ -99,6 +108,8 @@ class _Opening:
         url, clock, create, log_keep = self._arguments
         if isinstance(url, str) and config.is_remote(url):
             return config.remote_async(url, clock, log_keep)
+        if isinstance(url, str) and config.is_direct(url):
+            return await config.direct_async(url, clock, create=create, log_keep=log_keep)
         service = await asyncio.to_thread(
             config.connect, url, clock, create=create, log_keep=log_keep
         )

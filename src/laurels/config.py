@@ -3,13 +3,15 @@
 A deployment is named by a URL: a folder's path (or `file:` and a path) is the embedded one, the
 log in SQLite and the index in memory; `memory:` keeps the log in memory too and is gone with
 the process. `http://…` and `https://…` are a server, which `connect` does not open: `remote`
-gives the verbs over it.
+gives the verbs over it. `redis://…` and its kin are the direct deployment, the boards on an index
+server: `direct`.
 """
 
 import asyncio
 import os
 import secrets
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -24,7 +26,7 @@ from .backup import Backup, Progress
 from .backup import back_up as back_up_folder
 from .backup import restore as restore_folder
 from .clock import Clock, EventClock, SystemClock
-from .errors import InvalidClock, NothingToBackUp, UnknownUrl
+from .errors import DataAtRisk, InvalidClock, NothingToBackUp, UnknownUrl
 from .given import is_unicode, shown
 from .index.memory import MemoryIndex
 from .leaderboards import Leaderboards
@@ -40,6 +42,9 @@ if TYPE_CHECKING:
     from .client.wire import Address
     from .direct.service import Direct
     from .http.access import Keys
+    from .http.key_places import OnServer
+    from .index.redis.connection import Connection
+    from .index.redis.definitions import RedisDefinitions
 
 DEFAULT_URL = "laurels-data"
 KEY_VARIABLE = "LAURELS_KEY"
@@ -138,83 +143,161 @@ def remote_async(
 
 @contextmanager
 def keys_of(url: str) -> "Iterator[Keys]":
-    """The keys of a folder, which is held meanwhile.
+    """The keys of a folder, which is held meanwhile, or those on an index server.
 
     Raises NothingToBackUp for `memory:`, UnknownUrl, and Locked where a server holds it.
     """
     from .http.access import Keys  # noqa: PLC0415 (only the service has keys)
+    from .http.key_places import InFolder  # noqa: PLC0415
 
+    if is_direct(url):
+        service = direct_beside(url, create=False)
+        try:
+            yield Keys(key_place(service), None, secrets.token_bytes, SystemClock().now_ms)
+        finally:
+            service.close()
+        return
     folder = Folder(_folder_of(url), create=True)
     try:
-        yield Keys(folder.path, None, secrets.token_bytes, SystemClock().now_ms)
+        yield Keys(InFolder(folder.path), None, secrets.token_bytes, SystemClock().now_ms)
     finally:
         folder.close()
 
 
+def key_place(service: "Direct") -> "OnServer":
+    """Where the keys to an index server are kept: on it."""
+    from .http.key_places import OnServer  # noqa: PLC0415 (only the service has keys)
+
+    return OnServer(service.keys, service.run)
+
+
 def is_direct(url: str | PathLike[str]) -> bool:
     """Whether a URL names an index server."""
-    return isinstance(url, str) and url.partition(":")[0].lower() in _INDEX_SERVERS
+    scheme, found, _ = url.partition("://") if isinstance(url, str) else ("", "", "")
+    return bool(found) and scheme.lower() in _INDEX_SERVERS
 
 
-def direct(url: str, clock: str | Clock | None = None) -> Leaderboards:
-    """The verbs over an index server, on a loop in a thread.
+def without_login(url: str) -> str:
+    """A URL as it may be shown: without what lets one in."""
+    return _without_key(url) if "://" in url else url
+
+
+def direct(
+    url: str,
+    clock: str | Clock | None = None,
+    *,
+    create: bool = True,
+    log_keep: object = None,
+) -> Leaderboards:
+    """The verbs over an index server, on a loop in a thread. How the server may lose what was
+    counted is told as a warning, DataAtRisk.
 
     Raises MissingRedis, UnknownUrl, InvalidClock, and where the server cannot be used.
     """
+    from .direct.surfaces import DirectLeaderboards  # noqa: PLC0415
+
+    service = direct_beside(url, clock, create=create, log_keep=log_keep)
+    _warn_of(service)
+    return DirectLeaderboards(cast(Any, service))
+
+
+async def direct_async(
+    url: str,
+    clock: str | Clock | None = None,
+    *,
+    create: bool = True,
+    log_keep: object = None,
+) -> AsyncLeaderboards:
+    """The same on the loop that runs."""
+    from .direct.surfaces import AsyncDirectLeaderboards  # noqa: PLC0415
+
+    service = await direct_here(url, clock, create=create, log_keep=log_keep)
+    _warn_of(service)
+    return AsyncDirectLeaderboards(service)
+
+
+def direct_beside(
+    url: str, clock: str | Clock | None = None, *, create: bool, log_keep: object = None
+) -> "Direct":
+    """The service over an index server on a loop in a thread, which ends with it."""
     from .index.redis.loop import LoopThread  # noqa: PLC0415 (the package is optional)
 
     thread = LoopThread()
     try:
-        service = thread.run(_direct(url, clock))
+        service = thread.run(direct_here(url, clock, create=create, log_keep=log_keep))
     except BaseException:
         thread.close()
         raise
     service.on_close(thread.close)
-    return Leaderboards(cast(Any, service))
+    return service
 
 
-async def direct_async(url: str, clock: str | Clock | None = None) -> AsyncLeaderboards:
-    """The same on the loop that runs."""
-    from .direct.surfaces import AsyncDirectLeaderboards  # noqa: PLC0415
-
-    return AsyncDirectLeaderboards(cast(Any, await _direct(url, clock)))
-
-
-async def _direct(url: str, clock: str | Clock | None) -> "Direct":
+async def direct_here(
+    url: str, clock: str | Clock | None = None, *, create: bool, log_keep: object = None
+) -> "Direct":
+    """The service over an index server on the loop that runs."""
     from .direct.registry import Registry  # noqa: PLC0415 (needs an optional package)
     from .direct.service import Direct  # noqa: PLC0415
     from .index.redis.connection import connect as connect_to  # noqa: PLC0415
     from .index.redis.connection import redis_address  # noqa: PLC0415
     from .index.redis.definitions import RedisDefinitions  # noqa: PLC0415
     from .index.redis.index import RedisIndex  # noqa: PLC0415
-    from .index.redis.node_clock import NodeClock  # noqa: PLC0415
+    from .index.redis.keys import RedisKeys  # noqa: PLC0415
 
+    if log_keep is not None:
+        raise InvalidClock(f"log_keep is {shown(log_keep)}, but an index server keeps no log")
     address = redis_address(url)
     connection = await connect_to(address)
     try:
         definitions = RedisDefinitions(connection, address.prefix)
-        kept = await definitions.note("clock")
-        followed: Clock
-        if isinstance(clock, Clock) and not isinstance(clock, type):
-            followed = clock
-        else:
-            name = clock or kept or "system"
-            if not isinstance(name, str) or name not in _CLOCKS:
-                raise InvalidClock(f"there is no clock {shown(name)}")
-            if kept not in (None, name):
-                raise InvalidClock("the boards already run on another clock")
-            await definitions.set_note("clock", name)
-            followed = EventClock()
-            if name == "system":
-                followed = NodeClock(connection, definitions.key, time.monotonic_ns)
-                await followed.start()
+        followed = await _followed(clock, connection, definitions, create=create)
         registry = Registry(definitions)
         await registry.load()
-        index = RedisIndex(connection, address.prefix)
-        return Direct(index, registry, followed, asyncio.get_running_loop(), connection.close)
+        return Direct(
+            RedisIndex(connection, address.prefix),
+            registry,
+            followed,
+            asyncio.get_running_loop(),
+            connection.close,
+            RedisKeys(connection, address.prefix),
+            connection.warnings,
+        )
     except BaseException:
         await connection.close()
         raise
+
+
+async def _followed(
+    clock: str | Clock | None,
+    connection: "Connection",
+    definitions: "RedisDefinitions",
+    *,
+    create: bool,
+) -> Clock:
+    """The clock asked for, else the one the boards on a server run by, which is noted when
+    somebody comes who may create some."""
+    from .index.redis.node_clock import NodeClock  # noqa: PLC0415 (needs an optional package)
+
+    if isinstance(clock, Clock) and not isinstance(clock, type):
+        return clock
+    kept = await definitions.note("clock")
+    name = clock or kept or "system"
+    if not isinstance(name, str) or name not in _CLOCKS:
+        raise InvalidClock(f"there is no clock {shown(name)}")
+    if kept is None and create:
+        kept = await definitions.first_note("clock", name)
+    if kept not in (None, name):
+        raise InvalidClock("the boards already run on another clock")
+    if name == "event":
+        return EventClock()
+    followed = NodeClock(connection, definitions.key, time.monotonic_ns)
+    await followed.start()
+    return followed
+
+
+def _warn_of(service: "Direct") -> None:
+    for risk in service.risks:
+        warnings.warn(risk, DataAtRisk, stacklevel=4)
 
 
 def _ensure_not_told(clock: object, log_keep: object) -> None:
@@ -270,8 +353,8 @@ def restore(file: Path, url: str, *, progress: Progress) -> Backup:
 
 
 def folder_of(url: str) -> Path | None:
-    """The folder that holds the files of a deployment, None for one in memory. UnknownUrl."""
-    return None if url == "memory:" else _folder_path(url)
+    """The folder that holds the files of a deployment, None where it has none. UnknownUrl."""
+    return None if url == "memory:" or is_direct(url) else _folder_path(url)
 
 
 @contextmanager
@@ -291,6 +374,8 @@ def _folder_of(url: str) -> Path:
     """The folder that holds the files of a deployment."""
     if url == "memory:":
         raise NothingToBackUp("the store is in memory: it has no files")
+    if is_direct(url):
+        raise NothingToBackUp("the boards are on an index server, which keeps them its own way")
     return _folder_path(url)
 
 

@@ -36,6 +36,10 @@ class LaurelsError(Exception):
         return f"{self.what}; {self.advice}"
 
 
+class DataAtRisk(UserWarning):
+    """An index server is set up so that it may lose what was counted; the warning says how."""
+
+
 class InvalidInput(LaurelsError):  # noqa: N818 (a family, not an error)
     """What was given is not well-formed; the same input is refused again."""
 
@@ -484,10 +488,10 @@ class BackupExists(Conflict):
 
 
 class NothingToBackUp(Conflict):
-    """A store that lives in memory has no files."""
+    """A store in memory or on an index server has no files."""
 
     code = "nothing_to_back_up"
-    advice = "open a folder instead of memory:, or export the boards"
+    advice = "that is for folders: export the boards, or back an index server up with its own means"
 
 
 class LogDamaged(Fault):
@@ -522,7 +526,7 @@ class UnknownUrl(InvalidInput):
     """The URL names no deployment."""
 
     code = "unknown_url"
-    advice = "give the path of a folder, memory: or the http:// address of a server"
+    advice = "give a folder, memory:, a server (http://...) or an index server (redis://...)"
 
 
 class InvalidClock(InvalidInput):

@@ -9,7 +9,7 @@ import asyncio
 import weakref
 from contextlib import suppress
 
-from .errors import LaurelsError
+from .errors import LaurelsError, Unavailable
 from .service import SHARE, Service
 
 IDLE_S = 0.25
@@ -20,7 +20,10 @@ async def pace(held: "weakref.ref[Service]") -> None:
     """Sees to the passes of a service for as long as somebody holds it and it is usable."""
     with suppress(LaurelsError):
         while (service := held()) is not None:
-            left, until_ms = await asyncio.to_thread(service.work, SHARE)
+            try:
+                left, until_ms = await asyncio.to_thread(service.work, SHARE)
+            except Unavailable:  # an index server that is away, say
+                left, until_ms = 0, 0
             del service
             await asyncio.sleep(pause_s(left, until_ms))
 

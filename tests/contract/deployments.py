@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import Protocol, Self
 
 import laurels
-from laurels import config
 from tests.redis.servers import Server
 from tests.serving import Served
 
@@ -127,8 +126,6 @@ class Deployment:
     async def open_async(self) -> laurels.AsyncLeaderboards:
         """The same, to be closed by whoever opened it."""
         self.lb.close()
-        if config.is_direct(self._place.url):
-            return await config.direct_async(self._place.url, self._place.clock)
         return await laurels.open_async(self._place.url, clock=self._place.clock)
 
     def close(self) -> None:
@@ -136,8 +133,6 @@ class Deployment:
         self._place.close()
 
     def _opened(self) -> laurels.Leaderboards:
-        if config.is_direct(self._place.url):
-            return config.direct(self._place.url, self._place.clock)
         return laurels.open(self._place.url, clock=self._place.clock)
 
     def __enter__(self) -> Self:

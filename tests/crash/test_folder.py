@@ -88,7 +88,7 @@ def test_a_missing_folder_is_not_made_when_told_so(tmp_path: Path) -> None:
     assert not missing.exists()
 
 
-@pytest.mark.parametrize("url", ["redis://localhost", "gopher://x", "http://", ""])
+@pytest.mark.parametrize("url", ["redis://", "redis://host/boards", "gopher://x", "http://", ""])
 def test_a_url_of_no_known_deployment_is_refused(url: str) -> None:
     with pytest.raises(errors.UnknownUrl):
         laurels.open(url)

@@ -15,7 +15,7 @@ WITHIN_SECONDS = 20
 class Process:
     """`laurels serve` on a free port; `url` is where it says it serves."""
 
-    def __init__(self, folder: Path, *options: str, **environment: str) -> None:
+    def __init__(self, folder: Path | str, *options: str, **environment: str) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "laurels.cli", "serve", "--data", str(folder), *options]
             + ([] if "--port" in options else ["--port", "0"]),

@@ -9,7 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from laurels.http.access import KEYS_FILE, LEVEL, Keys
+from laurels.http.access import LEVEL, Keys
+from laurels.http.key_places import KEYS_FILE, InFolder
 from laurels.http.limits import Rates, Room
 from laurels.http.refusals import Overloaded, TooManyRequests, TooManyStreams, Unauthorized
 from laurels.http.route import Route
@@ -123,7 +124,7 @@ class Now:
 
 
 def ring(folder: Path) -> Keys:
-    return Keys(folder, None, os.urandom, lambda: Now.ms)
+    return Keys(InFolder(folder), None, os.urandom, lambda: Now.ms)
 
 
 def test_keys_outlive_the_server_and_stand_nowhere(tmp_path: Path) -> None:

@@ -86,8 +86,7 @@ class Watched:
     async def turn(self) -> None:
         """Has the ticker look at everything: more time passes than any interval."""
         self.seconds += 1
-        for channel in list(self.hub._channels.values()):
-            await self.hub._look(channel)
+        await self.hub._look()
 
 
 def _raise(error: BaseException) -> None:

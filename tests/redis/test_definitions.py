@@ -43,7 +43,8 @@ def test_a_definition_is_replaced_only_as_it_was_read(server: Server) -> None:
             assert await one.put("b", b"new", None, None)
             assert await one.load() == ({}, 2)
             assert await one.note("clock") is None
-            await one.set_note("clock", "event")
+            assert await one.first_note("clock", "event") == "event"
+            assert await one.first_note("clock", "system") == "event"
             assert await one.note("clock") == "event"
 
     asyncio.run(main())

@@ -9,6 +9,7 @@ import typer
 
 import laurels
 from laurels import config
+from laurels.direct.writes import CALL_MOST
 from laurels.errors import InvalidAt, UnknownBoard
 from laurels.event import AHEAD_MS
 from laurels.windows import MAX_MS
@@ -167,7 +168,7 @@ def import_(
             header=header,
             delimiter=_delimiter(delimiter),
             in_time_order=clock == "event",
-            batch=min(batch, MAX_SENT) if config.is_remote(at) else batch,
+            batch=min(batch, _most_at_once(at)),
             source=source,
             rejects=rejects,
             latest_ms=_no_latest if allow_future else _latest_ms,
@@ -184,6 +185,13 @@ def import_(
             if (error := results[-1].error) is not None:
                 raise error
     return SOME_REJECTED if any(result.tally.rejected for result in results) else 0
+
+
+def _most_at_once(at: str) -> int:
+    """The largest batch that is one commit there."""
+    if config.is_remote(at):
+        return MAX_SENT
+    return CALL_MOST if config.is_direct(at) else MAX_BATCH
 
 
 def _latest_ms() -> int:

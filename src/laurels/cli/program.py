@@ -8,13 +8,14 @@ with 130, one whose reader has gone (`| head`) with 141, as the shell expects.
 import io
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 import laurels
-from laurels.errors import CheckFailed, LaurelsError
+from laurels.errors import CheckFailed, DataAtRisk, LaurelsError
 
 from . import answers, boards, exporting, import_command, keys, serving, upkeep, watch
 from .failures import OutputFailed, Usage
@@ -122,7 +123,10 @@ def _invoked(arguments: list[str]) -> int:
     """Runs the command the arguments name; without any, shows the help."""
     command = typer.main.get_command(app)
     try:
-        with command.make_context("laurels", arguments or ["--help"]) as context:
+        with (
+            warnings.catch_warnings(action="ignore", category=DataAtRisk),  # `serve` tells it
+            command.make_context("laurels", arguments or ["--help"]) as context,
+        ):
             code: int = command.invoke(context)
     except typer.Exit as ended:
         return ended.exit_code

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from laurels.config import without_login
 from laurels.http.settings import ADMIN_KEY, Setting, settings_of, table
 
 from .failures import MissingExtra
@@ -26,6 +27,7 @@ def serve(config: Path | None = None, **given: Any) -> int:
     Examples:
       laurels serve
       laurels serve --data /srv/boards --port 9000
+      laurels serve --data redis://localhost --workers 4
       LAURELS_ADMIN_KEY=$(openssl rand -hex 32) laurels serve --host 0.0.0.0
     """
     settings = settings_of(given, os.environ, config)
@@ -33,12 +35,12 @@ def serve(config: Path | None = None, **given: Any) -> int:
         serving = import_module("laurels.http.serving")
     except ModuleNotFoundError as error:
         raise MissingExtra(f"{error.name} is not installed") from error
-    serving.serve(
+    code: int = serving.serve(
         settings,
         os.environ.get(ADMIN_KEY),
-        lambda address: complain(f"serving {settings.data} on {address}"),
+        lambda address: complain(f"serving {without_login(settings.data)} on {address}"),
     )
-    return 0
+    return code
 
 
 def _parameter(setting: Setting) -> inspect.Parameter:

@@ -99,7 +99,7 @@ def backup(
       laurels backup boards.backup
       laurels backup /backups/$(date +%F).laurels --at /srv/boards
     """
-    with bytes_bar(not json, f"backup of {at}") as progress:
+    with bytes_bar(not json, f"backup of {config.without_login(at)}") as progress:
         written = config.back_up(at, file, overwrite=force, progress=progress)
     _tell(f"{readable(str(file))}: everything up to offset {written.offset:,}", written, json=json)
     return 0
@@ -116,7 +116,7 @@ def restore(
     Example:
       laurels restore boards.backup --at /srv/boards
     """
-    with bytes_bar(not json, f"restore to {at}") as progress:
+    with bytes_bar(not json, f"restore to {config.without_login(at)}") as progress:
         read = config.restore(file, at, progress=progress)
     _tell(f"{readable(at)}: restored up to offset {read.offset:,}", read, json=json)
     return 0

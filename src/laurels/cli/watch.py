@@ -17,6 +17,7 @@ from laurels.client import feed
 from laurels.http.live import Change, MemberChange, Top
 
 from .failures import Usage
+from .following import followed
 from .options import DEFAULT_URL, AsJson, BoardName, Url, WindowName
 from .show import (
     Side,
@@ -90,7 +91,7 @@ def watch(
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
-    """Watch a board of a server live, until Ctrl-C.
+    """Watch a board of a server or an index server live, until Ctrl-C.
 
     A broken connection is taken up again where it was. With --json every event is a line.
 
@@ -99,19 +100,29 @@ def watch(
       laurels watch gifts --at http://127.0.0.1:8080
       laurels watch gifts --window day --member alice --at http://127.0.0.1:8080
     """
+    if config.is_direct(at):
+        with followed(at) as boards:
+            events = boards.events(board, window, limit, member)
+            _put(boards.get(board), events, member, json=json)
+        return 0
     if not config.is_remote(at):
-        raise Usage("a board is watched at a server: give --at http://...")
+        raise Usage("a board is watched at a server: give --at http://... or redis://...")
     with config.remote(at) as lb:
-        definition = lb.get(board)
         asked = partial(feed.live, board, window=window, limit=limit, member=member)
         events = feed.watched(lb.wire, lambda last: asked(after=last), time.sleep, lost=complain_of)
-        if json:
-            _put_events(events)
-        elif member is not None:
-            _put_standings(events)
-        else:
-            _put_rankings(definition, events)
+        _put(lb.get(board), events, member, json=json)
     return 0
+
+
+def _put(
+    definition: laurels.Board, events: Iterator[feed.Event], member: str | None, *, json: bool
+) -> None:
+    if json:
+        _put_events(events)
+    elif member is not None:
+        _put_standings(events)
+    else:
+        _put_rankings(definition, events)
 
 
 def _put_events(events: Iterator[feed.Event]) -> None:

@@ -16,6 +16,7 @@ from laurels.errors import (
     by_code,
 )
 from laurels.http.refusals import Denied, ServerUnreachable, UnknownAnswer
+from laurels.index.redis.failures import IndexUnavailable
 from laurels.receipt import Receipt
 
 from .receipts import RemoteReceipts
@@ -50,6 +51,7 @@ class _Told(Struct):
     advice: str = ""
     retryable: bool = False
     receipts: list[Receipt] | None = None
+    may_have_applied: bool | None = None
 
 
 _decode = msgspec.json.Decoder(_Told).decode
@@ -67,6 +69,8 @@ def error_of(status: int, content: bytes) -> LaurelsError:
         return UnknownAnswer(f"the answer has status {status}, and not the form of an error")
     if told.code == BatchRefused.code:
         return BatchRefused(told.what, RemoteReceipts(told.receipts or []))
+    if told.code == IndexUnavailable.code:
+        return IndexUnavailable(told.what, told.may_have_applied is not False)
     try:
         kind = by_code(told.code)
     except KeyError:

@@ -5,6 +5,7 @@ from typing import Any
 
 from laurels.errors import LaurelsError
 from laurels.http.refusals import Overloaded, ServerUnreachable, Stopping, TooManyRequests
+from laurels.index.redis.failures import IndexUnavailable
 
 from .call import Call
 from .failures import error_of
@@ -60,4 +61,7 @@ def _seconds(text: str) -> float | None:
 
 
 def _was_not_begun(status: int, content: bytes) -> bool:
-    return error_of(status, content).code in _NOT_BEGUN
+    error = error_of(status, content)
+    if isinstance(error, IndexUnavailable):
+        return not error.may_have_applied
+    return error.code in _NOT_BEGUN

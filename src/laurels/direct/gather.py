@@ -23,6 +23,8 @@ class Gatherer:
         self._carry_out = carry_out
         self._queues: dict[int, deque[Ticket]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self.observed: tuple[Callable[[int, float], None], Callable[[], float]] | None = None
+        """Who is told of each call: its writes, and the seconds it took by a clock."""
 
     async def write(self, write: FoldedWrite) -> Any:
         """The result of a write once it is carried out; raises what refused it."""
@@ -51,6 +53,7 @@ class Gatherer:
         del self._queues[number]
 
     async def _settle(self, tickets: list[Ticket], write: FoldedWrite) -> None:
+        began = 0.0 if self.observed is None else self.observed[1]()
         try:
             for ticket, result in zip(tickets, await self._carry_out(write), strict=True):
                 ticket.succeed(result)
@@ -59,6 +62,9 @@ class Gatherer:
                 ticket.fail(error)
         for ticket in tickets:
             ticket.deliver()
+        if self.observed is not None:
+            told, clock = self.observed
+            told(sum(ticket.write.weight for ticket in tickets), clock() - began)
 
 
 def _taken(queue: deque[Ticket]) -> list[Ticket]:

@@ -1,5 +1,6 @@
 """The boards there are, as the index server keeps them for all processes."""
 
+import asyncio
 from typing import Protocol
 
 from laurels.board import Board
@@ -22,7 +23,8 @@ class Definitions(Protocol):
     async def note(self, key: str) -> str | None:
         """A small fact kept beside them, such as which clock they run by."""
 
-    async def set_note(self, key: str, value: str) -> None: ...
+    async def first_note(self, key: str, value: str) -> str:
+        """Keeps a fact where there is none yet; the one that is kept."""
 
 
 class Registry:
@@ -31,10 +33,20 @@ class Registry:
     def __init__(self, definitions: Definitions) -> None:
         self._definitions = definitions
         self._read: dict[str, bytes] = {}
+        self._loading = asyncio.Lock()
         self.boards = Boards()
 
+    async def answers(self) -> None:
+        """Raises where the server does not answer."""
+        await self._definitions.note("clock")
+
     async def load(self) -> None:
-        """Reads what has changed since it was read last."""
+        """Reads what has changed since it was read last. One at a time: none puts what is older in
+        the place of what is newer."""
+        async with self._loading:
+            await self._load()
+
+    async def _load(self) -> None:
         found, next_number = await self._definitions.load()
         for name in [name for name in self._read if self._read[name] != found.get(name)]:
             self.boards.forget(self.boards.boards[name].number)

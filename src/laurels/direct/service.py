@@ -6,43 +6,38 @@ process knows, and carried out by one call; where the server knows better, it is
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+import os
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any, TypeVar, Unpack
 
-import msgspec
-
-from laurels import record as records
 from laurels.accept import How, submission
-from laurels.board import Board
-from laurels.boards import BoardState, record_of, redefine
-from laurels.clock import Clock, EventClock
-from laurels.errors import Closed, NothingToBackUp, NotReady
-from laurels.event import Batch
-from laurels.fold import Folded
-from laurels.index.asking import Ask
-from laurels.index.remote import Behind, Opened, RemoteIndex, Stale, Unturned
-from laurels.plan import counted_from, next_boundary, ranking_key, roll_of
+from laurels.boards import BoardState
+from laurels.clock import Clock
+from laurels.errors import Closed, Forked, LaurelsError, NothingToBackUp
+from laurels.index.remote import RemoteIndex
 from laurels.queries import Moment, Question
-from laurels.receipt import Ranks
-from laurels.service import MOST, SHARE
-from laurels.snapshot.state import BoardRecord
-from laurels.stats import BoardStats, CheckReport, Kept, Stats, WindowStats
-from laurels.windows import MIN_MS, Rolling
-from laurels.writes import FoldedWrite, Single, Submission
+from laurels.stats import BoardStats, CheckReport, Stats
+from laurels.writes import FoldedWrite, Submission
 
+from .figures import Figures
+from .follow import Follower
 from .gather import Gatherer
+from .keys import ServerKeys
+from .present import Present, opened_as
+from .questions import Questions
 from .registry import Registry
-
-TRIES = 100
-CALL_MOST = 1_000
-"""The events of one call."""
+from .writes import Writer
 
 T = TypeVar("T")
 
 
 class Direct:
-    """Boards on an index server."""
+    """Boards on an index server.
+
+    `keys` are those to a service over it; `risks` are sentences on how the server may lose what was
+    counted.
+    """
 
     def __init__(
         self,
@@ -51,29 +46,52 @@ class Direct:
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
         close: Callable[[], Awaitable[None]],
+        keys: ServerKeys,
+        risks: Sequence[str] = (),
     ) -> None:
-        self._index = index
-        self._registry = registry
+        self.keys = keys
+        self.risks = risks
+        self._present = Present(index, registry, clock)
+        self._questions = Questions(self._present)
+        self._figures = Figures(self._present)
+        self._follower = Follower(self._present)
+        self._writer = Writer(self._present)
+        self._gatherer = Gatherer(self._writer.carry_out)
         self._clock = clock
         self._loop = loop
         self._close = close
         self._on_close: list[Callable[[], None]] = []
         self._ended: str | None = None
-        self._latest_ms = MIN_MS
-        self._gatherer = Gatherer(self._carry_out)
-        self._passes: dict[tuple[int, str], None] = {}
-        self.paced = False
+        self._pid = os.getpid()
+
+    @property
+    def paced(self) -> bool:
+        """Whether a task sees to what time makes due."""
+        return self._writer.paced
+
+    @paced.setter
+    def paced(self, paced: bool) -> None:
+        self._writer.paced = paced
 
     # For threads beside the loop
 
     def run(self, coroutine: Any) -> Any:
-        """What a coroutine of this answers, for a caller beside its loop."""
+        """What a coroutine of this answers, for a caller beside its loop.
+
+        RuntimeError on the loop itself, where waiting would be for ever.
+        """
         try:
             self.ensure_usable()
-        except Closed:
+            if asyncio._get_running_loop() is self._loop:
+                raise RuntimeError("on the loop of the boards a verb has to be awaited")
+            future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        except (LaurelsError, RuntimeError):
             coroutine.close()
             raise
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+        try:
+            return future.result()
+        finally:
+            future.cancel()
 
     def ask(self, board: str, asked: Callable[[Moment], Question[T]]) -> T:
         """The answer to a question about a board, all of one state."""
@@ -88,14 +106,20 @@ class Direct:
 
     def named(self, board: str) -> BoardState:
         """The board of that name."""
-        if board not in self._registry.boards.boards:
-            self.run(self._registry.load())
-        return self._registry.boards.named(board)
+        if board not in self._present.boards.boards:
+            self.run(self._present.registry.load())
+        return self._present.boards.named(board)
+
+    def newest(self, board: str) -> BoardState:
+        """The board of that name as the server has it now, also where another process changed
+        it."""
+        self.run(self._present.registry.load())
+        return self._present.boards.named(board)
 
     def boards(self) -> list[BoardState]:
         """All boards, in the order of their names."""
-        self.run(self._registry.load())
-        known = self._registry.boards.boards
+        self.run(self._present.registry.load())
+        known = self._present.boards.boards
         return [known[name] for name in sorted(known)]
 
     def reading(self) -> nullcontext[None]:
@@ -107,32 +131,34 @@ class Direct:
         self, board: str, events: Iterable[Any], window: str | None, **how: Unpack[How]
     ) -> Submission:
         """Accepts events: judges their form and makes them columns."""
-        event_time = isinstance(self._clock, EventClock)
+        event_time = self._present.event_time
         return submission(self.named(board), events, window, event_time=event_time, **how)
 
     def position(self, board: str, source: str) -> str | None:
         """The position committed last for a source."""
-        found: str | None = self.run(self._index.position(_opened(self.named(board)), source))
+        found: str | None = self.run(
+            self._present.index.position(opened_as(self.named(board)), source)
+        )
         return found
 
     def board_stats(self, board: str, *, patient: bool = True) -> BoardStats:
         """The figures of a board."""
-        found: BoardStats = self.run(self._again(board, self._board_stats))
+        found: BoardStats = self.run(self._figures.of_board(board))
         return found
 
     def stats(self) -> Stats:
         """The figures of all boards."""
-        found: Stats = self.run(self._stats())
+        found: Stats = self.run(self._figures.of_all())
         return found
 
     def check(self) -> CheckReport:
         """Compares every ranking with what it follows from, share by share, while others write."""
-        report: CheckReport = self.run(self._audit(mend=False))
+        report: CheckReport = self.run(self._figures.audit(mend=False))
         return report
 
     def rebuild(self) -> None:
         """Puts every ranking right by what it follows from, share by share, while others write."""
-        self.run(self._audit(mend=True))
+        self.run(self._figures.audit(mend=True))
 
     def snapshot(self) -> int:
         """There is none: what is kept, the server keeps."""
@@ -141,11 +167,13 @@ class Direct:
     def work(self, limit: int) -> tuple[int, int]:
         """Does a share of what time has made due; what is left, and the milliseconds until more
         is."""
-        done: tuple[int, int] = self.run(self._work(limit))
+        done: tuple[int, int] = self.run(self._present.work(limit))
         return done
 
     def ensure_usable(self) -> None:
-        """Raises Closed after the end."""
+        """Raises Forked in a child of the process that opened this, Closed after the end."""
+        if self._pid != os.getpid():
+            raise Forked(f"the boards were opened by process {self._pid}")
         if self._ended is not None:
             raise Closed(self._ended)
 
@@ -168,310 +196,58 @@ class Direct:
             await stop()
         await self._close()
 
-    # Questions
+    # What a service over it needs to know
+
+    @property
+    def count(self) -> int:
+        """How many boards this process knows."""
+        return len(self._present.boards.boards)
+
+    def observe(self, told: Callable[[int, float], None], clock: Callable[[], float]) -> None:
+        """Has `told` called after each call that counts: how many writes were gathered in it, and
+        how many seconds it took by `clock`."""
+        self._gatherer.observed = told, clock
+
+    def pulse(self, board: str) -> tuple[int, int, int, bool]:
+        """What is another one when the board may have another list, as `Service.pulse`, as of when
+        the board was followed last."""
+        return self._follower.pulse(board)
+
+    async def follow(self, boards: Collection[str]) -> None:
+        """Brings the pulses of boards up to date, in one go; those that are not there are left."""
+        self.ensure_usable()
+        await self._follower.look(boards)
+
+    async def answers(self) -> None:
+        """Raises where the index server does not answer."""
+        self.ensure_usable()
+        await self._present.registry.answers()
+
+    # On the loop
+
+    async def newest_async(self, board: str) -> BoardState:
+        """As `newest`."""
+        self.ensure_usable()
+        await self._present.registry.load()
+        return self._present.boards.named(board)
+
+    async def boards_async(self) -> list[BoardState]:
+        """As `boards`."""
+        self.ensure_usable()
+        await self._present.registry.load()
+        known = self._present.boards.boards
+        return [known[name] for name in sorted(known)]
 
     async def know(self, board: str) -> BoardState:
         """The board of that name."""
-        if board not in self._registry.boards.boards:
-            await self._registry.load()
-        return self._registry.boards.named(board)
+        return await self._present.know(board)
 
     async def ask_async(self, board: str, asked: Callable[[Moment], Question[T]]) -> T:
         """The answer to a question about a board, all of one state."""
         self.ensure_usable()
-        for _ in range(TRIES):
-            state = await self.know(board)
-            now_ms = self._now()
-            try:
-                return await self._answer(state, asked(Moment(state, now_ms)), now_ms)
-            except Stale:
-                await self._refresh(state)
-            except Behind as behind:
-                self._see(behind.now_ms)
-            except Unturned:
-                await self._turn(state, self._now())
-        raise NotReady(f"the board {board!r} does not stand still")
-
-    async def _answer(self, state: BoardState, question: Question[T], now_ms: int) -> T:
-        opened, due_ms = _opened(state), next_boundary(state.rules, now_ms)
-        while True:
-            read = await self._index.read(opened, question.asks, now_ms=now_ms, due_ms=due_ms)
-            answer = question.answer(read.found, read.offset)
-            if not isinstance(answer, Question):
-                return answer
-            question = answer
-
-    # Figures and order
-
-    async def _again(self, board: str, look: Callable[[BoardState], Awaitable[T]]) -> T:
-        """What a look at a board says, repeated where the board was known wrongly."""
-        for _ in range(TRIES):
-            state = await self.know(board)
-            try:
-                return await look(state)
-            except Stale:
-                await self._refresh(state)
-            except Behind as behind:
-                self._see(behind.now_ms)
-            except Unturned:
-                await self._turn(state, self._now())
-        raise NotReady(f"the board {board!r} does not stand still")
-
-    async def _board_stats(self, state: BoardState) -> BoardStats:
-        opened, now_ms = _opened(state), self._now()
-        await self._turn(state, now_ms)
-        keys = await self._index.keys(opened)
-        sizes = {key: await self._index.nbytes(opened, key) for key in keys}
-        asks = [
-            Ask(ranking_key(state.number, window, window.period_at(now_ms)))
-            for window in state.rules.windows.values()
-        ]
-        due_ms = next_boundary(state.rules, now_ms)
-        read = await self._index.read(opened, asks, now_ms=now_ms, due_ms=due_ms)
-        windows = [
-            WindowStats(
-                window=name,
-                period=window.period_at(now_ms).label or None,
-                members=found.total,
-                rankings=sum(key.window == name for key in keys),
-                nbytes=sum(size for key, size in sizes.items() if key.window == name),
-            )
-            for (name, window), found in zip(state.rules.windows.items(), read.found, strict=True)
-        ]
-        return BoardStats(
-            board=state.board.name,
-            version=state.version,
-            created_ms=state.created_ms,
-            windows=windows,
-            remembered=await self._index.remembered(opened, now_ms),
-            nbytes=sum(sizes.values()),
-            offset=read.offset,
-        )
-
-    async def _stats(self) -> Stats:
-        await self._registry.load()
-        boards = [await self._again(name, self._board_stats) for name in self._known()]
-        return Stats(
-            boards=len(boards),
-            members=sum(max((w.members for w in each.windows), default=0) for each in boards),
-            nbytes=sum(each.nbytes for each in boards),
-            log_nbytes=0,
-            offset=sum(each.offset for each in boards),
-            now_ms=self._now(),
-            kept=Kept(log_from=1),
-        )
-
-    async def _audit(self, *, mend: bool) -> CheckReport:
-        await self._registry.load()
-        rankings = entries = offset = 0
-
-        async def look(state: BoardState) -> None:
-            nonlocal rankings, entries, offset
-            opened = _opened(state)
-            await self._turn(state, self._now())
-            for key in await self._index.keys(opened):
-                entries += await self._index.audit(opened, key, mend=mend)
-                rankings += 1
-            offset += await self._index.offset(opened)
-
-        names = self._known()
-        for name in names:
-            await self._again(name, look)
-        return CheckReport(len(names), rankings, entries, offset)
-
-    def _known(self) -> list[str]:
-        return sorted(self._registry.boards.boards)
-
-    # Time
-
-    def _now(self) -> int:
-        self._see(self._clock.now_ms())
-        return self._latest_ms
-
-    def _see(self, now_ms: int) -> None:
-        self._latest_ms = max(self._latest_ms, now_ms)
-        if isinstance(self._clock, EventClock):
-            self._clock.observe(now_ms)
-
-    async def _turn(self, state: BoardState, now_ms: int) -> None:
-        """Brings the rolling windows of a board to the step that runs; NotReady after MOST
-        members: another call goes on from there."""
-        for window in state.rules.windows.values():
-            roll = roll_of(state.number, window, now_ms)
-            if roll is None:
-                continue
-            for _ in range(0, MOST, SHARE):
-                if await self._index.turn(_opened(state), roll, now_ms, SHARE):
-                    break
-            else:
-                raise NotReady(f"a step of the board {state.board.name!r} is being prepared")
-            self._passes[state.number, window.name] = None
-
-    async def _work(self, limit: int) -> tuple[int, int]:
-        now_ms = self._now()
-        left = 0
-        for state in list(self._registry.boards.boards.values()):
-            if state.due_ms <= now_ms:
-                await self._pass_boundary(state, now_ms)
-            for window in state.rules.windows.values():
-                if isinstance(window, Rolling) and limit > 0:
-                    left += await self._index.advance(_opened(state), window.name, limit)
-        due = [state.due_ms for state in self._registry.boards.boards.values()]
-        return left, max(0, min(due, default=now_ms) - now_ms)
-
-    async def _pass_boundary(self, state: BoardState, now_ms: int) -> None:
-        """Does what the end of a period or step has made due for a board."""
-        try:
-            await self._turn(state, now_ms)
-            oldest_ms = {
-                name: counted_from(window, state.floors.get(name, MIN_MS), now_ms)
-                for name, window in state.rules.windows.items()
-                if not isinstance(window, Rolling)
-            }
-            keys = await self._index.keys(_opened(state))
-            gone = [k for k in keys if k.instance < oldest_ms.get(k.window, k.instance)]
-            await self._index.drop(_opened(state), gone)
-        except Stale:
-            await self._refresh(state)
-        state.due_ms = next_boundary(state.rules, now_ms)
-
-    # Writes
+        return await self._questions.ask(board, asked)
 
     async def write_async(self, write: FoldedWrite) -> Any:
         """Carries out a write and answers its result; raises what refused it."""
         self.ensure_usable()
         return await self._gatherer.write(write)
-
-    async def _carry_out(self, write: FoldedWrite) -> Any:
-        if isinstance(write, Submission):
-            offset = await self._submit(write)
-            if not self.paced and write.board.due_ms <= self._latest_ms:
-                await self._pass_boundary(write.board, self._latest_ms)
-            return write.results(offset)
-        assert isinstance(write, Single)
-        await self._record(write)
-        return write.results(0)
-
-    async def _submit(self, write: Submission) -> int:
-        boards = self._registry.boards
-        write.accept(boards, self._now())
-        offset = await self._index.offset(_opened(write.board)) if not write.batches else 0
-        if write.bare is not None:
-            source, text = write.bare.position
-            await self._index.set_position(_opened(write.board), source, text)
-        for batch in write.batches:
-            for call in _calls(batch):
-                offset = await self._count(write, call)
-            self._see(batch.now_ms)
-        return offset
-
-    async def _count(self, write: Submission, batch: Batch) -> int:
-        """Counts a piece of a submission; the offset after it."""
-        window, ranks = write.watched
-        for _ in range(TRIES):
-            state = write.board = self._registry.boards.current(write.board)
-            plan = self._registry.boards.plan(batch)
-            try:
-                applied = await self._index.apply(
-                    _opened(state),
-                    batch,
-                    plan,
-                    plan.windows.index(window),
-                    ranks=ranks,
-                    due_ms=next_boundary(state.rules, batch.now_ms),
-                )
-            except Stale:
-                await self._refresh(state)
-            except Behind as behind:
-                batch = msgspec.structs.replace(batch, now_ms=max(batch.now_ms, behind.now_ms))
-            except Unturned:
-                await self._turn(state, batch.now_ms)
-            else:
-                told = None
-                if applied.ranks_before is not None and applied.ranks_after is not None:
-                    told = Ranks(applied.ranks_before, applied.ranks_after)
-                write.counted(Folded(batch, plan, applied.outcomes), told)
-                return applied.offset
-        raise NotReady(f"the board {write.board.board.name!r} does not stand still")
-
-    async def _record(self, write: Single) -> None:
-        """Carries out a write of one record, proposed again where another was faster."""
-        for _ in range(TRIES):
-            proposed = write.records(self._registry.boards, self._now())
-            try:
-                if not proposed:
-                    return
-                if await self._done(write, proposed[0]):
-                    return
-            except Stale:
-                await self._registry.load()
-        raise NotReady("the boards do not stand still")
-
-    async def _done(self, write: Single, record: records.Record) -> bool:
-        """Carries out a record; False when it has to be proposed again."""
-        match record:
-            case records.Create():
-                return await self._create(record)
-            case records.Change():
-                return await self._change(record)
-            case records.Delete():
-                state = self._registry.boards.by_number(record.board)
-                if not await self._registry.delete(state):
-                    return False
-                await self._index.close(_opened(state))
-            case records.Remove():
-                state = self._registry.boards.by_number(record.board)
-                await self._pass_boundary(state, record.now_ms)
-                opened = _opened(self._registry.boards.by_number(record.board))
-                write.settle(await self._index.remove(opened, record.member, record.now_ms))
-            case records.MemberData():
-                opened = _opened(self._registry.boards.by_number(record.board))
-                await self._index.set_data(opened, record.member, record.data)
-        return True
-
-    async def _create(self, record: records.Create) -> bool:
-        board = Board.from_json(record.definition)
-        kept = BoardRecord(
-            number=record.board,
-            definition=record.definition,
-            version=record.version,
-            created_ms=record.now_ms,
-            floors={},
-            positions={},
-            due_ms=MIN_MS,
-        )
-        if not await self._registry.create(kept, board.name):
-            return False
-        await self._index.open(Opened(record.board, record.version, board.rules()))
-        return True
-
-    async def _change(self, record: records.Change) -> bool:
-        state = self._registry.boards.by_number(record.board)
-        changed = msgspec.structs.replace(state)
-        board = Board.from_json(record.definition)
-        redefine(changed, board, record.version, record.now_ms)
-        if not await self._registry.change(state, record_of(changed)):
-            return False
-        await self._index.open(_opened(changed))
-        return True
-
-    async def _refresh(self, state: BoardState) -> None:
-        """Reads the definitions again and has the server know this board, if it is one."""
-        await self._registry.load()
-        known = self._registry.boards.numbered(state.number)
-        if known is not None:
-            await self._index.open(_opened(known))
-
-
-def _calls(batch: Batch) -> list[Batch]:
-    """A batch as the calls that carry it out: a long one holds the server up for everybody, so it
-    goes in several, unless it is all or nothing. Its position goes with the last."""
-    if batch.atomic or batch.size <= CALL_MOST:
-        return [batch]
-    ends = [*range(CALL_MOST, batch.size, CALL_MOST), batch.size]
-    *calls, last = batch.split(ends, [batch.now_ms] * len(ends))
-    return [*(msgspec.structs.replace(call, position=None) for call in calls), last]
-
-
-def _opened(state: BoardState) -> Opened:
-    return Opened(state.number, state.version, state.rules)

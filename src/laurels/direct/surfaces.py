@@ -2,22 +2,18 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, Unpack
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, Unpack, cast
 
 from laurels.accept import How
 from laurels.aio import AsyncLeaderboards
+from laurels.board import Board
 from laurels.leaderboards import Leaderboards
 from laurels.queries import Moment, Question
 from laurels.writes import Submission
 
 from .service import Direct
 
-_RARE: tuple[Any, ...] = (
-    Leaderboards.get,
-    Leaderboards.boards,
-    Leaderboards.position,
-    Leaderboards.stats,
-)
+_RARE: tuple[Any, ...] = (Leaderboards.position, Leaderboards.stats)
 """Verbs that read something else than rankings; they are carried out from a thread."""
 
 P = ParamSpec("P")
@@ -38,11 +34,24 @@ class _Describing(Leaderboards):
         self._ask = Asked  # type: ignore[assignment]
 
 
+class DirectLeaderboards(Leaderboards):
+    """Boards on an index server. Every verb of `Leaderboards`."""
+
+    _service: Direct  # type: ignore[assignment]
+
+    def get(self, name: str) -> Board:
+        return self._service.newest(name).board
+
+
 class AsyncDirectLeaderboards(AsyncLeaderboards):
     """Boards on an index server, for event loops. Every verb of `AsyncLeaderboards`."""
 
     _service: Direct  # type: ignore[assignment]
     _describing = _Describing()
+
+    def __init__(self, service: Direct) -> None:
+        super().__init__(cast(Any, service))
+        self.sync = DirectLeaderboards(cast(Any, service))
 
     async def _asked(
         self,
@@ -51,6 +60,13 @@ class AsyncDirectLeaderboards(AsyncLeaderboards):
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
+        found: Any = args[0] if args else kwargs.get("name")
+        if verb is Leaderboards.get:
+            found = (await self._service.newest_async(found)).board
+            return cast(T, found)
+        if verb is Leaderboards.boards:
+            found = [state.board for state in await self._service.boards_async()]
+            return cast(T, found)
         if verb in _RARE:
             return await asyncio.to_thread(verb, self.sync, *args, **kwargs)
         asked: Any = verb(self._describing, *args, **kwargs)
@@ -62,3 +78,11 @@ class AsyncDirectLeaderboards(AsyncLeaderboards):
     ) -> Submission:
         await self._service.know(board)
         return await super()._submission(board, events, window, **how)
+
+    async def set_data(self, board: str, member: str, data: Any) -> None:
+        await self._service.know(board)
+        await super().set_data(board, member, data)
+
+    async def remove(self, board: str, member: str) -> bool:
+        await self._service.know(board)
+        return await super().remove(board, member)

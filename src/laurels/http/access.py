@@ -10,39 +10,23 @@ import base64
 import binascii
 import hashlib
 import hmac
-import os
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
-from pathlib import Path
-from typing import Literal, TypeGuard
+from threading import Lock
+from typing import TypeGuard
 
 import msgspec
 from msgspec import Struct
 
-from laurels.errors import FormatTooNew, StorageFailed
 from laurels.given import is_name, shown
 
+from .key_places import Key, KeyPlace, Ring, Scope
 from .refusals import Forbidden, InvalidKey, KeyExists, Unauthorized, UnknownKey
 
-Scope = Literal["read", "write", "admin"]
 LEVEL: dict[str, int] = {"read": 1, "write": 2, "admin": 3}
 KEY_PREFIX, TOKEN_PREFIX = "lk_", "lt_"
-KEYS_FILE = "keys.json"
-FORMAT = 1
 MAX_TOKEN_SECONDS = 86_400
 _REMEMBERED = 10_000
-
-
-class Key(Struct, frozen=True):
-    """A key as it is kept: `boards` are patterns (`gifts`, `room-*`), `rate` requests a second, by
-    default the server's."""
-
-    name: str
-    scope: Scope
-    boards: tuple[str, ...]
-    created_ms: int
-    sha256: str
-    rate: float | None = None
 
 
 class Caller(Struct, frozen=True):
@@ -72,35 +56,38 @@ ANYBODY = Caller("anybody", LEVEL["admin"])
 UNKNOWN = Caller("unknown", 0)
 
 
-class _Kept(Struct, frozen=True):
-    format: int
-    secret: str
-    keys: list[Key]
-
-
 class _Statement(Struct, frozen=True, array_like=True):
     boards: tuple[str, ...]
     until_ms: int
 
 
 class Keys:
-    """The keys of one folder; of a store in memory they are gone with the process."""
+    """The keys of one deployment, as they were read last from where they are kept."""
 
     def __init__(
         self,
-        folder: Path | None,
+        place: KeyPlace,
         admin_key: str | None,
         random: Callable[[int], bytes],
         now_ms: Callable[[], int],
     ) -> None:
-        self._path = None if folder is None else folder / KEYS_FILE
+        self._place = place
         self._random = random
         self._now_ms = now_ms
         self._admin = None if not admin_key else _sha256(admin_key)
-        kept = self._read()
-        self._secret = random(32).hex() if kept is None else kept.secret
-        self._keys = {} if kept is None else {key.sha256: key for key in kept.keys}
+        self._secret = random(32).hex()
+        self._keys: dict[str, Key] = {}
         self._seen: dict[str, Caller] = {}
+        self._changing = Lock()
+        self.take(place.read())
+
+    def take(self, ring: Ring) -> None:
+        """Makes the keys what they are where they are kept: another process may change them."""
+        secret = ring.secret or self._secret
+        keys = {key.sha256: key for key in ring.keys}
+        if (secret, keys) != (self._secret, self._keys):
+            self._secret, self._keys = secret, keys
+            self._seen.clear()
 
     @property
     def in_use(self) -> bool:
@@ -148,8 +135,6 @@ class Keys:
             raise InvalidKey(f"{shown(name)} is no name for a key")
         if not is_scope(scope):
             raise InvalidKey(f"{shown(scope)} is no scope")
-        if any(key.name == name for key in self._keys.values()):
-            raise KeyExists(f"there is a key {name!r}")
         if rate is not None and (not isinstance(rate, (int, float)) or not 0 < rate < 1e9):
             raise InvalidKey(f"{shown(rate)} is no rate: requests a second")
         secret = KEY_PREFIX + _text(self._random(32))
@@ -161,15 +146,18 @@ class Keys:
             sha256=_sha256(secret),
             rate=None if rate is None else float(rate),
         )
-        self._write({**self._keys, key.sha256: key})
+        with self._changing:
+            if not self._place.add(key, self._secret):
+                raise KeyExists(f"there is a key {name!r}")
+            self.take(self._place.read())
         return key, secret
 
     def revoke(self, name: str) -> None:
         """Takes a key away at once. Raises UnknownKey, StorageFailed."""
-        kept = {sha256: key for sha256, key in self._keys.items() if key.name != name}
-        if len(kept) == len(self._keys):
-            raise UnknownKey(f"there is no key {name!r}")
-        self._write(kept)
+        with self._changing:
+            if not self._place.remove(name):
+                raise UnknownKey(f"there is no key {name!r}")
+            self.take(self._place.read())
 
     def token(self, caller: Caller, boards: object, seconds: object) -> tuple[str, int]:
         """A token that reads these boards for so long, and when it ends. Raises InvalidKey,
@@ -185,6 +173,8 @@ class Keys:
             for pattern in patterns:
                 if not any(_covers(own, pattern) for own in caller.boards):
                     raise Forbidden(f"{caller.name!r} does not reach the boards {pattern!r}")
+        with self._changing:
+            self._secret = self._place.settle(self._secret)
         until_ms = self._now_ms() + seconds * 1_000
         said = msgspec.json.encode(_Statement(patterns, until_ms))
         return self._signed(said), until_ms
@@ -203,50 +193,9 @@ class Keys:
         signature = hmac.digest(bytes.fromhex(self._secret), said, "sha256")
         return f"{TOKEN_PREFIX}{_text(said)}.{_text(signature)}"
 
-    def _read(self) -> _Kept | None:
-        if self._path is None or not self._path.exists():
-            return None
-        try:
-            kept = msgspec.json.decode(self._path.read_bytes(), type=_Kept)
-        except OSError as error:
-            raise StorageFailed(f"{self._path} could not be read ({error})") from error
-        except msgspec.MsgspecError as error:
-            raise InvalidKey(f"{self._path} is no file of keys ({error})") from error
-        if kept.format > FORMAT:
-            raise FormatTooNew(f"{self._path} is in format {kept.format}, not {FORMAT}")
-        return kept
-
-    def _write(self, keys: dict[str, Key]) -> None:
-        """Keeps the keys: on the disk before anybody is told."""
-        if self._path is not None:
-            kept = msgspec.json.encode(_Kept(FORMAT, self._secret, list(keys.values())))
-            try:
-                _replace(self._path, msgspec.json.format(kept))
-            except OSError as error:
-                raise StorageFailed(f"{self._path} could not be written ({error})") from error
-        self._keys = keys
-        self._seen.clear()
-
 
 def is_scope(value: object) -> TypeGuard[Scope]:
     return isinstance(value, str) and value in LEVEL
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Puts content in the place of a file that only its owner may read, on the disk."""
-    written = path.with_name(f"{path.name}.unfinished")
-    file = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        os.write(file, content)
-        os.fsync(file)
-    finally:
-        os.close(file)
-    written.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _patterns(boards: object) -> tuple[str, ...]:

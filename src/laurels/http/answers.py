@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from laurels.errors import BatchRefused, LaurelsError
+from laurels.index.redis.failures import IndexUnavailable
 from laurels.receipt import Receipt, Receipts
 from laurels.standing import Standing
 
@@ -64,6 +65,8 @@ class Problem(Struct, frozen=True, omit_defaults=True):
     retryable: bool
     request_id: str
     receipts: list[Receipt] | None = None
+    may_have_applied: bool | None = None
+    """Of a write that an index server did not answer: whether it may have counted."""
 
 
 class EventRefused(Exception):  # noqa: N818 (what became of an event)
@@ -141,6 +144,7 @@ def problem(error: LaurelsError, status: int, request_id: str) -> Problem:
         retryable=error.retryable,
         request_id=request_id,
         receipts=receipts,
+        may_have_applied=error.may_have_applied if isinstance(error, IndexUnavailable) else None,
     )
 
 

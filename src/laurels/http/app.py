@@ -7,7 +7,7 @@ protocol that takes the answer.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeAlias
 
@@ -62,7 +62,7 @@ class Sent(Exception):  # noqa: N818 (an answer that was sent while it was made)
     """The answer was streamed."""
 
 
-Beside: TypeAlias = Callable[[Scope], Written]
+Beside: TypeAlias = Callable[[Scope], Written | Awaitable[Written]]
 """What answers a path beside the table."""
 
 
@@ -73,16 +73,18 @@ class Application:
         self,
         server: Server,
         rates: Rates,
-        exposed: Exposed,
         new_request_id: Callable[[], str],
         clock: Callable[[], float],
+        read_keys: Callable[[], Awaitable[None]] | None = None,
+        worker: int | None = None,
     ) -> None:
         self._server = server
         self._settings = server.settings
         self._rates = rates
-        self._exposed = exposed
         self._new_request_id = new_request_id
         self._clock = clock
+        self._read_keys = read_keys
+        self._worker = worker
         self._replays = Replays()
         self._kept = Kept()
         self._origins = Origins(server.settings.cors_origins)
@@ -105,7 +107,8 @@ class Application:
             if isinstance(answers, Route):
                 written = await self._answered(answers, part, scope, protocol, request_id)
             else:
-                written = answers(scope)
+                answered = answers(scope)
+                written = answered if isinstance(answered, Written) else await answered
         except LaurelsError as error:
             written = _problem(error, error.status, request_id)
         except (Sent, ProtocolClosed):
@@ -155,7 +158,7 @@ class Application:
         began = self._clock()
         caller = UNKNOWN
         try:
-            caller = self._let_in(row, part, scope)
+            caller = await self._let_in(row, part, scope)
             ask, query = await self._asked(row, part, caller, scope, protocol)
             written = await self._asking(row, ask, query, scope, protocol, request_id)
         except EventRefused as refused:
@@ -189,8 +192,19 @@ class Application:
                 request_id=request_id,
             )
 
-    def _let_in(self, row: Route, part: str, scope: Scope) -> Caller:
-        caller = self._server.keys.caller(_secret(scope))
+    async def _caller(self, scope: Scope) -> Caller:
+        """Who asks. A key that is not known may have been made by another process just now."""
+        secret = _secret(scope)
+        try:
+            return self._server.keys.caller(secret)
+        except Unauthorized:
+            if self._read_keys is None or secret is None:
+                raise
+        await self._read_keys()
+        return self._server.keys.caller(secret)
+
+    async def _let_in(self, row: Route, part: str, scope: Scope) -> Caller:
+        caller = await self._caller(scope)
         self._rates.take(caller.name, caller.rate)
         caller.ensure(row.level, part if row.of_board else None)
         return caller
@@ -242,7 +256,7 @@ class Application:
         accept = scope.headers.get("accept")
         if ask.key is not None and not row.reads:
             return await self._once(row, ask, query, scope, accept)
-        if row.shared:
+        if row.shared and self._server.backing.is_exact:
             return await self._shared(row, ask, query, scope, accept)
         if row.streams:
             ask.last_event_id = scope.headers.get("last-event-id")
@@ -257,7 +271,7 @@ class Application:
     ) -> Written:
         """The answer that others may have got already."""
         question = scope.path, scope.query_string, accept
-        pulse = self._server.pulse(ask.board)
+        pulse = self._server.backing.pulse(ask.board)
         written: Written | None = self._kept.find(question, pulse)
         if written is None:
             written = Written(*_encoded(row, await row.handler(ask, query), accept))
@@ -314,14 +328,18 @@ class Application:
 
     # Beside the table
 
-    def _ready(self, _scope: Scope) -> Written:
+    async def _ready(self, _scope: Scope) -> Written:
         if self._server.room.stopping:
             return Written(_NOT_READY, "text/plain", 503)
+        if self._server.backing.ensure is not None:
+            await self._server.backing.ensure()
         return Written(_READY, "text/plain")
 
-    def _metrics(self, scope: Scope) -> Written:
-        self._server.keys.caller(_secret(scope)).ensure(LEVEL["read"], None)
-        return Written(exposition(self._exposed), CONTENT_TYPE)
+    async def _metrics(self, scope: Scope) -> Written:
+        (await self._caller(scope)).ensure(LEVEL["read"], None)
+        server = self._server
+        exposed = Exposed(server.figures, server.room, await server.backing.held(), self._worker)
+        return Written(exposition(exposed), CONTENT_TYPE)
 
 
 @contextmanager

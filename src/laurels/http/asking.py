@@ -8,6 +8,7 @@ from msgspec import Struct
 from laurels.aio import AsyncLeaderboards
 
 from .access import Caller, Keys
+from .backing import Backing
 from .limits import Room
 from .live import Hub
 from .metrics import Figures
@@ -18,7 +19,7 @@ class Server(Struct, frozen=True):
     """What all requests share."""
 
     lb: AsyncLeaderboards
-    pulse: Callable[[str], tuple[int, int, int, bool]]
+    backing: Backing
     settings: Settings
     keys: Keys
     room: Room

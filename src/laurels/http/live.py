@@ -7,25 +7,29 @@ last, and puts the same bytes into the slot of every watcher. A slot holds one f
 has not taken the last one gets, when it comes, the whole list instead of what it missed, so nobody
 waits for a slow one and nothing piles up. One who takes nothing for `stall_seconds` is cut off.
 
+Where other processes write to the boards, too, the watched ones are *followed*: asked, all in one
+go, how often they have changed, every `FOLLOW_SECONDS` while somebody watches.
+
 Frames are numbered `epoch.number`; a watcher who comes back with its last number gets the frames
 after it, as long as they are kept, and otherwise the whole list.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from itertools import count
 
 import msgspec
 from msgspec import Struct
 
 from laurels.aio import AsyncLeaderboards
-from laurels.errors import LaurelsError
+from laurels.errors import LaurelsError, Unavailable
 from laurels.score import Score
 from laurels.standing import AsOf, Entry, Page, Standing
 
 HEARTBEAT_SECONDS = 15.0
 TICK_SECONDS = 0.01
+FOLLOW_SECONDS = 0.05
 KEPT_FRAMES = 256
 RETRY_MS = 2_000
 HEARTBEAT = b": heartbeat\n\n"
@@ -265,6 +269,7 @@ class Hub:
         clock: Callable[[], float],
         failed: Callable[[BaseException], object],
         cut_off: Callable[[], object],
+        follow: Callable[[Collection[str]], Awaitable[None]] | None = None,
     ) -> None:
         self._lb = lb
         self._pulse = pulse
@@ -273,6 +278,8 @@ class Hub:
         self._clock = clock
         self._failed = failed
         self._cut_off = cut_off
+        self._follow = follow
+        self._followed_at = 0.0
         self._made = count()
         self._channels: dict[What, Channel] = {}
         self._ticker: asyncio.Task[None] | None = None
@@ -283,6 +290,8 @@ class Hub:
 
         Raises UnknownBoard, UnknownWindow and what else the list is refused with.
         """
+        if self._follow is not None:
+            await self._follow([what.board])
         channel = self._channels.get(what)
         if channel is None:
             # A channel that comes again begins anew: its numbers are told apart by the epoch.
@@ -324,14 +333,16 @@ class Hub:
     async def _tick(self) -> None:
         while self._channels and not self._stopping:
             await asyncio.sleep(TICK_SECONDS)
-            for channel in list(self._channels.values()):
-                try:
-                    await self._look(channel)
-                except LaurelsError:
-                    self._drop(channel)
-                except Exception as error:
-                    self._failed(error)
-                    self._drop(channel)
+            await self._look()
+
+    async def _look(self) -> None:
+        """Tells what has changed in all lists that are due."""
+        channels = list(self._channels.values())
+        self._cut_off_stalled(channels)
+        due = [channel for channel in channels if self._is_due(channel)]
+        if self._follow is not None:
+            await self._followed({channel.what.board for channel in due})
+        await asyncio.gather(*map(self._read_again, filter(self._may_differ, due)))
 
     def _drop(self, channel: Channel) -> None:
         """Ends the streams of a list that cannot be read any more: its board was deleted, say."""
@@ -344,16 +355,49 @@ class Hub:
         if self._channels.get(channel.what) is channel:
             del self._channels[channel.what]
 
-    async def _look(self, channel: Channel) -> None:
+    def _cut_off_stalled(self, channels: Sequence[Channel]) -> None:
         now = self._clock()
-        for watcher in channel.watchers:
-            if watcher.stalls(now, self._stall_seconds):
-                watcher.cut_off()
-                self._cut_off()
-        if now - channel.told_at < channel.what.interval_ms / 1_000:
+        for channel in channels:
+            for watcher in channel.watchers:
+                if watcher.stalls(now, self._stall_seconds):
+                    watcher.cut_off()
+                    self._cut_off()
+
+    def _is_due(self, channel: Channel) -> bool:
+        return self._clock() - channel.told_at >= channel.what.interval_ms / 1_000
+
+    async def _followed(self, boards: Collection[str]) -> None:
+        """Asks how often boards have changed, not too often. While nobody can say, streams wait."""
+        assert self._follow is not None
+        now = self._clock()
+        if not boards or now - self._followed_at < FOLLOW_SECONDS:
             return
-        if self._pulse(channel.what.board) != channel.pulse:
+        self._followed_at = now
+        try:
+            await self._follow(boards)
+        except Unavailable:
+            pass
+        except Exception as error:
+            self._failed(error)
+
+    def _may_differ(self, channel: Channel) -> bool:
+        try:
+            return self._pulse(channel.what.board) != channel.pulse
+        except LaurelsError:
+            self._drop(channel)
+            return False
+
+    async def _read_again(self, channel: Channel) -> None:
+        """Reads a list and tells what is new. One that cannot be read just now is read later."""
+        try:
             await self._read(channel)
+        except Unavailable:
+            channel.pulse = None
+        except LaurelsError:
+            self._drop(channel)
+        except Exception as error:
+            self._failed(error)
+            self._drop(channel)
 
     async def _read(self, channel: Channel) -> None:
         """Reads a list and tells what is new. One reading at a time: none tells what is older."""

@@ -3,8 +3,9 @@ before somebody asks."""
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
+from msgspec import Struct
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -14,8 +15,8 @@ from prometheus_client.core import (
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from laurels.leaderboards import Leaderboards
 from laurels.receipt import Receipts
+from laurels.stats import Stats
 
 from .limits import Room
 
@@ -88,21 +89,42 @@ class Figures:
         self.commit_seconds.see(seconds)
 
 
-class Exposed(Collector):
-    """The figures of a server as Prometheus reads them; O(rankings) when asked."""
+class Held(Struct, frozen=True):
+    """Figures of what there is: of a store of this process, or how many boards it knows of those on
+    an index server, and whether that answers."""
 
-    def __init__(
-        self, figures: Figures, room: Room, lb: Leaderboards, snapshot_age: Callable[[], float]
-    ) -> None:
+    store: Stats | None = None
+    boards: Sequence[tuple[str, int]] = ()
+    """Names, and the bytes that the rankings take."""
+    snapshot_age: float = 0.0
+    count: int = 0
+    answers: bool = True
+
+
+class Exposed(Collector):
+    """The figures of a server as Prometheus reads them. With several workers each tells its own,
+    under its number."""
+
+    def __init__(self, figures: Figures, room: Room, held: Held, worker: int | None) -> None:
         self._figures = figures
         self._room = room
-        self._lb = lb
-        self._snapshot_age = snapshot_age
+        self._held = held
+        self._worker = worker
 
     def collect(self) -> Iterator[Metric]:
+        for metric in self._collected():
+            if self._worker is not None:
+                worker = {"worker": str(self._worker)}
+                metric.samples = [
+                    sample._replace(labels={**sample.labels, **worker}) for sample in metric.samples
+                ]
+            yield metric
+
+    def _collected(self) -> Iterator[Metric]:
         yield from self._counted()
         yield from self._spreads()
-        yield from self._standing()
+        yield from self._of_process()
+        yield from self._of_store() if self._held.store is not None else self._of_index()
 
     def _counted(self) -> Iterator[Metric]:
         events = CounterMetricFamily(
@@ -143,11 +165,20 @@ class Exposed(Collector):
             reads.add_metric([verb], buckets, total)
         yield reads
 
-    def _standing(self) -> Iterator[Metric]:
-        room, stats = self._room, self._lb.stats()
+    def _of_process(self) -> Iterator[Metric]:
+        room = self._room
+        yield _gauge("laurels_writes_waiting", "Writes accepted and not answered yet.", room.writes)
+        yield _gauge("laurels_streams", "Live feeds open.", room.streams)
+
+    def _of_index(self) -> Iterator[Metric]:
+        held = self._held
+        yield _gauge("laurels_boards", "Boards known to the process.", held.count)
+        yield _gauge("laurels_index_up", "Whether the index server answers.", held.answers)
+
+    def _of_store(self) -> Iterator[Metric]:
+        stats = self._held.store
+        assert stats is not None
         for name, said, value in (
-            ("laurels_writes_waiting", "Writes accepted and not answered yet.", room.writes),
-            ("laurels_streams", "Live feeds open.", room.streams),
             ("laurels_boards", "Boards.", stats.boards),
             ("laurels_members", "Members known to the process.", stats.members),
             ("laurels_memory_bytes", "Memory of all rankings and names.", stats.nbytes),
@@ -156,16 +187,20 @@ class Exposed(Collector):
             (
                 "laurels_snapshot_age_seconds",
                 "Age of the newest snapshot; of the process where there is none.",
-                self._snapshot_age(),
+                self._held.snapshot_age,
             ),
         ):
-            yield GaugeMetricFamily(name, said, value=value)
+            yield _gauge(name, said, value)
         memory = GaugeMetricFamily(
             "laurels_board_memory_bytes", "Memory of a board's rankings.", labels=["board"]
         )
-        for board in self._lb.boards()[:BOARDS_SHOWN]:
-            memory.add_metric([board.name], self._lb.stats(board.name).nbytes)
+        for board, nbytes in self._held.boards:
+            memory.add_metric([board], nbytes)
         yield memory
+
+
+def _gauge(name: str, said: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, said, value=value)
 
 
 def exposition(exposed: Exposed) -> bytes:

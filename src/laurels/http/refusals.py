@@ -205,6 +205,13 @@ class NotLoopback(InvalidInput):
     )
 
 
+class WorkerFailed(Fault):
+    """A worker did not come to serve."""
+
+    code = "worker_failed"
+    advice = "look for what it said in the log"
+
+
 class AddressInUse(Conflict):
     """Another program listens on that port."""
 

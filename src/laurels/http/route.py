@@ -5,8 +5,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from .access import LEVEL, Scope
+from .access import LEVEL
 from .asking import Handler
+from .key_places import Scope
 
 NO_CONTENT, CREATED = 204, 201
 

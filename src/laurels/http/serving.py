@@ -6,7 +6,6 @@ import ipaddress
 import logging
 import secrets
 import signal
-import socket
 import sys
 import time
 from collections.abc import Callable
@@ -20,16 +19,19 @@ from granian.server.embed import Server as Granian
 
 from laurels import config
 from laurels.aio import AsyncLeaderboards
-from laurels.given import shown
+from laurels.direct.service import Direct
 from laurels.service import Service
 
 from .access import Keys
 from .app import Application
 from .asking import Server
+from .backing import KeyReader, backing_of, verbs_of
+from .key_places import InFolder, KeyPlace, Nowhere, OnServer
 from .limits import Rates, Room
 from .live import Hub
-from .metrics import Exposed, Figures
-from .refusals import AddressInUse, InvalidSettings, NotLoopback
+from .metrics import Figures
+from .ports import Order, SharedPort, free, listening
+from .refusals import NotLoopback
 from .settings import Settings
 
 LET_FINISH_SECONDS = 2.0
@@ -40,71 +42,114 @@ _log = structlog.get_logger("laurels")
 Said = Callable[[str], None]
 
 
-def serve(settings: Settings, admin_key: str | None, said: Said) -> None:
-    """Serves until SIGTERM or SIGINT; `said` is told the address when requests are taken.
+def serve(settings: Settings, admin_key: str | None, said: Said) -> int:
+    """Serves until SIGTERM or SIGINT; `said` is told the address when requests are taken. The exit
+    code.
 
     Raises NotLoopback, AddressInUse, InvalidKey and what opening the store raises.
     """
-    _settle_log(settings)
+    settle_log(settings)
+    if settings.workers > 1:
+        from .workers import oversee  # noqa: PLC0415 (they serve by this module)
+
+        return oversee(settings, admin_key, said)
     uvloop.run(_serve(settings, admin_key, said))
+    return 0
 
 
 async def _serve(settings: Settings, admin_key: str | None, said: Said) -> None:
-    service = await asyncio.to_thread(config.connect, settings.data, None, create=True)
+    service = await opened(settings)
     ending = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, ending.set)
     await run(settings, service, admin_key, ending, said)
 
 
+async def opened(settings: Settings, *, warn: bool = True) -> Service | Direct:
+    """The boards to be served; how an index server may lose what was counted goes to the log."""
+    if not config.is_direct(settings.data):
+        return await asyncio.to_thread(config.connect, settings.data, None, create=True)
+    service = await config.direct_here(settings.data, create=True)
+    for risk in service.risks if warn else ():
+        _log.warning(risk)
+    return service
+
+
 async def run(
     settings: Settings,
-    service: Service,
+    service: Service | Direct,
     admin_key: str | None,
     ending: asyncio.Event,
     said: Said,
+    order: Order | None = None,
 ) -> None:
-    """Serves a service until `ending` is set, and closes it. Raises as `serve`."""
-    lb = AsyncLeaderboards(service)
+    """Serves a service until `ending` is set, and closes it: at an address of its own, or as one
+    of several workers. Raises as `serve`."""
+    lb = verbs_of(service)
+    reading: asyncio.Task[None] | None = None
     try:
-        keys = Keys(config.folder_of(settings.data), admin_key, secrets.token_bytes, _now_ms)
+        place = _key_place(settings, service)
+        keys = await asyncio.to_thread(Keys, place, admin_key, secrets.token_bytes, _now_ms)
         ensure_allowed(settings, keys)
-        await _Served(settings, service, lb, keys).run(*_free(settings), ending, said)
+        reader = KeyReader(keys, place) if isinstance(place, OnServer) else None
+        if reader is not None:
+            reading = asyncio.create_task(reader.go_on())
+        served = _Served(settings, service, lb, keys, reader, order)
+        ip, port = free(settings) if order is None else (order.ip, order.port)
+        await served.run(ip, port, ending, said)
     finally:
+        if reading is not None:
+            reading.cancel()
         await lb.close()
+
+
+def _key_place(settings: Settings, service: Service | Direct) -> KeyPlace:
+    if isinstance(service, Direct):
+        return config.key_place(service)
+    folder = config.folder_of(settings.data)
+    return Nowhere() if folder is None else InFolder(folder)
 
 
 class _Served:
     """One run of a server."""
 
     def __init__(
-        self, settings: Settings, service: Service, lb: AsyncLeaderboards, keys: Keys
+        self,
+        settings: Settings,
+        service: Service | Direct,
+        lb: AsyncLeaderboards,
+        keys: Keys,
+        reader: KeyReader | None,
+        order: Order | None,
     ) -> None:
+        self._listens = Granian if order is None else SharedPort
         self._settings = settings
         self._room = Room(settings.max_writes, settings.max_streams, settings.streams_per_key)
         self._figures = Figures()
+        backing = backing_of(service, lb, time.time)
         service.observe(self._figures.committed, time.perf_counter)
         self._hub = Hub(
             lb,
-            service.pulse,
+            backing.pulse,
             epoch=secrets.token_hex(4),
             stall_seconds=settings.stall_seconds,
             clock=time.monotonic,
             failed=lambda error: _log.error("live feed failed", exc_info=error),
             cut_off=self._figures.count_cut_off,
+            follow=backing.follow,
         )
-        began = time.time()
         self._app = Application(
-            Server(lb, service.pulse, settings, keys, self._room, self._hub, self._figures),
+            Server(lb, backing, settings, keys, self._room, self._hub, self._figures),
             Rates(settings.rate, settings.burst, time.monotonic),
-            Exposed(self._figures, self._room, lb.sync, lambda: _age(service, began)),
             _request_ids(),
             time.perf_counter,
+            None if reader is None else reader.read,
+            None if order is None else order.number,
         )
 
     async def run(self, ip: str, port: int, ending: asyncio.Event, said: Said) -> None:
         """Takes requests at an address until `ending` is set."""
-        server = Granian(
+        server = self._listens(
             self._app,
             address=ip,
             port=port,
@@ -117,7 +162,7 @@ class _Served:
         )
         address = f"http://{_written_host(self._settings.host)}:{port}"
         serving = asyncio.create_task(server.serve())
-        await _listening(ip, port, serving)
+        await listening(server, ip, port, serving)
         with config.announced(self._settings.data, address):
             said(address)
             ended = asyncio.create_task(ending.wait())
@@ -156,47 +201,8 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _free(settings: Settings) -> tuple[str, int]:
-    """Where to listen: at the port asked for, if nobody has it, or at a free one for 0. Raises
-    InvalidSettings, AddressInUse."""
-    host, port = settings.host, settings.port
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        raise InvalidSettings(f"host is {shown(host)}: it is no address ({error})") from error
-    family, kind, _, _, address = found[0]
-    try:
-        with socket.socket(family, kind) as tried:
-            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            tried.bind(address)
-            return str(address[0]), int(tried.getsockname()[1])
-    except OSError as error:
-        raise AddressInUse(
-            f"{host}:{port} cannot be listened on ({error.strerror or error})"
-        ) from error
-
-
-async def _listening(host: str, port: int, serving: "asyncio.Task[None]") -> None:
-    """Waits until the server takes connections."""
-    while not serving.done():
-        try:
-            _, writer = await asyncio.open_connection(host, port)
-        except OSError:
-            await asyncio.sleep(0.005)
-        else:
-            writer.close()
-            return
-    await serving
-
-
 def _written_host(host: str) -> str:
     return f"[{host}]" if ":" in host else host
-
-
-def _age(service: Service, began: float) -> float:
-    """Seconds since the newest snapshot was taken."""
-    taken = service.snapshot_taken()
-    return time.time() - (began if taken is None else taken)
 
 
 def _now_ms() -> int:
@@ -208,7 +214,7 @@ def _request_ids() -> Callable[[], str]:
     return lambda: f"{prefix}-{next(numbers)}"
 
 
-def _settle_log(settings: Settings) -> None:
+def settle_log(settings: Settings) -> None:
     """Has the log written to standard error, for people or for programs. A traceback names lines
     and never the values of variables, which may be keys, and as long as whoever asked likes."""
     shape: list[structlog.typing.Processor] = [

@@ -28,11 +28,15 @@ _Bytes = Annotated[int, Meta(ge=1_024, le=1 << 30)]
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a server is told when it starts."""
 
-    data: Annotated[str, Meta(description="Where the boards are: a folder, or memory:.")] = (
-        "laurels-data"
-    )
+    data: Annotated[
+        str, Meta(description="Where the boards are: a folder, memory: or redis://....")
+    ] = "laurels-data"
     host: Annotated[str, Meta(description="The address to listen on.")] = "127.0.0.1"
     port: Annotated[_Port, Meta(description="The port to listen on; 0 takes a free one.")] = 8080
+    workers: Annotated[
+        Annotated[int, Meta(ge=1, le=256)],
+        Meta(description="Processes that serve; more than one where data is an index server."),
+    ] = 1
     insecure: Annotated[
         bool, Meta(description="Listen beyond this machine without keys: anybody may do anything.")
     ] = False

@@ -1,13 +1,14 @@
 """The store as a whole, and the keys to it."""
 
+import asyncio
 from collections.abc import Sequence
 
 import msgspec
 from msgspec import Struct
 
 from laurels.http import requests
-from laurels.http.access import Key, Scope
 from laurels.http.asking import Answer, Ask
+from laurels.http.key_places import Key, Scope
 from laurels.http.route import CREATED, NO_CONTENT, NoQuery, Routes
 from laurels.stats import CheckReport, Stats
 
@@ -98,7 +99,8 @@ async def create_key(ask: Ask, _: NoQuery) -> object:
     """Makes a key. Its secret is in this answer and nowhere else."""
     said = requests.document(ask.raw, ask.content_type)
     name, scope, boards_, rate = requests.fields(said, "name", optional=("scope", "boards", "rate"))
-    key, secret = ask.server.keys.create(
+    key, secret = await asyncio.to_thread(
+        ask.server.keys.create,
         name,
         "read" if scope is None else scope,
         ["*"] if boards_ is None else boards_,
@@ -116,7 +118,7 @@ async def create_key(ask: Ask, _: NoQuery) -> object:
 @ROUTES.row("DELETE", "/v1/keys/{name}", "admin", status=NO_CONTENT)
 async def revoke_key(ask: Ask, _: NoQuery) -> None:
     """Takes a key away at once."""
-    ask.server.keys.revoke(ask.part)
+    await asyncio.to_thread(ask.server.keys.revoke, ask.part)
 
 
 @ROUTES.row("POST", "/v1/tokens", "read", body=TokenFields, returns=TokenMade, status=CREATED)
@@ -125,7 +127,7 @@ async def create_token(ask: Ask, _: NoQuery) -> object:
     Bearer token or, for live feeds, as `?token=`."""
     said = requests.document(ask.raw, ask.content_type)
     boards_, seconds = requests.fields(said, "boards", optional=("seconds",))
-    token, expires_ms = ask.server.keys.token(
-        ask.caller, boards_, 3_600 if seconds is None else seconds
+    token, expires_ms = await asyncio.to_thread(
+        ask.server.keys.token, ask.caller, boards_, 3_600 if seconds is None else seconds
     )
     return Answer(TokenMade(token, expires_ms), CREATED)

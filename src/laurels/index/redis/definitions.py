@@ -47,8 +47,10 @@ class RedisDefinitions:
         found = await self._call(b"HGET", b"f", key.encode())
         return None if found is None else bytes(found).decode()
 
-    async def set_note(self, key: str, value: str) -> None:
-        await self._call(b"HSET", b"f", key.encode(), value.encode())
+    async def first_note(self, key: str, value: str) -> str:
+        """Keeps a fact where there is none yet; the one that is kept."""
+        await self._call(b"HSETNX", b"f", key.encode(), value.encode())
+        return await self.note(key) or value
 
     async def _call(self, command: bytes, name: bytes, *rest: bytes) -> Any:
         key = self._base + name

@@ -1,0 +1,77 @@
+"""A live feed made here, of boards on an index server: the same events a server would send."""
+
+import secrets
+import time
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from laurels import Board, config
+from laurels.client import feed
+from laurels.direct.service import Direct
+from laurels.direct.surfaces import AsyncDirectLeaderboards
+from laurels.http.live import Hub, What
+
+_STALL_SECONDS = 60.0
+_INTERVAL_MS = 100
+
+
+class Followed:
+    """Boards on an index server, to be watched."""
+
+    def __init__(self, service: Direct) -> None:
+        self._service = service
+        self._lb: AsyncDirectLeaderboards = service.run(_verbs(service))
+        self._hub = Hub(
+            self._lb,
+            service.pulse,
+            epoch=secrets.token_hex(4),
+            stall_seconds=_STALL_SECONDS,
+            clock=time.monotonic,
+            failed=_raise,
+            cut_off=lambda: None,
+            follow=service.follow,
+        )
+
+    def get(self, board: str) -> Board:
+        """The definition of a board."""
+        return self._lb.sync.get(board)
+
+    def events(
+        self, board: str, window: str | None, limit: int, member: str | None
+    ) -> Iterator[feed.Event]:
+        """The events of a feed for as long as somebody asks for the next. Raises what the list is
+        refused with, also when its board is deleted."""
+        what = What(board, window, limit, _INTERVAL_MS, member)
+        while True:
+            frames = self._service.run(self._hub.watch(what, None))
+            for event in feed.events(self._lines(frames)):
+                if event.kind == "end":
+                    break
+                yield event
+
+    def _lines(self, frames: AsyncGenerator[bytes, None]) -> Iterable[bytes]:
+        while (content := self._service.run(_next(frames))) is not None:
+            yield from content.split(b"\n")[:-1]
+
+
+@contextmanager
+def followed(url: str) -> Iterator[Followed]:
+    """Boards on an index server, until the end of the block."""
+    service = config.direct_beside(url, create=False)
+    try:
+        yield Followed(service)
+    finally:
+        service.close()
+
+
+async def _verbs(service: Direct) -> AsyncDirectLeaderboards:
+    return AsyncDirectLeaderboards(service)
+
+
+async def _next(frames: AsyncGenerator[bytes, None]) -> bytes | None:
+    return await anext(frames, None)
+
+
+def _raise(error: BaseException) -> Any:
+    raise error

@@ -1,0 +1,86 @@
+"""Figures of the boards, and whether their rankings are what they follow from."""
+
+from laurels.boards import BoardState
+from laurels.index.asking import Ask
+from laurels.plan import next_boundary, ranking_key
+from laurels.stats import BoardStats, CheckReport, Kept, Stats, WindowStats
+
+from .present import Present, opened_as
+
+
+class Figures:
+    """Looks through everything that the index holds; others go on meanwhile."""
+
+    def __init__(self, present: Present) -> None:
+        self._present = present
+
+    async def of_board(self, board: str) -> BoardStats:
+        """The figures of a board."""
+        return await self._present.again(board, self._board_stats)
+
+    async def _board_stats(self, state: BoardState) -> BoardStats:
+        opened, now_ms = opened_as(state), self._present.now()
+        await self._present.turn(state, now_ms)
+        keys = await self._present.index.keys(opened)
+        sizes = {key: await self._present.index.nbytes(opened, key) for key in keys}
+        asks = [
+            Ask(ranking_key(state.number, window, window.period_at(now_ms)))
+            for window in state.rules.windows.values()
+        ]
+        due_ms = next_boundary(state.rules, now_ms)
+        read = await self._present.index.read(opened, asks, now_ms=now_ms, due_ms=due_ms)
+        windows = [
+            WindowStats(
+                window=name,
+                period=window.period_at(now_ms).label or None,
+                members=found.total,
+                rankings=sum(key.window == name for key in keys),
+                nbytes=sum(size for key, size in sizes.items() if key.window == name),
+            )
+            for (name, window), found in zip(state.rules.windows.items(), read.found, strict=True)
+        ]
+        return BoardStats(
+            board=state.board.name,
+            version=state.version,
+            created_ms=state.created_ms,
+            windows=windows,
+            remembered=await self._present.index.remembered(opened, now_ms),
+            nbytes=sum(sizes.values()),
+            offset=read.offset,
+        )
+
+    async def of_all(self) -> Stats:
+        """The figures of all boards."""
+        await self._present.registry.load()
+        boards = [await self._present.again(name, self._board_stats) for name in self._known()]
+        return Stats(
+            boards=len(boards),
+            members=sum(max((w.members for w in each.windows), default=0) for each in boards),
+            nbytes=sum(each.nbytes for each in boards),
+            log_nbytes=0,
+            offset=sum(each.offset for each in boards),
+            now_ms=self._present.now(),
+            kept=Kept(log_from=1),
+        )
+
+    async def audit(self, *, mend: bool) -> CheckReport:
+        """Compares every ranking with what it follows from, and with `mend` puts it right."""
+        await self._present.registry.load()
+        rankings = entries = offset = 0
+
+        async def look(state: BoardState) -> None:
+            nonlocal rankings, entries, offset
+            opened = opened_as(state)
+            await self._present.turn(state, self._present.now())
+            for key in await self._present.index.keys(opened):
+                entries += await self._present.index.audit(opened, key, mend=mend)
+                rankings += 1
+            offset += await self._present.index.offset(opened)
+
+        names = self._known()
+        for name in names:
+            await self._present.again(name, look)
+        return CheckReport(len(names), rankings, entries, offset)
+
+    def _known(self) -> list[str]:
+        return sorted(self._present.boards.boards)

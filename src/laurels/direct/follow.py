@@ -1,0 +1,44 @@
+"""Whether boards have changed, for those who watch them.
+
+A write through another process is seen by the offset of its board, which is cheap to ask for. Who
+watches asks often (`http.live`); while nobody does, nothing is asked.
+"""
+
+import asyncio
+from collections.abc import Collection
+
+from laurels.boards import BoardState
+
+from .present import Present, opened_as
+
+
+class Follower:
+    """The offsets of boards, as of when they were looked at last."""
+
+    def __init__(self, present: Present) -> None:
+        self._present = present
+        self._offsets: dict[int, int] = {}
+
+    def pulse(self, board: str) -> tuple[int, int, int, bool]:
+        """Which board it is, its offset, up to when it was brought, and whether a period or step
+        has ended since. Costs nothing. Raises UnknownBoard."""
+        state = self._present.boards.named(board)
+        offset = self._offsets.get(state.number, -1)
+        return state.number, offset, state.due_ms, self._present.now() >= state.due_ms
+
+    async def look(self, boards: Collection[str]) -> None:
+        """Asks for the offsets of boards, all at once."""
+        names = self._present.boards.boards
+        if any(board not in names for board in boards):
+            await self._present.registry.load()
+        states = [names[board] for board in boards if board in names]
+        await asyncio.gather(*map(self._look, states))
+
+    async def _look(self, state: BoardState) -> None:
+        offset = await self._present.index.offset(opened_as(state))
+        if offset < self._offsets.get(state.number, 0):  # it was deleted, by another process
+            await self._present.registry.load()
+        if self._present.boards.numbered(state.number) is None:
+            self._offsets.pop(state.number, None)
+        else:
+            self._offsets[state.number] = offset

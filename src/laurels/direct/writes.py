@@ -1,0 +1,169 @@
+"""Writes: each is planned by what this process knows and carried out by a call of the index.
+
+Where the index knows better, it is planned again. A record changes the definitions first, by who
+comes first (`registry`).
+"""
+
+from typing import Any
+
+import msgspec
+
+from laurels import record as records
+from laurels.board import Board
+from laurels.boards import record_of, redefine
+from laurels.errors import NotReady
+from laurels.event import Batch
+from laurels.fold import Folded
+from laurels.index.redis.failures import IndexUnavailable
+from laurels.index.remote import Behind, Opened, Stale, Unturned
+from laurels.plan import next_boundary
+from laurels.receipt import Ranks
+from laurels.snapshot.state import BoardRecord
+from laurels.windows import MIN_MS
+from laurels.writes import FoldedWrite, Single, Submission
+
+from .present import TRIES, Present, opened_as
+
+CALL_MOST = 1_000
+"""The events of one call."""
+
+
+class Writer:
+    """Carries writes out."""
+
+    def __init__(self, present: Present) -> None:
+        self._present = present
+        self.paced = False
+        """Whether a task sees to what time makes due; otherwise submissions do."""
+
+    async def carry_out(self, write: FoldedWrite) -> Any:
+        """The results of a write, one for each that was joined in it."""
+        if isinstance(write, Submission):
+            offset = await self._submit(write)
+            if not self.paced and write.board.due_ms <= self._present.latest_ms:
+                await self._present.pass_boundary(write.board, self._present.latest_ms)
+            return write.results(offset)
+        assert isinstance(write, Single)
+        await self._record(write)
+        return write.results(0)
+
+    async def _submit(self, write: Submission) -> int:
+        boards = self._present.boards
+        write.accept(boards, self._present.now())
+        offset = (
+            await self._present.index.offset(opened_as(write.board)) if not write.batches else 0
+        )
+        if write.bare is not None:
+            source, text = write.bare.position
+            await self._present.index.set_position(opened_as(write.board), source, text)
+        counted = False
+        for batch in write.batches:
+            for call in _calls(batch):
+                try:
+                    offset = await self._count(write, call)
+                except IndexUnavailable as error:
+                    error.may_have_applied |= counted
+                    raise
+                counted = True
+            self._present.see(batch.now_ms)
+        return offset
+
+    async def _count(self, write: Submission, batch: Batch) -> int:
+        """Counts a piece of a submission; the offset after it."""
+        window, ranks = write.watched
+        for _ in range(TRIES):
+            state = write.board = self._present.boards.current(write.board)
+            plan = self._present.boards.plan(batch)
+            try:
+                applied = await self._present.index.apply(
+                    opened_as(state),
+                    batch,
+                    plan,
+                    plan.windows.index(window),
+                    ranks=ranks,
+                    due_ms=next_boundary(state.rules, batch.now_ms),
+                )
+            except Stale:
+                await self._present.refresh(state)
+            except Behind as behind:
+                batch = msgspec.structs.replace(batch, now_ms=max(batch.now_ms, behind.now_ms))
+            except Unturned:
+                await self._present.turn(state, batch.now_ms)
+            else:
+                told = None
+                if applied.ranks_before is not None and applied.ranks_after is not None:
+                    told = Ranks(applied.ranks_before, applied.ranks_after)
+                write.counted(Folded(batch, plan, applied.outcomes), told)
+                return applied.offset
+        raise NotReady(f"the board {write.board.board.name!r} does not stand still")
+
+    async def _record(self, write: Single) -> None:
+        """Carries out a write of one record, proposed again where another was faster."""
+        for _ in range(TRIES):
+            proposed = write.records(self._present.boards, self._present.now())
+            try:
+                if not proposed:
+                    return
+                if await self._done(write, proposed[0]):
+                    return
+            except Stale:
+                await self._present.registry.load()
+        raise NotReady("the boards do not stand still")
+
+    async def _done(self, write: Single, record: records.Record) -> bool:
+        """Carries out a record; False when it has to be proposed again."""
+        match record:
+            case records.Create():
+                return await self._create(record)
+            case records.Change():
+                return await self._change(record)
+            case records.Delete():
+                state = self._present.boards.by_number(record.board)
+                if not await self._present.registry.delete(state):
+                    return False
+                await self._present.index.close(opened_as(state))
+            case records.Remove():
+                state = self._present.boards.by_number(record.board)
+                await self._present.pass_boundary(state, record.now_ms)
+                opened = opened_as(self._present.boards.by_number(record.board))
+                write.settle(await self._present.index.remove(opened, record.member, record.now_ms))
+            case records.MemberData():
+                opened = opened_as(self._present.boards.by_number(record.board))
+                await self._present.index.set_data(opened, record.member, record.data)
+        return True
+
+    async def _create(self, record: records.Create) -> bool:
+        board = Board.from_json(record.definition)
+        kept = BoardRecord(
+            number=record.board,
+            definition=record.definition,
+            version=record.version,
+            created_ms=record.now_ms,
+            floors={},
+            positions={},
+            due_ms=MIN_MS,
+        )
+        if not await self._present.registry.create(kept, board.name):
+            return False
+        await self._present.index.open(Opened(record.board, record.version, board.rules()))
+        return True
+
+    async def _change(self, record: records.Change) -> bool:
+        state = self._present.boards.by_number(record.board)
+        changed = msgspec.structs.replace(state)
+        board = Board.from_json(record.definition)
+        redefine(changed, board, record.version, record.now_ms)
+        if not await self._present.registry.change(state, record_of(changed)):
+            return False
+        await self._present.index.open(opened_as(changed))
+        return True
+
+
+def _calls(batch: Batch) -> list[Batch]:
+    """A batch as the calls that carry it out: a long one holds the server up for everybody, so it
+    goes in several, unless it is all or nothing or comes with a position: whoever goes on from
+    there counts on all of it."""
+    if batch.atomic or batch.position is not None or batch.size <= CALL_MOST:
+        return [batch]
+    ends = [*range(CALL_MOST, batch.size, CALL_MOST), batch.size]
+    return batch.split(ends, [batch.now_ms] * len(ends))

@@ -1,0 +1,107 @@
+"""What a server stands on, as the rest of it sees that: a store of this process, or an index server
+that others write to as well."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+
+from msgspec import Struct
+
+from laurels.aio import AsyncLeaderboards
+from laurels.direct.service import Direct
+from laurels.direct.surfaces import AsyncDirectLeaderboards
+from laurels.errors import LaurelsError, Unavailable
+from laurels.service import Service
+
+from .access import Keys
+from .key_places import OnServer
+from .metrics import BOARDS_SHOWN, Held
+
+KEYS_SECONDS = 1.0
+"""How often the keys are read again, where another process may change them."""
+
+Pulse = Callable[[str], tuple[int, int, int, bool]]
+
+
+class Backing(Struct, frozen=True):
+    """`pulse` tells who watches that a board has changed; where it `is_exact`, it is never late.
+    `follow` brings it up to date where it is not; `ensure` raises what keeps the boards from being
+    asked; `held` are figures of what there is."""
+
+    pulse: Pulse
+    held: Callable[[], Awaitable[Held]]
+    is_exact: bool = True
+    follow: Callable[[Collection[str]], Awaitable[None]] | None = None
+    ensure: Callable[[], Awaitable[None]] | None = None
+
+
+def verbs_of(service: Service | Direct) -> AsyncLeaderboards:
+    """The verbs over a service, on the loop that runs."""
+    if isinstance(service, Direct):
+        return AsyncDirectLeaderboards(service)
+    return AsyncLeaderboards(service)
+
+
+def backing_of(
+    service: Service | Direct, lb: AsyncLeaderboards, clock: Callable[[], float]
+) -> Backing:
+    """What a server needs of a service beside the verbs; `clock` tells seconds since 1970."""
+    if isinstance(service, Direct):
+        return Backing(
+            service.pulse,
+            lambda: _held_there(service),
+            is_exact=False,
+            follow=service.follow,
+            ensure=service.answers,
+        )
+    began = clock()
+
+    async def held() -> Held:
+        taken = service.snapshot_taken()
+        return _held_here(lb, clock() - (began if taken is None else taken))
+
+    return Backing(service.pulse, held)
+
+
+def _held_here(lb: AsyncLeaderboards, snapshot_age: float) -> Held:
+    shown = lb.sync.boards()[:BOARDS_SHOWN]
+    return Held(
+        store=lb.sync.stats(),
+        boards=[(board.name, lb.sync.stats(board.name).nbytes) for board in shown],
+        snapshot_age=snapshot_age,
+    )
+
+
+async def _held_there(service: Direct) -> Held:
+    """Nothing is added up on the index server for this: that is for `/v1/stats`."""
+    try:
+        await service.answers()
+    except Unavailable:
+        return Held(count=service.count, answers=False)
+    return Held(count=service.count, answers=True)
+
+
+class KeyReader:
+    """Reads the keys again that are kept on an index server."""
+
+    def __init__(self, keys: Keys, place: OnServer) -> None:
+        self._keys = keys
+        self._place = place
+        self._reading: asyncio.Task[None] | None = None
+
+    async def read(self) -> None:
+        """Reads them, together with all who ask for that meanwhile."""
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.create_task(self._read())
+        await asyncio.shield(self._reading)
+
+    async def go_on(self) -> None:
+        """Reads them now and then; while the server is away those known serve."""
+        while True:
+            await asyncio.sleep(KEYS_SECONDS)
+            try:
+                await self.read()
+            except LaurelsError:
+                continue
+
+    async def _read(self) -> None:
+        self._keys.take(await self._place.read_async())

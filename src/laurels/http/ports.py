@@ -1,0 +1,78 @@
+"""Where a server listens: whether a port is free, shared with others, and taken at last."""
+
+import asyncio
+import os
+import socket
+from typing import Any
+
+from granian.net import SocketSpec  # type: ignore[attr-defined]
+from granian.server.embed import Server as Granian
+from msgspec import Struct
+
+from laurels.given import shown
+
+from .refusals import AddressInUse, InvalidSettings
+from .settings import Settings
+
+
+class Order(Struct, frozen=True):
+    """What a worker is told."""
+
+    number: int
+    settings: Settings
+    ip: str
+    port: int
+    admin_key: str | None
+
+
+class SharedPort(Granian):
+    """Listens at a port at which others may listen, too, and knows whether it does so itself."""
+
+    _shd: Any = None
+
+    def _init_shared_socket(self) -> None:
+        self._ssp = None
+        self._shd = SocketSpec(self.bind_addr, self.bind_port, self.backlog).build()
+
+    @property
+    def listens(self) -> bool:
+        if self._shd is None:
+            return False
+        with socket.socket(fileno=os.dup(self._shd.get_fd())) as own:
+            return bool(own.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
+
+
+def free(settings: Settings) -> tuple[str, int]:
+    """Where to listen: at the port asked for, if nobody has it, or at a free one for 0. Raises
+    InvalidSettings, AddressInUse."""
+    host, port = settings.host, settings.port
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise InvalidSettings(f"host is {shown(host)}: it is no address ({error})") from error
+    family, kind, _, _, address = found[0]
+    try:
+        with socket.socket(family, kind) as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            tried.bind(address)
+            return str(address[0]), int(tried.getsockname()[1])
+    except OSError as error:
+        raise AddressInUse(
+            f"{host}:{port} cannot be listened on ({error.strerror or error})"
+        ) from error
+
+
+async def listening(server: Granian, ip: str, port: int, serving: "asyncio.Task[None]") -> None:
+    """Waits until the server takes connections."""
+    if isinstance(server, SharedPort):
+        while not (serving.done() or server.listens):
+            await asyncio.sleep(0.005)
+    while not serving.done():
+        try:
+            _, writer = await asyncio.open_connection(ip, port)
+        except OSError:
+            await asyncio.sleep(0.005)
+        else:
+            writer.close()
+            return
+    await serving

@@ -1,0 +1,187 @@
+"""Several processes that serve at one address, and the one that starts them.
+
+Each worker listens at the same port by a socket of its own (SO_REUSEPORT: the kernel shares the
+connections out) and is a server like any other; what they share is on the index server. The parent
+serves nothing. It starts them, passes the end on, and ends when they have ended. A worker that ends
+by itself ends the whole service, so that whoever looks after services sees it.
+
+The parent tells a worker what it is on its standard input, which stays open: where it closes, the
+parent is gone, and the worker ends, too. A worker says on its standard output that it takes
+requests, or why it does not.
+"""
+
+import asyncio
+import signal
+import socket
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+import structlog
+import uvloop
+
+from laurels import config
+from laurels.client.failures import error_of
+from laurels.errors import LaurelsError
+from laurels.given import shown
+
+from .answers import problem
+from .ports import Order, free
+from .refusals import InvalidSettings, WorkerFailed
+from .serving import Said, opened, run, settle_log
+from .settings import Settings
+
+END_SECONDS = 10.0
+"""After which a worker that was told to end is killed."""
+_READY, _FAILED = b"ready ", b"failed "
+_log = structlog.get_logger("laurels")
+
+
+def ensure_possible(settings: Settings) -> None:
+    """Raises InvalidSettings where there cannot be several workers."""
+    if not config.is_direct(settings.data):
+        raise InvalidSettings(
+            f"workers is {settings.workers}, but {shown(settings.data)} is kept by one process: "
+            "several workers need an index server (data redis://...)"
+        )
+    if sys.platform != "linux":
+        raise InvalidSettings(f"workers is {settings.workers}: several workers need Linux")
+
+
+def oversee(settings: Settings, admin_key: str | None, said: Said) -> int:
+    """Runs workers until SIGTERM or SIGINT; 0, or 1 where one of them ended by itself."""
+    ensure_possible(settings)
+    return asyncio.run(_oversee(settings, admin_key, said))
+
+
+async def _oversee(settings: Settings, admin_key: str | None, said: Said) -> int:
+    ending = asyncio.Event()
+    for end in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(end, ending.set)
+    workers: list[Process] = []
+    with _reserved(*free(settings)) as (ip, port):
+        try:
+            orders = [
+                Order(number, settings, ip, port, admin_key)
+                for number in range(1, settings.workers + 1)
+            ]
+            # What is wrong with all is told by the first; the others then start at once.
+            workers.append(await _started())
+            address = await _ready(workers[0], orders[0], ending)
+            workers += [await _started() for _ in orders[1:]]
+            await asyncio.gather(
+                *[
+                    _ready(worker, order, ending)
+                    for worker, order in zip(workers[1:], orders[1:], strict=True)
+                ]
+            )
+            if ending.is_set():
+                return 0
+            said(address)
+            return await _until_one_ends(workers, ending)
+        finally:
+            await asyncio.gather(*map(_end, workers))
+
+
+@contextmanager
+def _reserved(ip: str, port: int) -> Iterator[tuple[str, int]]:
+    """Holds a port, so that nobody else takes it before the workers do."""
+    family = socket.AF_INET6 if ":" in ip else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        held.bind((ip, port))
+        yield ip, port
+
+
+async def _started() -> Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "laurels.http.workers", stdin=PIPE, stdout=PIPE
+    )
+
+
+async def _ready(worker: Process, order: Order, ending: asyncio.Event) -> str:
+    """The address at which a worker takes requests. Raises why it does not; "" where the end comes
+    first."""
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    worker.stdin.write(msgspec.json.encode(order) + b"\n")
+    line = asyncio.ensure_future(worker.stdout.readline())
+    ended = asyncio.ensure_future(ending.wait())
+    await asyncio.wait([line, ended], return_when=asyncio.FIRST_COMPLETED)
+    ended.cancel()
+    if not line.done():
+        line.cancel()
+        return ""
+    said = line.result()
+    if said.startswith(_READY):
+        return said.removeprefix(_READY).decode().strip()
+    if said.startswith(_FAILED):
+        raise error_of(500, said.removeprefix(_FAILED))
+    raise WorkerFailed(f"worker {order.number} ended before it took requests")
+
+
+async def _until_one_ends(workers: list[Process], ending: asyncio.Event) -> int:
+    ended = [asyncio.ensure_future(worker.wait()) for worker in workers]
+    told = asyncio.ensure_future(ending.wait())
+    await asyncio.wait([told, *ended], return_when=asyncio.FIRST_COMPLETED)
+    if ending.is_set():
+        return 0
+    for number, exit_ in enumerate(ended, 1):
+        if exit_.done():
+            _log.error("a worker ended by itself: so does the service", worker=number)
+    return 1
+
+
+async def _end(worker: Process) -> None:
+    """Has a worker end, and waits for it."""
+    if worker.returncode is None:
+        worker.terminate()
+    try:
+        await asyncio.wait_for(worker.wait(), END_SECONDS)
+    except TimeoutError:
+        worker.kill()
+        await worker.wait()
+
+
+def work() -> int:
+    """A worker, from its order to its end."""
+    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
+    settle_log(order.settings)
+    try:
+        uvloop.run(_work(order))
+    except LaurelsError as error:
+        told = msgspec.json.encode(problem(error, error.status, ""))
+        _say(_FAILED + told)
+        return 2
+    return 0
+
+
+async def _work(order: Order) -> None:
+    loop, ending = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_signal_handler(signal.SIGTERM, ending.set)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent passes it on
+    parent = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(parent), sys.stdin)
+    watching = asyncio.create_task(parent.read())
+    watching.add_done_callback(lambda _: ending.set())
+    service = await opened(order.settings, warn=order.number == 1)
+
+    def said(address: str) -> None:
+        _say(_READY + address.encode())
+
+    try:
+        await run(order.settings, service, order.admin_key, ending, said, order)
+    finally:
+        watching.cancel()
+
+
+def _say(line: bytes) -> None:
+    sys.stdout.buffer.write(line + b"\n")
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(work())

@@ -1,0 +1,89 @@
+"""Boards that other processes write to are followed while somebody watches, and only then."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+
+import laurels
+from laurels import config
+from laurels.aio import AsyncLeaderboards
+from laurels.errors import NotReady
+from laurels.http.live import FOLLOW_SECONDS, Hub, What
+
+
+class Watched:
+    """A hub whose time stands still, and what it asked for."""
+
+    def __init__(self, lb: AsyncLeaderboards) -> None:
+        self.asked: list[set[str]] = []
+        self.away = False
+        self.seconds = 100.0
+        self.failed: list[BaseException] = []
+        self.hub = Hub(
+            lb,
+            lb._service.pulse,
+            epoch="e",
+            stall_seconds=1e9,
+            clock=lambda: self.seconds,
+            failed=self.failed.append,
+            cut_off=lambda: None,
+            follow=self._follow,
+        )
+
+    async def _follow(self, boards: Collection[str]) -> None:
+        self.asked.append(set(boards))
+        if self.away:
+            raise NotReady("nobody can say")
+
+    async def look(self, seconds: float) -> list[set[str]]:
+        """What is asked for when so much time has passed."""
+        self.seconds += seconds
+        self.asked = []
+        await self.hub._look()
+        return self.asked
+
+
+def test_watched_boards_are_followed_in_one_go_and_not_too_often() -> None:
+    async def main() -> None:
+        service = config.connect("memory:", None, create=True)
+        async with AsyncLeaderboards(service) as lb:
+            for name in "abc":
+                await lb.create(laurels.Board(name))
+            watched = Watched(lb)
+            assert await watched.look(10) == []
+            streams = [
+                await watched.hub.watch(What(board, None, limit, 20), None)
+                for board, limit in (("a", 1), ("a", 2), ("b", 1))
+            ]
+            for stream in streams:
+                await anext(stream)
+            assert await watched.look(1) == [{"a", "b"}]
+            assert await watched.look(FOLLOW_SECONDS / 2) == []
+            assert await watched.look(FOLLOW_SECONDS) == [{"a", "b"}]
+            for stream in streams:
+                await stream.aclose()
+            assert await watched.look(10) == []
+
+    asyncio.run(main())
+
+
+def test_streams_wait_while_nobody_can_say_whether_a_board_has_changed() -> None:
+    async def main() -> None:
+        service = config.connect("memory:", None, create=True)
+        async with AsyncLeaderboards(service) as lb:
+            await lb.create(laurels.Board("a"))
+            watched = Watched(lb)
+            stream = await watched.hub.watch(What("a", None, 1, 20), None)
+            assert b"retry" in await anext(stream)
+            assert b"event: top" in await anext(stream)
+            watched.away = True
+            await watched.look(1)
+            watched.away = False
+            await lb.submit("a", "ann", 1)
+            await watched.look(1)
+            assert b"event: change" in await anext(stream)
+            assert watched.failed == []
+            await stream.aclose()
+
+    asyncio.run(main())

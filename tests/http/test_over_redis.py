@@ -1,0 +1,324 @@
+"""The service over an index server: several processes are one service to whoever asks."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+import laurels
+from laurels import errors
+from laurels.http.live import FOLLOW_SECONDS
+from laurels.http.settings import Settings
+from tests.http.listening import Frame, Known, feed
+from tests.http.process import Process
+from tests.redis.servers import Server, until
+
+SOON_SECONDS = 5.0
+"""Far more than a change takes to be seen: the machine may be busy."""
+
+
+@pytest.fixture(scope="module")
+def redis() -> Iterator[Server]:
+    with Server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def pair(redis: Server) -> Iterator[tuple[str, str]]:
+    """Two servers over the same boards."""
+    with Process(f"{redis.url}?prefix=pair:") as one, Process(f"{redis.url}?prefix=pair:") as two:
+        yield one.url, two.url
+
+
+def put(url: str, board: str, **definition: Any) -> None:
+    httpx.put(f"{url}/v1/boards/{board}", json=definition).raise_for_status()
+
+
+def score(url: str, board: str, member: str, value: int, **headers: str) -> httpx.Response:
+    answer = httpx.post(
+        f"{url}/v1/boards/{board}/scores",
+        json={"member": member, "value": value},
+        headers=headers,
+    )
+    assert answer.status_code == 200, answer.text
+    return answer
+
+
+def listed(url: str, board: str) -> list[tuple[str, int]]:
+    answer = httpx.get(f"{url}/v1/boards/{board}/top").raise_for_status().json()
+    return [(entry["member"], entry["score"]) for entry in answer["entries"]]
+
+
+def test_what_one_acknowledged_the_other_shows(pair: tuple[str, str]) -> None:
+    one, two = pair
+    put(one, "shown", windows=["all", "day"])
+    for i in range(20):
+        score(one, "shown", "ann", 1)
+        assert listed(two, "shown") == [("ann", i + 1)]
+    put(two, "shown", windows=["all", "day", "week"], title="New")
+    assert httpx.get(f"{one}/v1/boards/shown").json()["title"] == "New"
+    assert httpx.get(f"{one}/v1/boards/shown/top?window=week").status_code == 200
+    httpx.delete(f"{one}/v1/boards/shown").raise_for_status()
+    assert httpx.get(f"{two}/v1/boards/shown/top").json()["code"] == "unknown_board"
+    assert httpx.get(f"{two}/v1/boards/shown").json()["code"] == "unknown_board"
+
+
+async def frames_until(read: Any, known: Known, wanted: list[tuple[str, int]]) -> list[Frame]:
+    seen: list[Frame] = []
+    while True:
+        frame = await read.next(SOON_SECONDS)
+        seen.append(frame)
+        known.take(frame)
+        entries = known.page["entries"]
+        if [(entry["member"], entry["score"]) for entry in entries] == wanted:
+            return seen
+
+
+def test_a_feed_of_one_tells_what_another_counted(pair: tuple[str, str]) -> None:
+    one, two = pair
+    put(one, "fed")
+
+    async def main() -> None:
+        async with feed(two, "/v1/boards/fed/live?interval=20") as read:
+            known = Known()
+            await frames_until(read, known, [])
+            took = []
+            for total in range(1, 11):
+                await asyncio.to_thread(score, one, "fed", "ann", 1)
+                began = time.monotonic()
+                await frames_until(read, known, [("ann", total)])
+                took.append(time.monotonic() - began)
+            assert min(took) < 4 * FOLLOW_SECONDS
+            assert known.kinds == ["top"] + ["change"] * 10
+
+    asyncio.run(main())
+
+
+def test_the_number_of_an_event_of_one_is_not_taken_for_the_others(pair: tuple[str, str]) -> None:
+    one, two = pair
+    put(one, "epochs")
+
+    async def main() -> None:
+        async with feed(one, "/v1/boards/epochs/live?interval=20") as read:
+            first = await read.next()
+            async with feed(two, "/v1/boards/epochs/live?interval=20", last=first.number) as other:
+                again = await other.next()
+                assert again.kind == "top"
+                assert again.number != first.number
+
+    asyncio.run(main())
+
+
+def test_a_feed_ends_when_another_process_deletes_the_board(pair: tuple[str, str]) -> None:
+    one, two = pair
+    put(one, "gone")
+    score(one, "gone", "ann", 1)
+
+    async def main() -> None:
+        async with feed(two, "/v1/boards/gone/live?interval=20") as read:
+            assert (await read.next()).kind == "top"
+            await asyncio.to_thread(httpx.delete, f"{one}/v1/boards/gone")
+            assert (await read.next(SOON_SECONDS)).kind == "end"
+
+    asyncio.run(main())
+
+
+def test_a_request_sent_again_to_another_counts_once(pair: tuple[str, str]) -> None:
+    one, two = pair
+    put(one, "keyed")
+    key = {"Idempotency-Key": "k-1"}
+    first = score(one, "keyed", "ann", 5, **key)
+    assert score(one, "keyed", "ann", 5, **key).json() == first.json()
+    again = score(two, "keyed", "ann", 5, **key)
+    assert again.json()["status"] == "duplicate"
+    assert listed(two, "keyed") == [("ann", 5)]
+
+
+def test_the_client_works_over_it(pair: tuple[str, str]) -> None:
+    one, two = pair
+    with laurels.open(one) as here, laurels.open(two) as there:
+        here.create(laurels.Board("client", windows=["all", "7d=rolling:7d/1h"]))
+        receipts = here.submit_many("client", [(f"m{i}", i) for i in range(2_500)])
+        assert receipts.applied == 2_500
+        assert there.top("client", limit=1).entries[0].member == "m2499"
+        assert there.standing("client", "m0", window="7d") is not None
+        assert there.remove("client", "m2499")
+        there.set_data("client", "m2498", {"name": "x"})
+        assert here.top("client", limit=1, with_data=True).entries[0].data == {"name": "x"}
+        assert here.check().boards >= 1
+        there.rebuild()
+        assert len(list(here.export("client"))) == 2_499
+        with pytest.raises(errors.NothingToBackUp):
+            here.snapshot()
+
+
+def test_keys_are_shared(redis: Server) -> None:
+    url = f"{redis.url}?prefix=keys:"
+    admin = {"Authorization": "Bearer secret"}
+    with (
+        Process(url, LAURELS_ADMIN_KEY="secret") as one,
+        Process(url, LAURELS_ADMIN_KEY="secret") as two,
+    ):
+        made = httpx.post(f"{one.url}/v1/keys", json={"name": "game"}, headers=admin).json()
+        key = {"Authorization": f"Bearer {made['key']}"}
+        assert httpx.get(f"{two.url}/v1/boards", headers=key).status_code == 200
+        said = httpx.post(f"{two.url}/v1/keys", json={"name": "game"}, headers=admin).json()
+        assert said["code"] == "key_exists"
+        token = httpx.post(f"{one.url}/v1/tokens", json={"boards": ["*"]}, headers=key).json()
+        bearer = {"Authorization": f"Bearer {token['token']}"}
+        assert httpx.get(f"{two.url}/v1/boards", headers=bearer).status_code == 200
+        httpx.delete(f"{two.url}/v1/keys/game", headers=admin).raise_for_status()
+        assert httpx.get(f"{two.url}/v1/boards", headers=key).status_code == 401
+        until(lambda: httpx.get(f"{one.url}/v1/boards", headers=key).status_code == 401, "revoked")
+        assert httpx.get(f"{one.url}/v1/boards").status_code == 401
+
+
+def test_the_page_and_the_description_load(pair: tuple[str, str]) -> None:
+    for path in ("/", "/docs", "/openapi.json", "/static/app.js", "/healthz", "/readyz"):
+        assert httpx.get(pair[0] + path).status_code == 200
+
+
+def test_a_server_that_is_away_is_told_and_comes_again() -> None:
+    with Server() as redis, Process(redis.url) as server:
+        put(server.url, "b")
+        score(server.url, "b", "ann", 1)
+
+        async def main() -> None:
+            async with feed(server.url, "/v1/boards/b/live?interval=20") as read:
+                await read.next()
+                await asyncio.to_thread(_away_and_again, redis, server.url)
+                frame = await read.next()
+                assert frame.kind == "change"
+                assert frame.document["scored"][0]["score"] == 2
+
+        asyncio.run(main())
+
+
+def _away_and_again(redis: Server, url: str) -> None:
+    redis.stop()
+    board = f"{url}/v1/boards/b"
+    event = {"member": "ann", "value": 1, "id": "once"}
+    for answer in (
+        httpx.get(f"{url}/readyz"),
+        httpx.get(f"{board}/top"),
+        httpx.get(board),
+        httpx.post(f"{board}/scores", json=event),
+        httpx.get(f"{board}/live"),
+    ):
+        assert answer.status_code == 503
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.headers["retry-after"] == "1"
+        assert answer.json()["code"] == "index_unavailable"
+        assert answer.json()["may_have_applied"] in (True, False)
+    assert httpx.get(f"{url}/healthz").status_code == 200
+    assert "laurels_index_up 0.0" in httpx.get(f"{url}/metrics").text
+    redis.start()
+    until(lambda: httpx.get(f"{url}/readyz").status_code == 200, "it is ready again")
+    until(lambda: httpx.post(f"{board}/scores", json=event).status_code == 200, "it counts again")
+    assert "laurels_index_up 1.0" in httpx.get(f"{url}/metrics").text
+    assert listed(url, "b") == [("ann", 2)]
+
+
+def children(pid: int) -> list[int]:
+    found = subprocess.run(
+        ["ps", "--ppid", str(pid), "-o", "pid="], capture_output=True, text=True, check=True
+    )
+    return [int(line) for line in found.stdout.split()]
+
+
+def running(pids: list[int]) -> list[int]:
+    return [pid for pid in pids if os.path.exists(f"/proc/{pid}")]  # noqa: PTH110
+
+
+def test_workers_are_one_service(redis: Server) -> None:
+    with Process(f"{redis.url}?prefix=workers:", "--workers", "2") as server:
+        assert len(children(server.pid)) == 2
+        put(server.url, "b")
+        threads = [
+            threading.Thread(target=score, args=(server.url, "b", f"m{i % 3}", 1))
+            for i in range(30)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert listed(server.url, "b") == [("m0", 10), ("m1", 10), ("m2", 10)]
+        for number in ("1", "2"):
+            until(lambda n=number: worker_told(server.url) == n, "each is asked")  # type: ignore[misc]
+        workers = children(server.pid)
+        code, said = server.end()
+        assert (code, said.count("serving"), "Traceback" in said) == (0, 1, False)
+        assert not running(workers)
+
+
+def worker_told(url: str) -> str:
+    """Which worker answered: a connection is one worker's."""
+    text = httpx.get(f"{url}/metrics").text
+    (line,) = [line for line in text.splitlines() if line.startswith("laurels_index_up")]
+    return line.partition('worker="')[2][:1]
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
+def test_the_end_is_passed_on(redis: Server, end: signal.Signals) -> None:
+    with Process(f"{redis.url}?prefix=end:", "--workers", "2") as server:
+        workers = children(server.pid)
+        os.kill(server.pid, end)
+        assert server.wait()[0] == 0
+        assert not running(workers)
+
+
+def test_a_worker_that_dies_ends_the_service(redis: Server) -> None:
+    with Process(f"{redis.url}?prefix=dies:", "--workers", "2") as server:
+        workers = children(server.pid)
+        os.kill(workers[1], signal.SIGKILL)
+        code, said = server.wait()
+        assert code == 1
+        assert "ended by itself" in said
+        assert not running(workers)
+
+
+def test_workers_end_with_their_parent(redis: Server) -> None:
+    with Process(f"{redis.url}?prefix=orphans:", "--workers", "2") as server:
+        workers = children(server.pid)
+        server.kill()
+        until(lambda: not running(workers), "the workers have ended")
+
+
+@pytest.mark.parametrize(
+    ("data", "code"), [("boards", "invalid_settings"), ("redis://127.0.0.1:1", "index_unavailable")]
+)
+def test_workers_that_cannot_be_say_why_once(tmp_path: Any, data: str, code: str) -> None:
+    place = data if "://" in data else tmp_path / data
+    ended, said = Process(place, "--workers", "2").wait()
+    assert ended == 2
+    assert said.count(f"[{code}]") == 1
+    assert "Traceback" not in said
+
+
+def test_a_login_is_not_shown() -> None:
+    with Server(password="sesame") as redis, Process(redis.url) as server:
+        assert "sesame" not in server.said
+        assert httpx.get(f"{server.url}/readyz").status_code == 200
+
+
+def test_what_the_server_may_lose_is_told() -> None:
+    with Server("--appendonly", "no") as redis:
+        with Process(redis.url) as server:
+            code, said = server.end()
+            assert code == 0
+            assert "appendonly yes" in said
+        with pytest.warns(errors.DataAtRisk, match="appendonly yes"):
+            laurels.open(redis.url).close()
+
+
+def test_there_is_one_process_unless_more_are_asked_for() -> None:
+    assert Settings().workers == 1

@@ -1,0 +1,73 @@
+"""How the boards on an index server are opened and let go of."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import laurels
+from laurels import config, errors
+
+from .servers import Server
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with Server() as server:
+        yield server
+
+
+def test_it_is_opened_from_threads_and_from_loops(server: Server) -> None:
+    async def main() -> int:
+        async with laurels.open_async(server.url) as lb:
+            return (await lb.top("b")).total
+
+    with laurels.open(server.url) as lb:
+        lb.create(laurels.Board("b"), exist_ok=True)
+        lb.submit("b", "ann", 1)
+    assert asyncio.run(main()) == 1
+    with pytest.raises(errors.Closed):
+        lb.top("b")
+
+
+@pytest.mark.parametrize("given", [{"log_keep": True}, {"log_keep": False}, {"clock": "wall"}])
+def test_what_does_not_apply_there_is_refused(server: Server, given: dict[str, Any]) -> None:
+    with pytest.raises(errors.InvalidClock):
+        laurels.open(server.url, **given)
+
+
+def test_all_processes_run_by_one_clock(server: Server) -> None:
+    url = f"{server.url}?prefix=clock:"
+    laurels.open(url, clock="event").close()
+    laurels.open(url).close()
+    laurels.open(url, clock="event").close()
+    with pytest.raises(errors.InvalidClock):
+        laurels.open(url, clock="system")
+
+
+def test_a_verb_that_waits_is_refused_on_the_loop_it_would_wait_for(server: Server) -> None:
+    async def main() -> None:
+        service = await config.direct_here(server.url, create=True)
+        with pytest.raises(RuntimeError, match="awaited"):
+            service.stats()
+        await asyncio.to_thread(service.close)
+
+    asyncio.run(main())
+
+
+def test_a_forked_child_is_told_so(server: Server) -> None:
+    with laurels.open(server.url) as lb:
+        child = os.fork()
+        if child == 0:
+            try:
+                lb.top("b")
+            except errors.Forked:
+                os._exit(7)
+            finally:
+                os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        assert lb.boards() is not None
