@@ -211,7 +211,8 @@ async def _direct(url: str, clock: str | Clock | None) -> "Direct":
         registry = Registry(definitions)
         await registry.load()
         index = RedisIndex(connection, address.prefix)
-        return Direct(index, registry, followed, asyncio.get_running_loop(), connection.close)
+        loop, token = asyncio.get_running_loop(), secrets.token_hex(8)
+        return Direct(index, registry, followed, loop, connection.close, token)
     except BaseException:
         await connection.close()
         raise

@@ -8,6 +8,7 @@ process knows, and carried out by one call; where the server knows better, it is
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import nullcontext
+from functools import partial
 from typing import Any, TypeVar, Unpack
 
 import msgspec
@@ -33,6 +34,7 @@ from laurels.writes import FoldedWrite, Single, Submission
 
 from .gather import Gatherer
 from .registry import Registry
+from .retry import Attempts, Calls, after
 
 TRIES = 100
 CALL_MOST = 1_000
@@ -51,6 +53,7 @@ class Direct:
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
         close: Callable[[], Awaitable[None]],
+        token: str,
     ) -> None:
         self._index = index
         self._registry = registry
@@ -61,6 +64,7 @@ class Direct:
         self._ended: str | None = None
         self._latest_ms = MIN_MS
         self._gatherer = Gatherer(self._carry_out)
+        self._calls = Calls(token)
         self._passes: dict[tuple[int, str], None] = {}
         self.paced = False
 
@@ -359,20 +363,25 @@ class Direct:
         if write.bare is not None:
             source, text = write.bare.position
             await self._index.set_position(_opened(write.board), source, text)
+        counted = False
         for batch in write.batches:
             for call in _calls(batch):
-                offset = await self._count(write, call)
+                attempts = self._calls.next(write.board.number)
+                with after(counted), attempts.told():
+                    offset = await self._count(write, call, attempts)
+                counted = True
             self._see(batch.now_ms)
         return offset
 
-    async def _count(self, write: Submission, batch: Batch) -> int:
+    async def _count(self, write: Submission, batch: Batch, attempts: Attempts) -> int:
         """Counts a piece of a submission; the offset after it."""
         window, ranks = write.watched
         for _ in range(TRIES):
             state = write.board = self._registry.boards.current(write.board)
             plan = self._registry.boards.plan(batch)
             try:
-                applied = await self._index.apply(
+                apply = partial(
+                    self._index.apply,
                     _opened(state),
                     batch,
                     plan,
@@ -380,6 +389,7 @@ class Direct:
                     ranks=ranks,
                     due_ms=next_boundary(state.rules, batch.now_ms),
                 )
+                applied = await attempts.answer(apply)
             except Stale:
                 await self._refresh(state)
             except Behind as behind:

@@ -44,6 +44,14 @@ class Opened(Struct, frozen=True):
     shard: int = 0
 
 
+class CallId(Struct, frozen=True):
+    """What a call is known by when it is repeated: the process (a token of its own) and a number
+    that counts up."""
+
+    token: str
+    number: int
+
+
 class Applied(Struct, frozen=True):
     """What a batch did, as of an offset; ranks of its events' members before and after it, from 0,
     -1 where not ranked, if they were asked for."""
@@ -79,8 +87,10 @@ class RemoteIndex(Protocol):
         *,
         ranks: bool,
         due_ms: int,
+        call: CallId | None = None,
     ) -> Applied:
-        """Counts a batch as planned; `watch` is a place in the plan's routes."""
+        """Counts a batch as planned; `watch` is a place in the plan's routes. A call that is
+        repeated under the id of the last one is answered as that was, without effect."""
 
     async def read(
         self, board: Opened, asks: Sequence[Ask], *, now_ms: int, due_ms: int

@@ -11,7 +11,7 @@ from laurels.errors import CheckFailed
 from laurels.event import Batch
 from laurels.index.asking import Anchor, Ask, AtBound, AtMember, Found, Span, Start
 from laurels.index.base import Located, Outcomes, Scores, Slice
-from laurels.index.remote import Applied, Behind, Opened, Reading, Stale, Unturned
+from laurels.index.remote import Applied, Behind, CallId, Opened, Reading, Stale, Unturned
 from laurels.plan import Plan, RankingKey, Roll, roll_of
 from laurels.rules import Rules
 from laurels.score import stamps_of, step_bounds
@@ -52,6 +52,7 @@ class RedisIndex:
         *,
         ranks: bool,
         due_ms: int,
+        call: CallId | None = None,
     ) -> Applied:
         """Counts a batch as planned; `watch` is a place in the plan's routes."""
         asked = _counting(board.rules, batch, plan)
@@ -60,6 +61,8 @@ class RedisIndex:
             "watch": 0 if watch is None else watch + 1,
             "ranks": ranks and watch is not None,
         }
+        if call is not None:
+            asked["call"] = [call.token, call.number]
         _, seq, codes, before, after, ranks_before, ranks_after = await self._call(
             _COUNT, board, asked
         )

@@ -7,6 +7,19 @@
 --   members, values (a list a column, signed), ats, stamps (a number or a list), ids (texts or
 --   false; or nil), late (positions), absolute, atomic, all, watch, ranks, forget, most_ids
 local APPLIED, UNCHANGED, OUT_OF_RANGE, DUPLICATE, TOO_LATE, FULL, ROLLED_BACK = 1, 2, 3, 4, 5, 6, 7
+
+-- A repeat of the last call of a process is answered as that one was; an older one is not heard.
+local CALL_MS = '600000'
+local last_call = A.call and P .. 'o:' .. A.call[1]
+if last_call then
+  local kept = call('GET', last_call)
+  if kept then
+    local known = cmsgpack.unpack(kept)
+    if known[1] == A.call[2] then return known[2] end
+    if known[1] > A.call[2] then return redis.error_reply('ERR a later call was carried out') end
+  end
+end
+
 local no = refusal()
 if no then return no end
 
@@ -325,4 +338,6 @@ if A.position and not undone then call('HSET', P .. 'p', A.position[1], A.positi
 call('HSET', P .. 'm', 'now', text(now))
 local seq = call('HINCRBY', P .. 'm', 'seq', '1')
 call('XADD', P .. 's', 'MAXLEN', '~', '10000', '*', 'seq', text(seq), 'counted', text(counted))
-return {'done', seq, codes, before, after_, ranks_before, ranks_after}
+local reply = {'done', seq, codes, before, after_, ranks_before, ranks_after}
+if last_call then call('SET', last_call, cmsgpack.pack({A.call[2], reply}), 'PX', CALL_MS) end
+return reply
