@@ -21,6 +21,7 @@ from laurels.index.redis.urls import Host, RedisAddress, is_redis, redis_address
             RedisAddress((Host("h", 6_379),), user="bob", password="a@b/c:d", prefix="games:"),
         ),
         ("redis://h?prefix=", RedisAddress((Host("h", 6_379),), prefix="")),
+        ("redis://a:1,b/2", RedisAddress((Host("a", 1), Host("b", 6_379)), database=2)),
         (
             "redis+cluster://a:1,b:2,c",
             RedisAddress((Host("a", 1), Host("b", 2), Host("c", 6_379)), cluster=True),
@@ -44,7 +45,7 @@ def test_a_url_is_taken_apart(url: str, address: RedisAddress) -> None:
         "redis://:hunter2@h:0",
         "redis://:hunter2@h:65536",
         "redis://:hunter2@h:port",
-        "redis://:hunter2@a,b",
+        "redis://:hunter2@a,,b",
         "redis://:hunter2@h/one",
         "redis://:hunter2@h/1/2",
         "redis://:hunter2@h/-1",

@@ -64,9 +64,10 @@ def is_redis(url: object) -> bool:
 def redis_address(url: str) -> RedisAddress:
     """What a URL says.
 
-    `redis://[user:password@]host[:port][/database][?prefix=…]`, `rediss://` the same with TLS;
-    `redis+cluster://` and `rediss+cluster://` with one or more `host:port` between commas, and no
-    database. Raises UnknownUrl.
+    `redis://[user:password@]host[:port][/database][?prefix=…]`, `rediss://` the same with TLS. With
+    several `host:port` between commas these are a primary and its replicas, whichever is which.
+    `redis+cluster://` and `rediss+cluster://` name nodes of a cluster, and no database. Raises
+    UnknownUrl.
     """
     scheme, _, _ = url.partition("://")
     if not is_redis(url):
@@ -81,7 +82,7 @@ def redis_address(url: str) -> RedisAddress:
     login, _, places = parts.netloc.rpartition("@")
     user, _, password = login.partition(":")
     return RedisAddress(
-        hosts=_hosts(scheme, places, several=kind >= 2),
+        hosts=tuple(_host(scheme, place) for place in places.split(",")),
         cluster=kind >= 2,
         tls=kind % 2 == 1,
         user=unquote(user) or None,
@@ -89,13 +90,6 @@ def redis_address(url: str) -> RedisAddress:
         database=_database(scheme, parts.path, cluster=kind >= 2),
         prefix=_prefix(scheme, parts.query),
     )
-
-
-def _hosts(scheme: str, places: str, *, several: bool) -> tuple[Host, ...]:
-    hosts = tuple(_host(scheme, place) for place in places.split(","))
-    if len(hosts) > 1 and not several:
-        _refuse(scheme, "it names several servers; that is for redis+cluster://")
-    return hosts
 
 
 def _host(scheme: str, place: str) -> Host:
