@@ -66,17 +66,24 @@ class Writers:
     """
 
     def __init__(
-        self, lb: laurels.Leaderboards, board: str = BOARD, threads: int = 4, *, ids: bool = False
+        self,
+        lb: laurels.Leaderboards,
+        board: str = BOARD,
+        threads: int = 4,
+        *,
+        ids: bool = False,
+        name: str = "",
     ) -> None:
         self.acknowledged: list[str] = []
         self.doubtful: list[str] = []
         self.refused: Counter[str] = Counter()
         self.longest = 0.0
         self._lb, self._board, self._ids = lb, board, ids
+        self._name = name
         self._ended = threading.Event()
         self._faults: list[BaseException] = []
         self._threads = [
-            threading.Thread(target=self._work, args=(i,), name=f"writer {i}")
+            threading.Thread(target=self._work, args=(f"{name}{i}",), name=f"writer {i}")
             for i in range(threads)
         ]
 
@@ -88,13 +95,15 @@ class Writers:
             f"{events} more acknowledged; refused: {self.refused}",
         )
 
-    def check(self, lb: laurels.Leaderboards | None = None) -> None:
-        """What is there is what was acknowledged, and at most once each what may be."""
-        there = counted(lb or self._lb, self._board)
-        assert self.acknowledged
+    def check(self, *, since: int = 0) -> None:
+        """What is there is what was acknowledged, and at most once each what may be. Of what was
+        acknowledged before `since`, the server may have lost some."""
+        there = counted(self._lb, self._board)
+        assert self.acknowledged[since:]
         assert set(there.values()) == {1}
-        assert not set(self.acknowledged) - there.keys()
-        assert there.keys() <= {*self.acknowledged, *self.doubtful}
+        assert not set(self.acknowledged[since:]) - there.keys()
+        own = {member for member in there if member.startswith(self._name)}
+        assert own <= {*self.acknowledged, *self.doubtful}
         assert self.longest < LONGEST_SECONDS
 
     def __enter__(self) -> Writers:
@@ -109,12 +118,12 @@ class Writers:
             assert not thread.is_alive()
         assert not self._faults, self._faults
 
-    def _work(self, i: int) -> None:
+    def _work(self, name: str) -> None:
         try:
             number = 0
             while not self._ended.is_set():
                 number += 1
-                self._write(f"{i}.{number}")
+                self._write(f"{name}.{number}")
         except BaseException as fault:
             self._faults.append(fault)
 
