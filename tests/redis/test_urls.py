@@ -23,6 +23,10 @@ from laurels.index.redis.urls import Host, RedisAddress, is_redis, redis_address
         ("redis://h?prefix=", RedisAddress((Host("h", 6_379),), prefix="")),
         ("redis://a:1,b/2", RedisAddress((Host("a", 1), Host("b", 6_379)), database=2)),
         (
+            "rediss://h?ca=/etc/a%20b.pem&prefix=x",
+            RedisAddress((Host("h", 6_379),), tls=True, prefix="x", authorities="/etc/a b.pem"),
+        ),
+        (
             "redis+cluster://a:1,b:2,c",
             RedisAddress((Host("a", 1), Host("b", 2), Host("c", 6_379)), cluster=True),
         ),
@@ -54,6 +58,9 @@ def test_a_url_is_taken_apart(url: str, address: RedisAddress) -> None:
         "redis://:hunter2@h?prefix={a}",
         "redis://:hunter2@h?prefix=a%20b",
         "redis://:hunter2@h#fragment",
+        "redis://:hunter2@h?ca=/etc/ca.pem",
+        "rediss://:hunter2@h?ca=",
+        "rediss://:hunter2@h?ca=a&ca=b",
         "redis://:/hunter2@h",
         "redis://:?hunter2@h",
         "redis://:#hunter2@h",

@@ -12,6 +12,8 @@ from collections.abc import Coroutine
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from laurels.errors import Closed, Forked, LaurelsError
 
 from .failures import IndexDenied, IndexMoving, IndexUnavailable, MissingRedis, WrongServer
@@ -187,9 +189,7 @@ async def _knock(host: Host, timeout_ms: int) -> None:
 
 async def _compare(address: RedisAddress, timeout_ms: int, error: IndexUnavailable) -> None:
     """Asks the first host without what the address adds to it: what is missing is then seen."""
-    plain = RedisAddress(
-        address.hosts[:1], tls=address.tls, user=address.user, password=address.password
-    )
+    plain = msgspec.structs.replace(address, hosts=address.hosts[:1], cluster=False, database=0)
     probe = await _unchecked(plain, timeout_ms)
     try:
         ((place, info),) = (await probe.infos()).items()

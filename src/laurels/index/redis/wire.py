@@ -14,12 +14,13 @@ first of them. When that loop is closed while others go on, nobody reads the ans
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from pathlib import Path
 from typing import Any, Self, TypeAlias
 
 import glide
 import msgspec
 
-from laurels.errors import Closed, LaurelsError
+from laurels.errors import Closed, LaurelsError, UnknownUrl
 
 from .failures import IndexDenied, IndexUnavailable
 from .refusals import NO_SCRIPT, error_of, is_lost, unanswered, word_of
@@ -213,11 +214,12 @@ def _client(address: RedisAddress, timeout_ms: int) -> Coroutine[Any, Any, Clien
         "inflight_requests_limit": _IN_FLIGHT,
         "lazy_connect": True,
     }
+    tls = _trusted(address)
     if address.cluster:
-        many = glide.AdvancedGlideClusterClientConfiguration(connection_timeout=timeout_ms)
+        many = glide.AdvancedGlideClusterClientConfiguration(timeout_ms, tls)
         cluster = glide.GlideClusterClientConfiguration(**given, advanced_config=many)
         return glide.GlideClusterClient.create(cluster)
-    one = glide.AdvancedGlideClientConfiguration(connection_timeout=timeout_ms)
+    one = glide.AdvancedGlideClientConfiguration(timeout_ms, tls)
     single = glide.GlideClientConfiguration(
         **given, database_id=address.database, advanced_config=one
     )
@@ -228,3 +230,13 @@ def _credentials(address: RedisAddress) -> glide.ServerCredentials | None:
     if address.password is None:
         return None
     return glide.ServerCredentials(password=address.password, username=address.user)
+
+
+def _trusted(address: RedisAddress) -> glide.TlsAdvancedConfiguration | None:
+    if address.authorities is None:
+        return None
+    try:
+        found = Path(address.authorities).read_bytes()
+    except OSError as error:
+        raise UnknownUrl(f"the certificates to trust cannot be read ({error.strerror})") from error
+    return glide.TlsAdvancedConfiguration(root_pem_cacerts=found or None)
