@@ -237,6 +237,7 @@ async def direct_here(
 ) -> "Direct":
     """The service over an index server on the loop that runs."""
     from .direct.registry import Registry  # noqa: PLC0415 (needs an optional package)
+    from .direct.retry import Calls  # noqa: PLC0415
     from .direct.service import Direct  # noqa: PLC0415
     from .index.redis.connection import connect as connect_to  # noqa: PLC0415
     from .index.redis.connection import redis_address  # noqa: PLC0415
@@ -260,6 +261,7 @@ async def direct_here(
             asyncio.get_running_loop(),
             connection.close,
             RedisKeys(connection, address.prefix),
+            Calls(secrets.token_hex(8)),
             connection.warnings,
         )
     except BaseException:

@@ -36,12 +36,12 @@ async def connected(url: str, timeout_ms: int = PATIENCE_MS) -> AsyncIterator[Co
         await connection.close()
 
 
-async def refused(call: Any) -> IndexUnavailable:
+async def refused(call: Any, code: str = "index_unavailable") -> IndexUnavailable:
     """The retryable error a call ends with, in time."""
     with pytest.raises(IndexUnavailable) as caught:
         await asyncio.wait_for(call, PATIENCE_MS / 1_000 + 1)
     error = caught.value
-    assert (error.code, error.status, error.retryable) == ("index_unavailable", 503, True)
+    assert (error.code, error.status, error.retryable) == (code, 503, True)
     return error
 
 

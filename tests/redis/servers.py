@@ -146,6 +146,16 @@ class Server:
         until(self._answers, "the server answers")
         assert self.runs, self._last_words()
 
+    def start_loading_slowly(self, micros: int) -> None:
+        """Starts the server, which takes so long for every command it had written; it is still
+        loading when this returns."""
+        assert not self.runs, "the server runs already"
+        self._launch("--key-load-delay", str(micros))
+        until(self.is_loading, "the server loads")
+
+    def is_loading(self) -> bool:
+        return self.info("persistence")["loading"] == "1"
+
     def stop(self) -> None:
         """Ends the server as an operator would: what it has is written first."""
         self._end(signal.SIGTERM)
@@ -217,9 +227,9 @@ class Server:
         )
         self._plain.response_callbacks.clear()
 
-    def _launch(self) -> None:
+    def _launch(self, *more: str) -> None:
         self._child = subprocess.Popen(
-            [self._binary, *self._place(), *_OPTIONS, *self._options],
+            [self._binary, *self._place(), *_OPTIONS, *self._options, *more],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from laurels.index.redis.connection import slot_of
+from laurels.index.redis.failures import IndexMoving
+from laurels.index.redis.moving import slot_of
 
 from .asking import COUNT, connected, in_the_end, refused, script
 from .servers import Cluster, Server
@@ -68,49 +70,58 @@ def test_a_flushed_script_is_loaded_on_the_node_that_lacks_it(cluster: Cluster) 
 
 
 def test_calls_follow_a_slot_that_moves(cluster: Cluster) -> None:
+    """Commands at any time, scripts once all their keys are on one node."""
+
     async def check() -> None:
         source, target = source_and_target(cluster)
         slot = cluster.slot_of(KEY)
-        async with connected(cluster.url) as connection:
+        async with connected(cluster.url, TIMEOUT_MS) as connection:
             count = await in_the_end(connection, KEY)
+            await connection.script(COUNT, BESIDE, b"")
             cluster.begin_migration(slot, source, target)
-            assert int(await connection.script(COUNT, KEY, b"")) == count + 1
-            target.call("SCRIPT", "FLUSH")
-            assert int(await connection.script(COUNT, BESIDE, b"")) == 1  # not there: ASK
-            while cluster.move_keys(slot, source, target):
-                target.call("SCRIPT", "FLUSH")
-                assert int(await connection.script(COUNT, KEY, b"")) == count + 2
-                assert await connection.command(b"GET", KEY, key=KEY) == b"%d" % (count + 2)
+            await refused_as_moving(connection.script(COUNT, KEY, b""))
+            while cluster.move_keys(slot, source, target, 1):
+                assert await connection.command(b"GET", KEY, key=KEY) == b"%d" % count
+                await refused_as_moving(connection.script(COUNT, KEY, b""))
+            calling = asyncio.create_task(connection.script(COUNT, KEY, b""))
+            await asyncio.sleep(0.1)  # it waits for the end of the move
             cluster.end_migration(slot, target)
-            assert int(await connection.script(COUNT, KEY, b"")) == count + 3  # MOVED
-            assert int(await connection.command(b"GET", BESIDE, key=BESIDE)) == 1
+            assert int(await calling) == count + 1
+            assert int(await connection.script(COUNT, KEY, b"")) == count + 2  # MOVED
         cluster.wait_until_ok()
 
     asyncio.run(check())
 
 
-def test_a_script_whose_keys_are_half_moved_may_have_counted(cluster: Cluster) -> None:
-    """Only the first key is declared; the server finds the others gone in the middle."""
+def test_a_script_whose_keys_are_half_moved_does_nothing(cluster: Cluster) -> None:
+    """Whichever of them went first: only one of them is declared."""
 
-    async def check() -> None:
+    async def check(first: bytes) -> None:
         source, target = source_and_target(cluster)
         slot = cluster.slot_of(KEY)
         both = script(
             "redis.call('INCR', KEYS[1]); return tostring(redis.call('INCR', ARGV[1]))",
         )
-        async with connected(cluster.url) as connection:
-            await connection.script(both, KEY, BESIDE)
+        async with connected(cluster.url, TIMEOUT_MS) as connection:
+            count = int(await connection.script(both, KEY, BESIDE))
+            counted = [await connection.command(b"GET", key, key=key) for key in (KEY, BESIDE)]
             cluster.begin_migration(slot, source, target)
-            source.call("MIGRATE", "127.0.0.1", target.port, BESIDE, 0, 5_000)
-            error = await refused(connection.script(both, KEY, BESIDE))
-            assert error.may_have_applied
+            source.call("MIGRATE", "127.0.0.1", target.port, first, 0, 5_000)
+            await refused_as_moving(connection.script(both, KEY, BESIDE))
             while cluster.move_keys(slot, source, target):
                 pass
             cluster.end_migration(slot, target)
-            await connection.script(both, KEY, BESIDE)
+            assert counted == [await connection.command(b"GET", k, key=k) for k in (KEY, BESIDE)]
+            assert int(await connection.script(both, KEY, BESIDE)) == count + 1
         cluster.wait_until_ok()
 
-    asyncio.run(check())
+    for first in (KEY, BESIDE):
+        asyncio.run(check(first))
+
+
+async def refused_as_moving(call: Any) -> None:
+    error = await refused(call, "index_moving")
+    assert (type(error), error.may_have_applied) == (IndexMoving, False)
 
 
 def test_nothing_is_lost_while_a_slot_moves_under_calls(cluster: Cluster) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from laurels.errors import Closed, Forked, LaurelsError
 from laurels.index.redis import connection as connections
-from laurels.index.redis.connection import connect, redis_address, slot_of
+from laurels.index.redis.connection import connect, redis_address
 from laurels.index.redis.failures import (
     IndexDenied,
     IndexFailed,
@@ -22,6 +22,7 @@ from laurels.index.redis.failures import (
     MissingRedis,
     WrongServer,
 )
+from laurels.index.redis.moving import slot_of
 from laurels.index.redis.server import server_info
 
 from .asking import COUNT, connected, script

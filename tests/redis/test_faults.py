@@ -165,7 +165,7 @@ def test_a_full_server_refuses_before_anything_is_written(server: Server) -> Non
                 connection.script(COUNT, KEY, b""),
                 connection.command(b"SET", KEY, b"7", key=KEY),
             ):
-                error = await refused(call)
+                error = await refused(call, "index_full")
                 assert (error.may_have_applied, "memory" in error.what) == (False, True)
             server.call("CONFIG", "SET", "maxmemory", "0")
             assert await in_the_end(connection, KEY) == 2

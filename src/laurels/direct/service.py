@@ -27,6 +27,7 @@ from .keys import ServerKeys
 from .present import Present, opened_as
 from .questions import Questions
 from .registry import Registry
+from .retry import Calls
 from .writes import Writer
 
 T = TypeVar("T")
@@ -47,6 +48,7 @@ class Direct:
         loop: asyncio.AbstractEventLoop,
         close: Callable[[], Awaitable[None]],
         keys: ServerKeys,
+        calls: Calls,
         risks: Sequence[str] = (),
     ) -> None:
         self.keys = keys
@@ -55,7 +57,7 @@ class Direct:
         self._questions = Questions(self._present)
         self._figures = Figures(self._present)
         self._follower = Follower(self._present)
-        self._writer = Writer(self._present)
+        self._writer = Writer(self._present, calls)
         self._gatherer = Gatherer(self._writer.carry_out)
         self._clock = clock
         self._loop = loop

@@ -4,6 +4,7 @@ Where the index knows better, it is planned again. A record changes the definiti
 comes first (`registry`).
 """
 
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -14,7 +15,6 @@ from laurels.boards import record_of, redefine
 from laurels.errors import NotReady
 from laurels.event import Batch
 from laurels.fold import Folded
-from laurels.index.redis.failures import IndexUnavailable
 from laurels.index.remote import Behind, Opened, Stale, Unturned
 from laurels.plan import next_boundary
 from laurels.receipt import Ranks
@@ -23,6 +23,7 @@ from laurels.windows import MIN_MS
 from laurels.writes import FoldedWrite, Single, Submission
 
 from .present import TRIES, Present, opened_as
+from .retry import Attempts, Calls, after
 
 CALL_MOST = 1_000
 """The events of one call."""
@@ -31,8 +32,9 @@ CALL_MOST = 1_000
 class Writer:
     """Carries writes out."""
 
-    def __init__(self, present: Present) -> None:
+    def __init__(self, present: Present, calls: Calls) -> None:
         self._present = present
+        self._calls = calls
         self.paced = False
         """Whether a task sees to what time makes due; otherwise submissions do."""
 
@@ -59,23 +61,22 @@ class Writer:
         counted = False
         for batch in write.batches:
             for call in _calls(batch):
-                try:
-                    offset = await self._count(write, call)
-                except IndexUnavailable as error:
-                    error.may_have_applied |= counted
-                    raise
+                attempts = self._calls.next(write.board.number)
+                with after(counted), attempts.told():
+                    offset = await self._count(write, call, attempts)
                 counted = True
             self._present.see(batch.now_ms)
         return offset
 
-    async def _count(self, write: Submission, batch: Batch) -> int:
+    async def _count(self, write: Submission, batch: Batch, attempts: Attempts) -> int:
         """Counts a piece of a submission; the offset after it."""
         window, ranks = write.watched
         for _ in range(TRIES):
             state = write.board = self._present.boards.current(write.board)
             plan = self._present.boards.plan(batch)
             try:
-                applied = await self._present.index.apply(
+                apply = partial(
+                    self._present.index.apply,
                     opened_as(state),
                     batch,
                     plan,
@@ -83,6 +84,7 @@ class Writer:
                     ranks=ranks,
                     due_ms=next_boundary(state.rules, batch.now_ms),
                 )
+                applied = await attempts.answer(apply)
             except Stale:
                 await self._present.refresh(state)
             except Behind as behind:

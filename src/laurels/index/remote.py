@@ -47,11 +47,11 @@ class Opened(Struct, frozen=True):
 class CallId(Struct, frozen=True):
     """Tells a call that is made again, since its answer was lost, from a new one.
 
-    `process` is a token of whoever calls, `number` one that no other call of it for this board has.
-    One call of a process for a board is under way at a time.
+    `token` is that of a process, `number` counts its calls for a board up. One of these is under
+    way at a time: the index remembers the last one only.
     """
 
-    process: str
+    token: str
     number: int
 
 

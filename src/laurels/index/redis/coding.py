@@ -42,8 +42,8 @@ class Known(Struct, frozen=True):
         return len(self.rules.columns) + (self.rules.tie != 0)
 
 
-def known_of(board: Opened, *, cluster: bool) -> Known:
-    """What scripts have to know of a board; `cluster`: its slot may move."""
+def known_of(board: Opened) -> Known:
+    """What scripts have to know of a board."""
     rules = board.rules
     layout = layout_of(rules)
     least, most = _signed(rules, [(c.low, c.high) for c in rules.columns])
@@ -62,7 +62,6 @@ def known_of(board: Opened, *, cluster: bool) -> Known:
         "scored": layout.scored,
         "lows": layout.lows,
         "units": layout.units,
-        "cluster": cluster,
     }
     steps = {window.name: _step_bounds(rules, window.steps) for window in rolling}
     return Known(rules, layout, told, rolling, steps)

@@ -8,14 +8,16 @@ out.
 
 import asyncio
 import os
-from binascii import crc_hqx
 from collections.abc import Coroutine
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from laurels.errors import Closed, Forked, LaurelsError
 
-from .failures import IndexDenied, IndexUnavailable, MissingRedis, WrongServer
+from .failures import IndexDenied, IndexMoving, IndexUnavailable, MissingRedis, WrongServer
+from .moving import MOVING_SECONDS, beside, guarded, slot_of
 from .refusals import unanswered
 from .scripts import Script
 from .server import ServerInfo, server_info
@@ -24,10 +26,9 @@ from .urls import Host, RedisAddress, redis_address
 if TYPE_CHECKING:
     from .wire import Wire
 
-__all__ = ["Connection", "RedisAddress", "connect", "redis_address", "slot_of"]
+__all__ = ["Connection", "RedisAddress", "connect", "redis_address"]
 
 TIMEOUT_MS = 2_000
-_SLOTS = 16_384
 _MARGIN_MS = 50
 """By how much the library's time limit is the shorter one; ours is for when it says nothing."""
 
@@ -70,7 +71,8 @@ class Connection:
     async def script(self, script: Script, key: bytes, argument: bytes) -> Any:
         """Runs a script on the node that owns `key`: KEYS[1] is the key, ARGV[1] the argument.
 
-        A server that does not know the script is given it. Raises as `command`.
+        A server that does not know the script is given it. While the slot of the key moves to
+        another node of a cluster, no script is run on it. Raises as `command`.
         """
         return await self._within(self._run(script, key, argument))
 
@@ -93,20 +95,28 @@ class Connection:
             await self._wire.close()
 
     async def _run(self, script: Script, key: bytes, argument: bytes) -> Any:
-        """At last the source goes along: a key on its way to another node (ASK) is looked for
-        there, where SCRIPT LOAD does not reach."""
+        """Waits while the slot of the key moves; the caller's time limit ends that, too."""
+        said: list[bytes] = [key, argument]
+        if self.address.cluster:
+            script = guarded(script)
+            said.append(beside(key))
+        until = asyncio.get_running_loop().time() + self._timeout_ms / 1_000 - 2 * MOVING_SECONDS
+        while True:
+            try:
+                return await self._run_now(script, said)
+            except IndexMoving:
+                if asyncio.get_running_loop().time() > until:
+                    raise
+            await asyncio.sleep(MOVING_SECONDS)
+
+    async def _run_now(self, script: Script, said: list[bytes]) -> Any:
+        """Carried out with its source, a script is known from then on."""
         from .wire import NoScript  # noqa: PLC0415 (needs an optional package)
 
-        source = script.source.encode()
-        by_name = [b"EVALSHA", script.sha.encode(), b"1", key, argument]
         try:
-            return await self._wire.send(by_name)
+            return await self._wire.send([b"EVALSHA", script.sha.encode(), b"1", *said])
         except NoScript:
-            await self._wire.send([b"SCRIPT", b"LOAD", source], self._slot(key))
-        try:
-            return await self._wire.send(by_name)
-        except NoScript:
-            return await self._wire.send([b"EVAL", source, b"1", key, argument])
+            return await self._wire.send([b"EVAL", script.source.encode(), b"1", *said])
 
     async def _within(self, call: Coroutine[Any, Any, Any]) -> Any:
         try:
@@ -131,13 +141,6 @@ class Connection:
 
     def _slot(self, key: bytes | None) -> int | None:
         return None if key is None or not self.address.cluster else slot_of(key)
-
-
-def slot_of(key: bytes) -> int:
-    """The slot of a cluster in which a key lies: of its part between { and }, if it has one."""
-    _, _, rest = key.partition(b"{")
-    tag, closed, _ = rest.partition(b"}")
-    return crc_hqx(tag if tag and closed else key, 0) % _SLOTS
 
 
 async def _unchecked(address: RedisAddress, timeout_ms: int) -> Connection:
@@ -166,6 +169,8 @@ async def _explain(address: RedisAddress, timeout_ms: int, error: IndexUnavailab
         raise IndexDenied(f"{address} does not let the user ask who the server is") from error
     if "No primary node found" in said:
         raise WrongServer(f"{address} is a replica") from error
+    if len(address.hosts) > 1 and not address.cluster:
+        return
     await _knock(address.hosts[0], timeout_ms)
     if address.cluster or address.database:
         await _compare(address, timeout_ms, error)
@@ -184,9 +189,7 @@ async def _knock(host: Host, timeout_ms: int) -> None:
 
 async def _compare(address: RedisAddress, timeout_ms: int, error: IndexUnavailable) -> None:
     """Asks the first host without what the address adds to it: what is missing is then seen."""
-    plain = RedisAddress(
-        address.hosts[:1], tls=address.tls, user=address.user, password=address.password
-    )
+    plain = msgspec.structs.replace(address, hosts=address.hosts[:1], cluster=False, database=0)
     probe = await _unchecked(plain, timeout_ms)
     try:
         ((place, info),) = (await probe.infos()).items()

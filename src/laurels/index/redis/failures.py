@@ -28,6 +28,20 @@ class IndexUnavailable(Unavailable):
         self.may_have_applied = may_have_applied
 
 
+class IndexFull(IndexUnavailable):
+    """The memory of the index server is full; it counted nothing."""
+
+    code = "index_full"
+    advice = "give the server more memory or take boards away, then try again; reading goes on"
+
+
+class IndexMoving(IndexUnavailable):
+    """The keys of the board are on their way to another node of the cluster; nothing was done."""
+
+    code = "index_moving"
+    advice = "try again; it goes on when the slot has moved"
+
+
 class IndexDenied(Fault):
     """The index server does not let this user in, or not do what is needed."""
 

@@ -80,7 +80,7 @@ class RedisIndex:
             "ranks": ranks and watch is not None,
         }
         if call is not None:
-            said["call"] = [call.process, call.number]
+            said["call"] = [call.token, call.number]
         return applied_of(await self._call(_COUNT, board, said))
 
     async def read(
@@ -204,7 +204,7 @@ class RedisIndex:
     def _of(self, board: Opened) -> Known:
         version, known = self._known.get(board.number, (None, None))
         if known is None or version != board.version:
-            known = known_of(board, cluster=self._connection.address.cluster)
+            known = known_of(board)
             self._known[board.number] = board.version, known
         return known
 

@@ -8,7 +8,7 @@ import re
 
 from laurels.errors import LaurelsError
 
-from .failures import IndexDenied, IndexFailed, IndexUnavailable
+from .failures import IndexDenied, IndexFailed, IndexFull, IndexMoving, IndexUnavailable
 
 NO_SCRIPT = "NoScriptError"
 
@@ -17,26 +17,29 @@ _WORD = re.compile(rf"(?:{_SIGNALLED})?([A-Za-z]+): (.*)", re.DOTALL)
 
 _NOT_NOW = {
     "BUSY": "it is busy with a script",
-    "OOM": "its memory is full",
     "READONLY": "it is a replica",
     "LOADING": "it is loading what it had written",
     "BUSYLOADINGERROR": "it is loading what it had written",
     "MASTERDOWN": "it is a replica that has lost its primary",
     "CLUSTERDOWN": "the cluster is not whole",
-    "TRYAGAIN": "the keys are on their way to another node",
     "MOVED": "the keys have moved to another node",
-    "ASK": "the keys are on their way to another node",
     "MISCONF": "it cannot write to its disk",
     "NOREPLICAS": "it has fewer replicas than it wants",
 }
 """What a server refuses before it has done anything. Inside a script, too: Redis checks these at
 the first write and not after it, so that no script ends half-way."""
 
+_ON_THEIR_WAY = {"TRYAGAIN", "ASK"}
+_FULL = "OOM"
+_NO_PRIMARY = {"READONLY", "MASTERDOWN", "LOADING", "BUSYLOADINGERROR"}
+"""What a server says that is no primary any more, or not yet again."""
 _KILLED = "Script killed by user"
 _NOT_HERE = "attempted to access a non local key"
-"""What a script is told in its midst, when a slot moves and some of its keys have gone ahead."""
+"""What a script is told that looks at a key of a slot that moves: see `moving`."""
+_CLUSTER_DOWN = "while the cluster is down"
 _DENIED = {"NOAUTH", "WRONGPASS", "NOPERM", "AUTHENTICATIONFAILED", "PERMISSIONDENIED"}
-_UNSENT = ("maximum inflight", "connect failed", "No connection found")
+_UNSENT = ("maximum inflight", "No connection found")
+_UNREACHED = "connect failed"
 
 
 def word_of(message: str) -> str | None:
@@ -51,17 +54,29 @@ def error_of(message: str, place: str) -> LaurelsError:
     word, rest = (found[1].upper(), found[2]) if found else ("", message)
     if word in _NOT_NOW:
         return IndexUnavailable(f"{place} refuses the call: {_NOT_NOW[word]}")
+    if word == _FULL:
+        return IndexFull(f"{place} refuses the call: its memory is full")
     if word in _DENIED:
         return IndexDenied(f"{place} denies the call ({word}: {_line(rest)})")
-    if _NOT_HERE in message:
-        return unanswered(place, "keys that a script needs are on their way to another node")
+    if word in _ON_THEIR_WAY or _NOT_HERE in message:
+        return IndexMoving(f"{place} refuses the call: the keys are on their way to another node")
+    if _CLUSTER_DOWN in message:
+        return IndexUnavailable(f"{place} refuses the call: {_NOT_NOW['CLUSTERDOWN']}")
     if _KILLED in message:
         return IndexUnavailable(f"{place} was told to end the script before it wrote anything")
     if message.startswith(_SIGNALLED) or (found and found[1].isupper()):
         return IndexFailed(f"{place} answered with an error ({_line(message)})")
-    if any(part in message for part in _UNSENT):
+    if _UNREACHED in message or any(part in message for part in _UNSENT):
         return IndexUnavailable(f"{place} was not asked ({_line(message)})")
     return unanswered(place, _line(message))
+
+
+def is_lost(error: BaseException, message: str) -> bool:
+    """Whether a server that says this, or nothing, may have been replaced by another one."""
+    if not isinstance(error, IndexUnavailable):
+        return False
+    word = (word_of(message) or "").upper()
+    return error.may_have_applied or word in _NO_PRIMARY or _UNREACHED in message
 
 
 def unanswered(place: str, why: str) -> IndexUnavailable:

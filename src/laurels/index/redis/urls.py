@@ -42,6 +42,8 @@ class RedisAddress(Struct, frozen=True):
     password: str | None = None
     database: int = 0
     prefix: str = DEFAULT_PREFIX
+    authorities: str | None = None
+    """A file of certificates (PEM) that sign the servers' own; None for those of the system."""
 
     def __str__(self) -> str:
         """The address without user and password: for messages."""
@@ -64,9 +66,10 @@ def is_redis(url: object) -> bool:
 def redis_address(url: str) -> RedisAddress:
     """What a URL says.
 
-    `redis://[user:password@]host[:port][/database][?prefix=…]`, `rediss://` the same with TLS;
-    `redis+cluster://` and `rediss+cluster://` with one or more `host:port` between commas, and no
-    database. Raises UnknownUrl.
+    `redis://[user:password@]host[:port][/database][?prefix=…]`, `rediss://` the same with TLS,
+    where `?ca=…` is a file of certificates to trust. With several `host:port` between commas these
+    are a primary and its replicas, whichever is which. `redis+cluster://` and `rediss+cluster://`
+    name nodes of a cluster, and no database. Raises UnknownUrl.
     """
     scheme, _, _ = url.partition("://")
     if not is_redis(url):
@@ -78,24 +81,19 @@ def redis_address(url: str) -> RedisAddress:
     if parts.fragment:
         _refuse(scheme, f"it has a fragment: {_ENCODED}")
     kind = SCHEMES.index(scheme.lower())
+    query = _query(scheme, parts.query)
     login, _, places = parts.netloc.rpartition("@")
     user, _, password = login.partition(":")
     return RedisAddress(
-        hosts=_hosts(scheme, places, several=kind >= 2),
+        hosts=tuple(_host(scheme, place) for place in places.split(",")),
         cluster=kind >= 2,
         tls=kind % 2 == 1,
         user=unquote(user) or None,
         password=unquote(password) or None,
         database=_database(scheme, parts.path, cluster=kind >= 2),
-        prefix=_prefix(scheme, parts.query),
+        prefix=_prefix(scheme, query.get("prefix", DEFAULT_PREFIX)),
+        authorities=_authorities(scheme, query.get("ca"), tls=kind % 2 == 1),
     )
-
-
-def _hosts(scheme: str, places: str, *, several: bool) -> tuple[Host, ...]:
-    hosts = tuple(_host(scheme, place) for place in places.split(","))
-    if len(hosts) > 1 and not several:
-        _refuse(scheme, "it names several servers; that is for redis+cluster://")
-    return hosts
 
 
 def _host(scheme: str, place: str) -> Host:
@@ -117,14 +115,24 @@ def _database(scheme: str, path: str, *, cluster: bool) -> int:
     return int(said)
 
 
-def _prefix(scheme: str, query: str) -> str:
+def _query(scheme: str, query: str) -> dict[str, str]:
     given = parse_qsl(query, keep_blank_values=True)
-    if [name for name, _ in given] not in ([], ["prefix"]):
-        _refuse(scheme, f"the query has something else than one prefix=…; {_ENCODED}")
-    prefix = given[0][1] if given else DEFAULT_PREFIX
+    found = dict(given)
+    if len(found) < len(given) or not found.keys() <= {"prefix", "ca"}:
+        _refuse(scheme, f"the query has something else than one prefix=… and ca=…; {_ENCODED}")
+    return found
+
+
+def _prefix(scheme: str, prefix: str) -> str:
     if not _PREFIX.fullmatch(prefix):
         _refuse(scheme, "the prefix is not up to 64 visible ASCII characters without { and }")
     return prefix
+
+
+def _authorities(scheme: str, path: str | None, *, tls: bool) -> str | None:
+    if path is not None and (not tls or not path or "\0" in path):
+        _refuse(scheme, "ca=… names no file, or there is no TLS that it could be for")
+    return path
 
 
 def _refuse(scheme: str, why: str) -> NoReturn:

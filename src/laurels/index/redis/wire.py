@@ -3,19 +3,27 @@
 It connects at its first call and again after a cut, follows a cluster that moves slots, and hands
 over what it raises as errors of `failures`.
 
+The library does not follow a single server whose replica takes its place. So an address of several
+hosts is asked here: each of them has a client of its own, which connects to a primary only, and the
+one that does is used until it fails. Then all are asked again.
+
 The library delivers the answers of all clients of a process through the event loop that made the
 first of them. When that loop is closed while others go on, nobody reads the answers any more:
 `take_answers_over` has this loop read them.
 """
 
-from collections.abc import Sequence
-from typing import Any, NoReturn, Self, TypeAlias
+import asyncio
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
+from typing import Any, Self, TypeAlias
 
 import glide
+import msgspec
 
-from laurels.errors import Closed
+from laurels.errors import Closed, LaurelsError, UnknownUrl
 
-from .refusals import NO_SCRIPT, error_of, unanswered, word_of
+from .failures import IndexDenied, IndexUnavailable
+from .refusals import NO_SCRIPT, error_of, is_lost, unanswered, word_of
 from .urls import RedisAddress
 
 Client: TypeAlias = glide.GlideClient | glide.GlideClusterClient
@@ -26,6 +34,8 @@ CLIENT_NAME = "laurels"
 _IN_FLIGHT = 10_000
 _AGAIN = glide.BackoffStrategy(num_of_retries=4, factor=50, exponent_base=2)
 """How soon a lost server is tried again: after 50 ms, and at least every 0.8 s."""
+_OTHERS_SECONDS = 0.1
+"""How long the other hosts have to say that they are primaries, too, once one has."""
 
 
 class NoScript(Exception):  # noqa: N818 (says what there is not)
@@ -35,15 +45,21 @@ class NoScript(Exception):  # noqa: N818 (says what there is not)
 class Wire:
     """A client of the library, and how it is asked."""
 
-    def __init__(self, client: Client, address: RedisAddress, timeout_ms: int) -> None:
+    def __init__(self, client: Client | None, address: RedisAddress, timeout_ms: int) -> None:
         self._client = client
         self._address = address
         self._timeout_ms = timeout_ms
+        self._several = client is None
+        self._search: asyncio.Task[Client] | None = None
+        self._leaving: set[asyncio.Task[None]] = set()
+        self._closed = False
 
     @classmethod
     async def open(cls, address: RedisAddress, timeout_ms: int) -> Self:
         """Nothing is sent yet: connecting at once would hold up the loop."""
-        return cls(await _client(address, timeout_ms), address, timeout_ms)
+        several = len(address.hosts) > 1 and not address.cluster
+        client = None if several else await _client(address, timeout_ms)
+        return cls(client, address, timeout_ms)
 
     async def send(self, parts: Sequence[bytes], slot: int | None = None) -> Any:
         """Sends a command: in a cluster to the primary that owns the slot; without one to where
@@ -53,7 +69,7 @@ class Wire:
 
     async def send_to_primaries(self, *parts: bytes) -> dict[str, Any]:
         """The answer of every primary, by its address."""
-        if isinstance(self._client, glide.GlideClient):
+        if not self._address.cluster:
             return {str(self._address): await self._sent(parts, None)}
         found: dict[bytes, Any] = await self._sent(parts, glide.AllPrimaries())
         return {place.decode(): answer for place, answer in found.items()}
@@ -64,28 +80,129 @@ class Wire:
         await (await _client(self._address, self._timeout_ms)).close()
 
     async def close(self) -> None:
-        await self._client.close()
+        self._closed = True
+        for task in [*self._leaving, *([self._search] if self._search else [])]:
+            task.cancel()
+            await asyncio.wait([task])
+        if self._client is not None:
+            await self._client.close()
 
     async def _sent(self, parts: Sequence[bytes], route: glide.Route | None) -> Any:
+        client = self._client or await self._primary()
         try:
-            if isinstance(self._client, glide.GlideClient):
-                return await self._client.custom_command(list(parts))
-            return await self._client.custom_command(list(parts), route)
+            if isinstance(client, glide.GlideClient):
+                return await client.custom_command(list(parts))
+            return await client.custom_command(list(parts), route)
         except glide.GlideError as error:
-            self._refuse(error)
+            refusal = self._refusal(error)
+            if self._several and is_lost(refusal, str(error)):
+                self._leave(client)
+            raise refusal from error
 
-    def _refuse(self, error: glide.GlideError) -> NoReturn:
+    def _refusal(self, error: glide.GlideError) -> Exception:
         place = str(self._address)
         if isinstance(error, glide.TimeoutError):
-            raise unanswered(place, f"within {self._timeout_ms} ms") from error
+            return unanswered(place, f"within {self._timeout_ms} ms")
         if isinstance(error, glide.ClosingError):
-            raise Closed("the connection to the index server is closed") from error
+            if self._several and not self._closed:
+                return unanswered(place, "the connection was given up")
+            return Closed("the connection to the index server is closed")
         if word_of(str(error)) == NO_SCRIPT:
-            raise NoScript from error
-        raise error_of(str(error), place) from error
+            return NoScript()
+        return error_of(str(error), place)
+
+    # An address of several hosts
+
+    async def _primary(self) -> Client:
+        """A client of the host that is the primary now; who asks meanwhile waits with us."""
+        if self._search is None:
+            self._search = asyncio.create_task(self._found())
+        return await asyncio.shield(self._search)
+
+    async def _found(self) -> Client:
+        try:
+            self._client = await _primary_of(self._address, self._timeout_ms)
+            return self._client
+        finally:
+            self._search = None
+
+    def _leave(self, client: Client) -> None:
+        """Uses a client no more, and closes it when what is under way on it has had its time."""
+        if self._client is not client:
+            return
+        self._client = None
+        task = asyncio.create_task(self._close_later(client))
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
+
+    async def _close_later(self, client: Client) -> None:
+        try:
+            await asyncio.sleep(self._timeout_ms / 1_000)
+        finally:
+            await client.close()
 
 
-async def _client(address: RedisAddress, timeout_ms: int) -> Client:
+async def _primary_of(address: RedisAddress, timeout_ms: int) -> Client:
+    """A client of the one host that is a primary.
+
+    Raises IndexUnavailable where there is none or several, IndexDenied.
+    """
+    hosts = [msgspec.structs.replace(address, hosts=(host,)) for host in address.hosts]
+    clients = [await _client(host, timeout_ms) for host in hosts]
+    probes = [asyncio.create_task(_probed(client)) for client in clients]
+    try:
+        await _settled(probes, timeout_ms / 1_000 * 0.8)
+    finally:
+        for probe in probes:
+            probe.cancel()
+    said = [probe.result() if probe.done() and not probe.cancelled() else None for probe in probes]
+    primaries = [client for client, each in zip(clients, said, strict=True) if each == ""]
+    chosen = primaries[0] if len(primaries) == 1 else None
+    for client in clients:
+        if client is not chosen:
+            await client.close()
+    if chosen is None:
+        raise _not_one(address, len(primaries), [each for each in said if each])
+    return chosen
+
+
+async def _settled(probes: Sequence["asyncio.Task[str]"], seconds: float) -> None:
+    """Waits until a host has said that it is the primary, and a little for the others."""
+    asked = iter(asyncio.as_completed(probes, timeout=seconds))
+    try:
+        for answer in asked:
+            if await answer == "":
+                await asyncio.wait(probes, timeout=_OTHERS_SECONDS)
+                return
+    except TimeoutError:
+        return
+
+
+async def _probed(client: Client) -> str:
+    """Why a host cannot be used; nothing where it is a primary: to others the library does not
+    connect."""
+    try:
+        await client.custom_command([b"ROLE"])
+    except glide.GlideError as error:
+        return str(error) or type(error).__name__
+    return ""
+
+
+def _not_one(address: RedisAddress, primaries: int, said: Sequence[str]) -> LaurelsError:
+    if primaries:
+        return IndexUnavailable(
+            f"{primaries} hosts of {address} are primaries: make all but one a replica"
+        )
+    for each in said:
+        if isinstance(refusal := error_of(each, str(address)), IndexDenied):
+            return refusal
+    return IndexUnavailable(f"no host of {address} is a primary that answers")
+
+
+# What the library is told
+
+
+def _client(address: RedisAddress, timeout_ms: int) -> Coroutine[Any, Any, Client]:
     glide.Logger.init(glide.LogLevel.OFF)
     given: dict[str, Any] = {
         "addresses": [glide.NodeAddress(host.name, host.port) for host in address.hosts],
@@ -97,18 +214,29 @@ async def _client(address: RedisAddress, timeout_ms: int) -> Client:
         "inflight_requests_limit": _IN_FLIGHT,
         "lazy_connect": True,
     }
+    tls = _trusted(address)
     if address.cluster:
-        many = glide.AdvancedGlideClusterClientConfiguration(connection_timeout=timeout_ms)
+        many = glide.AdvancedGlideClusterClientConfiguration(timeout_ms, tls)
         cluster = glide.GlideClusterClientConfiguration(**given, advanced_config=many)
-        return await glide.GlideClusterClient.create(cluster)
-    one = glide.AdvancedGlideClientConfiguration(connection_timeout=timeout_ms)
+        return glide.GlideClusterClient.create(cluster)
+    one = glide.AdvancedGlideClientConfiguration(timeout_ms, tls)
     single = glide.GlideClientConfiguration(
         **given, database_id=address.database, advanced_config=one
     )
-    return await glide.GlideClient.create(single)
+    return glide.GlideClient.create(single)
 
 
 def _credentials(address: RedisAddress) -> glide.ServerCredentials | None:
     if address.password is None:
         return None
     return glide.ServerCredentials(password=address.password, username=address.user)
+
+
+def _trusted(address: RedisAddress) -> glide.TlsAdvancedConfiguration | None:
+    if address.authorities is None:
+        return None
+    try:
+        found = Path(address.authorities).read_bytes()
+    except OSError as error:
+        raise UnknownUrl(f"the certificates to trust cannot be read ({error.strerror})") from error
+    return glide.TlsAdvancedConfiguration(root_pem_cacerts=found or None)

@@ -20,8 +20,6 @@ for i, ask in ipairs(A.asks) do
   end
   rankings[i] = ranking(ask.window, instance)
 end
-key('x')
-guard()
 
 local texts = {''}  -- the answer goes first
 

@@ -15,15 +15,13 @@ if A.roll and not rolled then return cmsgpack.pack({'done', '0', 0, ''}) end
 local window, instance = string.match(A.name, '^(.*):([^:]*)$')
 local ranked = rolled and rolled.live or ranking(window, tonumber(instance))
 local complete = rolled and call('HGET', KEYS[1], 'phase:' .. rolled.name) == '2'
-for step = rolled and rolled.leaving or 1, rolled and rolled.run or 0 do tally(rolled.name, step) end
-guard()
 
 -- What tallies add up to: the forms and newest steps of members.
 local function from_cells(names)
   local rows, newest, forms = rows_of({}, words), {}, {}
   local w, there = rows.w, rows.there
   for step = rolled.leaving, rolled.run do
-    local cells = fetch('HMGET', P .. 't:' .. rolled.name .. ':' .. text(step), names)
+    local cells = fetch('HMGET', tally(rolled.name, step), names)
     if scored then
       for i = 1, #names do cells[i] = cells[i] and tonumber(cells[i]) end
     end
@@ -149,7 +147,7 @@ if A.side == 'scores' then
   found = call('HSCAN', ranked.n, A.cursor, 'COUNT', '100')
   difference, seen = judge_scores(found[2]), 0
 elseif A.side == 'cells' then
-  found = call('HSCAN', P .. 't:' .. rolled.name .. ':' .. text(A.step), A.cursor, 'COUNT', '100')
+  found = call('HSCAN', tally(rolled.name, A.step), A.cursor, 'COUNT', '100')
   difference, seen = judge_rows(every_other(found[2])), 0
 elseif A.side == 'rows' and not scored then
   found = call('HSCAN', ranked.k, A.cursor, 'COUNT', '100')

@@ -7,13 +7,15 @@
 --   (positions), absolute, atomic, all, watch, ranks, forget, most_ids, call {process, number}
 local APPLIED, UNCHANGED, OUT_OF_RANGE, DUPLICATE, TOO_LATE, FULL, ROLLED_BACK = 1, 2, 3, 4, 5, 6, 7
 
--- A call that comes again, since its answer was lost, is answered as it was.
+-- A call that comes again, since its answer was lost, is answered as it was; one that comes after a
+-- later one of its process, since it was held up on its way, is not heard.
 local answers = A.call and P .. 'a:' .. A.call[1]
 if answers then
   local kept = call('GET', answers)
   if kept then
     local number, reply = string.match(kept, '^(%d+):(.*)$')
     if tonumber(number) == A.call[2] then return reply end
+    if tonumber(number) > A.call[2] then return redis.error_reply('ERR a later call was made') end
   end
 end
 local no = refusal()
@@ -21,16 +23,12 @@ if no then return cmsgpack.pack(no) end
 
 local windows, targets, members, who, watch = A.windows, A.targets, A.members, A.who, A.watch
 local events = who and #who or #members
-local ids = key('q')
-key('s'); key('p'); key('i')
+local ids = P .. 'q'
 
 -- Where events go: the rows of a ranking, or the cells of a step beside the rows of its window.
 local stores, rolls = {}, {}
 for i, w in ipairs(windows) do
-  if w.steps > 0 then
-    rolls[i] = rolling(w, w.running)
-    for step = rolls[i].leaving, B.best and w.running or 0 do tally(w.name, step) end
-  end
+  if w.steps > 0 then rolls[i] = rolling(w, w.running) end
 end
 for t, target in ipairs(targets) do
   local w = windows[target[1]]
@@ -41,7 +39,6 @@ for t, target in ipairs(targets) do
     stores[t].ranked = ranking(w.name, target[2])
   end
 end
-guard()
 
 local function store_of(w, event)
   local route = A.routes[w]

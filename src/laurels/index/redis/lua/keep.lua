@@ -15,7 +15,7 @@ local function unlink_rolling(rolled)
   unlink_ranking(rolled.prepared)
   call('UNLINK', P .. 'e:' .. rolled.name, P .. 'c:' .. rolled.name)
   for step = rolled.leaving - 1, rolled.run do
-    call('UNLINK', P .. 't:' .. rolled.name .. ':' .. text(step))
+    call('UNLINK', tally(rolled.name, step))
   end
   call('HDEL', KEYS[1], 'run:' .. rolled.name, 'phase:' .. rolled.name, 'place:' .. rolled.name)
 end
@@ -44,7 +44,6 @@ end
 
 local function close()
   local there, rolled = periods(), windows()
-  guard()
   for _, ranked in ipairs(there) do unlink_ranking(ranked) end
   for _, each in ipairs(rolled) do unlink_rolling(each) end
   call('UNLINK', KEYS[1], P .. 'i', P .. 'q', P .. 'x', P .. 'p', P .. 's')
@@ -56,8 +55,6 @@ local function turn()
   local rolled = rolling(A.roll)
   local running = A.roll.running
   if not rolled or rolled.run >= running then return {'done', 1} end
-  tally(rolled.name, rolled.leaving - 1)
-  guard()
   local now = tonumber(call('HGET', KEYS[1], 'now') or '-1e300')
   if A.now > now then call('HSET', KEYS[1], 'now', text(A.now)) end
   if running - rolled.run >= rolled.steps then
@@ -68,12 +65,10 @@ local function turn()
   while rolled.run < running do
     complete, limit = advance(rolled, limit)
     if not complete then return {'done', 0} end
-    call('UNLINK', P .. 't:' .. rolled.name .. ':' .. text(rolled.leaving - 1))
+    call('UNLINK', tally(rolled.name, rolled.leaving - 1))
     call('HSET', KEYS[1], 'run:' .. rolled.name, text(rolled.run + 1),
          'phase:' .. rolled.name, '0', 'place:' .. rolled.name, '0')
     rolled = rolling(A.roll)
-    tally(rolled.name, rolled.leaving - 1)
-    guard()
   end
   return {'done', 1}
 end
@@ -83,18 +78,12 @@ local function pass()
   local rolled = rolling(A.roll)
   if not rolled then return {'done', 0} end
   local before = tally(rolled.name, rolled.leaving - 1)
-  guard()
   if advance(rolled, A.limit) then return {'done', 0} end
   return {'done', math.max(1, call('HLEN', before) + call('HLEN', rolled.left))}
 end
 
 local function remove()
   local there, rolled, found = periods(), windows(), 0
-  for _, each in ipairs(rolled) do
-    for step = each.leaving - 1, each.run do tally(each.name, step) end
-  end
-  key('x')
-  guard()
   local function discard(ranked)
     local form = form_of(ranked, A.member)
     place(ranked, {A.member}, {form}, {false})
@@ -105,7 +94,7 @@ local function remove()
     found = found + discard(each.live)
     discard(each.prepared)
     for step = each.leaving - 1, each.run do
-      call('HDEL', P .. 't:' .. each.name .. ':' .. text(step), A.member)
+      call('HDEL', tally(each.name, step), A.member)
     end
     call('HDEL', P .. 'e:' .. each.name, A.member)
     call('HDEL', P .. 'c:' .. each.name, A.member)
@@ -116,16 +105,12 @@ local function remove()
 end
 
 local function data()
-  key('x')
-  guard()
   if A.text then call('HSET', P .. 'x', A.member, A.text) else call('HDEL', P .. 'x', A.member) end
   tell('data', A.member)
   return {'done'}
 end
 
 local function position()
-  key('p')
-  guard()
   call('HSET', P .. 'p', A.source, A.text)
   return {'done'}
 end
@@ -149,7 +134,6 @@ local function drop()
     local window, instance = string.match(name, '^(.*):([^:]*)$')
     there[i] = ranking(window, tonumber(instance))
   end
-  guard()
   for _, ranked in ipairs(there) do
     unlink_ranking(ranked)
     call('SREM', P .. 'i', ranked.name)

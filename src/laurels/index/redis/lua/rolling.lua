@@ -3,7 +3,7 @@
 -- prepared := live less the tally that leaves, or nothing where a member's newest step is that one
 -- or an older one. It is assigned, never decremented, so it may be done again anywhere.
 
-local function tally(name, step) return key('t:' .. name .. ':' .. text(step)) end
+local function tally(name, step) return P .. 't:' .. name .. ':' .. text(step) end
 
 -- A window as it stands at a running step; without one at the step it is known by, or nil.
 local function rolling(w, run)
@@ -12,8 +12,8 @@ local function rolling(w, run)
   local rolled = {name = w.name, steps = w.steps, run = run, leaving = run - w.steps + 1,
                   live = ranking(w.name, run % 2), prepared = ranking(w.name, (run + 1) % 2)}
   rolled.left = tally(w.name, rolled.leaving)
-  if scored then rolled.newest = key('e:' .. w.name) end
-  if B.best then rolled.candidates = key('c:' .. w.name) end
+  if scored then rolled.newest = P .. 'e:' .. w.name end
+  if B.best then rolled.candidates = P .. 'c:' .. w.name end
   return rolled
 end
 

@@ -34,15 +34,8 @@ local columns, sums, tie, scored = B.columns, B.sums, B.tie, B.scored
 local width = columns + (tie ~= 0 and 1 or 0)
 local words = width + (B.stamped and 1 or 0)
 local lows, units = B.lows, B.units
-local touched = {}
 
 local function text(number) return string.format('%.17g', number) end
-
-local function key(name)
-  name = P .. name
-  touched[#touched + 1] = name
-  return name
-end
 
 -- Forms
 
@@ -137,9 +130,9 @@ end
 
 local function ranking(window, instance)
   local name = window .. ':' .. text(instance)
-  local ranked = {r = key('r:' .. name), name = name}
-  if not scored then ranked.k = key('k:' .. name) end
-  if B.dense then ranked.d, ranked.n = key('d:' .. name), key('n:' .. name) end
+  local ranked = {r = P .. 'r:' .. name, name = name}
+  if not scored then ranked.k = P .. 'k:' .. name end
+  if B.dense then ranked.d, ranked.n = P .. 'd:' .. name, P .. 'n:' .. name end
   return ranked
 end
 
@@ -236,12 +229,6 @@ local function rank_of(ranked, form, member)
 end
 
 -- What is refused
-
--- While the slot moves from one node to another, a key may be on either. Asked for all at once
--- where one is missing, both nodes refuse, and the call ends before it has written anything.
-local function guard()
-  if B.cluster then call('EXISTS', KEYS[1], unpack(touched)) end
-end
 
 -- Whether the caller knows the board and the time; what to say where it does not.
 local function refusal()

@@ -1,0 +1,89 @@
+"""Repeating a call that nobody answered.
+
+A call whose connection is cut, or that is not answered in time, may have been carried out or not.
+It is made again under the same id (`CallId`): if it was carried out, the index answers what it
+answered then, and counts nothing. So a doubt ends here in most cases. Where it does not, the caller
+is told that the write may have counted, and only the ids of its events make it safe to repeat.
+
+A call that was certainly not carried out is not made again: whoever made it may.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from itertools import chain, repeat
+from typing import TypeVar
+
+from laurels.index.redis.failures import IndexUnavailable
+from laurels.index.remote import CallId
+
+REPEATS_SECONDS = 2.5
+"""For how long after its first attempt a call is made again. A call takes as long as the connection
+allows (2 s), so that a write ends after 4.5 s at most for each call that carries it out."""
+PAUSES = (0.05, 0.1, 0.2, 0.4)
+"""How long is waited before each repeat, in seconds; the last of them before all others."""
+
+T = TypeVar("T")
+
+
+class Calls:
+    """The ids of the calls of a process, which `token` tells from all others."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+        self._numbers: dict[int, int] = {}
+
+    def next(self, board: int) -> "Attempts":
+        """Attempts to make the next call for a board: one after the other, since the index
+        remembers the last call only."""
+        number = self._numbers[board] = self._numbers.get(board, 0) + 1
+        return Attempts(CallId(self._token, number))
+
+
+class Attempts:
+    """Attempts to have one piece of work done, all under one id, however it is planned."""
+
+    def __init__(self, id: CallId) -> None:
+        self._id = id
+        self._doubtful = False
+        self._latest: float | None = None
+
+    async def answer(self, make: Callable[..., Awaitable[T]]) -> T:
+        """What `make(call=id)` answers, called again while it may have been carried out unheard.
+
+        Raises what the call raises; IndexUnavailable tells of any attempt that may have applied.
+        """
+        loop = asyncio.get_running_loop()
+        if self._latest is None:
+            self._latest = loop.time() + REPEATS_SECONDS
+        for pause in chain(PAUSES, repeat(PAUSES[-1])):
+            try:
+                return await make(call=self._id)
+            except IndexUnavailable as error:
+                self._doubtful = self._doubtful or error.may_have_applied
+                if not self._doubtful or loop.time() + pause > self._latest:
+                    raise
+            await asyncio.sleep(pause)
+        raise AssertionError("pauses do not end")
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Whatever ends the work within this for now says so, if an attempt may have applied."""
+        try:
+            yield
+        except IndexUnavailable as error:
+            if self._doubtful:
+                error.may_have_applied = True
+            raise
+
+
+@contextmanager
+def after(counted: bool) -> Iterator[None]:
+    """What fails within this, after a part of the same write was counted, says that it may have."""
+    try:
+        yield
+    except IndexUnavailable as error:
+        if counted and not error.may_have_applied:
+            error.may_have_applied = True
+            error.what += ", after a part of the batch was counted"
+        raise

@@ -1,0 +1,131 @@
+"""Repeats: one id for all attempts, an end in time, and no doubt that is kept from the caller."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from laurels.direct.retry import REPEATS_SECONDS, Attempts, Calls, after
+from laurels.errors import Closed
+from laurels.index.redis.failures import IndexFull, IndexUnavailable
+from laurels.index.remote import Behind, CallId
+
+CALL_SECONDS = 2.0
+
+
+class Index:
+    """Answers as it is told, and notes by which id it was asked. Time passes only in here."""
+
+    def __init__(self, *answers: object, takes: float = 0.0) -> None:
+        self.answers = list(answers)
+        self.asked: list[CallId] = []
+        self.takes = takes
+        self.now = 0.0
+
+    async def apply(self, *, call: CallId) -> str:
+        self.asked.append(call)
+        self.now += self.takes
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, BaseException):
+            raise answer
+        return str(answer)
+
+    async def rest(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def doubt() -> IndexUnavailable:
+    return IndexUnavailable("cut", may_have_applied=True)
+
+
+def attempted(
+    index: Index, monkeypatch: pytest.MonkeyPatch, attempts: Attempts | None = None
+) -> str:
+    async def check() -> str:
+        with monkeypatch.context() as patched:
+            patched.setattr(asyncio.get_running_loop(), "time", lambda: index.now)
+            patched.setattr(asyncio, "sleep", index.rest)
+            return await one.answer(index.apply)
+
+    one = attempts or Calls("t").next(1)
+    return asyncio.run(check())
+
+
+def test_a_call_that_was_not_heard_is_made_again_under_its_id(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    index = Index(doubt(), doubt(), "done")
+    assert attempted(index, monkeypatch) == "done"
+    assert index.asked == [CallId("t", 1)] * 3
+
+
+@pytest.mark.parametrize("error", [IndexUnavailable("busy"), IndexFull("full"), Closed("closed")])
+def test_what_certainly_did_nothing_is_told_at_once(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    index = Index(error)
+    with pytest.raises(type(error)):
+        attempted(index, monkeypatch)
+    assert len(index.asked) == 1
+
+
+@pytest.mark.parametrize("takes", [0.0, 0.3, CALL_SECONDS])
+def test_repeats_end_in_time_and_there_is_one_at_least(
+    monkeypatch: pytest.MonkeyPatch, takes: float
+) -> None:
+    index = Index(doubt(), takes=takes)
+    with pytest.raises(IndexUnavailable) as caught:
+        attempted(index, monkeypatch)
+    assert caught.value.may_have_applied
+    assert 2 <= len(index.asked) < 20
+    assert index.now <= REPEATS_SECONDS + takes
+
+
+def test_a_doubt_outlives_an_attempt_that_did_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = Index(doubt(), IndexUnavailable("not reached"))
+    attempts = Calls("t").next(1)
+    with pytest.raises(IndexUnavailable) as caught, attempts.told():
+        attempted(index, monkeypatch, attempts)
+    assert caught.value.may_have_applied
+    assert len(index.asked) > 2
+
+
+def test_a_doubt_outlives_a_new_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The id stays, since it is the same events that are counted; and what fails in between says
+    that they may have been."""
+    attempts = Calls("t").next(1)
+    index = Index(doubt(), Behind(5), "done")
+    with pytest.raises(Behind):
+        attempted(index, monkeypatch, attempts)
+    assert attempted(index, monkeypatch, attempts) == "done"
+    assert set(index.asked) == {CallId("t", 1)}
+    with pytest.raises(IndexUnavailable) as caught, attempts.told():
+        raise IndexUnavailable("the definitions cannot be read")
+    assert caught.value.may_have_applied
+
+
+def test_without_a_doubt_nothing_is_said() -> None:
+    with pytest.raises(IndexUnavailable) as caught, Calls("t").next(1).told(), after(False):
+        raise IndexUnavailable("no")
+    assert (caught.value.may_have_applied, caught.value.what) == (False, "no")
+
+
+def test_what_fails_after_a_part_was_counted_says_so() -> None:
+    with pytest.raises(IndexFull, match="a part of the batch was counted") as caught, after(True):
+        raise IndexFull("full")
+    assert caught.value.may_have_applied
+
+
+def test_calls_are_numbered_board_by_board() -> None:
+    async def ids(attempts: list[Attempts]) -> list[CallId]:
+        make: Callable[..., Awaitable[CallId]] = answered
+        return [await each.answer(make) for each in attempts]
+
+    async def answered(*, call: CallId) -> CallId:
+        return call
+
+    calls = Calls("t")
+    asked = asyncio.run(ids([calls.next(board) for board in (1, 2, 1, 1)]))
+    assert [(call.token, call.number) for call in asked] == [("t", 1), ("t", 1), ("t", 2), ("t", 3)]

@@ -1,0 +1,75 @@
+"""A process beside others over the same boards, whose own clock is wrong.
+
+`python -m tests.redis.child URL AHEAD_SECONDS tell INSTANT…` tells the time of the deployment at
+instants of the machine's monotonic clock; `… write SEED UNTIL` writes until such an instant.
+What it found goes to the standard output as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import laurels
+from laurels import config
+
+
+def set_wrong(ahead_seconds: float) -> None:
+    """Has this process believe another time of day."""
+    seconds, nanos = time.time, time.time_ns
+    time.time = lambda: seconds() + ahead_seconds
+    time.time_ns = lambda: nanos() + int(ahead_seconds * 1e9)
+
+
+def clock_of(lb: laurels.Leaderboards) -> Callable[[], int]:
+    """The time a deployment goes by, in milliseconds."""
+    service: Any = lb._service
+    now_ms: Callable[[], int] = service._clock.now_ms
+    return now_ms
+
+
+def tell(lb: laurels.Leaderboards, instants: list[float]) -> dict[str, Any]:
+    now_ms, found = clock_of(lb), []
+    for instant in instants:
+        time.sleep(max(0.0, instant - time.monotonic() - 0.005))
+        while time.monotonic() < instant:
+            pass
+        before, now, after = time.monotonic(), now_ms(), time.monotonic()
+        found.append([now - (before - instant) * 1_000, (after - before) * 1_000])
+    return {"now_ms": found, "own_ms": time.time() * 1_000}
+
+
+def write(lb: laurels.Leaderboards, seed: int, until: float) -> dict[str, Any]:
+    """What was acknowledged: member, value, `at`."""
+    rng, now_ms, counted = Random(seed), clock_of(lb), []
+    while time.monotonic() < until:
+        events = [
+            (f"m{rng.randrange(40)}", rng.randint(-5, 9), now_ms() - rng.choice([0, 0, 700, 1_500]))
+            for _ in range(rng.choice([1, 5]))
+        ]
+        receipts = lb.submit_many("b", events, ranks=rng.random() < 0.3)
+        for event, receipt in zip(events, receipts, strict=True):
+            assert receipt.status in {"applied", "unchanged"}, receipt
+            assert receipt.refused_windows == (), receipt
+            counted.append(event)
+        lb.top("b", window="r", limit=3)
+        time.sleep(0.01)  # so that time passes: boundaries are what this is about
+    return {"counted": counted}
+
+
+def main(url: str, ahead: str, what: str, *rest: str) -> None:
+    set_wrong(float(ahead))
+    with config.direct(url) as lb:
+        if what == "tell":
+            found = tell(lb, [float(instant) for instant in rest])
+        else:
+            found = write(lb, int(rest[0]), float(rest[1]))
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,107 @@
+"""Something between a process and its server that lets an answer disappear.
+
+It passes bytes on both ways. Once told so, it waits for a request that holds some bytes, passes
+that on, waits until the server has answered, and cuts the connection instead of passing the answer
+on.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+from .servers import Server
+
+_CHUNK = 1 << 16
+
+
+class Proxy:
+    """Listens on a port of its own, and knows one server."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self._open: list[socket.socket] = []
+        self._doomed: bytes | None = None
+        self._times = 0
+        self._refusing = False
+        self._refuse_then = False
+        self.cut = 0
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self._listening.getsockname()[1]}"
+
+    def cut_after(self, part: bytes, times: int = 1, *, refuse: bool = False) -> None:
+        """Cuts the connection after so many of the next requests that hold these bytes; and then
+        refuses others, if wanted."""
+        self._doomed, self._times, self._refusing = part, times, False
+        self._refuse_then = refuse
+
+    def accept_again(self) -> None:
+        self._refusing = False
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self._listening.accept()
+            except OSError:
+                return
+            if self._refusing:
+                near.close()
+                continue
+            far = socket.create_connection(("127.0.0.1", self._server.port))
+            self._open += [near, far]
+            link = _Link(near, far)
+            threading.Thread(target=self._forth, args=(link,), daemon=True).start()
+            threading.Thread(target=self._back, args=(link,), daemon=True).start()
+
+    def _forth(self, link: _Link) -> None:
+        with suppress(OSError):
+            while data := link.near.recv(_CHUNK):
+                if self._doomed is not None and self._doomed in data and self._times > 0:
+                    self._times -= 1
+                    link.doomed = True
+                link.far.sendall(data)
+        link.close()
+
+    def _back(self, link: _Link) -> None:
+        with suppress(OSError):
+            while data := link.far.recv(_CHUNK):
+                if link.doomed:
+                    self.cut += 1
+                    self._refusing = self._refuse_then and not self._times
+                    break
+                link.near.sendall(data)
+        link.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._listening.close()
+        for each in self._open:
+            each.close()
+
+
+class _Link:
+    """The two connections of a caller."""
+
+    def __init__(self, near: socket.socket, far: socket.socket) -> None:
+        self.near, self.far = near, far
+        self.doomed = False
+
+    def close(self) -> None:
+        for each in (self.near, self.far):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()

@@ -1,0 +1,219 @@
+"""What a server does to the boards on it when it dies, fills up or forgets: over its whole path."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+import laurels
+from laurels import config
+from laurels.index.redis.failures import IndexFull, IndexUnavailable
+
+from .asking import ENDLESS, connected
+from .servers import Server, until
+from .test_faults import _busy
+from .writing import BOARD, Writers, again, counted, debugging, opened
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server("--appendfsync", "always") as server:
+        yield server
+
+
+@pytest.mark.parametrize("ids", [True, False])
+def test_a_server_killed_under_writers_keeps_what_it_acknowledged(
+    server: Server, ids: bool
+) -> None:
+    with opened(server.url) as lb:
+        with Writers(lb, ids=ids) as writers:
+            for _ in range(2):
+                writers.wait_for_more()
+                server.restart()
+            assert not writers.refused  # so short an absence is got over by repeats
+            writers.wait_for_more()
+            server.kill()
+            until(lambda: writers.doubtful, "a writer is told")
+            server.start()
+            writers.wait_for_more()
+        writers.check()
+        if ids:
+            assert counted(lb).keys() == set(writers.acknowledged)
+        lb.check()
+        server.restart()
+        again(lb)
+        writers.check()
+
+
+def test_a_server_that_stays_away_is_told_in_time(server: Server) -> None:
+    with opened(server.url) as lb:
+        lb.submit(BOARD, "a", 1)
+        server.kill()
+        for call in (lambda: lb.submit(BOARD, "a", 1), lambda: lb.top(BOARD)):
+            began = time.monotonic()
+            with pytest.raises(IndexUnavailable):
+                call()
+            assert time.monotonic() - began < 5
+        server.start()
+        again(lb)
+        lb.submit(BOARD, "b", 1)
+        there = counted(lb)
+        assert (there["a"] in (1, 2), there["b"]) == (True, 1)
+
+
+def test_a_server_that_is_paused_is_answered_by_one_count(server: Server) -> None:
+    """The first attempt is in the server's hands, and so are its repeats, when the caller is told
+    to wait no longer."""
+    with opened(server.url) as lb:
+        lb.submit(BOARD, "a", 1)
+        server.pause()
+        with pytest.raises(IndexUnavailable) as caught:
+            lb.submit(BOARD, "a", 1)
+        assert caught.value.may_have_applied
+        assert "event ids" in caught.value.advice
+        server.resume()
+        again(lb)
+        lb.submit(BOARD, "b", 1)
+        assert counted(lb) == {"a": 2, "b": 1}
+
+
+def test_a_pause_shorter_than_the_repeats_is_not_noticed(server: Server) -> None:
+    with opened(server.url) as lb:
+        lb.submit(BOARD, "a", 1)
+        server.pause()
+        resumed = threading.Timer(2.2, server.resume)
+        resumed.start()
+        receipt = lb.submit(BOARD, "a", 1)
+        resumed.join()
+        assert (receipt.status, receipt.score) == ("applied", 2)
+        assert counted(lb) == {"a": 2}
+
+
+def test_a_full_server_refuses_writes_whole_and_goes_on_reading(server: Server) -> None:
+    with opened(server.url) as lb:
+        lb.submit_many(BOARD, [(f"m{i}", 1) for i in range(1_000)])
+        before = counted(lb)
+        used = int(server.info("memory")["used_memory"])
+        server.call("CONFIG", "SET", "maxmemory", used + 300_000)
+        refused: list[IndexFull] = []
+        for batch in range(40):
+            try:
+                lb.submit_many(BOARD, [(f"x{batch}.{i}", 1) for i in range(500)])
+                before |= {f"x{batch}.{i}": 1 for i in range(500)}
+            except IndexFull as error:
+                refused.append(error)
+        assert {each.code for each in refused} == {"index_full"}
+        assert not any(each.may_have_applied for each in refused)
+        assert counted(lb) == before
+        assert lb.top(BOARD, limit=3).total == len(before)
+        lb.check()
+        server.call("CONFIG", "SET", "maxmemory", "0")
+        lb.submit(BOARD, "after", 1)
+        assert counted(lb) == {**before, "after": 1}
+
+
+def test_a_long_batch_that_is_cut_short_says_that_it_may_have_counted(server: Server) -> None:
+    with opened(server.url) as lb:
+        lb.submit(BOARD, "a", 1)
+        used = int(server.info("memory")["used_memory"])
+        server.call("CONFIG", "SET", "maxmemory", used + 1_000_000)
+        events = [(f"m{i}", 1, None, f"e{i}") for i in range(20_000)]
+        with pytest.raises(IndexFull) as caught:
+            lb.submit_many(BOARD, events)
+        assert caught.value.may_have_applied
+        assert 0 < lb.top(BOARD).total < 20_000
+        server.call("CONFIG", "SET", "maxmemory", "0")
+        assert lb.submit_many(BOARD, events).refused == 0
+        assert counted(lb) == {"a": 1} | {f"m{i}": 1 for i in range(20_000)}
+
+
+def test_a_busy_server_refuses_until_its_script_is_ended(server: Server) -> None:
+    server.call("CONFIG", "SET", "lua-time-limit", "20")
+
+    async def endless() -> None:
+        async with connected(server.url, 10_000) as other:
+            with pytest.raises(IndexUnavailable):
+                await other.script(ENDLESS, b"k", b"")
+
+    with opened(server.url) as lb:
+        lb.submit(BOARD, "a", 1)
+        busy = threading.Thread(target=asyncio.run, args=(endless(),))
+        busy.start()
+        until(lambda: _busy(server), "the server is busy")
+        for call in (lambda: lb.submit(BOARD, "a", 1), lambda: lb.top(BOARD)):
+            with pytest.raises(IndexUnavailable, match="busy with a script") as caught:
+                call()
+            assert not caught.value.may_have_applied
+        server.call("SCRIPT", "KILL")
+        busy.join(10)
+        assert lb.submit(BOARD, "a", 1).score == 2
+
+
+def test_a_server_that_is_loading_is_waited_for_or_unavailable(server: Server) -> None:
+    with opened(server.url) as lb:
+        lb.submit(BOARD, "a", 1)
+        with server.client.pipeline(transaction=False) as pipeline:
+            for i in range(32 * 1_024):  # between each 1,024 of them a loading server answers
+                pipeline.set(f"filler{i}", "x")
+            pipeline.execute()
+        server.kill()
+        server.start_loading_slowly(micros=100)
+        with pytest.raises(IndexUnavailable) as caught:
+            config.direct(server.url).close()
+        assert not caught.value.may_have_applied
+        while server.is_loading():
+            with suppress(IndexUnavailable):
+                lb.submit(BOARD, "a", 1, id="once")
+        again(lb)
+        lb.submit(BOARD, "a", 1, id="once")
+        assert counted(lb) == {"a": 2}
+
+
+def test_scripts_are_sent_again_to_a_server_that_forgot_them(server: Server) -> None:
+    with opened(server.url) as lb:
+        with Writers(lb) as writers:
+            for _ in range(10):
+                writers.wait_for_more(20)
+                server.call("SCRIPT", "FLUSH")
+        assert not writers.refused
+        writers.check()
+        server.stop()
+        server.start()
+        again(lb)
+        writers.check()
+        lb.check()
+
+
+def test_a_server_that_reads_its_file_again_has_all_of_it() -> None:
+    with Server(*debugging()) as server, opened(server.url) as lb:
+        lb.create(laurels.Board("r", windows=["all", "r=rolling:10s/1s"]))
+        with Writers(lb, ids=True) as writers:
+            for load in (("RELOAD",), ("LOADAOF",)):
+                writers.wait_for_more()
+                server.call("DEBUG", *load)
+            writers.wait_for_more()
+        writers.check()
+        assert not writers.doubtful
+        lb.check()
+
+
+def test_event_loops_are_told_the_same() -> None:
+    async def check(server: Server) -> None:
+        async with await config.direct_async(server.url) as lb:
+            await lb.create(laurels.Board(BOARD))
+            await lb.submit(BOARD, "a", 1)
+            server.kill()
+            began = time.monotonic()
+            calls = [lb.submit(BOARD, "a", 1) for _ in range(3)] + [lb.top(BOARD)]
+            for error in await asyncio.gather(*calls, return_exceptions=True):
+                assert isinstance(error, IndexUnavailable)
+            assert time.monotonic() - began < 10
+            await asyncio.to_thread(server.start)
+
+    with Server("--appendfsync", "always") as server:
+        asyncio.run(check(server))

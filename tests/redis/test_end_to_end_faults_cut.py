@@ -1,0 +1,102 @@
+"""A connection that is cut when the server has counted and nobody has heard so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import laurels
+from laurels.index.redis.failures import IndexUnavailable
+
+from .proxy import Proxy
+from .servers import Server
+from .writing import BOARD, Writers, again, counted, opened
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as server:
+        yield server
+
+
+@pytest.fixture
+def proxy(server: Server) -> Iterator[Proxy]:
+    with Proxy(server) as proxy:
+        yield proxy
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_write_whose_answer_is_lost_counts_once(proxy: Proxy, times: int) -> None:
+    with opened(proxy.url) as lb:
+        lb.submit(BOARD, "a", 5)
+        proxy.cut_after(b"careful", times)
+        receipt = lb.submit(BOARD, "careful", 7)
+        assert proxy.cut == times
+        assert (receipt.status, receipt.score, receipt.rank, receipt.offset) == ("applied", 7, 1, 2)
+        assert receipt.previous_score is None
+        assert lb.submit(BOARD, "careful", 1).score == 8
+        assert counted(lb) == {"a": 5, "careful": 8}
+
+
+def test_a_batch_whose_answer_is_lost_has_the_receipts_it_had(proxy: Proxy) -> None:
+    with opened(proxy.url) as lb:
+        lb.create(laurels.Board("r", windows=["r=rolling:1h/1m", "day", "all"]))
+        lb.submit("r", "m1", 1, id="known")
+        proxy.cut_after(b"m2499")
+        events = [(f"m{i}", i, None, "known" if i == 1 else None) for i in range(2_500)]
+        receipts = lb.submit_many("r", events, ranks=True)
+        assert proxy.cut == 1
+        assert [receipt.status for receipt in receipts[:3]] == ["applied", "duplicate", "applied"]
+        assert receipts[2_499].score == 2_499
+        assert receipts[2_499].rank == 1
+        for window in ("r", "day", "all"):
+            there = {entry.member: entry.score for entry in lb.export("r", window=window)}
+            assert there == {f"m{i}": i for i in range(2_500)}
+        lb.check()
+
+
+def test_a_write_that_cannot_be_repeated_is_told_as_doubtful(proxy: Proxy) -> None:
+    with opened(proxy.url) as lb:
+        lb.submit(BOARD, "a", 1)
+        proxy.cut_after(b"careful", refuse=True)
+        with pytest.raises(IndexUnavailable) as caught:
+            lb.submit(BOARD, "careful", 7)
+        assert caught.value.may_have_applied
+        proxy.accept_again()
+        again(lb)
+        assert counted(lb) == {"a": 1, "careful": 7}
+        lb.submit(BOARD, "other", 1)
+        assert counted(lb) == {"a": 1, "careful": 7, "other": 1}
+
+
+def test_what_is_done_beside_counting_can_be_repeated_by_the_caller(proxy: Proxy) -> None:
+    with opened(proxy.url) as lb:
+        lb.submit(BOARD, "a", 1)
+        proxy.cut_after(b"remove")
+        with pytest.raises(IndexUnavailable) as caught:
+            lb.remove(BOARD, "a")
+        assert caught.value.may_have_applied
+        again(lb)
+        assert lb.remove(BOARD, "a") is False
+        board = laurels.Board("new")
+        proxy.cut_after(b"new")
+        with pytest.raises(IndexUnavailable):
+            lb.create(board)
+        again(lb)
+        lb.create(board, exist_ok=True)
+        lb.submit("new", "a", 1)
+        assert counted(lb, "new") == {"a": 1}
+
+
+def test_answers_are_lost_under_many_writers(proxy: Proxy) -> None:
+    with opened(proxy.url) as lb:
+        with Writers(lb) as writers:
+            for _ in range(10):
+                writers.wait_for_more(20)
+                proxy.cut_after(b"members")
+        assert proxy.cut >= 5
+        writers.check()
+        assert not writers.doubtful
+        assert counted(lb).keys() == set(writers.acknowledged)
+        lb.check()

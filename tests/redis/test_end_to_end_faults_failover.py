@@ -1,0 +1,140 @@
+"""A primary that dies and a replica that takes its place: the boards go on, on one of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from laurels import config
+from laurels.index.redis.failures import IndexUnavailable
+
+from .servers import Cluster, Server, until
+from .writing import BOARD, Writers, again, counted, opened
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[Server, Server]]:
+    with Server() as primary:
+        yield primary, primary.with_replica()
+
+
+def url_of(*hosts: Server) -> str:
+    return "redis://" + ",".join(f"127.0.0.1:{host.port}" for host in hosts)
+
+
+def test_the_new_primary_is_found_under_writers(pair: tuple[Server, Server]) -> None:
+    primary, replica = pair
+    with opened(url_of(primary, replica)) as lb:
+        with Writers(lb, name="first ") as first:
+            first.wait_for_more()
+        replica.wait_until_in_step(primary)
+        with Writers(lb, name="then ") as then:
+            then.wait_for_more()
+            primary.kill()
+            replica.promote()
+            died = time.monotonic()
+            then.wait_for_more(10)
+            assert time.monotonic() - died < 5
+            since = len(then.acknowledged)
+            then.wait_for_more()
+            primary.start()
+            primary.follow(replica)
+            refused = then.refused.total()
+            then.wait_for_more()
+            assert then.refused.total() == refused
+        first.check()
+        then.check(since=since)
+        lb.check()
+        assert "cmdstat_evalsha" not in primary.info("commandstats")
+        replica.stop()
+        with pytest.raises(IndexUnavailable):
+            lb.submit(BOARD, "to the replica", 1)
+        replica.start()
+        again(lb)
+        then.check(since=since)
+
+
+def test_a_primary_that_is_made_a_replica_is_left(pair: tuple[Server, Server]) -> None:
+    primary, replica = pair
+    with opened(url_of(replica, primary)) as lb:
+        lb.submit(BOARD, "a", 1)
+        for _ in range(2):
+            replica.wait_until_in_step(primary)
+            replica.promote()
+            primary.follow(replica)
+            primary, replica = replica, primary
+            with pytest.raises(IndexUnavailable) as caught:
+                lb.submit(BOARD, "a", 1)
+            assert not caught.value.may_have_applied
+            before = counted(lb)["a"]
+            assert lb.submit(BOARD, "a", 1).score == before + 1
+
+
+def test_hosts_that_are_away_or_replicas_are_passed_over(pair: tuple[Server, Server]) -> None:
+    primary, replica = pair
+    with Server() as away:
+        away.kill()
+        with opened(url_of(away, replica, primary)) as lb:
+            assert lb.submit(BOARD, "a", 1).score == 1
+    primary.kill()
+    with pytest.raises(IndexUnavailable, match="is a primary that answers"):
+        config.direct(url_of(primary, replica))
+
+
+def test_of_two_primaries_none_is_written_to(pair: tuple[Server, Server]) -> None:
+    primary, replica = pair
+    with opened(url_of(primary, replica)) as lb:
+        lb.submit(BOARD, "a", 1)
+        replica.wait_until_in_step(primary)
+        primary.kill()
+        with pytest.raises(IndexUnavailable):
+            lb.submit(BOARD, "a", 1)
+        replica.promote()
+        primary.start()
+        with pytest.raises(IndexUnavailable, match="make all but one a replica") as caught:
+            lb.submit(BOARD, "a", 1)
+        assert not caught.value.may_have_applied
+        primary.follow(replica)
+        assert lb.submit(BOARD, "a", 1).score == 2
+
+
+def test_boards_of_a_node_that_dies_are_back_in_seconds_and_others_never_away() -> None:
+    names = [f"b{i}" for i in range(6)]
+    options = ("--cluster-require-full-coverage", "no")
+    with (
+        Cluster(*options, replicas=True, timeout_ms=1_000) as cluster,
+        opened(cluster.url, *names) as lb,
+    ):
+        numbers = {name: number for number, name in enumerate(names, 1)}
+        owners = {
+            name: cluster.owner_of(b"laurels:{%d.0}:m" % number) for name, number in numbers.items()
+        }
+        home = cluster.owner_of(b"laurels:{boards}:d")
+        dying = next(node for node in owners.values() if node is not home)
+        lost = [name for name in names if owners[name] is dying]
+        others = [name for name in names if owners[name] is not dying]
+        with (
+            Writers(lb, lost[0], threads=2, ids=True) as theirs,
+            Writers(lb, others[0], threads=2, ids=True) as ours,
+        ):
+            theirs.wait_for_more()
+            ours.wait_for_more()
+            cluster.replica_of(dying).wait_until_in_step(dying)
+            dying.kill()
+            died, ours.longest = time.monotonic(), 0.0
+            ours.wait_for_more()
+            theirs.wait_for_more(10)
+            assert time.monotonic() - died < 8
+            since = len(theirs.acknowledged)
+            assert not ours.refused
+            theirs.wait_for_more()
+        assert ours.longest < 1
+        theirs.check(since=since)
+        ours.check()
+        dying.start()
+        until(lambda: dying.info("replication")["role"] == "slave", "it is a replica")
+        for name in names:
+            lb.submit(name, "after", 1)
+        lb.check()

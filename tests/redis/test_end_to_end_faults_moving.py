@@ -1,0 +1,122 @@
+"""Boards whose slot moves to another node of a cluster, key by key, while writers go on."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+import laurels
+from laurels.index.redis.failures import IndexMoving
+
+from .servers import Cluster, Server
+from .writing import BOARD, Writers, counted, opened
+
+WINDOWS = ["all", "day", "r=rolling:10s/1s"]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster() as cluster:
+        yield cluster
+
+
+def key_of(lb: laurels.Leaderboards, name: str) -> bytes:
+    """The first key of a new board: boards are numbered from 1."""
+    lb.create(laurels.Board(name, windows=WINDOWS))
+    return b"laurels:{%d.0}:m" % len(lb.boards())
+
+
+def way(cluster: Cluster, key: bytes) -> tuple[int, Server, Server]:
+    """The slot of a key, the node that has it, and another one."""
+    source = cluster.owner_of(key)
+    return cluster.slot_of(key), source, next(n for n in cluster.primaries if n is not source)
+
+
+def move(cluster: Cluster, key: bytes, pause: float = 0.0, order: int = 0) -> None:
+    """Moves a slot one key after the other, in an order of its own each time."""
+    slot, source, target = way(cluster, key)
+    cluster.begin_migration(slot, source, target)
+    keys = source.call("CLUSTER", "GETKEYSINSLOT", slot, 1_000)
+    Random(order).shuffle(keys)
+    for key in keys:
+        time.sleep(pause)
+        source.call("MIGRATE", "127.0.0.1", target.port, key, 0, 5_000)
+    while cluster.move_keys(slot, source, target):
+        pass
+    cluster.end_migration(slot, target)
+
+
+def test_a_short_move_is_waited_for(cluster: Cluster) -> None:
+    with opened(cluster.url) as lb:
+        key = key_of(lb, "short")
+        with Writers(lb, "short") as writers:
+            for order in range(4):
+                writers.wait_for_more()
+                move(cluster, key, 0.02, order)
+            writers.wait_for_more()
+        writers.check()
+        assert not writers.refused
+        lb.check()
+        assert lb.top("short", window="day").total == len(counted(lb, "short"))
+
+
+def test_during_a_long_move_calls_are_refused_whole(cluster: Cluster) -> None:
+    with opened(cluster.url) as lb:
+        key = key_of(lb, "long")
+        slot, source, target = way(cluster, key)
+        with Writers(lb, "long") as writers:
+            writers.wait_for_more()
+            cluster.begin_migration(slot, source, target)
+            source.call("MIGRATE", "127.0.0.1", target.port, key, 0, 5_000)
+            with pytest.raises(IndexMoving) as caught:
+                lb.top("long")
+            assert caught.value.code == "index_moving"
+            lb.submit(BOARD, "elsewhere", 1)
+            time.sleep(1)
+            while cluster.move_keys(slot, source, target, 1):
+                pass
+            cluster.end_migration(slot, target)
+            writers.wait_for_more()
+        writers.check()
+        assert set(writers.refused) == {"index_moving"}
+        assert not writers.doubtful
+        lb.check()
+
+
+def test_batches_are_counted_whole_while_their_slot_moves(cluster: Cluster) -> None:
+    """Each batch gives as much as it takes, so that half a batch would be seen in the sum."""
+    with opened(cluster.url) as lb:
+        key = key_of(lb, "pairs")
+        rng, acknowledged, refused = Random(1), Counter[str](), 0
+        for order in range(2):
+            moving = threading.Thread(target=move, args=(cluster, key, 0.25, order))
+            moving.start()
+            while moving.is_alive() or not acknowledged:
+                one, other = rng.sample("abcdefgh", 2)
+                try:
+                    lb.submit_many("pairs", [(one, 3), (other, -3)])
+                    acknowledged.update({one: 3, other: -3})
+                except IndexMoving:
+                    refused += 1
+            moving.join()
+        assert refused
+        assert counted(lb, "pairs") == acknowledged
+        lb.check()
+
+
+def test_the_definitions_move(cluster: Cluster) -> None:
+    with opened(cluster.url) as lb:
+        key = b"laurels:{boards}:d"
+        with Writers(lb, name="d") as writers:
+            writers.wait_for_more()
+            move(cluster, key, 0.1)
+            writers.wait_for_more()
+        assert not writers.refused
+        lb.create(laurels.Board("afterwards"))
+        with opened(cluster.url) as other:
+            assert [b.name for b in other.boards()] == [b.name for b in lb.boards()]

@@ -1,0 +1,114 @@
+"""Processes over one server: they agree on the time whatever their own clocks say, and all that
+any of them has acknowledged is counted, in its step."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from typing import Any
+
+import laurels
+from laurels import config
+from tests.comparison import assert_entries, board_of
+from tests.definitions import Definition, Report, WindowDef
+from tests.oracle import Oracle
+
+from .child import clock_of
+from .servers import Cluster, Server
+
+BOUND_MS = 5
+APART_SECONDS = 3
+START_SECONDS = 4
+WRITE_SECONDS = 5
+
+BOARD = Definition(
+    name="b",
+    windows=(
+        WindowDef(name="r", unit="rolling", span="6s", step="1s", grace="5s"),
+        WindowDef(),
+        WindowDef("day"),
+    ),
+)
+
+
+class Child:
+    """A process of `child`."""
+
+    def __init__(self, url: str, ahead: float, what: str, *rest: object) -> None:
+        program = [sys.executable, "-m", "tests.redis.child", url, str(ahead), what]
+        self._process = subprocess.Popen(
+            [*program, *map(str, rest)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def found(self) -> Any:
+        out, errors = self._process.communicate(timeout=30)
+        assert self._process.returncode == 0, errors[-3_000:]
+        return json.loads(out)
+
+
+def ensure_one_time(url: str) -> None:
+    first = time.monotonic() + START_SECONDS
+    instants = [first + 0.097 * i for i in range(20)]
+    children = [Child(url, ahead, "tell", *instants) for ahead in (APART_SECONDS, 0)]
+    one, other = [child.found() for child in children]
+    assert abs(one["own_ms"] - other["own_ms"]) > 1_000 * (APART_SECONDS - 1)
+    compared = 0
+    for (own, took), (others, other_took) in zip(one["now_ms"], other["now_ms"], strict=True):
+        if max(took, other_took) > 1:
+            continue  # the process was put aside between looking at one clock and the other
+        assert abs(own - others) <= BOUND_MS
+        compared += 1
+    assert compared > 5
+
+
+def test_processes_whose_clocks_differ_have_one_time() -> None:
+    with Server() as server:
+        ensure_one_time(server.url)
+
+
+def test_processes_over_a_cluster_have_one_time() -> None:
+    with Cluster() as cluster:
+        ensure_one_time(cluster.url)
+
+
+def test_what_two_processes_counted_is_what_the_oracle_says() -> None:
+    with Server() as server, config.direct(server.url) as lb, config.direct(server.url) as beside:
+        lb.create(board_of(BOARD))
+        end = time.monotonic() + WRITE_SECONDS
+        children = [
+            Child(server.url, ahead, "write", seed, end)
+            for seed, ahead in enumerate((APART_SECONDS, -APART_SECONDS))
+        ]
+        counted = [event for child in children for event in child.found()["counted"]]
+        now_ms = max(at for _, _, at in counted)
+        oracle = Oracle(lambda: now_ms)
+        oracle.create(BOARD)
+        oracle.submit_many("b", [Report(*event) for event in counted])
+        agreed = 0
+        for _ in range(6):
+            for reading in (lb, beside):
+                now_ms = clock_of(reading)()
+                page = reading.top("b", window="r", limit=1_000)
+                if clock_of(reading)() // 1_000 != now_ms // 1_000:
+                    continue  # a step ended between the question and the clock
+                assert_entries(page.entries, oracle.places("b", "r"), BOARD)
+                agreed += 1
+            for window in ("all", "day"):
+                whole = lb.top("b", window=window, limit=1_000).entries
+                assert_entries(whole, oracle.places("b", window), BOARD)
+            time.sleep(0.35)  # to the next step: what is left of the window goes out of it
+        assert agreed > 6
+        assert len(counted) > 200
+        assert lb.standing("b", "m1", window="all") == beside.standing("b", "m1", window="all")
+        lb.check()
+
+
+def test_a_board_made_by_one_process_is_known_to_the_others() -> None:
+    with Server() as server, config.direct(server.url) as lb, config.direct(server.url) as beside:
+        lb.create(laurels.Board("x"))
+        assert beside.submit("x", "a", 1).rank == 1
+        lb.change("x", title="new")
+        beside.submit("x", "a", 1)
+        assert beside.get("x").title == "new"

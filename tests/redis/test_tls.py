@@ -1,0 +1,88 @@
+"""Index servers that speak TLS, with a certificate of an authority of one's own."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from laurels import config
+from laurels.errors import UnknownUrl
+from laurels.index.redis.failures import IndexUnavailable
+
+from .servers import Server, free_port
+from .writing import BOARD, opened
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An authority, another one, and the certificate of a server on this machine."""
+    if shutil.which("openssl") is None:
+        pytest.skip("there is no openssl to make a certificate with")
+    folder = tmp_path_factory.mktemp("tls")
+    for name in ("ca", "other"):
+        _openssl(
+            folder,
+            f"req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN={name} "
+            f"-keyout {name}.key -out {name}.pem",
+        )
+    _openssl(folder, "req -newkey rsa:2048 -nodes -subj /CN=server -keyout key.pem -out csr.pem")
+    (folder / "names").write_text("subjectAltName=IP:127.0.0.1\n")
+    _openssl(
+        folder,
+        "x509 -req -in csr.pem -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 "
+        "-extfile names -out cert.pem",
+    )
+    return folder
+
+
+def _openssl(folder: Path, said: str) -> None:
+    subprocess.run(["openssl", *said.split()], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def place(folder: Path) -> Iterator[str]:
+    """Where a server listens for TLS."""
+    port = free_port()
+    options = ["--tls-port", port, "--tls-auth-clients", "no"]
+    for option, name in (("cert-file", "cert"), ("key-file", "key"), ("ca-cert-file", "ca")):
+        options += [f"--tls-{option}", folder / f"{name}.pem"]
+    try:
+        server = Server(*map(str, options))
+    except OSError:
+        pytest.skip("the server is built without TLS")
+    with server:
+        yield f"127.0.0.1:{port}"
+
+
+def test_boards_are_kept_over_tls(folder: Path, place: str) -> None:
+    with opened(f"rediss://{place}?ca={folder}/ca.pem") as lb:
+        assert lb.submit(BOARD, "a", 1).rank == 1
+    with opened(f"rediss://{place},127.0.0.1:{free_port()}?ca={folder}/ca.pem") as lb:
+        assert lb.submit(BOARD, "a", 1).score == 2
+
+
+@pytest.mark.parametrize("query", ["?ca={folder}/other.pem", ""])
+def test_a_server_that_nobody_vouches_for_gets_nothing(
+    folder: Path, place: str, query: str
+) -> None:
+    with pytest.raises(IndexUnavailable):
+        config.direct(f"rediss://{place}{query.format(folder=folder)}")
+
+
+def test_a_server_of_another_name_gets_nothing(folder: Path, place: str) -> None:
+    with pytest.raises(IndexUnavailable):
+        config.direct(f"rediss://{place.replace('127.0.0.1', 'localhost')}?ca={folder}/ca.pem")
+
+
+def test_without_tls_nothing_is_said(place: str) -> None:
+    with pytest.raises(IndexUnavailable):
+        config.direct(f"redis://{place}")
+
+
+def test_certificates_that_are_not_there_are_named(place: str) -> None:
+    with pytest.raises(UnknownUrl, match="cannot be read"):
+        config.direct(f"rediss://{place}?ca=/nowhere/ca.pem")
