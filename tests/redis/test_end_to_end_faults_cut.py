@@ -89,6 +89,15 @@ def test_what_is_done_beside_counting_can_be_repeated_by_the_caller(proxy: Proxy
         assert counted(lb, "new") == {"a": 1}
 
 
+def test_a_question_whose_answer_is_lost_is_asked_again(proxy: Proxy) -> None:
+    with opened(proxy.url) as lb:
+        lb.submit(BOARD, "a", 1)
+        for _ in range(3):
+            proxy.cut_after(b"asks")
+            assert counted(lb) == {"a": 1}
+        assert proxy.cut == 3
+
+
 def test_answers_are_lost_under_many_writers(proxy: Proxy) -> None:
     with opened(proxy.url) as lb:
         with Writers(lb) as writers:

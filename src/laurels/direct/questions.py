@@ -1,6 +1,7 @@
 """Questions about one board, each answered of one state of it."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from laurels.boards import BoardState
@@ -8,6 +9,7 @@ from laurels.plan import next_boundary
 from laurels.queries import Moment, Question
 
 from .present import Present, opened_as
+from .retry import read_again
 
 T = TypeVar("T")
 
@@ -30,9 +32,8 @@ class Questions:
     async def _answer(self, state: BoardState, question: Question[T], now_ms: int) -> T:
         opened, due_ms = opened_as(state), next_boundary(state.rules, now_ms)
         while True:
-            read = await self._present.index.read(
-                opened, question.asks, now_ms=now_ms, due_ms=due_ms
-            )
+            reading = partial(self._present.index.read, opened, question.asks)
+            read = await read_again(partial(reading, now_ms=now_ms, due_ms=due_ms))
             answer = question.answer(read.found, read.offset)
             if not isinstance(answer, Question):
                 return answer
