@@ -61,7 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _measure(options: argparse.Namespace, cores: Cores, started: str) -> RedisReport:
     progress = Console(stderr=True)
     effort = QUICK if options.quick else FULL
-    machine = describe(Path(tempfile.gettempdir()))
+    with tempfile.TemporaryDirectory(prefix="laurels-bench-") as folder:
+        machine = describe(Path(folder))
     progress.print(machine.line())
     now_ms = time.time_ns() // 1_000_000
     begun = time.monotonic()
