@@ -100,7 +100,8 @@ class Comparison:
                 self._settle(self._astray(rows.values()))
 
     def _see_the_board(self) -> None:
-        sign, best_below = self._totals.column.sign, None
+        sign = self._totals.column.sign
+        before: int | None = None
         after: str | None = None
         while True:
             entries, after = self._totals.page(after)
@@ -114,10 +115,10 @@ class Comparison:
                     astray.append(row)
                 elif row is not None:
                     place = sign * row.units
-                    if best_below is not None and place < best_below:
+                    if before is not None and place < before:
                         self.found.misplaced += 1
                         _keep(self.found.first_misplaced, member)
-                    best_below = place
+                    before = place
             self._settle(self._astray(astray))
             if after is None:
                 return

@@ -111,6 +111,6 @@ def _answer(loop: LoopThread, question: Coroutine[Any, Any, T]) -> T:
     try:
         return loop.run(question)
     except IndexUnavailable as error:
-        raise SourceUnavailable(error.what.replace(", and may have carried out the call", "")) from (
-            error
-        )
+        raise SourceUnavailable(
+            error.what.replace(", and may have carried out the call", "")
+        ) from (error)

@@ -106,9 +106,7 @@ class Totals:
             ]
         if not events and position is None:
             return Done(0, [])
-        receipts = self._lb.submit_many(
-            self._board, events, window=self.window, position=position
-        )
+        receipts = self._lb.submit_many(self._board, events, window=self.window, position=position)
         refused: dict[str, Refused] = {}
         if receipts.refused:
             for event, receipt in zip(events, receipts, strict=True):
