@@ -106,20 +106,17 @@ class Comparison:
         while True:
             entries, after = self._totals.page(after)
             scores = self._source.scores([member for member, _ in entries])
-            astray: list[Ranked] = []
             for (member, units), score in zip(entries, scores, strict=True):
                 row = None if score is None else self._row(member, score)
                 if score is None:
-                    self._note_only_on_board(member)
-                elif row is not None and row.units != units:
-                    astray.append(row)
-                elif row is not None:
-                    place = sign * row.units
+                    self.found.only_on_board += 1
+                    _keep(self.found.first_only_on_board, member)
+                elif row is not None and row.units == units:
+                    place = sign * units
                     if before is not None and place < before:
                         self.found.misplaced += 1
                         _keep(self.found.first_misplaced, member)
                     before = place
-            self._settle(self._astray(astray))
             if after is None:
                 return
 
@@ -184,10 +181,6 @@ class Comparison:
             board = None if had is None else self._totals.value(had.units)
             differing = Differing(row.member, self._totals.value(row.units), board)
             self.found.first_differing.append(differing)
-
-    def _note_only_on_board(self, member: str) -> None:
-        self.found.only_on_board += 1
-        _keep(self.found.first_only_on_board, member)
 
 
 def _keep(names: list[str], name: str) -> None:

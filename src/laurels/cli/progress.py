@@ -63,7 +63,10 @@ class ScanProgress:
     def anew(self, name: str) -> None:
         """Another scan begins."""
         if self._progress is not None:
-            self._progress.reset(self._task, total=self._size, description=escaped(name), count=0)
+            said = escaped(name)
+            self._progress.reset(
+                self._task, total=self._size, description=said, count=0, unit="members"
+            )
 
     def told(self, done: int) -> None:
         if self._progress is not None:

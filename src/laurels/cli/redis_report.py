@@ -28,6 +28,7 @@ def _figures(result: SetResult) -> dict[str, Any]:
         "applied": taken.applied,
         "unchanged": taken.unchanged,
         "rejected": taken.rejected,
+        "disturbed": taken.disturbed,
         "data": taken.data,
         "data_left": taken.data_left,
         "reasons": dict(taken.reasons),
@@ -67,6 +68,11 @@ def _complain_of(result: SetResult) -> None:
         complain(
             f"{name}: {taken.rejected:,} members rejected, data of {taken.data_left:,} left "
             f"({by_code}): {result.rejects_file}"
+        )
+    if taken.disturbed:
+        complain(
+            f"{name}: {taken.disturbed:,} members had another score just after they were set: "
+            "somebody else writes to the board"
         )
     if result.compared is not None:
         _complain_of_differences(name, result.compared)

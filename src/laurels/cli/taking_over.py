@@ -21,7 +21,7 @@ from .reading import Reject
 from .redis_source import BEGINNING, RedisSource
 from .rejects import RejectsFile
 from .sorted_set_rows import Ranked, carried, ranked, same_data
-from .totals import AT_ONCE, Had, Totals
+from .totals import AT_ONCE, Done, Had, Refused, Totals
 
 SHOWN_REJECTS = 5
 _SCAN = 1_000
@@ -40,7 +40,8 @@ class ScanPosition(Struct, frozen=True):
 class Overtaken(Struct):
     """What became of the members of a sorted set in this run.
 
-    `unchanged` had their score already; `data` counts who was given data, `data_left` those whose
+    `unchanged` had their score already; `disturbed` had another one just after they were set, for
+    somebody else writes to the board. `data` counts who was given data, `data_left` those whose
     data the board does not take.
     """
 
@@ -48,6 +49,7 @@ class Overtaken(Struct):
     read: int = 0
     applied: int = 0
     unchanged: int = 0
+    disturbed: int = 0
     data: int = 0
     data_left: int = 0
     reasons: Counter[str] = msgspec.field(default_factory=Counter)
@@ -136,20 +138,20 @@ class TakingOver:
         data, unfit = wanted_data(self._source, list(good.values()), had)
         mark = None if here is None else (self._key, msgspec.json.encode(here).decode())
         with self._interrupts.held():
+            self._reject(sorted([*rejects, *unfit]))
             self._totals.set_data(data)
-            units = {row.member: row.units for row in good.values()}
-            done = self._totals.set(units, had, mark)
-            tally = self.tally
-            tally.read += len(entries)
-            tally.applied += done.applied
-            tally.unchanged += len(good) - done.applied - len(done.refused)
-            tally.data += len(data)
-            tally.data_left += len(unfit)
-            refused = [
-                Reject(good[each.member].line, each.code, each.message, good[each.member].raw)
-                for each in done.refused
-            ]
-            self._reject(sorted([*rejects, *unfit, *refused]))
+            done = self._totals.set({row.member: row.units for row in good.values()}, had, mark)
+            self._count(len(entries), len(good), done)
+            self.tally.data += len(data)
+            self.tally.data_left += len(unfit)
+            self._reject([_refused(good[each.member], each) for each in done.refused])
+
+    def _count(self, read: int, good: int, done: Done) -> None:
+        tally = self.tally
+        tally.read += read
+        tally.applied += done.applied
+        tally.unchanged += good - done.applied - len(done.refused)
+        tally.disturbed += done.disturbed
 
     def _reject(self, rejects: Sequence[Reject]) -> None:
         tally = self.tally
@@ -197,6 +199,10 @@ def wanted_data(
         elif data is not None and not _has(had.get(row.member), data):
             wanted[row.member] = data
     return wanted, unfit
+
+
+def _refused(row: Ranked, why: Refused) -> Reject:
+    return Reject(row.line, why.code, why.message, row.raw)
 
 
 def _has(had: Had | None, data: Any) -> bool:

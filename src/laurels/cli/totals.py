@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import laurels
 from laurels.errors import NoAllWindow, ValueOutOfRange
-from laurels.score import LIMIT, Number, exact_units, to_value
+from laurels.score import LIMIT, Number, Score, exact_units, to_value
 from laurels.windows import All
 
 from .failures import Usage
@@ -38,10 +38,12 @@ class Refused(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What became of a setting."""
+    """What became of a setting. `disturbed` members have another total than they were set to, for
+    somebody else wrote in between."""
 
     applied: int
     refused: list[Refused]
+    disturbed: int = 0
 
 
 class Totals:
@@ -108,13 +110,21 @@ class Totals:
             return Done(0, [])
         receipts = self._lb.submit_many(self._board, events, window=self.window, position=position)
         refused: dict[str, Refused] = {}
-        if receipts.refused:
-            for event, receipt in zip(events, receipts, strict=True):
-                if receipt.status == "refused":
-                    code, message = receipt.reason or "", receipt.message or ""
-                    refused[event[0]] = Refused(event[0], code, message)
-        changed = {event[0] for event in events}
-        return Done(len(changed) - len(refused) - receipts.unchanged, list(refused.values()))
+        after: dict[str, Score | None] = {}
+        for (member, _, _), receipt in zip(events, receipts, strict=True):
+            if receipt.status == "refused":
+                code, message = receipt.reason or "", receipt.message or ""
+                refused[member] = Refused(member, code, message)
+            after[member] = receipt.score
+        disturbed = 0
+        if self.column.op == "sum":
+            disturbed = sum(
+                score != self.value(wanted[member])
+                for member, score in after.items()
+                if member not in refused
+            )
+        applied = len(after) - len(refused) - receipts.unchanged
+        return Done(applied, list(refused.values()), disturbed)
 
     def set_data(self, wanted: Mapping[str, Any]) -> None:
         """Gives members their data, each in a commit of its own or shared with others."""
