@@ -343,6 +343,22 @@ def test_members_that_were_not_set_are_told(gifts: Shell, server: Server) -> Non
     assert all(found["board"] is None for found in compared["first_differing"])
 
 
+def test_members_in_the_wrong_order_are_told(gifts: Shell, server: Server) -> None:
+    _fill(server, {"ann": 5, "bob": 7, "cleo": 7})
+    wrong = (
+        "from laurels.cli.totals import Totals\n"
+        "page = Totals.page\n"
+        "def turned(self, after):\n"
+        "    entries, following = page(self, after)\n"
+        "    return entries[::-1], following\n"
+        "Totals.page = turned\n"
+    )
+    ran = gifts.process(*_import(server, "--json"), prelude=wrong)
+    assert ran.returncode == 1, ran.stderr
+    compared = Ran(1, ran.stdout.decode(), "").json()["compared"]
+    assert (compared["misplaced"], compared["differ"]) == (1, 0)
+
+
 def test_somebody_else_who_writes_to_the_board_is_told(gifts: Shell, server: Server) -> None:
     _fill(server, {"ann": 5, "bob": 7})
     meddled = (

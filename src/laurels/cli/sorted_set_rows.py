@@ -13,6 +13,7 @@ import msgspec
 from laurels.accept import data_bytes
 from laurels.errors import InvalidData, LaurelsError, MemberNotUtf8
 from laurels.event import member_bytes
+from laurels.score import LIMIT, Number
 
 from .reading import Reject, rejected
 from .show import json_bytes
@@ -36,7 +37,7 @@ def ranked(line: int, member: bytes, score: float, totals: Totals) -> Ranked | R
     raw = b"%s,%s" % (member, repr(score).encode())
     try:
         name = _name(member)
-        return Ranked(line, name, totals.units(Decimal(repr(score))), raw)
+        return Ranked(line, name, totals.units(_shortest(score)), raw)
     except LaurelsError as error:
         return rejected(line, error, raw)
 
@@ -57,6 +58,13 @@ def carried(line: int, member: str, text: bytes) -> Any | Reject:
 def same_data(one: Any, other: Any) -> bool:
     """Whether two pieces of data are written alike: 1 is not true."""
     return json_bytes(one) == json_bytes(other)
+
+
+def _shortest(score: float) -> Number:
+    """The shortest number that stands for a double, an int where it is whole and exact."""
+    if score.is_integer() and abs(score) <= LIMIT:
+        return int(score)
+    return Decimal(repr(score))
 
 
 def _name(member: bytes) -> str:
