@@ -40,10 +40,11 @@ class Differing(Struct, frozen=True):
 class Compared(Struct):
     """What a comparison found.
 
-    `changed` members did not agree at first and do by now; `gone` left the set between two looks.
-    `differ`, `only_on_board` and `misplaced` are differences: members with another score, members
-    the set does not have, and members who stand above one with a better score. The lists name the
-    first of them. `left_out` have a score or an id that the board cannot keep.
+    `changed` members did not agree at first, and do by now or are still changing; `gone` left the
+    set between two looks. `differ`, `only_on_board` and `misplaced` are differences: members with
+    another score, members the set does not have, and members who stand below one with a worse
+    score. The lists name the first of them. `left_out` have a score or an id that the board cannot
+    keep.
     """
 
     members: int = 0
@@ -138,13 +139,14 @@ class Comparison:
                 return
             fresh = self._fresh(rows)
             self._set(fresh)
-            again = self._astray(self._fresh(fresh))
+            left = self._fresh(fresh)
+            again = self._astray(left)
             still = {row.member: row.units for row in fresh}
             stuck = [row for row in again if still[row.member] == row.units]
             for row in stuck:
                 self._note_differing(row)
             moving = [row for row in again if still[row.member] != row.units]
-            settled = {row.member for row in fresh} - {row.member for row in again}
+            settled = {row.member for row in left} - {row.member for row in again}
             self.found.changed += len(settled)
             for member in sorted(settled):
                 _keep(self.found.first_changed, member)
