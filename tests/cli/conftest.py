@@ -1,6 +1,9 @@
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.redis.servers import Server
 
 from .running import Shell
 
@@ -9,3 +12,16 @@ from .running import Shell
 def shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Shell:
     """Runs commands on a folder that is not there yet."""
     return Shell(monkeypatch, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def one_server() -> Iterator[Server]:
+    with Server() as server:
+        yield server
+
+
+@pytest.fixture
+def server(one_server: Server) -> Server:
+    """A server with nothing on it."""
+    one_server.call("FLUSHALL")
+    return one_server

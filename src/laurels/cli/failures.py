@@ -4,7 +4,7 @@ They are `LaurelsError`s like all others. Those of the family `LineRefused` neve
 they are the codes of its rejects file, beside the codes the board itself refuses by.
 """
 
-from laurels.errors import InvalidInput, LaurelsError
+from laurels.errors import Conflict, InvalidInput, LaurelsError, NotFound, Unavailable
 
 
 class Usage(InvalidInput):
@@ -33,6 +33,27 @@ class SourceChanged(InvalidInput):
 
     code = "source_changed"
     advice = "to import the file as another one from its first line, name it by another --source"
+
+
+class SourceMissing(NotFound):
+    """There is nothing at the key to import from."""
+
+    code = "source_missing"
+    advice = "check the key and the number of the database; an empty sorted set is none"
+
+
+class SourceWrongType(Conflict):
+    """What is at the key to import from is not of the type that is read."""
+
+    code = "source_wrong_type"
+    advice = "name a sorted set by --key, and the hash of the members' data by --data-key"
+
+
+class SourceUnavailable(Unavailable):
+    """The server to import from does not answer."""
+
+    code = "source_unavailable"
+    advice = "try again: nothing is counted twice"
 
 
 class OutputFailed(InvalidInput):

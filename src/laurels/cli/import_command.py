@@ -1,45 +1,50 @@
-"""`import`: CSV and JSON Lines files into a board."""
+"""`import`: CSV and JSON Lines files, or a sorted set of Redis, into a board."""
 
+import os
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
 import laurels
 from laurels import config
 from laurels.direct.writes import CALL_MOST
-from laurels.errors import InvalidAt, UnknownBoard
 from laurels.event import AHEAD_MS
 from laurels.windows import MAX_MS
-from laurels.zones import Zone, zone
+from laurels.zones import Zone
 
 from .failures import SourceUnreadable, Usage
 from .file_import import STDIN, FileResult, Format, Request, import_file
+from .import_options import board_named, ensure_batch, instant, zone_named
+from .import_report import report
 from .interrupts import Interrupts
 from .options import DEFAULT_URL, AsJson, BoardName, Url
 from .progress import progress_bar
 from .reading import Mapping
-from .show import complain, escaped, put_json, put_line, readable
+from .redis_command import import_from, refuse_options_of_files, refuse_options_of_sets
+from .show import readable
 from .times import time_reader
 
 SOME_REJECTED = 1
 INTERRUPTED = 130
-MAX_BATCH = 100_000
-"""Lines of one commit at most: what the board takes at once."""
 MAX_SENT = 10_000
-"""The same over HTTP: what a request takes."""
-LATE_BY_THE_CLOCK = "history wants --clock event"
-LATE_IN_HISTORY = "later ones were counted before; import a history from its beginning on"
+"""Lines of one commit at most over HTTP: what a request takes."""
 _MEMBER, _AT, _ID = "member", "at", "id"
 
 
+FROM_VARIABLE = "LAURELS_FROM"
+"""The address of --from, where it has a password that the list of processes need not show."""
+
+
 def import_(
+    context: typer.Context,
     board: BoardName,
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="CSV or JSON Lines, or .gz; - is stdin.")
-    ],
+        list[str] | None,
+        typer.Argument(metavar="FILE...", help="CSV or JSON Lines, or .gz; - is stdin."),
+    ] = None,
     form: Annotated[
         Format,
         typer.Option("--format", help="auto: JSON Lines where the first line begins with {."),
@@ -131,12 +136,46 @@ def import_(
         bool,
         typer.Option("--create", help="Create what is missing: the folder, a default board."),
     ] = False,
+    from_: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="URL",
+            help="Instead of files, the sorted set at --key: redis://[user:password@]host[:port]"
+            "[/db], rediss://, redis+cluster://. It is only read. Default: the variable "
+            f"{FROM_VARIABLE}.",
+        ),
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option("--key", metavar="KEY", help="Of the sorted set.")
+    ] = None,
+    data_key: Annotated[
+        str | None,
+        typer.Option(
+            "--data-key",
+            metavar="KEY",
+            help="A hash with the members' data. Default: KEY:member_data, if there.",
+        ),
+    ] = None,
+    no_data: Annotated[
+        bool, typer.Option("--no-data", help="Leave the members' data where it is.")
+    ] = False,
+    event_at: Annotated[
+        str | None,
+        typer.Option(
+            "--event-at",
+            metavar="now|TIME",
+            help="When the scores of a sorted set were reached. Default: 1970, so that they count "
+            "in the window all and in no running period.",
+        ),
+    ] = None,
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
-    """Count the events of files. Interrupted and run again, it counts nothing twice.
+    """Count the events of files, or take a sorted set of Redis over. Interrupted and run again,
+    it counts nothing twice.
 
-    Ends with 1 when some lines were rejected.
+    Ends with 1 when some lines were rejected, or when a sorted set and the board do not agree.
 
     \b
     Examples:
@@ -144,7 +183,28 @@ def import_(
       laurels import spent purchases.csv.gz --member customer --value amount
           --at-column date --clock event
       zcat log.gz | laurels import gifts - --format jsonl --source log
+      laurels import gifts --from redis://localhost/0 --key highscores
     """
+    url = from_ or (None if files else os.environ.get(FROM_VARIABLE))
+    if url is not None:
+        refuse_options_of_files(context, files)
+        return import_from(
+            url,
+            board,
+            key=key,
+            data_key=data_key,
+            with_data=not no_data,
+            event_at=event_at,
+            tz=tz,
+            batch=batch,
+            source=source,
+            rejects=rejects,
+            create=create,
+            at=at,
+            json=json,
+        )
+    refuse_options_of_sets(context, files)
+    files = files or []
     _judge(files, source=source, rejects=rejects, batch=batch)
     if until is not None and (clock != "event" or len(files) > 1):
         raise Usage("--until pauses the replay of one file: it goes with --clock event")
@@ -152,7 +212,7 @@ def import_(
     results: list[FileResult] = []
     with ExitStack() as stack:
         lb = stack.enter_context(laurels.open(at, clock=clock, create=create))
-        definition = _board(lb, board, create=create)
+        definition = board_named(lb, board, create=create)
         request = Request(
             board=board,
             mapping=_mapping(
@@ -162,7 +222,7 @@ def import_(
                 at=at_column,
                 id=id_column,
                 at_format=at_format,
-                zone=_zone(tz or definition.tz),
+                zone=zone_named(tz or definition.tz),
             ),
             form=form,
             header=header,
@@ -173,9 +233,9 @@ def import_(
             rejects=rejects,
             latest_ms=_no_latest if allow_future else _latest_ms,
             ordered=clock == "event" and len(files) > 1,
-            until_ms=MAX_MS if until is None else _instant(until, tz or definition.tz),
+            until_ms=MAX_MS if until is None else instant("--until", until, tz or definition.tz),
         )
-        stack.callback(lambda: _report(board, results, json=json, replayed=clock == "event"))
+        stack.callback(lambda: report(board, results, json=json, replayed=clock == "event"))
         stack.enter_context(interrupts.caught())
         progress = stack.enter_context(progress_bar(not json))
         for file in files:
@@ -204,8 +264,7 @@ def _no_latest() -> int:
 
 
 def _judge(files: list[str], *, source: str | None, rejects: Path | None, batch: int) -> None:
-    if not 1 <= batch <= MAX_BATCH:
-        raise Usage(f"--batch is 1 to {MAX_BATCH:,}")
+    ensure_batch(batch)
     if len(files) > 1 and (source is not None or rejects is not None):
         raise Usage("--source and --rejects go with one file")
     if len(set(files)) < len(files):
@@ -215,35 +274,11 @@ def _judge(files: list[str], *, source: str | None, rejects: Path | None, batch:
             raise SourceUnreadable(f"{readable(file)}: there is no such file")
 
 
-def _board(lb: laurels.Leaderboards, name: str, *, create: bool) -> laurels.Board:
-    try:
-        return lb.get(name)
-    except UnknownBoard:
-        if not create:
-            raise
-        return lb.create(laurels.Board(name))
-
-
 def _delimiter(text: str) -> str:
     text = "\t" if text in ("tab", "\\t") else text
     if len(text) != 1 or text in '"\r\n':
         raise Usage(f"--delimiter is one character or tab, not {text!r}")
     return text
-
-
-def _zone(name: str) -> Zone:
-    try:
-        return zone(name)
-    except KeyError:
-        raise Usage(f"--tz: there is no time zone {name!r}") from None
-
-
-def _instant(text: str, tz: str) -> int:
-    """A time on the command line, ISO 8601."""
-    try:
-        return time_reader("iso", _zone(tz))(text)
-    except InvalidAt as error:
-        raise Usage(f"--until: {error.what}") from error
 
 
 def _mapping(
@@ -270,69 +305,3 @@ def _mapping(
         read_time=time_reader(at_format, zone),
         given=frozenset(name for name in given if name),
     )
-
-
-def _report(board: str, results: list[FileResult], *, json: bool, replayed: bool) -> None:
-    if json and results:
-        put_json({"board": board, "files": [_figures(result) for result in results]})
-    for result in results:
-        _complain_of(result, replayed=replayed)
-        if not json:
-            put_line(_sentence(result))
-
-
-def _figures(result: FileResult) -> dict[str, Any]:
-    tally = result.tally
-    return {
-        "file": result.file,
-        "source": result.source,
-        "resumed_after": result.resumed_after,
-        "last_line": result.last_line,
-        "lines": tally.lines,
-        "applied": tally.applied,
-        "unchanged": tally.unchanged,
-        "duplicates": tally.duplicates,
-        "rejected": tally.rejected,
-        "left": tally.left,
-        "late": dict(tally.late),
-        "reasons": dict(tally.reasons),
-        "rejects_file": result.rejects_file,
-        "interrupted": result.interrupted,
-        "error": None if result.error is None else result.error.code,
-        "seconds": round(result.seconds, 3),
-    }
-
-
-def _sentence(result: FileResult) -> str:
-    tally = result.tally
-    name = escaped(result.file)
-    if result.resumed_after and not tally.lines and not tally.left:
-        return f"{name}: nothing new after line {result.resumed_after:,}, imported before"
-    resumed = f" (resumed after line {result.resumed_after:,})" if result.resumed_after else ""
-    left = f", {tally.left:,} later ones left" if tally.left else ""
-    rate = f"{tally.lines / result.seconds:,.0f}/s" if result.seconds > 0 else "at once"
-    return (
-        f"{name}: {tally.lines:,} lines{resumed}: {tally.applied:,} applied, "
-        f"{tally.unchanged:,} unchanged, {tally.duplicates:,} duplicates, "
-        f"{tally.rejected:,} rejected{left} ({result.seconds:.1f} s, {rate})"
-    )
-
-
-def _complain_of(result: FileResult, *, replayed: bool) -> None:
-    """What went wrong with a file, on standard error."""
-    tally, name = result.tally, escaped(result.file)
-    for reject in tally.first_rejects:
-        complain(f"{name}, line {reject.line:,}: [{reject.code}] {reject.message}")
-    if tally.rejected:
-        by_code = ", ".join(f"{count:,} {code}" for code, count in tally.reasons.most_common())
-        complain(f"{name}: {tally.rejected:,} lines rejected ({by_code}): {result.rejects_file}")
-    if tally.late:
-        by_window = ", ".join(f"{count:,} for {name}" for name, count in tally.late.items())
-        hint = LATE_IN_HISTORY if replayed else LATE_BY_THE_CLOCK
-        complain(f"{name}: events came too late ({by_window}); {hint}")
-    if result.interrupted and result.source is not None:
-        complain(f"{name}: interrupted; the same command goes on where it stopped")
-    elif result.interrupted:
-        complain(
-            f"{name}: interrupted; without --source a new run counts from the first line again"
-        )

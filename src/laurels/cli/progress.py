@@ -51,6 +51,28 @@ class SourceProgress:
         self._progress.update(self._task, completed=events, count=events)
 
 
+class ScanProgress:
+    """Draws the scans of a set of about `size` members."""
+
+    def __init__(self, progress: Progress | None, name: str, size: int) -> None:
+        self._progress = progress
+        self._size = size
+        if progress is not None:
+            self._task = progress.add_task(escaped(name), total=size, count=0, unit="members")
+
+    def anew(self, name: str) -> None:
+        """Another scan begins."""
+        if self._progress is not None:
+            said = escaped(name)
+            self._progress.reset(
+                self._task, total=self._size, description=said, count=0, unit="members"
+            )
+
+    def told(self, done: int) -> None:
+        if self._progress is not None:
+            self._progress.update(self._task, completed=done, count=done)
+
+
 @contextmanager
 def progress_bar(wanted: bool) -> Iterator[Progress | None]:
     """A bar on standard error where that is a terminal and a bar is wanted, else None."""

@@ -1,0 +1,190 @@
+"""A board compared with the sorted set it was taken over from, as that is by now.
+
+Two passes: every member of the set against the board, and every member of the board, in standing
+order, against the set. After them, whoever is in the set has its score on the board, nobody else
+is there, and whoever stands higher has no worse score in the set: so both agree in every position,
+up to the order of equal scores.
+
+A member that differs is read once more in the set and set to what it has there now. If it agrees
+then, the set (or the board) changed after the member was read first; if it still differs while the
+set stands still, the import has not done what it should, or the board keeps something better.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from laurels.score import Number
+
+from .interrupts import Interrupts
+from .redis_source import BEGINNING, RedisSource
+from .sorted_set_rows import Ranked, ranked
+from .taking_over import ScanPosition, Watcher, scanned, wanted_data
+from .totals import AT_ONCE, Totals
+
+SHOWN = 5
+"""Members of each kind whose names are kept."""
+_ROUNDS = 3
+"""How often a member that keeps changing is set anew."""
+
+
+class Differing(Struct, frozen=True):
+    """A member that has one score in the sorted set and another, or none, on the board."""
+
+    member: str
+    source: Number
+    board: Number | None
+
+
+class Compared(Struct):
+    """What a comparison found.
+
+    `changed` members did not agree at first, and do by now or are still changing; `gone` left the
+    set between two looks. `differ`, `only_on_board` and `misplaced` are differences: members with
+    another score, members the set does not have, and members who stand below one with a worse
+    score. The lists name the first of them. `left_out` have a score or an id that the board cannot
+    keep.
+    """
+
+    members: int = 0
+    left_out: int = 0
+    changed: int = 0
+    gone: int = 0
+    differ: int = 0
+    only_on_board: int = 0
+    misplaced: int = 0
+    first_changed: list[str] = msgspec.field(default_factory=list)
+    first_differing: list[Differing] = msgspec.field(default_factory=list)
+    first_only_on_board: list[str] = msgspec.field(default_factory=list)
+    first_misplaced: list[str] = msgspec.field(default_factory=list)
+
+    @property
+    def agrees(self) -> bool:
+        return not (self.differ or self.only_on_board or self.misplaced)
+
+
+class Comparison:
+    """Compares a sorted set with a board, and sets right what changed meanwhile."""
+
+    def __init__(
+        self,
+        source: RedisSource,
+        totals: Totals,
+        *,
+        batch: int,
+        interrupts: Interrupts,
+        watch: Watcher,
+    ) -> None:
+        self.found = Compared()
+        self._source = source
+        self._totals = totals
+        self._batch = batch
+        self._interrupts = interrupts
+        self._watch = watch
+
+    def run(self) -> None:
+        """Both passes: O(n log n) in all, and memory for a batch."""
+        self._see_the_set()
+        self._see_the_board()
+
+    def _see_the_set(self) -> None:
+        begun = ScanPosition(self._source.process(), BEGINNING, 0)
+        for entries, _ in scanned(self._source, begun, self._batch):
+            for first in range(0, len(entries), AT_ONCE):
+                part = entries[first : first + AT_ONCE]
+                judged = [ranked(0, member, score, self._totals) for member, score in part]
+                rows = {row.member: row for row in judged if isinstance(row, Ranked)}
+                self.found.left_out += sum(not isinstance(row, Ranked) for row in judged)
+                self.found.members += len(rows)
+                self._watch(self.found.members + self.found.left_out)
+                self._settle(self._astray(rows.values()))
+
+    def _see_the_board(self) -> None:
+        sign = self._totals.column.sign
+        before: int | None = None
+        after: str | None = None
+        while True:
+            entries, after = self._totals.page(after)
+            scores = self._source.scores([member for member, _ in entries])
+            for (member, units), score in zip(entries, scores, strict=True):
+                row = None if score is None else self._row(member, score)
+                if score is None:
+                    self.found.only_on_board += 1
+                    _keep(self.found.first_only_on_board, member)
+                elif row is not None and row.units == units:
+                    place = sign * units
+                    if before is not None and place < before:
+                        self.found.misplaced += 1
+                        _keep(self.found.first_misplaced, member)
+                    before = place
+            if after is None:
+                return
+
+    def _astray(self, rows: Iterable[Ranked]) -> list[Ranked]:
+        """Those whose score, or data, is not what the board has."""
+        rows = list(rows)
+        had = self._totals.read([row.member for row in rows])
+        data, _ = wanted_data(self._source, rows, had)
+        return [
+            row
+            for row in rows
+            if row.member not in had or had[row.member].units != row.units or row.member in data
+        ]
+
+    def _settle(self, rows: Sequence[Ranked]) -> None:
+        """Sets what differs to what it is by now, and says which still differ."""
+        for _ in range(_ROUNDS):
+            if not rows:
+                return
+            fresh = self._fresh(rows)
+            self._set(fresh)
+            left = self._fresh(fresh)
+            again = self._astray(left)
+            still = {row.member: row.units for row in fresh}
+            stuck = [row for row in again if still[row.member] == row.units]
+            for row in stuck:
+                self._note_differing(row)
+            moving = [row for row in again if still[row.member] != row.units]
+            settled = {row.member for row in left} - {row.member for row in again}
+            self.found.changed += len(settled)
+            for member in sorted(settled):
+                _keep(self.found.first_changed, member)
+            rows = moving
+        self.found.changed += len(rows)
+        for row in rows:
+            _keep(self.found.first_changed, row.member)
+
+    def _fresh(self, rows: Sequence[Ranked]) -> list[Ranked]:
+        """The same members with the scores they have now; without those who are gone."""
+        scores = self._source.scores([row.member for row in rows])
+        found = [
+            None if score is None else self._row(row.member, score)
+            for row, score in zip(rows, scores, strict=True)
+        ]
+        self.found.gone += sum(score is None for score in scores)
+        return [row for row in found if row is not None]
+
+    def _set(self, rows: Sequence[Ranked]) -> None:
+        had = self._totals.read([row.member for row in rows])
+        data, _ = wanted_data(self._source, rows, had)
+        with self._interrupts.held():
+            self._totals.set_data(data)
+            self._totals.set({row.member: row.units for row in rows}, had)
+
+    def _row(self, member: str, score: float) -> Ranked | None:
+        row = ranked(0, member.encode(), score, self._totals)
+        return row if isinstance(row, Ranked) else None
+
+    def _note_differing(self, row: Ranked) -> None:
+        self.found.differ += 1
+        if len(self.found.first_differing) < SHOWN:
+            had = self._totals.read([row.member]).get(row.member)
+            board = None if had is None else self._totals.value(had.units)
+            differing = Differing(row.member, self._totals.value(row.units), board)
+            self.found.first_differing.append(differing)
+
+
+def _keep(names: list[str], name: str) -> None:
+    if len(names) < SHOWN and name not in names:
+        names.append(name)

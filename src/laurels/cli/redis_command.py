@@ -1,0 +1,116 @@
+"""`import --from`: what the command says of a sorted set, carried out and told."""
+
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import typer
+
+import laurels
+
+from .failures import Usage
+from .import_options import board_named, ensure_batch, instant
+from .interrupts import Interrupts
+from .progress import progress_bar
+from .redis_import import SetRequest, import_set
+from .redis_report import report
+
+_OF_FILES = {
+    "form": "--format",
+    "header": "--header",
+    "delimiter": "--delimiter",
+    "member": "--member",
+    "value": "--value",
+    "at_column": "--at-column",
+    "id_column": "--id",
+    "at_format": "--at-format",
+    "clock": "--clock",
+    "until": "--until",
+    "allow_future": "--allow-future",
+}
+_OF_SETS = {
+    "key": "--key",
+    "data_key": "--data-key",
+    "no_data": "--no-data",
+    "event_at": "--event-at",
+}
+_BEFORE_ALL_MS = 0
+"""1970: before every period that runs, so that only the window `all` counts it."""
+
+
+def refuse_options_of_files(context: typer.Context, files: list[str] | None) -> None:
+    """Raises Usage where something is said that only files have."""
+    if files:
+        raise Usage("give files or --from, not both")
+    _refuse(context, _OF_FILES, "goes with files, and not with --from")
+
+
+def refuse_options_of_sets(context: typer.Context, files: list[str] | None) -> None:
+    """Raises Usage where something is said that only sorted sets have, or nothing is given."""
+    if not files:
+        raise Usage("give the files to import, or --from and --key")
+    _refuse(context, _OF_SETS, "goes with --from")
+
+
+def import_from(
+    url: str,
+    board: str,
+    *,
+    key: str | None,
+    data_key: str | None,
+    with_data: bool,
+    event_at: str | None,
+    tz: str | None,
+    batch: int,
+    source: str | None,
+    rejects: Path | None,
+    create: bool,
+    at: str,
+    json: bool,
+) -> int:
+    """Takes the sorted set over and tells what became of it; how the command ends."""
+    ensure_batch(batch)
+    if not key:
+        raise Usage("--from goes with --key, the key of the sorted set")
+    if data_key is not None and not with_data:
+        raise Usage("--data-key and --no-data exclude each other")
+    interrupts = Interrupts()
+    with ExitStack() as stack:
+        lb = stack.enter_context(laurels.open(at, create=create))
+        definition = board_named(lb, board, create=create)
+        request = SetRequest(
+            url=url,
+            key=key,
+            data_key=data_key,
+            with_data=with_data,
+            at_ms=_reached_ms(lb, event_at, tz or definition.tz),
+            batch=batch,
+            source=source,
+            rejects=rejects,
+        )
+        stack.enter_context(interrupts.caught())
+        progress = stack.enter_context(progress_bar(not json))
+        result = import_set(lb, definition, request, interrupts, progress)
+    report(board, result, json=json)
+    if result.error is not None:
+        raise result.error
+    return result.code
+
+
+def _reached_ms(lb: laurels.Leaderboards, said: str | None, tz: str) -> int:
+    """When the scores are set to have been reached."""
+    if said is None:
+        return _BEFORE_ALL_MS
+    if said == "now":
+        return lb.stats().now_ms
+    at_ms = instant("--event-at", said, tz)
+    if at_ms > time.time_ns() // 1_000_000:
+        raise Usage(f"--event-at {said} is still to come")
+    return at_ms
+
+
+def _refuse(context: typer.Context, options: dict[str, str], why: str) -> None:
+    for name, option in options.items():
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise Usage(f"{option} {why}")

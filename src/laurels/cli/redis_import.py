@@ -1,0 +1,154 @@
+"""`import --from`: a sorted set on a Redis server into a board, and compared with it at the end."""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+
+from msgspec import Struct
+from rich.progress import Progress
+
+import laurels
+from laurels.errors import LaurelsError
+from laurels.given import is_unicode
+from laurels.index.redis.urls import redis_address
+
+from .comparing import Compared, Comparison
+from .failures import Usage
+from .interrupts import Interrupts
+from .progress import ScanProgress
+from .redis_source import RedisSource, opened_redis
+from .rejects import RejectsFile
+from .show import readable
+from .taking_over import Overtaken, TakingOver
+from .totals import Totals
+
+NOT_EQUAL = 1
+INTERRUPTED = 130
+
+
+class SetRequest(Struct, frozen=True):
+    """Which sorted set is taken over, and how.
+
+    `source` and `rejects` are what the user said; None leaves both to the address and the key.
+    `at_ms` is when the totals are set to have been reached.
+    """
+
+    url: str
+    key: str
+    data_key: str | None
+    with_data: bool
+    at_ms: int
+    batch: int
+    source: str | None
+    rejects: Path | None
+
+
+class SetResult(Struct, frozen=True):
+    """What became of a sorted set. `compared` is None where the import did not get so far, `error`
+    what ended it before its end, if anything did but Ctrl-C."""
+
+    name: str
+    source: str
+    overtaken: Overtaken
+    compared: Compared | None
+    rejects_file: str | None
+    interrupted: bool
+    error: LaurelsError | None
+    seconds: float
+
+    @property
+    def code(self) -> int:
+        """How the command ends where no error ends it."""
+        if self.interrupted:
+            return INTERRUPTED
+        compared, taken = self.compared, self.overtaken
+        left = taken.rejected or taken.data_left or compared is None or compared.left_out
+        return NOT_EQUAL if left or compared is None or not compared.agrees else 0
+
+
+def import_set(
+    lb: laurels.Leaderboards,
+    board: laurels.Board,
+    request: SetRequest,
+    interrupts: Interrupts,
+    progress: Progress | None,
+) -> SetResult:
+    """Takes a sorted set over, and compares; Ctrl-C ends it between two commits.
+
+    Raises what ends it before a member was read; what ends it later is told in the result.
+    """
+    address = redis_address(request.url)
+    name = f"{address} {readable(request.key)}"
+    source = request.source or name
+    if not is_unicode(source):
+        raise Usage("the key is not UTF-8, so nothing can be kept under it: give --source NAME")
+    began = time.perf_counter()
+    with ExitStack() as stack:
+        totals = Totals(lb, board, request.at_ms)
+        opened = stack.enter_context(
+            opened_redis(address, request.key, request.data_key, with_data=request.with_data)
+        )
+        path = request.rejects or Path(f"redis.{board.name}.rejects.csv")
+        rejects = stack.enter_context(closing(RejectsFile(path, board.name, source)))
+        watch = ScanProgress(progress, name, opened.size())
+        taking = TakingOver(
+            lb,
+            board.name,
+            opened,
+            totals,
+            key=f"import:{board.name}:{source}",
+            rejects=rejects,
+            batch=request.batch,
+            interrupts=interrupts,
+            watch=watch.told,
+        )
+        comparison = _comparison(opened, totals, request, interrupts, watch)
+        ended = _ended(taking, comparison, watch, name)
+        if isinstance(ended, LaurelsError) and not taking.tally.read:
+            raise ended
+        noted = taking.tally.reasons.total()
+        return SetResult(
+            name=name,
+            source=source,
+            overtaken=taking.tally,
+            compared=comparison.found if ended is None else None,
+            rejects_file=readable(rejects.path) if noted else None,
+            interrupted=isinstance(ended, KeyboardInterrupt),
+            error=ended if isinstance(ended, LaurelsError) else None,
+            seconds=time.perf_counter() - began,
+        )
+
+
+def _comparison(
+    source: RedisSource,
+    totals: Totals,
+    request: SetRequest,
+    interrupts: Interrupts,
+    watch: ScanProgress,
+) -> Comparison:
+    return Comparison(source, totals, batch=request.batch, interrupts=interrupts, watch=watch.told)
+
+
+def _ended(
+    taking: TakingOver, comparison: Comparison, watch: ScanProgress, name: str
+) -> LaurelsError | KeyboardInterrupt | None:
+    """Runs an import and its comparison, and answers what ended it before its end."""
+    try:
+        with _naming(name):
+            taking.run()
+            watch.anew(f"{name}, compared")
+            comparison.run()
+    except (LaurelsError, KeyboardInterrupt) as ended:
+        return ended
+    return None
+
+
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Puts the set's name before whatever an error says."""
+    try:
+        yield
+    except LaurelsError as error:
+        error.what = f"{name}: {error.what}"
+        raise

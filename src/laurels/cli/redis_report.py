@@ -1,0 +1,110 @@
+"""What an import of a sorted set tells at its end: figures for programs, sentences for people."""
+
+from typing import Any
+
+from .comparing import Compared, Differing
+from .redis_import import SetResult
+from .show import complain, escaped, number, put_json, put_line
+
+
+def report(board: str, result: SetResult, *, json: bool) -> None:
+    """Tells what became of a sorted set: with `json` one document, else sentences."""
+    if json:
+        put_json({"board": board, **_figures(result)})
+    _complain_of(result)
+    if not json:
+        put_line(_sentence(result))
+        if result.compared is not None:
+            put_line(_comparison(escaped(result.name), result.compared))
+
+
+def _figures(result: SetResult) -> dict[str, Any]:
+    taken = result.overtaken
+    return {
+        "from": result.name,
+        "source": result.source,
+        "resumed_after": taken.resumed_after,
+        "read": taken.read,
+        "applied": taken.applied,
+        "unchanged": taken.unchanged,
+        "rejected": taken.rejected,
+        "disturbed": taken.disturbed,
+        "data": taken.data,
+        "data_left": taken.data_left,
+        "reasons": dict(taken.reasons),
+        "rejects_file": result.rejects_file,
+        "compared": result.compared,
+        "interrupted": result.interrupted,
+        "error": None if result.error is None else result.error.code,
+        "seconds": round(result.seconds, 3),
+    }
+
+
+def _sentence(result: SetResult) -> str:
+    taken = result.overtaken
+    resumed = f" (resumed after {taken.resumed_after:,})" if taken.resumed_after else ""
+    data = f", {taken.data:,} given data" if taken.data else ""
+    rate = f"{taken.read / result.seconds:,.0f}/s" if result.seconds > 0 else "at once"
+    return (
+        f"{escaped(result.name)}: {taken.read:,} members{resumed}: {taken.applied:,} set, "
+        f"{taken.unchanged:,} unchanged, {taken.rejected:,} rejected{data} "
+        f"({result.seconds:.1f} s, {rate})"
+    )
+
+
+def _comparison(name: str, compared: Compared) -> str:
+    changed = f", {compared.changed:,} changed meanwhile" if compared.changed else ""
+    verdict = "agree in score and position" if compared.agrees else "do not all agree"
+    return f"{name}: {compared.members:,} members compared{changed}: they {verdict}"
+
+
+def _complain_of(result: SetResult) -> None:
+    """What went wrong, on standard error."""
+    taken, name = result.overtaken, escaped(result.name)
+    for reject in taken.first_rejects:
+        complain(f"{name}, member {reject.line:,}: [{reject.code}] {reject.message}")
+    if taken.reasons:
+        by_code = ", ".join(f"{count:,} {code}" for code, count in taken.reasons.most_common())
+        complain(
+            f"{name}: {taken.rejected:,} members rejected, data of {taken.data_left:,} left "
+            f"({by_code}): {result.rejects_file}"
+        )
+    if taken.disturbed:
+        complain(
+            f"{name}: {taken.disturbed:,} members had another score just after they were set: "
+            "somebody else writes to the board"
+        )
+    if result.compared is not None:
+        _complain_of_differences(name, result.compared)
+    if result.interrupted:
+        complain(f"{name}: interrupted; the same command goes on where it stopped")
+
+
+def _complain_of_differences(name: str, compared: Compared) -> None:
+    if compared.differ:
+        listed = ", ".join(map(_difference, compared.first_differing))
+        complain(f"{name}: {compared.differ:,} members differ on the board: {listed}")
+    if compared.only_on_board:
+        complain(
+            f"{name}: {compared.only_on_board:,} members are on the board alone, there before or "
+            f"taken out of the set meanwhile: {_names(compared.first_only_on_board)}"
+        )
+    if compared.misplaced:
+        complain(
+            f"{name}: {compared.misplaced:,} members stand below worse ones: "
+            f"{_names(compared.first_misplaced)}"
+        )
+    if compared.changed:
+        complain(
+            f"{name}: {compared.changed:,} members changed meanwhile and were taken over again: "
+            f"{_names(compared.first_changed)}"
+        )
+
+
+def _difference(found: Differing) -> str:
+    board = "nothing" if found.board is None else number(found.board)
+    return f"{escaped(found.member)} has {board} for {number(found.source)}"
+
+
+def _names(members: list[str]) -> str:
+    return ", ".join(map(escaped, members))

@@ -1,0 +1,116 @@
+"""A sorted set to import from, as the command line reads it: opened, judged, and closed again."""
+
+import os
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from laurels.index.redis.connection import Connection, RedisAddress, connect
+from laurels.index.redis.failures import IndexUnavailable
+from laurels.index.redis.loop import LoopThread
+from laurels.index.redis.sorted_set import BEGINNING, Scanned, SortedSet
+
+from .failures import SourceMissing, SourceUnavailable, SourceWrongType
+from .show import readable
+
+__all__ = ["BEGINNING", "RedisSource", "opened_redis"]
+
+MEMBER_DATA = ":member_data"
+"""What agoragames' `leaderboard` adds to the name of a board for the hash with its members' data
+(its options `member_data_namespace` and `global_member_data` may say otherwise)."""
+_TIMEOUT_MS = 5_000
+
+T = TypeVar("T")
+
+
+class RedisSource:
+    """Asks for a sorted set, and waits. `data_key` is the hash of the members' data, or None.
+
+    Raises SourceUnavailable where the server is away, and what else a connection raises.
+    """
+
+    def __init__(self, loop: LoopThread, found: SortedSet, data_key: bytes | None) -> None:
+        self.data_key = data_key
+        self._loop = loop
+        self._set = found
+
+    def size(self) -> int:
+        return self._ask(self._set.size())
+
+    def process(self) -> str:
+        """The id of the process that serves the set: cursors are good for that one alone."""
+        return self._ask(self._set.process())
+
+    def scan(self, cursor: int, count: int) -> Scanned:
+        return self._ask(self._set.scan(cursor, count))
+
+    def scores(self, members: Sequence[str]) -> list[float | None]:
+        return self._ask(self._set.scores([member.encode() for member in members]))
+
+    def data(self, members: Sequence[str]) -> list[bytes | None]:
+        """What the members carry; None for all of them where there is no hash."""
+        if self.data_key is None:
+            return [None] * len(members)
+        return self._ask(self._set.fields(self.data_key, [member.encode() for member in members]))
+
+    def _ask(self, question: Coroutine[Any, Any, T]) -> T:
+        return _answer(self._loop, question)
+
+
+@contextmanager
+def opened_redis(
+    address: RedisAddress, key: str, data_key: str | None, *, with_data: bool
+) -> Iterator[RedisSource]:
+    """The sorted set at `key`, with the hash at `data_key`, by default `KEY:member_data` if there.
+
+    Raises SourceMissing, SourceWrongType, SourceUnavailable, MissingRedis, IndexDenied, WrongServer
+    and IndexTooOld.
+    """
+    loop = LoopThread("laurels-import")
+    connection: Connection | None = None
+    try:
+        connection = _answer(loop, connect(address, timeout_ms=_TIMEOUT_MS))
+        found = SortedSet(connection, os.fsencode(key))
+        _judge(loop, found, os.fsencode(key), "zset", "sorted set", address)
+        yield RedisSource(loop, found, _hash(loop, found, key, data_key, address, with_data))
+    finally:
+        if connection is not None:
+            loop.run(connection.close())
+        loop.close()
+
+
+def _hash(
+    loop: LoopThread,
+    found: SortedSet,
+    key: str,
+    named: str | None,
+    address: RedisAddress,
+    wanted: bool,
+) -> bytes | None:
+    """The key of the members' data: the one named must be there, the usual one may be."""
+    if not wanted:
+        return None
+    place = os.fsencode(named or f"{key}{MEMBER_DATA}")
+    if named is None and _answer(loop, found.kind(place)) == "none":
+        return None
+    _judge(loop, found, place, "hash", "hash", address)
+    return place
+
+
+def _judge(
+    loop: LoopThread, found: SortedSet, key: bytes, kind: str, called: str, address: RedisAddress
+) -> None:
+    name, is_ = readable(os.fsdecode(key)), _answer(loop, found.kind(key))
+    if is_ == "none":
+        raise SourceMissing(f"{address} has nothing at the key {name!r}")
+    if is_ != kind:
+        raise SourceWrongType(f"the key {name!r} of {address} is no {called}, but of type {is_}")
+
+
+def _answer(loop: LoopThread, question: Coroutine[Any, Any, T]) -> T:
+    try:
+        return loop.run(question)
+    except IndexUnavailable as error:
+        raise SourceUnavailable(
+            error.what.replace(", and may have carried out the call", "")
+        ) from (error)

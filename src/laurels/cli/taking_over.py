@@ -1,0 +1,216 @@
+"""A sorted set taken over into a board: every member's total set to its score there.
+
+The set is scanned in shares. With each the board commits the cursor behind it, so an import that
+was broken off goes on there, as long as the server was not started anew meanwhile; else it begins
+again, which counts nobody twice, for totals are set and not added.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+import laurels
+
+from .failures import SourceUnavailable, Usage
+from .interrupts import Interrupts
+from .reading import Reject
+from .redis_source import BEGINNING, RedisSource
+from .rejects import RejectsFile
+from .sorted_set_rows import Ranked, carried, ranked, same_data
+from .totals import AT_ONCE, Done, Had, Refused, Totals
+
+SHOWN_REJECTS = 5
+_SCAN = 1_000
+
+T = TypeVar("T")
+
+
+class ScanPosition(Struct, frozen=True):
+    """How far a sorted set is read: by which process, the cursor, and how many members."""
+
+    process: str
+    cursor: int
+    read: int
+
+
+class Overtaken(Struct):
+    """What became of the members of a sorted set in this run.
+
+    `unchanged` had their score already; `disturbed` had another one just after they were set, for
+    somebody else writes to the board. `data` counts who was given data, `data_left` those whose
+    data the board does not take.
+    """
+
+    resumed_after: int = 0
+    read: int = 0
+    applied: int = 0
+    unchanged: int = 0
+    disturbed: int = 0
+    data: int = 0
+    data_left: int = 0
+    reasons: Counter[str] = msgspec.field(default_factory=Counter)
+    first_rejects: list[Reject] = msgspec.field(default_factory=list)
+
+    @property
+    def rejected(self) -> int:
+        """Members that were not taken."""
+        return self.reasons.total() - self.data_left
+
+
+class Watcher(Protocol):
+    """Is told how many members of a scan are done."""
+
+    def __call__(self, done: int) -> None: ...
+
+
+class TakingOver:
+    """Takes a sorted set over; `key` names the position it is kept under."""
+
+    def __init__(
+        self,
+        lb: laurels.Leaderboards,
+        board: str,
+        source: RedisSource,
+        totals: Totals,
+        *,
+        key: str,
+        rejects: RejectsFile,
+        batch: int,
+        interrupts: Interrupts,
+        watch: Watcher,
+    ) -> None:
+        self.tally = Overtaken()
+        self._lb = lb
+        self._board = board
+        self._source = source
+        self._totals = totals
+        self._key = key
+        self._rejects = rejects
+        self._batch = batch
+        self._interrupts = interrupts
+        self._watch = watch
+
+    def run(self) -> None:
+        """Reads what is left of the set, and sets every member's total."""
+        begun = self._begin()
+        self.tally.resumed_after = begun.read
+        self._rejects.keep_to(begun.read)
+        line = begun.read
+        for entries, cursor in scanned(self._source, begun, self._batch):
+            here = ScanPosition(begun.process, cursor, line + len(entries))
+            if cursor == BEGINNING:
+                here = ScanPosition(begun.process, BEGINNING, 0)
+            parts = list(_parts(entries, AT_ONCE)) or [[]]
+            for place, part in enumerate(parts, 1):
+                self._take(line, part, here if place == len(parts) else None)
+                line += len(part)
+                self._watch(line)
+
+    def _begin(self) -> ScanPosition:
+        """Where to go on: the place stored, if its cursor still means anything."""
+        process = self._source.process()
+        text = self._lb.position(self._board, self._key)
+        if text is not None:
+            try:
+                stored = msgspec.json.decode(text, type=ScanPosition)
+            except msgspec.MsgspecError as error:
+                raise Usage(
+                    f"{self._key!r} marks the position of something else: give another --source"
+                ) from error
+            if stored.process == process:
+                return stored
+        return ScanPosition(process, BEGINNING, 0)
+
+    def _take(
+        self, line: int, entries: Sequence[tuple[bytes, float]], here: ScanPosition | None
+    ) -> None:
+        judged = [
+            ranked(number, member, score, self._totals)
+            for number, (member, score) in enumerate(entries, line + 1)
+        ]
+        good = {row.member: row for row in judged if isinstance(row, Ranked)}
+        rejects = [row for row in judged if isinstance(row, Reject)]
+        had = self._totals.read(list(good))
+        data, unfit = wanted_data(self._source, list(good.values()), had)
+        mark = None if here is None else (self._key, msgspec.json.encode(here).decode())
+        with self._interrupts.held():
+            self._reject(sorted([*rejects, *unfit]))
+            self._totals.set_data(data)
+            done = self._totals.set({row.member: row.units for row in good.values()}, had, mark)
+            self._count(len(entries), len(good), done)
+            self.tally.data += len(data)
+            self.tally.data_left += len(unfit)
+            self._reject([_refused(good[each.member], each) for each in done.refused])
+
+    def _count(self, read: int, good: int, done: Done) -> None:
+        tally = self.tally
+        tally.read += read
+        tally.applied += done.applied
+        tally.unchanged += good - done.applied - len(done.refused)
+        tally.disturbed += done.disturbed
+
+    def _reject(self, rejects: Sequence[Reject]) -> None:
+        tally = self.tally
+        tally.reasons.update(reject.code for reject in rejects)
+        tally.first_rejects += rejects[: SHOWN_REJECTS - len(tally.first_rejects)]
+        self._rejects.write(rejects)
+
+
+def scanned(
+    source: RedisSource, begun: ScanPosition, batch: int
+) -> Iterator[tuple[list[tuple[bytes, float]], int]]:
+    """The rest of a set in shares of about `batch` members, each with the cursor behind it.
+
+    Raises SourceUnavailable at the end where the server was started anew meanwhile: members may
+    have been passed over.
+    """
+    cursor, entries = begun.cursor, list[tuple[bytes, float]]()
+    while True:
+        share = source.scan(cursor, min(_SCAN, batch))
+        entries += share.entries
+        cursor = share.cursor
+        ends = cursor == BEGINNING
+        if ends and source.process() != begun.process:
+            raise SourceUnavailable("the server was started anew while the set was read")
+        if ends or len(entries) >= batch:
+            yield entries, cursor
+            entries = []
+        if ends:
+            return
+
+
+def wanted_data(
+    source: RedisSource, rows: Sequence[Ranked], had: dict[str, Had]
+) -> tuple[dict[str, Any], list[Reject]]:
+    """The data of these members that the board does not have yet, and what it does not take."""
+    found = source.data([row.member for row in rows])
+    wanted: dict[str, Any] = {}
+    unfit: list[Reject] = []
+    for row, text in zip(rows, found, strict=True):
+        if text is None:
+            continue
+        data = carried(row.line, row.member, text)
+        if isinstance(data, Reject):
+            unfit.append(data)
+        elif data is not None and not _has(had.get(row.member), data):
+            wanted[row.member] = data
+    return wanted, unfit
+
+
+def _refused(row: Ranked, why: Refused) -> Reject:
+    return Reject(row.line, why.code, why.message, row.raw)
+
+
+def _has(had: Had | None, data: Any) -> bool:
+    return had is not None and same_data(had.data, data)
+
+
+def _parts(items: Sequence[T], size: int) -> Iterator[list[T]]:
+    """A sequence in parts of at most `size`."""
+    rest = iter(items)
+    while part := list(islice(rest, size)):
+        yield part

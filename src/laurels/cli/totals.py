@@ -1,0 +1,155 @@
+"""What the members of a board have in its window `all`, read and set in batches.
+
+A total is set by an event of the difference to what the member has, on `last` and `best` by one
+of the value itself. So it may be set again and again and counts once, and who has it already needs
+no event at all. What others write between the reading and the setting is counted on top of it.
+"""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import laurels
+from laurels.errors import NoAllWindow, ValueOutOfRange
+from laurels.score import LIMIT, Number, Score, exact_units, to_value
+from laurels.windows import All
+
+from .failures import Usage
+
+AT_ONCE = 5_000
+"""Members of one reading or setting: what any deployment takes, with two events for each."""
+_WRITERS = 8
+"""Threads that set data: each waits for its commit, and those that wait share one."""
+
+
+class Had(NamedTuple):
+    """What a member has: its score in units, and its data."""
+
+    units: int
+    data: Any
+
+
+class Refused(NamedTuple):
+    """A member whose total the board refused to set, and why."""
+
+    member: str
+    code: str
+    message: str
+
+
+class Done(NamedTuple):
+    """What became of a setting. `disturbed` members have another total than they were set to, for
+    somebody else wrote in between."""
+
+    applied: int
+    refused: list[Refused]
+    disturbed: int = 0
+
+
+class Totals:
+    """The totals of a board of one column; raises Usage for others, and NoAllWindow.
+
+    `at_ms` is when they are set to have been reached.
+    """
+
+    def __init__(self, lb: laurels.Leaderboards, board: laurels.Board, at_ms: int) -> None:
+        rules = board.rules()
+        if len(rules.columns) != 1:
+            raise Usage(f"{board.name} has {len(rules.columns)} columns, a sorted set one score")
+        windows = [name for name, window in rules.windows.items() if isinstance(window, All)]
+        if not windows:
+            raise NoAllWindow(f"the board {board.name!r} has no window `all`")
+        self.column = rules.columns[0]
+        self.window = windows[0]
+        self._lb = lb
+        self._board = board.name
+        self._at_ms = at_ms
+
+    def units(self, score: Number) -> int:
+        """A total in units; raises what refuses it, a total out of the column's range, too."""
+        column = self.column
+        units = exact_units(score, column.scale, column.name)
+        if not column.low <= units <= column.high:
+            low, high = self.value(column.low), self.value(column.high)
+            raise ValueOutOfRange(f"{score} is outside {column.name!r}, {low} to {high}")
+        return units
+
+    def value(self, units: int) -> Number:
+        """Units as a person reads them."""
+        return to_value(units, self.column.scale)
+
+    def read(self, members: Sequence[str]) -> dict[str, Had]:
+        """What those of up to AT_ONCE members have who are ranked. O(k log n)."""
+        if not members:
+            return {}
+        found = self._lb.standings(self._board, members, window=self.window, with_data=True)
+        return {entry.member: Had(self._units_of(entry), entry.data) for entry in found.entries}
+
+    def page(self, after: str | None) -> tuple[list[tuple[str, int]], str | None]:
+        """The next members in standing order with their units, and where to go on."""
+        found = self._lb.top(self._board, window=self.window, limit=AT_ONCE, after=after)
+        return [(entry.member, self._units_of(entry)) for entry in found.entries], found.next
+
+    def count(self) -> int:
+        return self._lb.count(self._board, window=self.window)
+
+    def set(
+        self,
+        wanted: Mapping[str, int],
+        had: Mapping[str, Had],
+        position: tuple[str, str] | None = None,
+    ) -> Done:
+        """Sets up to AT_ONCE members to the units wanted, in one commit with the position."""
+        events: list[tuple[str, Number, int]] = []
+        for member, units in wanted.items():
+            events += [
+                (member, self.value(part), self._at_ms)
+                for part in self._parts(units, had.get(member))
+            ]
+        if not events and position is None:
+            return Done(0, [])
+        receipts = self._lb.submit_many(self._board, events, window=self.window, position=position)
+        refused: dict[str, Refused] = {}
+        after: dict[str, Score | None] = {}
+        for (member, _, _), receipt in zip(events, receipts, strict=True):
+            if receipt.status == "refused":
+                code, message = receipt.reason or "", receipt.message or ""
+                refused[member] = Refused(member, code, message)
+            after[member] = receipt.score
+        disturbed = 0
+        if self.column.op == "sum":
+            disturbed = sum(
+                score != self.value(wanted[member])
+                for member, score in after.items()
+                if member not in refused
+            )
+        applied = len(after) - len(refused) - receipts.unchanged
+        return Done(applied, list(refused.values()), disturbed)
+
+    def set_data(self, wanted: Mapping[str, Any]) -> None:
+        """Gives members their data, each in a commit of its own or shared with others."""
+        if not wanted:
+            return
+        with ThreadPoolExecutor(min(_WRITERS, len(wanted))) as writers:
+            given = [
+                writers.submit(self._lb.set_data, self._board, member, data)
+                for member, data in wanted.items()
+            ]
+            try:
+                for each in given:
+                    each.result()
+            except BaseException:
+                writers.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def _units_of(self, entry: laurels.Entry) -> int:
+        return exact_units(entry.score, self.column.scale, self.column.name)
+
+    def _parts(self, units: int, had: Had | None) -> list[int]:
+        """The events that bring a member there: none, one, or two where one would be too large."""
+        if had is not None and had.units == units:
+            return []
+        if self.column.op != "sum" or had is None:
+            return [units]
+        difference = units - had.units
+        return [difference] if abs(difference) <= LIMIT else [-had.units, units]

@@ -1,0 +1,71 @@
+"""A plain sorted set on a server, and a hash beside it: read in shares, and never written.
+
+It is scanned (ZSCAN) rather than read by rank: whoever is in the set from the beginning of a scan
+to its end is met, whatever else changes meanwhile, and some may be met twice. A scan that was
+broken off goes on from its cursor as long as the same process serves the key; `process` says
+which one does, for a restart gives the buckets another order.
+
+Scores are doubles, and read as such: servers write some with more digits than they have.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .connection import Connection
+
+BEGINNING = 0
+"""The cursor a scan begins with, and the one that says it is at its end."""
+
+_FIELDS_AT_ONCE = 1_000
+
+
+class Scanned(NamedTuple):
+    """A share of a scan: members with their scores, and where it goes on."""
+
+    entries: list[tuple[bytes, float]]
+    cursor: int
+
+
+class SortedSet:
+    """Reads the sorted set at `key`. Every method raises what `Connection.command` does."""
+
+    def __init__(self, connection: Connection, key: bytes) -> None:
+        self.key = key
+        self._connection = connection
+
+    async def kind(self, key: bytes) -> str:
+        """What is kept at a key: `zset`, `hash`, …, or `none`."""
+        found: bytes = await self._connection.command(b"TYPE", key, key=key)
+        return found.decode()
+
+    async def size(self) -> int:
+        """How many members there are. O(1)."""
+        return int(await self._connection.command(b"ZCARD", self.key, key=self.key))
+
+    async def process(self) -> str:
+        """The id of the process that serves the key, another one after each start."""
+        text: bytes = await self._connection.command(b"INFO", b"server", key=self.key)
+        pairs = dict(line.partition(":")[::2] for line in text.decode().splitlines())
+        return pairs.get("run_id", "")
+
+    async def scan(self, cursor: int, count: int) -> Scanned:
+        """The next share of about `count` members; all at once where the set is small."""
+        parts = (b"ZSCAN", self.key, b"%d" % cursor, b"COUNT", b"%d" % count)
+        after, flat = await self._connection.command(*parts, key=self.key)
+        pairs = zip(flat[::2], map(float, flat[1::2]), strict=True)
+        return Scanned(list(pairs), int(after))
+
+    async def scores(self, members: Sequence[bytes]) -> list[float | None]:
+        """The scores of members, None for those who are not there. O(members)."""
+        if not members:
+            return []
+        found = await self._connection.command(b"ZMSCORE", self.key, *members, key=self.key)
+        return [None if score is None else float(score) for score in found]
+
+    async def fields(self, key: bytes, members: Sequence[bytes]) -> list[bytes | None]:
+        """What the hash at `key` has for members, None where it has nothing. O(members)."""
+        found: list[bytes | None] = []
+        for first in range(0, len(members), _FIELDS_AT_ONCE):
+            part = members[first : first + _FIELDS_AT_ONCE]
+            found += await self._connection.command(b"HMGET", key, *part, key=key)
+        return found
