@@ -4,7 +4,7 @@ RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY . .
-RUN python -m venv /opt/laurels && /opt/laurels/bin/pip install --no-cache-dir '.[server,client]'
+RUN python -m venv /opt/laurels && /opt/laurels/bin/pip install --no-cache-dir '.[server,client,redis]'
 
 FROM python:3.13-slim
 RUN useradd --system --uid 10001 --home-dir /data laurels \

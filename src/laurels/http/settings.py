@@ -29,7 +29,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a server is told when it starts."""
 
     data: Annotated[
-        str, Meta(description="Where the boards are: a folder, memory: or redis://....")
+        str, Meta(description="Where the boards are: a folder, memory: or redis://host:port.")
     ] = "laurels-data"
     host: Annotated[str, Meta(description="The address to listen on.")] = "127.0.0.1"
     port: Annotated[_Port, Meta(description="The port to listen on; 0 takes a free one.")] = 8080
