@@ -2,7 +2,7 @@
 
 It passes bytes on both ways. Once told so, it waits for a request that holds some bytes, passes
 that on, waits until the server has answered, and cuts the connection instead of passing the answer
-on.
+on. Or it keeps the request, cuts the connection at once, and passes the request on much later.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ class Proxy:
         self._times = 0
         self._refusing = False
         self._refuse_then = False
+        self._kept: bytes | None = None
+        self._late: list[bytes] = []
         self.cut = 0
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -41,6 +43,19 @@ class Proxy:
         refuses others, if wanted."""
         self._doomed, self._times, self._refusing = part, times, False
         self._refuse_then = refuse
+
+    def keep_back(self, part: bytes) -> None:
+        """Keeps the next request that holds these bytes, and cuts its connection."""
+        self._kept = part
+
+    def deliver_late(self) -> list[bytes]:
+        """Passes on what was kept back; what the server answers to each."""
+        answers = []
+        for data in self._late:
+            with socket.create_connection(("127.0.0.1", self._server.port)) as far:
+                far.sendall(data)
+                answers.append(far.recv(_CHUNK))
+        return answers
 
     def accept_again(self) -> None:
         self._refusing = False
@@ -63,6 +78,10 @@ class Proxy:
     def _forth(self, link: _Link) -> None:
         with suppress(OSError):
             while data := link.near.recv(_CHUNK):
+                if self._kept is not None and self._kept in data:
+                    self._late.append(data)
+                    self._kept = None
+                    break
                 if self._doomed is not None and self._doomed in data and self._times > 0:
                     self._times -= 1
                     link.doomed = True

@@ -39,6 +39,20 @@ def test_a_write_whose_answer_is_lost_counts_once(proxy: Proxy, times: int) -> N
         assert counted(lb) == {"a": 5, "careful": 8}
 
 
+def test_a_write_that_arrives_late_is_not_heard(proxy: Proxy) -> None:
+    """Its repeat, and perhaps the next write, have overtaken it on another connection."""
+    with opened(proxy.url) as lb:
+        lb.submit(BOARD, "a", 5)
+        for member in ("first", "second"):
+            proxy.keep_back(member.encode())
+            assert lb.submit(BOARD, member, 7).score == 7
+        older, last = proxy.deliver_late()
+        assert older.startswith(b"-")
+        assert b"done" in last
+        assert counted(lb) == {"a": 5, "first": 7, "second": 7}
+        assert lb.submit(BOARD, "a", 1).offset == 4
+
+
 def test_a_batch_whose_answer_is_lost_has_the_receipts_it_had(proxy: Proxy) -> None:
     with opened(proxy.url) as lb:
         lb.create(laurels.Board("r", windows=["r=rolling:1h/1m", "day", "all"]))

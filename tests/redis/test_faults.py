@@ -171,6 +171,22 @@ def test_a_full_server_refuses_before_anything_is_written(server: Server) -> Non
     asyncio.run(check())
 
 
+def test_a_script_that_has_begun_ends_whole_though_memory_fills_up(server: Server) -> None:
+    async def check() -> None:
+        fill = script("for i = 1, 40 do redis.call('RPUSH', KEYS[1], string.rep('x', 1e5)) end")
+        async with connected(server.url) as connection:
+            await connection.script(COUNT, b"other", b"")
+            used = int(server.info("memory")["used_memory"])
+            server.call("CONFIG", "SET", "maxmemory", used + 1_000_000)
+            await connection.script(fill, KEY, b"")
+            assert server.call("LLEN", KEY) == 40
+            assert int(server.info("memory")["used_memory"]) > used + 3_000_000
+            await refused(connection.script(fill, KEY, b""), "index_full")
+            assert server.call("LLEN", KEY) == 40
+
+    asyncio.run(check())
+
+
 def test_a_primary_that_became_a_replica_refuses_to_write(server: Server) -> None:
     async def check() -> None:
         replica = server.with_replica()

@@ -117,6 +117,7 @@ class Wire:
         """A client of the host that is the primary now; who asks meanwhile waits with us."""
         if self._search is None:
             self._search = asyncio.create_task(self._found())
+            self._search.add_done_callback(_heard)
         return await asyncio.shield(self._search)
 
     async def _found(self) -> Client:
@@ -150,20 +151,24 @@ async def _primary_of(address: RedisAddress, timeout_ms: int) -> Client:
     hosts = [msgspec.structs.replace(address, hosts=(host,)) for host in address.hosts]
     clients = [await _client(host, timeout_ms) for host in hosts]
     probes = [asyncio.create_task(_probed(client)) for client in clients]
+    chosen = None
     try:
         await _settled(probes, timeout_ms / 1_000 * 0.8)
+        said = [probe.result() for probe in probes if probe.done()]
+        primaries = [
+            client
+            for client, probe in zip(clients, probes, strict=True)
+            if probe.done() and not probe.result()
+        ]
+        if len(primaries) != 1:
+            raise _not_one(address, len(primaries), [each for each in said if each])
+        chosen = primaries[0]
+        return chosen
     finally:
-        for probe in probes:
+        for client, probe in zip(clients, probes, strict=True):
             probe.cancel()
-    said = [probe.result() if probe.done() and not probe.cancelled() else None for probe in probes]
-    primaries = [client for client, each in zip(clients, said, strict=True) if each == ""]
-    chosen = primaries[0] if len(primaries) == 1 else None
-    for client in clients:
-        if client is not chosen:
-            await client.close()
-    if chosen is None:
-        raise _not_one(address, len(primaries), [each for each in said if each])
-    return chosen
+            if client is not chosen:
+                await client.close()
 
 
 async def _settled(probes: Sequence["asyncio.Task[str]"], seconds: float) -> None:
@@ -186,6 +191,12 @@ async def _probed(client: Client) -> str:
     except glide.GlideError as error:
         return str(error) or type(error).__name__
     return ""
+
+
+def _heard(search: "asyncio.Task[Client]") -> None:
+    """All who asked may have gone before a search ends: then nobody else hears why it failed."""
+    if not search.cancelled():
+        search.exception()
 
 
 def _not_one(address: RedisAddress, primaries: int, said: Sequence[str]) -> LaurelsError:
