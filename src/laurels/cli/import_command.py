@@ -11,7 +11,7 @@ import typer
 import laurels
 from laurels import config
 from laurels.direct.writes import CALL_MOST
-from laurels.event import AHEAD_MS
+from laurels.event import AHEAD_MS, MAX_BATCH
 from laurels.windows import MAX_MS
 from laurels.zones import Zone
 
