@@ -188,6 +188,7 @@ async def _direct(url: str, clock: str | Clock | None) -> "Direct":
     from .index.redis.definitions import RedisDefinitions  # noqa: PLC0415
     from .index.redis.index import RedisIndex  # noqa: PLC0415
     from .index.redis.node_clock import NodeClock  # noqa: PLC0415
+    from .index.sharded import Sharded  # noqa: PLC0415
 
     address = redis_address(url)
     connection = await connect_to(address)
@@ -210,7 +211,7 @@ async def _direct(url: str, clock: str | Clock | None) -> "Direct":
                 await followed.start()
         registry = Registry(definitions)
         await registry.load()
-        index = RedisIndex(connection, address.prefix)
+        index = Sharded(RedisIndex(connection, address.prefix))
         return Direct(index, registry, followed, asyncio.get_running_loop(), connection.close)
     except BaseException:
         await connection.close()

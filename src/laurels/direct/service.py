@@ -21,6 +21,7 @@ from laurels.errors import Closed, NothingToBackUp, NotReady
 from laurels.event import Batch
 from laurels.fold import Folded
 from laurels.index.asking import Ask
+from laurels.index.base import Offset, changes
 from laurels.index.remote import Behind, Opened, RemoteIndex, Stale, Unturned
 from laurels.plan import counted_from, next_boundary, ranking_key, roll_of
 from laurels.queries import Moment, Question
@@ -256,7 +257,7 @@ class Direct:
             members=sum(max((w.members for w in each.windows), default=0) for each in boards),
             nbytes=sum(each.nbytes for each in boards),
             log_nbytes=0,
-            offset=sum(each.offset for each in boards),
+            offset=sum(changes(each.offset) for each in boards),
             now_ms=self._now(),
             kept=Kept(log_from=1),
         )
@@ -272,7 +273,7 @@ class Direct:
             for key in await self._index.keys(opened):
                 entries += await self._index.audit(opened, key, mend=mend)
                 rankings += 1
-            offset += await self._index.offset(opened)
+            offset += changes(await self._index.offset(opened))
 
         names = self._known()
         for name in names:
@@ -352,22 +353,25 @@ class Direct:
         await self._record(write)
         return write.results(0)
 
-    async def _submit(self, write: Submission) -> int:
+    async def _submit(self, write: Submission) -> Offset:
         boards = self._registry.boards
         write.accept(boards, self._now())
         offset = await self._index.offset(_opened(write.board)) if not write.batches else 0
         if write.bare is not None:
             source, text = write.bare.position
             await self._index.set_position(_opened(write.board), source, text)
+        first = 0
         for batch in write.batches:
             for call in _calls(batch):
-                offset = await self._count(write, call)
+                offset = await self._count(write, call, first)
+                first += call.size
             self._see(batch.now_ms)
         return offset
 
-    async def _count(self, write: Submission, batch: Batch) -> int:
-        """Counts a piece of a submission; the offset after it."""
+    async def _count(self, write: Submission, batch: Batch, first: int) -> Offset:
+        """Counts a piece of a submission, its events from the `first`; the offset after it."""
         window, ranks = write.watched
+        places: list[int] | None = None
         for _ in range(TRIES):
             state = write.board = self._registry.boards.current(write.board)
             plan = self._registry.boards.plan(batch)
@@ -390,8 +394,16 @@ class Direct:
                 told = None
                 if applied.ranks_before is not None and applied.ranks_after is not None:
                     told = Ranks(applied.ranks_before, applied.ranks_after)
-                write.counted(Folded(batch, plan, applied.outcomes), told)
-                return applied.offset
+                if applied.left is None:
+                    write.counted(Folded(batch, plan, applied.outcomes), told, places)
+                    return applied.offset
+                places = list(range(first, first + batch.size)) if places is None else places
+                left = set(applied.left)
+                done = [i for i in range(batch.size) if i not in left]
+                folded = Folded(batch.take(done), plan.taken(done), applied.outcomes)
+                write.counted(folded, told, [places[i] for i in done])
+                places = [places[i] for i in applied.left]
+                batch = batch.take(applied.left)
         raise NotReady(f"the board {write.board.board.name!r} does not stand still")
 
     async def _record(self, write: Single) -> None:
