@@ -134,9 +134,9 @@ class Merging:
         self.far = {}
         total = sum(part.total for part in parts)
         positions = [self._position(place, parts) for place in range(len(self.ask.anchors))]
-        found = self._slices(parts, positions, total)
         located = self._locate(parts) if self.ask.members else None
         carried = self._carried(parts) if self.ask.data else []
+        found = self._slices(parts, positions, total)
         if self._learn(parts) or any(part is None for part in found):
             return None
         slices = [part for part in found if part is not None]
