@@ -17,6 +17,7 @@ from laurels.index.redis.connection import Connection
 from laurels.index.redis.index import RedisIndex
 from laurels.index.remote import Opened
 from laurels.index.sharded import Sharded
+from laurels.index.shards import shard_of
 from laurels.plan import RankingKey, plan_batch
 from laurels.rules import Rules
 from laurels.windows import MAX_MS, MIN_MS
@@ -211,6 +212,32 @@ class Counted:
         self.calls += 1
         self.entries += sum(len(part.members) for each in read.found for part in each.slices)
         return read
+
+
+def test_shards_may_lie_one_behind_the_other(server: Server) -> None:
+    """The members of a shard all lead those of the next: nothing is where it may be expected."""
+    rules = Board("b").rules()
+
+    async def main() -> None:
+        async with connected(server.url) as connection:
+            both = Both(connection, "skewed:", rules, 5)
+            await both.open()
+            members = [f"m{i}" for i in range(5_000)]
+            await both.submit(
+                [
+                    (member, 10_000 * shard_of(member.encode(), 5) + i)
+                    for i, member in enumerate(members)
+                ]
+            )
+            for at in (0, 400, 999, 1_000, 2_500, 4_990):
+                await both.ask([Ask(key(), (Start(),), (Span(0, at, at + 300),))])
+                await both.ask([Ask(key(), (End(),), (Span(0, -at - 300, -at),))])
+                found = await both.ask([Ask(key(), (Start(),), (Span(0, at, at + 1),))])
+                member = found[0].slices[0].members[0]
+                around = (AtMember(member.encode()),)
+                await both.ask([Ask(key(), around, (Span(0, -150, 151, fit=True),), (member,))])
+
+    asyncio.run(main())
 
 
 def test_a_list_and_its_total_agree_while_others_write(server: Server) -> None:
