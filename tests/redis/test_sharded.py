@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from laurels.board import Board, Column
 from laurels.event import Batch, EventReader, batch_of
+from laurels.http.answers import BatchAnswer
 from laurels.index.asking import Anchor, Ask, AtBound, AtMember, End, Found, Span, Start
 from laurels.index.redis.connection import Connection
 from laurels.index.redis.index import RedisIndex
@@ -19,7 +21,9 @@ from laurels.index.remote import Opened
 from laurels.index.sharded import Sharded
 from laurels.index.shards import shard_of
 from laurels.plan import RankingKey, plan_batch
+from laurels.receipt import Receipt
 from laurels.rules import Rules
+from laurels.standing import AsOf
 from laurels.windows import MAX_MS, MIN_MS
 from tests.redis.asking import connected
 from tests.redis.servers import Server
@@ -44,9 +48,8 @@ class Both:
         self.whole = Opened(WHOLE, 1, replace(rules, shards=1))
         self.parts = Opened(PARTS, 1, replace(rules, shards=shards))
 
-    def batch(self, board: Opened, events: Sequence[tuple[Any, ...]], **how: Any) -> Batch:
-        batch = batch_of(EventReader(self.rules).gather(events), board.number, NOW, **how)
-        return batch if batch.ats is None else replace(batch, ats=batch.ats)
+    def batch(self, board: Opened, events: Sequence[tuple[Any, ...]]) -> Batch:
+        return batch_of(EventReader(self.rules).gather(events), board.number, NOW)
 
     async def open(self) -> None:
         for board in (self.whole, self.parts):
@@ -238,6 +241,16 @@ def test_shards_may_lie_one_behind_the_other(server: Server) -> None:
                 await both.ask([Ask(key(), around, (Span(0, -150, 151, fit=True),), (member,))])
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("offset", [7, (1, 0, 2)])
+def test_offsets_of_several_shards_travel(offset: int | tuple[int, ...]) -> None:
+    as_of = AsOf(offset, "all")
+    receipt = Receipt("ann", "applied", "all", offset)
+    batch = BatchAnswer(offset, "all", 1, 0, 0, 0, {}, [receipt])
+    for sent in (as_of, receipt, batch):
+        assert msgspec.json.decode(msgspec.json.encode(sent), type=type(sent)) == sent
+        assert msgspec.msgpack.decode(msgspec.msgpack.encode(sent), type=type(sent)) == sent
 
 
 def test_a_list_and_its_total_agree_while_others_write(server: Server) -> None:

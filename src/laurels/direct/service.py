@@ -17,7 +17,7 @@ from laurels.accept import How, submission
 from laurels.board import Board
 from laurels.boards import BoardState, record_of, redefine
 from laurels.clock import Clock, EventClock
-from laurels.errors import Closed, NothingToBackUp, NotReady
+from laurels.errors import Closed, NothingToBackUp, NotReady, PartlyCounted
 from laurels.event import Batch
 from laurels.fold import Folded
 from laurels.index.asking import Ask
@@ -404,6 +404,8 @@ class Direct:
                 write.counted(folded, told, [places[i] for i in done])
                 places = [places[i] for i in applied.left]
                 batch = batch.take(applied.left)
+        if places is not None:
+            raise PartlyCounted(f"{batch.size} events of the batch were not counted")
         raise NotReady(f"the board {write.board.board.name!r} does not stand still")
 
     async def _record(self, write: Single) -> None:
