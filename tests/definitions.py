@@ -87,6 +87,7 @@ class Definition:
     dedupe: str = "1h"
     dedupe_max: int = 1_000_000
     keep: int = 2
+    shards: int = 1
     title: str = ""
 
     @property

@@ -46,6 +46,7 @@ FORMAT = 1
 MAX_WINDOWS = 16
 MAX_TITLE = 200
 MAX_DEDUPE = 100_000_000
+MAX_SHARDS = 64
 
 T = TypeVar("T")
 F = TypeVar("F")
@@ -63,7 +64,8 @@ class Board(Struct, frozen=True):
     that names none means the first. `tz`, `week_start`, `grace` and `keep` hold for every window
     that does not say otherwise; the grace of a rolling one is cut to its span less a step. An
     event id is remembered for `dedupe`, never shorter than the longest grace, and at most
-    `dedupe_max` of them at a time.
+    `dedupe_max` of them at a time. On an index server, the members are divided over so many
+    `shards`, each of which may lie on another node; a board in one process is not divided.
 
     Durations are text (`500ms`, `5s`, `5m`, `1h`, `7d`) or milliseconds, windows text
     (`month:keep=12`, `today=day`, `7d=rolling:7d/1h`) or mappings, columns `Column`s or mappings.
@@ -83,6 +85,7 @@ class Board(Struct, frozen=True):
     dedupe: str = "1h"
     dedupe_max: int = 1_000_000
     keep: int = 2
+    shards: int = 1
 
     if TYPE_CHECKING:  # what is taken is wider than what is kept
 
@@ -102,6 +105,7 @@ class Board(Struct, frozen=True):
             dedupe: str | int = "1h",
             dedupe_max: int = 1_000_000,
             keep: int = 2,
+            shards: int = 1,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -121,6 +125,7 @@ class Board(Struct, frozen=True):
             grace_ms=defaults.grace_ms,
             dedupe_ms=duration_ms(self.dedupe),
             dedupe_max=self.dedupe_max,
+            shards=self.shards,
         )
 
     def to_json(self) -> bytes:
@@ -182,6 +187,7 @@ _STAYS = {
     "week_start": "week_start cannot change: the boundaries of the weeks there would move",
     "grace": "grace cannot change: events were refused or taken by it",
     "dedupe": "dedupe cannot change: ids are remembered for that long",
+    "shards": "shards cannot change: each member there lies in its shard",
     "dedupe_max": "dedupe_max cannot change: events were refused or taken by it",
 }
 
@@ -245,6 +251,7 @@ def _judged(given: Mapping[str, Any]) -> dict[str, object]:
         "week_start": read("week_start", week_start_of, "monday"),
         "dedupe_max": read("dedupe_max", _dedupe_max, 0),
         "keep": read("keep", keep_of, 1),
+        "shards": read("shards", _shards, 1),
     }
     durations_ms = {
         field: read(field, partial(duration_of, field), fallback_ms)
@@ -253,6 +260,11 @@ def _judged(given: Mapping[str, Any]) -> dict[str, object]:
     fields |= {field: duration_text(length_ms) for field, length_ms in durations_ms.items()}
     if durations_ms["tie_resolution"] == 0:
         faults.add("tie_resolution is 0, not 1ms or longer")
+    if fields["rank"] == "dense" and fields["shards"] != 1:
+        faults.add(
+            f"dense ranks need the distinct scores in one place, but shards is {fields['shards']}: "
+            "take shards 1, or rank by competition"
+        )
     graces_ms = [form.grace_ms for form in windows if form.grace_ms is not None]
     if durations_ms["dedupe"] < (longest_ms := max([durations_ms["grace"], *graces_ms])):
         faults.add(f"dedupe is shorter than the longest grace, {duration_text(longest_ms)}")
@@ -276,6 +288,12 @@ def _dedupe_max(value: object) -> int:
     if is_whole(value, 0, MAX_DEDUPE):
         return value
     raise BoardInvalid(f"dedupe_max is {shown(value)}, not a number from 0 to {MAX_DEDUPE}")
+
+
+def _shards(value: object) -> int:
+    if is_whole(value, 1, MAX_SHARDS):
+        return value
+    raise BoardInvalid(f"shards is {shown(value)}, not a number from 1 to {MAX_SHARDS}")
 
 
 def _windows(given: object) -> tuple[WindowForm, ...]:

@@ -244,6 +244,7 @@ async def direct_here(
     from .index.redis.definitions import RedisDefinitions  # noqa: PLC0415
     from .index.redis.index import RedisIndex  # noqa: PLC0415
     from .index.redis.keys import RedisKeys  # noqa: PLC0415
+    from .index.sharded import Sharded  # noqa: PLC0415
 
     if log_keep is not None:
         raise InvalidClock(f"log_keep is {shown(log_keep)}, but an index server keeps no log")
@@ -255,7 +256,7 @@ async def direct_here(
         registry = Registry(definitions)
         await registry.load()
         return Direct(
-            RedisIndex(connection, address.prefix),
+            Sharded(RedisIndex(connection, address.prefix)),
             registry,
             followed,
             asyncio.get_running_loop(),

@@ -341,6 +341,27 @@ class BatchRefused(Conflict):
         self.receipts = receipts
 
 
+class AtomicAcrossShards(Conflict):
+    """An all-or-nothing batch holds members of several shards; nothing was counted."""
+
+    code = "atomic_across_shards"
+    advice = "send it without all_or_nothing, or the events of one member alone, or use one shard"
+
+
+class PartlyCounted(Unavailable):
+    """A batch was counted in some shards of its board, and not or perhaps not in others."""
+
+    code = "partly_counted"
+    advice = "send the same batch again: what counted is told by its event ids or its position"
+
+
+class PositionDiffers(Conflict):
+    """An import goes on with another batch than the one that was counted in part."""
+
+    code = "position_differs"
+    advice = "send the batch that ends at the position named, as it was sent before"
+
+
 class DedupeFull(Unavailable):
     """The board remembers as many event ids as its dedupe_max allows."""
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from .errors import PeriodExpired, PeriodFuture, UnknownPeriod, UnknownWindow
 from .event import Batch
@@ -94,6 +95,20 @@ class Plan(Struct, frozen=True):
             for route in self.routes
         ]
         return [(name, n) for name, n in zip(self.windows, counts, strict=True) if n]
+
+    def taken(self, events: Sequence[int]) -> "Plan":
+        """The plan of these events alone; its targets are those of the whole batch."""
+        place = {event: i for i, event in enumerate(events)}
+        return replace(
+            self,
+            routes=tuple(
+                [
+                    route if isinstance(route, int) else array("i", [route[i] for i in events])
+                    for route in self.routes
+                ]
+            ),
+            late=tuple([place[event] for event in self.late if event in place]),
+        )
 
     def refused_by(self, event: int) -> tuple[str, ...]:
         """The names of the windows that refuse this event as too late."""

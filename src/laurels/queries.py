@@ -33,7 +33,7 @@ from .errors import (
 from .event import member_bytes
 from .given import shown
 from .index.asking import Anchor, Ask, AtBound, AtMember, End, Found, Span, Start, find
-from .index.base import Index, Slice
+from .index.base import Index, Offset, Slice
 from .periods import Period
 from .plan import kept_periods, ranking_key, readable, window_named
 from .score import Score, exact_units, gap, scores_of
@@ -62,7 +62,6 @@ FAR = 2**52
 _BESIDE: tuple[Span, ...] = (Span(0, -1, 2),)
 
 T = TypeVar("T")
-Offset = int
 Bound = int | Decimal | str | tuple[int | Decimal | str, ...]
 
 

@@ -16,7 +16,7 @@ from .errors import (
     TotalOutOfRange,
 )
 from .fold import Folded
-from .index.base import Outcome, Scores
+from .index.base import Offset, Outcome, Scores
 from .rules import Rules
 from .score import Score
 from .standing import public_rank, range_text, score_at
@@ -44,7 +44,7 @@ class Receipt(Struct, frozen=True):
     member: str | None
     status: Status
     window: str
-    offset: int
+    offset: Offset
     period: str | None = None
     previous_score: Score | None = None
     score: Score | None = None
@@ -63,11 +63,15 @@ class Ranks(Struct, frozen=True):
 
 
 class Part:
-    """A folded batch of the events handed in, and the ranks that were asked for."""
+    """A folded batch of the events handed in, and the ranks that were asked for; `places` says
+    which of the accepted events they are, None: those that follow the part before."""
 
-    def __init__(self, folded: Folded, ranks: Ranks | None) -> None:
+    def __init__(
+        self, folded: Folded, ranks: Ranks | None, places: Sequence[int] | None = None
+    ) -> None:
         self.folded = folded
         self.ranks = ranks
+        self.places = places
 
     @cached_property
     def members(self) -> list[str]:
@@ -87,7 +91,7 @@ class Receipts(Sequence[Receipt]):
         rules: Rules,
         window: str,
         size: int,
-        offset: int,
+        offset: Offset,
         parts: Sequence[Part],
         refusals: dict[int, tuple[str | None, LaurelsError]],
         first: int = 0,
@@ -102,6 +106,7 @@ class Receipts(Sequence[Receipt]):
         self._starts = [0]
         for part in parts:
             self._starts.append(self._starts[-1] + part.folded.batch.size)
+        self._order = _order_of(parts)
         self._first = first
         self._is_share = first > 0 or (not refusals and size < self._starts[-1])
         self._kept: list[int] | None = None
@@ -147,10 +152,10 @@ class Receipts(Sequence[Receipt]):
 
     def _count(self, outcome: Outcome) -> int:
         if self._is_share:
-            codes = [part.folded.outcomes.codes for part in self._parts]
-            return b"".join(map(bytes, codes))[self._first : self._first + self._size].count(
-                outcome
-            )
+            codes = b"".join([bytes(part.folded.outcomes.codes) for part in self._parts])
+            if self._order is not None:
+                codes = bytes([codes[at] for at in self._order])
+            return codes[self._first : self._first + self._size].count(outcome)
         return sum(part.folded.outcomes.codes.count(outcome) for part in self._parts)
 
     def __len__(self) -> int:
@@ -184,6 +189,8 @@ class Receipts(Sequence[Receipt]):
 
     def _locate(self, i: int) -> tuple[Part, int]:
         kept = self._first + i if self._kept is None else self._kept[i]
+        if self._order is not None:
+            kept = self._order[kept]
         at = bisect_right(self._starts, kept) - 1
         return self._parts[at], kept - self._starts[at]
 
@@ -241,6 +248,17 @@ class Receipts(Sequence[Receipt]):
                 return BatchRefused(f"{member!r} shares its batch with a refused event", self)
             case _:
                 return None
+
+
+def _order_of(parts: Sequence[Part]) -> list[int] | None:
+    """For each accepted event, its place in the parts; None where they are in its order."""
+    if all(part.places is None for part in parts):
+        return None
+    places: list[int] = []
+    for part in parts:
+        following = range(len(places), len(places) + part.folded.batch.size)
+        places += following if part.places is None else part.places
+    return sorted(range(len(places)), key=places.__getitem__)
 
 
 def _ranked(rank: int) -> int | None:

@@ -29,7 +29,8 @@ class Rules(Struct, frozen=True):
 
     `tie` is 1 where the earlier stands higher, -1 where the later does, 0 where the member id
     alone decides. `windows` are in the order of the definition, by name; the first is the one
-    a question without a window means.
+    a question without a window means. `shards` is over how many an index server divides the
+    members.
     """
 
     columns: tuple[ColumnRule, ...]
@@ -40,6 +41,7 @@ class Rules(Struct, frozen=True):
     grace_ms: int
     dedupe_ms: int
     dedupe_max: int
+    shards: int = 1
 
     @property
     def best(self) -> bool:

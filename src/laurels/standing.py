@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from .index.base import Slice
+from .index.base import Offset, Slice
 from .rules import ColumnRule, Rules
 from .score import Score, gap, score_of, scores_of, to_value, units_of
 
@@ -17,10 +17,11 @@ from .score import Score, gap, score_of, scores_of, to_value, units_of
 class AsOf(Struct, frozen=True):
     """Which state an answer shows: the log offset it reflects and the window and period read.
 
-    Two answers with the same `as_of` agree.
+    Two answers with the same `as_of` agree. The offset of a board in several shards is a tuple, a
+    number for each.
     """
 
-    offset: int
+    offset: Offset
     window: str
     period: str | None = None
 

@@ -4,6 +4,7 @@ from msgspec import Struct
 
 from .boards import BoardState
 from .fold import Fold
+from .index.base import Offset
 from .plan import RankingKey, ranking_key
 from .windows import Window
 
@@ -29,7 +30,7 @@ class BoardStats(Struct, frozen=True):
     windows: list[WindowStats]
     remembered: int
     nbytes: int
-    offset: int
+    offset: Offset
 
 
 class Kept(Struct, frozen=True):

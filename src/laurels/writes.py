@@ -18,6 +18,7 @@ from .engine.intake import MISSING, Columns
 from .errors import AtInFuture, AtRequired, BatchRefused, BoardExists, LaurelsError
 from .event import AHEAD_MS, Batch, batch_of
 from .fold import Fold, Folded
+from .index.base import Offset
 from .plan import Plan, RankingKey, cut
 from .receipt import Part, Ranks, Receipts
 
@@ -154,9 +155,11 @@ class Submission:
         """The window whose scores the receipts tell, and whether they tell its ranks."""
         return self._window, self._ranks
 
-    def counted(self, folded: Folded, ranks: Ranks | None) -> None:
-        """Takes in what became of the next piece."""
-        self._parts.append(Part(folded, ranks))
+    def counted(
+        self, folded: Folded, ranks: Ranks | None, places: Sequence[int] | None = None
+    ) -> None:
+        """Takes in what became of the next piece, or of the accepted events at `places`."""
+        self._parts.append(Part(folded, ranks, places))
 
     def pieces(self) -> list[int]:
         nows = [batch.now_ms for batch in self._batches]
@@ -185,7 +188,7 @@ class Submission:
             ranks = Ranks(self._ranks_before[piece], self._ranks_now(fold, piece))
         self.counted(self._folded[piece], ranks)
 
-    def results(self, offset: int) -> Sequence[Receipts]:
+    def results(self, offset: Offset) -> Sequence[Receipts]:
         receipts = self._receipts(offset)
         if self._taken.atomic and receipts.refused:
             raise BatchRefused("no event was counted", receipts)
@@ -203,7 +206,7 @@ class Submission:
             self._refusals.setdefault(i, (member.decode(), refusal))
         return refusal
 
-    def _receipts(self, offset: int) -> Receipts:
+    def _receipts(self, offset: Offset) -> Receipts:
         return Receipts(
             self.board.rules,
             self._window,
@@ -290,7 +293,7 @@ class Joined(Submission):
         )
         self._sizes = [each._size for each in submissions]
 
-    def results(self, offset: int) -> Sequence[Receipts]:
+    def results(self, offset: Offset) -> Sequence[Receipts]:
         whole = self._receipts(offset)
         ends = accumulate(self._sizes)
         return [whole.share(end - size, size) for end, size in zip(ends, self._sizes, strict=True)]

@@ -22,10 +22,18 @@ def clock() -> laurels.ManualClock:
     return laurels.ManualClock(NOW_MS)
 
 
+def _suited(request: pytest.FixtureRequest) -> Implementation:
+    """The implementation of a test; one that needs a board in one piece skips those that divide
+    it: the same deployment runs it without."""
+    found: Implementation = request.param
+    if found.divided and request.node.get_closest_marker("one_shard"):
+        pytest.skip("all or nothing of several members needs a board in one shard")
+    return found
+
+
 @pytest.fixture(params=IMPLEMENTATIONS, ids=lambda implementation: implementation.name)
 def implementation(request: pytest.FixtureRequest) -> Implementation:
-    found: Implementation = request.param
-    return found
+    return _suited(request)
 
 
 @pytest.fixture(params=LASTING, ids=lambda implementation: implementation.name)
@@ -33,7 +41,7 @@ def lasting(
     request: pytest.FixtureRequest, tmp_path: Path, clock: laurels.ManualClock
 ) -> Iterator[Deployment]:
     """A deployment that can be closed and opened again."""
-    with Deployment(request.param, tmp_path, clock) as deployment:
+    with Deployment(_suited(request), tmp_path, clock) as deployment:
         yield deployment
 
 

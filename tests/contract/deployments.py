@@ -10,9 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
+from unittest.mock import patch
+
+from msgspec.structs import replace
 
 import laurels
-from tests.redis.servers import Server
+from laurels.rules import Rules
+from tests.redis.servers import Cluster, Server
 from tests.serving import Served
 
 Clock = laurels.Clock | str
@@ -74,15 +78,53 @@ class OnRedis:
         pass
 
 
+class OnCluster:
+    """Boards on a cluster that all tests of this process share, each board on one node."""
+
+    _cluster: Cluster | None = None
+
+    def __init__(self, folder: Path, clock: Clock) -> None:
+        if OnCluster._cluster is None:
+            OnCluster._cluster = Cluster()
+            atexit.register(OnCluster._cluster.close)
+        self.clock = clock
+        prefix = f"{zlib.crc32(str(folder).encode()):x}:"
+        self.url = f"{OnCluster._cluster.url}?prefix={prefix}"
+
+    def close(self) -> None:
+        pass
+
+
+class Divided(OnCluster):
+    """The same, with each board that can be divided over all nodes, whatever it says itself."""
+
+    def __init__(self, folder: Path, clock: Clock) -> None:
+        super().__init__(folder, clock)
+        self._divided = patch.object(laurels.Board, "rules", _divided(laurels.Board.rules))
+        self._divided.start()
+
+    def close(self) -> None:
+        self._divided.stop()
+
+
+def _divided(rules_of: Callable[[laurels.Board], Rules]) -> Callable[[laurels.Board], Rules]:
+    def rules(board: laurels.Board) -> Rules:
+        found = rules_of(board)
+        return found if found.rank == "dense" else replace(found, shards=3)
+
+    return rules
+
+
 @dataclass(frozen=True)
 class Implementation:
-    """A kind of deployment: how it is run over a folder, whether it outlives its closing, and
-    whether it is one process's alone as long as that has it open."""
+    """A kind of deployment: how it is run over a folder, whether it outlives its closing, whether
+    it is one process's alone as long as that has it open, and whether it divides boards."""
 
     name: str
     run: Callable[[Path, Clock], Place]
     lasting: bool
     exclusive: bool = False
+    divided: bool = False
 
 
 EMBEDDED = (
@@ -92,7 +134,12 @@ EMBEDDED = (
 """Those whose boards are in this process: what it does in an order happens in that order."""
 STORES = (*EMBEDDED, Implementation("http", OverHttp, lasting=True, exclusive=True))
 """Those that keep all boards in one order: an offset counts what happened to any of them."""
-IMPLEMENTATIONS = (*STORES, Implementation("redis", OnRedis, lasting=True))
+IMPLEMENTATIONS = (
+    *STORES,
+    Implementation("redis", OnRedis, lasting=True),
+    Implementation("cluster", OnCluster, lasting=True),
+    Implementation("cluster-shards", Divided, lasting=True, divided=True),
+)
 LASTING = tuple(implementation for implementation in IMPLEMENTATIONS if implementation.lasting)
 
 

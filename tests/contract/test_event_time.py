@@ -83,7 +83,9 @@ def test_time_goes_on_after_a_restart(replayed: Deployment) -> None:
     assert members(lb.top("b")) == ["ann"]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    "seed", [*range(8), *(pytest.param(seed, marks=pytest.mark.one_shard) for seed in range(8, 12))]
+)
 def test_replays_agree_with_the_oracle(replayed: Deployment, seed: int) -> None:
     rng = Random(seed)
     windows = (
@@ -107,7 +109,7 @@ def test_replays_agree_with_the_oracle(replayed: Deployment, seed: int) -> None:
             id = rng.choice([None, "x", "y"])
             reports.append(Report(rng.choice("abc"), rng.randint(-2, 3), at_ms - late_ms, id))
         events = [(r.member, r.value, r.at, r.id) for r in reports]
-        whole = rng.random() < 0.2
+        whole = seed >= 8 and rng.random() < 0.5
         watched = rng.choice([window.called for window in windows])
         try:
             verdicts = oracle.submit_many(

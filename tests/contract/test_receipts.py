@@ -106,6 +106,7 @@ def test_one_refused_event_does_not_refuse_its_batch(lb: laurels.Leaderboards) -
     assert scores(lb.top("b")) == {"ann": 5, "eve": 2}
 
 
+@pytest.mark.one_shard
 @pytest.mark.parametrize("bad", [("bob", "x"), ("bob", 11), ("bob", 1, NOW_MS - 90 * 24 * HOUR)])
 def test_all_or_nothing_is_nothing_when_one_is_refused(
     lb: laurels.Leaderboards, bad: tuple[object, ...]

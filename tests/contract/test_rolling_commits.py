@@ -93,6 +93,7 @@ def untouched(clock: laurels.ManualClock) -> Iterator[laurels.Leaderboards]:
         yield other
 
 
+@pytest.mark.one_shard
 def test_a_refused_batch_leaves_every_step_as_it_was(
     lb: laurels.Leaderboards, untouched: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:

@@ -107,13 +107,13 @@ def test_a_doubt_outlives_a_new_plan(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_a_doubt_nothing_is_said() -> None:
-    with pytest.raises(IndexUnavailable) as caught, Calls("t").next(1).told(), after(False):
+    with pytest.raises(IndexUnavailable) as caught, Calls("t").next(1).told(), after(counted=False):
         raise IndexUnavailable("no")
     assert (caught.value.may_have_applied, caught.value.what) == (False, "no")
 
 
 def test_what_fails_after_a_part_was_counted_says_so() -> None:
-    with pytest.raises(IndexFull, match="a part of the batch was counted") as caught, after(True):
+    with pytest.raises(IndexFull, match="a part of the batch was counted") as caught, after(counted=True):
         raise IndexFull("full")
     assert caught.value.may_have_applied
 

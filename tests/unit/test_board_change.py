@@ -117,6 +117,7 @@ def test_what_is_said_again_does_not_change() -> None:
         ("grace", "6m"),
         ("dedupe", "2h"),
         ("dedupe_max", 7),
+        ("shards", 3),
     ],
 )
 def test_any_other_field_stays(field: str, value: object) -> None:

@@ -84,6 +84,10 @@ def create(
         int | None, typer.Option("--dedupe-max", metavar="N", help="How many ids are remembered.")
     ] = None,
     keep: Keep = None,
+    shards: Annotated[
+        int | None,
+        typer.Option("--shards", metavar="N", help="Parts of the board on an index server."),
+    ] = None,
     file: Annotated[
         str | None,
         typer.Option("--file", metavar="FILE", help="A definition as JSON; - reads it from stdin."),
@@ -119,6 +123,7 @@ def create(
         "dedupe": dedupe,
         "dedupe_max": dedupe_max,
         "keep": keep,
+        "shards": shards,
     }
     definition = {} if file is None else dict(definition_in(file))
     definition |= {field: value for field, value in given.items() if value is not None}
@@ -260,6 +265,7 @@ def _put_definition(board: laurels.Board) -> None:
         ("grace", board.grace),
         ("dedupe", f"{board.dedupe}, at most {board.dedupe_max:,} ids"),
         ("keep", str(board.keep)),
+        ("shards", str(board.shards) if board.shards > 1 else ""),
     ]
     put_pairs([row for row in rows if row[1]], title=board.name)
 

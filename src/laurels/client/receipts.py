@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from laurels.errors import BatchRefused, LaurelsError, by_code
 from laurels.http.answers import BatchAnswer
+from laurels.index.base import Offset
 from laurels.receipt import Receipt, Receipts
 
 Refusals = Mapping[int, LaurelsError]
@@ -22,7 +23,7 @@ class RemoteReceipts(Receipts):
         receipts: Sequence[Receipt],
         *,
         window: str = "",
-        offset: int = 0,
+        offset: Offset = 0,
         late: Mapping[str, int] | None = None,
     ) -> None:
         self._told = receipts
@@ -94,7 +95,8 @@ def joined(answers: Iterable[BatchAnswer]) -> RemoteReceipts:
     """The receipts of a batch that was sent in parts."""
     receipts: list[Receipt] = []
     late: Counter[str] = Counter()
-    window, offset = "", 0
+    window = ""
+    offset: Offset = 0
     for answer in answers:
         receipts += answer.receipts
         late.update(answer.late)

@@ -2,6 +2,7 @@
 
 from laurels.boards import BoardState
 from laurels.index.asking import Ask
+from laurels.index.base import changes
 from laurels.plan import next_boundary, ranking_key
 from laurels.stats import BoardStats, CheckReport, Kept, Stats, WindowStats
 
@@ -58,7 +59,7 @@ class Figures:
             members=sum(max((w.members for w in each.windows), default=0) for each in boards),
             nbytes=sum(each.nbytes for each in boards),
             log_nbytes=0,
-            offset=sum(each.offset for each in boards),
+            offset=sum(changes(each.offset) for each in boards),
             now_ms=self._present.now(),
             kept=Kept(log_from=1),
         )
@@ -75,7 +76,7 @@ class Figures:
             for key in await self._present.index.keys(opened):
                 entries += await self._present.index.audit(opened, key, mend=mend)
                 rankings += 1
-            offset += await self._present.index.offset(opened)
+            offset += changes(await self._present.index.offset(opened))
 
         names = self._known()
         for name in names:

@@ -79,7 +79,7 @@ class Attempts:
 
 
 @contextmanager
-def after(counted: bool) -> Iterator[None]:
+def after(*, counted: bool) -> Iterator[None]:
     """What fails within this, after a part of the same write was counted, says that it may have."""
     try:
         yield

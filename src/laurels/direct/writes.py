@@ -12,9 +12,10 @@ import msgspec
 from laurels import record as records
 from laurels.board import Board
 from laurels.boards import record_of, redefine
-from laurels.errors import NotReady
+from laurels.errors import NotReady, PartlyCounted
 from laurels.event import Batch
 from laurels.fold import Folded
+from laurels.index.base import Offset
 from laurels.index.remote import Behind, Opened, Stale, Unturned
 from laurels.plan import next_boundary
 from laurels.receipt import Ranks
@@ -49,7 +50,7 @@ class Writer:
         await self._record(write)
         return write.results(0)
 
-    async def _submit(self, write: Submission) -> int:
+    async def _submit(self, write: Submission) -> Offset:
         boards = self._present.boards
         write.accept(boards, self._present.now())
         offset = (
@@ -58,19 +59,22 @@ class Writer:
         if write.bare is not None:
             source, text = write.bare.position
             await self._present.index.set_position(opened_as(write.board), source, text)
-        counted = False
+        first = 0
         for batch in write.batches:
             for call in _calls(batch):
                 attempts = self._calls.next(write.board.number)
-                with after(counted), attempts.told():
-                    offset = await self._count(write, call, attempts)
-                counted = True
+                with after(counted=first > 0), attempts.told():
+                    offset = await self._count(write, call, first, attempts)
+                first += call.size
             self._present.see(batch.now_ms)
         return offset
 
-    async def _count(self, write: Submission, batch: Batch, attempts: Attempts) -> int:
-        """Counts a piece of a submission; the offset after it."""
+    async def _count(
+        self, write: Submission, batch: Batch, first: int, attempts: Attempts
+    ) -> Offset:
+        """Counts a piece of a submission, its events from the `first`; the offset after it."""
         window, ranks = write.watched
+        places: list[int] | None = None
         for _ in range(TRIES):
             state = write.board = self._present.boards.current(write.board)
             plan = self._present.boards.plan(batch)
@@ -95,8 +99,18 @@ class Writer:
                 told = None
                 if applied.ranks_before is not None and applied.ranks_after is not None:
                     told = Ranks(applied.ranks_before, applied.ranks_after)
-                write.counted(Folded(batch, plan, applied.outcomes), told)
-                return applied.offset
+                if applied.left is None:
+                    write.counted(Folded(batch, plan, applied.outcomes), told, places)
+                    return applied.offset
+                places = list(range(first, first + batch.size)) if places is None else places
+                left = set(applied.left)
+                done = [i for i in range(batch.size) if i not in left]
+                folded = Folded(batch.take(done), plan.taken(done), applied.outcomes)
+                write.counted(folded, told, [places[i] for i in done])
+                places = [places[i] for i in applied.left]
+                batch = batch.take(applied.left)
+        if places is not None:
+            raise PartlyCounted(f"{batch.size} events of the batch were not counted")
         raise NotReady(f"the board {write.board.board.name!r} does not stand still")
 
     async def _record(self, write: Single) -> None:

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from laurels.errors import BatchRefused, LaurelsError
+from laurels.index.base import Offset
 from laurels.index.redis.failures import IndexUnavailable
 from laurels.receipt import Receipt, Receipts
 from laurels.standing import Standing
@@ -24,7 +25,7 @@ class BatchAnswer(Struct, frozen=True, omit_defaults=True):
     """What became of a batch: counts, and the receipts in the order of the events. Where only some
     are listed, `places` are their places in the batch."""
 
-    offset: int
+    offset: Offset
     window: str
     applied: int
     unchanged: int

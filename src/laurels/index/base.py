@@ -18,6 +18,15 @@ from laurels.event import Batch
 from laurels.plan import Plan, RankingKey, Roll
 from laurels.rules import Rules
 
+Offset = int | tuple[int, ...]
+"""Which state an answer shows. A board in several shards has a number for each of them: two answers
+agree when all of them are equal."""
+
+
+def changes(offset: Offset) -> int:
+    """How many changes an offset stands for."""
+    return offset if isinstance(offset, int) else sum(offset)
+
 
 class Outcome(IntEnum):
     """What became of one event."""

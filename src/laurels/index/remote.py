@@ -16,7 +16,7 @@ from laurels.plan import Plan, RankingKey, Roll
 from laurels.rules import Rules
 
 from .asking import Ask, Found
-from .base import Outcomes
+from .base import Offset, Outcomes
 
 
 class Stale(Exception):  # noqa: N818 (says what the caller is)
@@ -57,19 +57,25 @@ class CallId(Struct, frozen=True):
 
 class Applied(Struct, frozen=True):
     """What a batch did, as of an offset; ranks of its events' members before and after it, from 0,
-    -1 where not ranked, if they were asked for."""
+    -1 where not ranked, if they were asked for and could be told.
+
+    `left` are the places of events that were not counted because their shards refused them: all
+    else is about the others, and a batch of these is to be planned and applied again, even an empty
+    one. None where nothing is left to do.
+    """
 
     outcomes: Outcomes
     ranks_before: "array[int] | None"
     ranks_after: "array[int] | None"
-    offset: int
+    offset: Offset
+    left: list[int] | None = None
 
 
 class Reading(Struct, frozen=True):
     """What was found, all of the state at an offset."""
 
     found: list[Found]
-    offset: int
+    offset: Offset
 
 
 class RemoteIndex(Protocol):
@@ -123,7 +129,7 @@ class RemoteIndex(Protocol):
 
     async def drop(self, board: Opened, keys: Sequence[RankingKey]) -> None: ...
 
-    async def offset(self, board: Opened) -> int:
+    async def offset(self, board: Opened) -> Offset:
         """How often a board has changed; it costs little to ask."""
 
     async def remembered(self, board: Opened, now_ms: int) -> int:

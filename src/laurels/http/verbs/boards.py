@@ -52,6 +52,7 @@ class BoardFields(Struct):
     dedupe: str = "1h"
     dedupe_max: int = 1_000_000
     keep: int = 2
+    shards: int = 1
     format: int = 1
 
 

@@ -1,0 +1,294 @@
+"""Counting a batch of a board in several shards.
+
+A batch is divided by its members, and each shard counts its share in one atomic step. There is no
+step over several shards, so three things need care:
+
+- A shard may refuse its share when others have counted theirs. What was not counted is then told as
+  `Applied.left`, for the caller to plan and send again. Where a shard cannot be reached, the caller
+  is told that the call may have been carried out, and repeats it under its id: shards that counted
+  answer as they did. Another error, when others have counted, is told as PartlyCounted.
+- A position is kept by every shard together with its share, as the pair of the position before and
+  this one, and for the source as a whole by one shard, its keeper, which counts last. Who was
+  interrupted sees the position before, sends the same batch again, and the shards that have the
+  pair pass over it. A pair that begins alike and ends elsewhere belongs to a batch that was cut
+  otherwise; then nothing can be said of single events, and PositionDiffers is raised.
+- The bound on remembered ids holds for the board. While there is room for all ids of a batch, the
+  shards count at once; else one after the other, in the order of the events.
+"""
+
+import asyncio
+from array import array
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import groupby
+
+import msgspec
+from msgspec.structs import replace
+
+from laurels.errors import AtomicAcrossShards, PartlyCounted, PositionDiffers
+from laurels.event import Batch
+from laurels.plan import Plan
+
+from .base import COUNTED, Offset, Outcome, Outcomes, Scores, changes
+from .redis.failures import IndexUnavailable
+from .remote import Applied, CallId, Opened, RemoteIndex
+from .shards import REFUSED, shard_of, shards, together, worst
+
+Ranks = Callable[[Batch, Plan, int], Awaitable["array[int]"]]
+"""The ranks of a batch's members in the window watched."""
+
+
+class _Share:
+    """What one shard has to do for a batch."""
+
+    def __init__(self, shard: int, events: list[int]) -> None:
+        self.shard = shard
+        self.events = events
+        self.position: tuple[str, str] | None = None
+        self.passed = False
+        self.applied: Applied | None = None
+        self.error: BaseException | None = None
+        self.ended = False
+
+
+class Counting:
+    """One batch on its way into the shards of a board."""
+
+    def __init__(
+        self,
+        index: RemoteIndex,
+        board: Opened,
+        batch: Batch,
+        plan: Plan,
+        watch: int | None,
+        call: CallId | None,
+    ) -> None:
+        self._index = index
+        self._board = board
+        self._shards = shards(board)
+        self._batch = batch
+        self._plan = plan
+        self._watch = watch
+        self._call = call
+        count = len(self._shards)
+        self._homes = [shard_of(member, count) for member in batch.member_list()]
+        touched: dict[int, list[int]] = {}
+        for event, shard in enumerate(self._homes):
+            touched.setdefault(shard, []).append(event)
+        if batch.atomic and len(touched) > 1:
+            raise AtomicAcrossShards(
+                f"the members of the batch are in {len(touched)} of the board's {count} shards"
+            )
+        self._shares = [_Share(shard, touched[shard]) for shard in sorted(touched)]
+        self._remembered = [0] * count
+        self._room: int | None = None
+
+    async def apply(self, ranks: Ranks | None, due_ms: int) -> Applied:
+        """Counts it; see `RemoteIndex.apply`."""
+        stages = await self._stages()
+        before = None
+        if ranks is not None and self._watch is not None:
+            before = await ranks(self._batch, self._plan, self._watch)
+        for stage in stages:
+            await asyncio.gather(*[self._carry_out(share, due_ms) for share in stage])
+            if any(share.error for share in stage) or self._rolled_back:
+                break
+        left = self._left()
+        events = sorted(event for share in self._done for event in share.events)
+        told = ranks if before is not None else None
+        offset, after = await asyncio.gather(self._offset(), self._ranks_after(told))
+        return Applied(
+            self._outcomes(events),
+            _chosen(before, events, left),
+            _chosen(after, events, left),
+            offset,
+            left,
+        )
+
+    # What is done, in which order
+
+    async def _stages(self) -> list[list[_Share]]:
+        """The shares of the shards, those that are carried out at once in one list."""
+        ids = self._batch.ids
+        wanted = 0 if ids is None else sum(id is not None for id in ids)
+        if wanted:
+            now_ms = self._batch.now_ms
+            self._remembered = await together(
+                self._index.remembered(shard, now_ms) for shard in self._shards
+            )
+            self._room = max(0, self._board.rules.dedupe_max - sum(self._remembered))
+        tight = self._room is not None and 0 < self._room < wanted
+        if self._batch.position is not None:
+            *others, last = await self._positioned(*self._batch.position)
+            if self._batch.atomic:
+                bare = [share for share in others if not share.events]
+                own = [share for share in others if share.events]
+                return [own, bare, [last]] if own else [[last], bare]
+            return [*([each] for each in others), [last]] if tight else [others, [last]]
+        if tight:
+            self._call = None  # a shard may be called more than once
+            runs = groupby(range(self._batch.size), key=self._homes.__getitem__)
+            self._shares = [_Share(shard, list(events)) for shard, events in runs]
+            return [[share] for share in self._shares]
+        return [self._shares]
+
+    async def _positioned(self, source: str, text: str) -> list[_Share]:
+        """A share for every shard, with the position it keeps; the keeper of the source is last."""
+        keeper = keeper_of(source, len(self._shards))
+        known = await together(self._index.position(shard, source) for shard in self._shards)
+        before = known[keeper]
+        pair = _encode((before, text))
+        events = {share.shard: share.events for share in self._shares}
+        order = [shard for shard in range(len(known)) if shard != keeper] + [keeper]
+        self._shares = [_Share(shard, events.get(shard, [])) for shard in order]
+        for share in self._shares:
+            share.position = (source, text if share.shard == keeper else pair)
+        for share in self._shares[:-1] if before != text else []:
+            there = _pair(known[share.shard])
+            share.passed = there == (before, text)
+            if there is not None and there[0] == before and there[1] != text:
+                raise PositionDiffers(
+                    f"a batch of {source!r} up to {there[1]!r} was counted in part, this one goes "
+                    f"up to {text!r}"
+                )
+        return self._shares
+
+    async def _carry_out(self, share: _Share, due_ms: int) -> None:
+        if share.passed:
+            share.ended = True
+            return
+        try:
+            if share.events:
+                share.applied = await self._counted(share, due_ms)
+            elif share.position is not None:
+                await self._index.set_position(self._shards[share.shard], *share.position)
+            share.ended = True
+        except Exception as error:
+            share.error = error
+
+    async def _counted(self, share: _Share, due_ms: int) -> Applied:
+        board, batch, plan = self._shards[share.shard], self._batch, self._plan
+        if len(share.events) < batch.size:
+            batch, plan = batch.take(share.events), plan.taken(share.events)
+        if self._room is not None:
+            most = self._remembered[share.shard] + self._room
+            board = replace(board, rules=replace(board.rules, dedupe_max=most))
+        batch = replace(batch, position=share.position)
+        applied = await self._index.apply(
+            board, batch, plan, self._watch, ranks=False, due_ms=due_ms, call=self._call
+        )
+        if self._room is not None and batch.ids is not None:
+            codes = applied.outcomes.codes
+            new = sum(
+                id is not None and code in COUNTED
+                for id, code in zip(batch.ids, codes, strict=True)
+            )
+            self._remembered[share.shard] += new
+            self._room = max(0, self._room - new)
+        return applied
+
+    # What has become of it
+
+    @property
+    def _done(self) -> list[_Share]:
+        return [share for share in self._shares if share.ended]
+
+    @property
+    def _rolled_back(self) -> bool:
+        if not self._batch.atomic:
+            return False
+        return any(share.applied and share.applied.outcomes.refused for share in self._shares)
+
+    def _left(self) -> list[int] | None:
+        """The events that are still to be counted, None where nothing is left to do; raises where
+        nothing was done, or where nobody can tell."""
+        if not (errors := [share.error for share in self._shares if share.error is not None]):
+            return None
+        error = worst(errors)
+        if not any(share.events for share in self._done):
+            raise error
+        if isinstance(error, IndexUnavailable) and self._call is not None:
+            error.may_have_applied = True
+            raise error
+        if not isinstance(error, REFUSED):
+            counted = sum(len(share.events) for share in self._done)
+            raise PartlyCounted(f"{counted} of {self._batch.size} events were counted") from error
+        return sorted(e for share in self._shares if not share.ended for e in share.events)
+
+    def _outcomes(self, events: Sequence[int]) -> Outcomes:
+        """What became of these events; those that were passed over had been counted before."""
+        place = {event: i for i, event in enumerate(events)}
+        width = len(self._board.rules.columns)
+        codes = bytearray([Outcome.DUPLICATE]) * len(events)
+        before, after = _no_scores(len(events), width), _no_scores(len(events), width)
+        told = False
+        for share in self._done:
+            if share.applied is None:
+                continue
+            places = [place[event] for event in share.events]
+            outcomes = share.applied.outcomes
+            for i, code in zip(places, outcomes.codes, strict=True):
+                codes[i] = code
+            if outcomes.before is not None and outcomes.after is not None:
+                told = True
+                _put(before, places, outcomes.before)
+                _put(after, places, outcomes.after)
+        return Outcomes(codes, before, after) if told else Outcomes(codes)
+
+    async def _ranks_after(self, ranks: Ranks | None) -> "array[int] | None":
+        """None where they cannot be told any more; what is counted stays counted."""
+        if ranks is None or self._watch is None:
+            return None
+        try:
+            return await ranks(self._batch, self._plan, self._watch)
+        except Exception:
+            return None
+
+    async def _offset(self) -> Offset:
+        """The offsets of the shards; 0 for one that counted nothing and does not tell it."""
+        told = [0] * len(self._shards)
+        for share in self._done:
+            if share.applied is not None:
+                told[share.shard] = changes(share.applied.offset)
+        rest = [shard for shard in self._shards if not told[shard.shard]]
+        asked = [self._index.offset(shard) for shard in rest]
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        for shard, offset in zip(rest, found, strict=True):
+            if not isinstance(offset, BaseException):
+                told[shard.shard] = changes(offset)
+        return tuple(told)
+
+
+def keeper_of(source: str, count: int) -> int:
+    """The shard that keeps the position of a source."""
+    return shard_of(source.encode(), count)
+
+
+_pairs = msgspec.json.Decoder(tuple[str | None, str])
+
+
+def _encode(pair: tuple[str | None, str]) -> str:
+    return msgspec.json.encode(pair).decode()
+
+
+def _pair(text: str | None) -> tuple[str | None, str] | None:
+    return None if not text else _pairs.decode(text)
+
+
+def _chosen(
+    ranks: "array[int] | None", events: Sequence[int], left: list[int] | None
+) -> "array[int] | None":
+    if ranks is None or left is None:
+        return ranks
+    return array("q", [ranks[event] for event in events])
+
+
+def _no_scores(size: int, width: int) -> Scores:
+    return Scores(bytearray(size), [array("q", bytes(8 * size)) for _ in range(width)])
+
+
+def _put(scores: Scores, places: Sequence[int], found: Scores) -> None:
+    for i, present in zip(places, found.present, strict=True):
+        scores.present[i] = present
+    for column, words in zip(scores.words, found.words, strict=True):
+        for i, word in zip(places, words, strict=True):
+            column[i] = word

@@ -1,0 +1,298 @@
+"""Reading a board in several shards: asks of the whole, answered by what each shard has.
+
+No answer may show one shard before a write and the same shard after it, so a question that takes
+several looks is never put together of them. Each round asks all shards once, for all there is to
+know, at places it supposes; the answer is made of one round alone, if that shows that what was
+supposed holds. Else the round has told better, and there is another.
+
+What is supposed: where a member stands in the order (its words, which only its own shard has), and
+for a span a *pivot*, a place that is known in every shard, and how far around it the entries are.
+The position of a pivot in the whole is the sum of its positions in the shards, and the next so many
+entries of the whole are among the next so many of each shard.
+"""
+
+from array import array
+from collections.abc import Sequence
+from math import ceil, sqrt
+from typing import NamedTuple
+
+from laurels.rules import Rules
+
+from .asking import Anchor, Ask, AtBound, AtMember, End, Found, Span, Start, extent
+from .base import Located, Slice
+from .regions import Region, Row, Words, empty_slice
+from .shards import shard_of
+
+NEAR = 512
+"""How far from a pivot the entries of a span may be; from farther away, a nearer one is sought."""
+SLACK = 8
+"""How far a pivot that was measured a round ago may have moved, at first."""
+FIT = 200
+"""The length of a span up to which it is read on both sides, should it have to move to fit."""
+
+
+def order_words(rules: Rules) -> int:
+    """How many words of an entry decide the order, before the member does."""
+    return len(rules.columns) + (rules.tie != 0)
+
+
+class Pivot(NamedTuple):
+    """Where to read: so many entries before and behind a place; `shared`: of each shard only about
+    the part that may be expected."""
+
+    place: Anchor
+    before: int
+    behind: int
+    shared: bool = False
+
+
+class Merging:
+    """One ask of a board in several shards, through the rounds."""
+
+    def __init__(self, ask: Ask, rules: Rules, count: int, *, lenient: bool) -> None:
+        self.ask = ask
+        self.far: dict[int, tuple[int, int]] = {}
+        """The positions of spans to which a pivot has to be sought."""
+        self._columns = len(rules.columns)
+        self._width = order_words(rules)
+        self._shares_ranks = rules.rank != "ordinal"
+        self._count = count
+        self._lenient = lenient
+        self._round = 0
+        members = [a.member for a in ask.anchors if isinstance(a, AtMember)]
+        members += [member.encode() for member in ask.members]
+        self._members = list(dict.fromkeys(members))
+        self._homes = {member: shard_of(member, count) for member in self._members}
+        self._known: dict[bytes, Words] = {}
+        self._pivots: list[Pivot | None] = [self._first_pivot(span) for span in ask.spans]
+
+    # What is asked of the shards
+
+    def of_shard(self, shard: int) -> Ask:
+        """What this round asks of a shard."""
+        anchors = [self._resolved(anchor) or Start() for anchor in self.ask.anchors]
+        spans = []
+        for pivot in self._pivots:
+            if pivot is not None:
+                before, behind = self._reach(pivot)
+                spans.append(Span(len(anchors), -before, behind))
+                anchors.append(pivot.place)
+        for member in self._located:
+            if self._homes[member] != shard:
+                anchors += self._bounds(member)
+        own = [member.decode() for member in self._members if self._homes[member] == shard]
+        return Ask(self.ask.key, tuple(anchors), tuple(spans), tuple(own), self.ask.data)
+
+    @property
+    def _located(self) -> list[bytes]:
+        """The members asked for of which it is known where they stand."""
+        asked = dict.fromkeys(member.encode() for member in self.ask.members)
+        return [member for member in asked if member in self._known]
+
+    def _resolved(self, anchor: Anchor) -> Anchor | None:
+        """An anchor as a place that every shard can find; None for a member not known to be
+        ranked."""
+        if not isinstance(anchor, AtMember):
+            return anchor
+        words = self._known.get(anchor.member)
+        return None if words is None else AtBound(words, anchor.member, False)
+
+    def _bounds(self, member: bytes) -> list[Anchor]:
+        words = self._known[member]
+        found: list[Anchor] = [AtBound(words, member, False)]
+        if self._shares_ranks:
+            found.append(AtBound(words[: self._columns], None, False))
+        return found
+
+    def _first_pivot(self, span: Span) -> Pivot | None:
+        """The anchor of a span, if its entries are near by; None where that cannot be said yet."""
+        anchor = self._resolved(self.ask.anchors[span.anchor])
+        if anchor is None or max(span.low, -span.high) > NEAR:
+            return None
+        low, high = span.low, span.high
+        if span.fit and high - low <= FIT:
+            low, high = low - max(0, high), high + max(0, -low)
+        return Pivot(anchor, max(0, -low), max(0, high), shared=True)
+
+    def _reach(self, pivot: Pivot) -> tuple[int, int]:
+        """How many entries of each shard are read before and behind a pivot."""
+        before, behind = pivot.before, pivot.behind
+        if pivot.shared:
+            before, behind = self._part(before), self._part(behind)
+        return before + self._shares_ranks, behind
+
+    def _part(self, entries: int) -> int:
+        """How many of the next so many entries are in one shard, at most and almost always."""
+        part = entries / self._count
+        return min(entries, ceil(part + 4 * sqrt(part) + 4))
+
+    # What comes back
+
+    def answer(self, parts: Sequence[Found]) -> Found | None:
+        """The answer, if this round has it; else what the next round asks is set right."""
+        self._round += 1
+        self.far = {}
+        total = sum(part.total for part in parts)
+        positions = [self._position(place, parts) for place in range(len(self.ask.anchors))]
+        located = self._locate(parts) if self.ask.members else None
+        carried = self._carried(parts) if self.ask.data else []
+        found = self._slices(parts, positions, total)
+        if self._learn(parts) or any(part is None for part in found):
+            return None
+        slices = [part for part in found if part is not None]
+        data = [*(each for _, each in slices), carried] if self.ask.data else None
+        return Found(total, positions, [part for part, _ in slices], located, data)
+
+    def near(self, span: int, place: Anchor, position: int) -> None:
+        """Takes in a pivot that was sought for a span in `far`."""
+        self._read_around(span, place, position, *self.far[span])
+
+    def _learn(self, parts: Sequence[Found]) -> bool:
+        """Notes where members stand; whether any does not stand where it was supposed to."""
+        known: dict[bytes, Words] = {}
+        for member, (located, i) in self._rows(parts).items():
+            if located.positions[i] >= 0:
+                known[member] = tuple([column[i] for column in located.words[: self._width]])
+        before, self._known = self._known, known
+        if before == known:
+            return False
+        for place, span in enumerate(self.ask.spans):
+            anchor = self.ask.anchors[span.anchor]
+            if isinstance(anchor, AtMember) and before.get(anchor.member) != known.get(
+                anchor.member
+            ):
+                self._pivots[place] = self._first_pivot(span)
+                self.far.pop(place, None)
+        return not self._lenient or self._round == 1
+
+    def _rows(self, parts: Sequence[Found]) -> dict[bytes, tuple[Located, int]]:
+        """Where each member is in what its shard located."""
+        places = [0] * len(parts)
+        rows: dict[bytes, tuple[Located, int]] = {}
+        for member in self._members:
+            shard = self._homes[member]
+            located = parts[shard].located
+            assert located is not None
+            rows[member] = (located, places[shard])
+            places[shard] += 1
+        return rows
+
+    def _position(self, place: int, parts: Sequence[Found]) -> int:
+        if self._resolved(self.ask.anchors[place]) is None:
+            return -1
+        return sum(part.positions[place] for part in parts)
+
+    def _locate(self, parts: Sequence[Found]) -> Located:
+        """Where the members asked for stand: what their shard says, and those before them in the
+        others."""
+        rows = self._rows(parts)
+        positions: dict[bytes, int] = {}
+        ranks: dict[bytes, int] = {}
+        nexts = [len(self.ask.anchors) + sum(pivot is not None for pivot in self._pivots)]
+        nexts *= len(parts)
+        for member in self._located:
+            located, i = rows[member]
+            positions[member], ranks[member] = located.positions[i], located.ranks[i]
+            for shard, part in enumerate(parts):
+                if shard == self._homes[member]:
+                    continue
+                at = nexts[shard]
+                nexts[shard] += 1 + self._shares_ranks
+                if located.positions[i] >= 0:
+                    positions[member] += part.positions[at]
+                    ranks[member] += part.positions[at + self._shares_ranks]
+        asked = [member.encode() for member in self.ask.members]
+        words = [array("q") for _ in range(self._width)]
+        for member in asked:
+            located, i = rows[member]
+            for place, column in enumerate(words):
+                column.append(located.words[place][i])
+        return Located(
+            array("q", [positions.get(member, -1) for member in asked]),
+            array("q", [ranks.get(member, -1) for member in asked]),
+            words,
+        )
+
+    def _carried(self, parts: Sequence[Found]) -> list[bytes | None]:
+        """What the members asked for carry."""
+        rows = self._rows(parts)
+        found = []
+        for member in self.ask.members:
+            part = parts[self._homes[member.encode()]]
+            assert part.data is not None
+            found.append(part.data[-1][rows[member.encode()][1]])
+        return found
+
+    # Spans
+
+    def _slices(
+        self, parts: Sequence[Found], positions: Sequence[int], total: int
+    ) -> list[tuple[Slice, list[bytes | None]] | None]:
+        """The entries of each span; None where they have not been read, which is then set right."""
+        found: list[tuple[Slice, list[bytes | None]] | None] = []
+        known: list[tuple[Anchor, int]] = [(Start(), 0), (End(), total)]
+        for anchor, position in zip(self.ask.anchors, positions, strict=True):
+            place = self._resolved(anchor)
+            if place is not None:
+                known.append((place, position))
+        read = 0
+        for span, pivot in enumerate(self._pivots):
+            low, high = extent(self.ask.spans[span], positions, total)
+            region = None
+            if pivot is not None:
+                region = Region(parts, len(positions) + read, read, self._width)
+                read += 1
+            if low >= high:
+                found.append((empty_slice(low, self._width), []))
+                continue
+            chosen = None if region is None else region.cut(low, high)
+            if chosen is not None and region is not None:
+                first = low if not self._shares_ranks else region.rank(chosen[0], self._columns)
+                if first is not None:
+                    found.append(self._slice(low, chosen, first, parts, read - 1))
+                    continue
+            if pivot is not None and region is not None:
+                known.insert(0, (pivot.place, region.position))
+            self._aim(span, low, high, known)
+            found.append(None)
+        return found
+
+    def _aim(self, span: int, low: int, high: int, known: Sequence[tuple[Anchor, int]]) -> None:
+        """Sets right from where a span is read next: the nearest place whose position is known."""
+
+        def distance(at: int) -> int:
+            return max(low - at, at - high, 0)
+
+        place, position = min(known, key=lambda each: distance(each[1]))
+        if distance(position) > NEAR:
+            self.far[span] = low, high
+        else:
+            self._read_around(span, place, position, low, high)
+
+    def _read_around(self, span: int, place: Anchor, position: int, low: int, high: int) -> None:
+        last = self._pivots[span]
+        slack = SLACK << min(self._round, 10)
+        self._pivots[span] = Pivot(
+            place,
+            max(0, position - low) + slack,
+            max(0, high - position) + slack,
+            shared=last is None or last.place != place,
+        )
+
+    def _slice(
+        self, low: int, rows: Sequence[Row], first: int, parts: Sequence[Found], read: int
+    ) -> tuple[Slice, list[bytes | None]]:
+        ranks = array("q", range(low, low + len(rows)))
+        if self._shares_ranks:
+            ranks[0] = first
+            for i in range(1, len(rows)):
+                if rows[i].words[: self._columns] == rows[i - 1].words[: self._columns]:
+                    ranks[i] = ranks[i - 1]
+        words = [array("q", [row.words[i] for row in rows]) for i in range(self._width)]
+        carried: list[bytes | None] = []
+        if self.ask.data:
+            for row in rows:
+                data = parts[row.shard].data
+                assert data is not None
+                carried.append(data[read][row.place])
+        return Slice(low, [row.member.decode() for row in rows], ranks, words), carried

@@ -1,0 +1,202 @@
+"""An index whose boards may be divided over shards, each a board of the index inside.
+
+It knows shards and orders, and nothing of where they are kept. A board in one shard is handed
+through. Calls that change several shards do so one by one, side by side: a batch by the rules of
+`counting`; what else there is may be done again.
+"""
+
+from array import array
+from collections.abc import Sequence
+from functools import partial
+
+from msgspec.structs import replace
+
+from laurels.errors import NotReady
+from laurels.event import Batch
+from laurels.plan import Plan, RankingKey, Roll
+
+from .asking import Ask, Found
+from .base import Offset, changes
+from .counting import Counting, keeper_of
+from .merging import NEAR, Merging, order_words
+from .remote import Applied, CallId, Opened, Reading, RemoteIndex
+from .seeking import seek
+from .shards import home, shards, together
+
+ROUNDS = 40
+"""How often a question is asked of all shards before it is given up."""
+
+
+class Sharded:
+    """Implements `RemoteIndex` over another that has every shard as a board of its own."""
+
+    def __init__(self, index: RemoteIndex) -> None:
+        self._index = index
+
+    async def open(self, board: Opened) -> None:
+        """Makes a board known, or its changed definition; again does nothing."""
+        await together(map(self._index.open, shards(board)))
+
+    async def close(self, board: Opened) -> None:
+        """Forgets a board with all it holds; again does nothing."""
+        await together(map(self._index.close, shards(board)))
+
+    async def apply(
+        self,
+        board: Opened,
+        batch: Batch,
+        plan: Plan,
+        watch: int | None,
+        *,
+        ranks: bool,
+        due_ms: int,
+        call: CallId | None = None,
+    ) -> Applied:
+        """Counts a batch as planned; `watch` is a place in the plan's routes. Every shard knows the
+        call by its id, and answers a repeat as it did.
+
+        Ranks take two looks at all shards before it and two after, so that with several writers
+        they may be off by what others wrote meanwhile.
+        """
+        if board.rules.shards == 1:
+            return await self._index.apply(
+                board, batch, plan, watch, ranks=ranks, due_ms=due_ms, call=call
+            )
+        counting = Counting(self._index, board, batch, plan, watch, call)
+        return await counting.apply(partial(self._ranks, board, due_ms) if ranks else None, due_ms)
+
+    async def read(
+        self, board: Opened, asks: Sequence[Ask], *, now_ms: int, due_ms: int
+    ) -> Reading:
+        """Answers asks from one state of each shard."""
+        if board.rules.shards == 1:
+            return await self._index.read(board, asks, now_ms=now_ms, due_ms=due_ms)
+        return await self._merged(board, asks, now_ms, due_ms)
+
+    async def turn(self, board: Opened, roll: Roll, now_ms: int, limit: int) -> bool:
+        """Brings a rolling window to the step that runs; False where the limit was too low."""
+        each = max(1, limit // board.rules.shards)
+        turned = await together(
+            self._index.turn(shard, roll, now_ms, each) for shard in shards(board)
+        )
+        return all(turned)
+
+    async def advance(self, board: Opened, window: str, limit: int) -> int:
+        """Does about `limit` members of the pass for the next step; what is left."""
+        each = max(1, limit // board.rules.shards)
+        return sum(
+            await together(self._index.advance(shard, window, each) for shard in shards(board))
+        )
+
+    async def remove(self, board: Opened, member: bytes, now_ms: int) -> bool:
+        """Takes a member and its data out of every ranking; whether it was in any."""
+        return await self._index.remove(home(board, member), member, now_ms)
+
+    async def set_data(self, board: Opened, member: bytes, data: bytes | None) -> None:
+        await self._index.set_data(home(board, member), member, data)
+
+    async def set_position(self, board: Opened, source: str, text: str) -> None:
+        """Sets it with its keeper, when the others have forgotten the batches before."""
+        keeper = keeper_of(source, board.rules.shards)
+        others = [shard for shard in shards(board) if shard.shard != keeper]
+        await together(self._index.set_position(shard, source, "") for shard in others)
+        await self._index.set_position(replace(board, shard=keeper), source, text)
+
+    async def position(self, board: Opened, source: str) -> str | None:
+        keeper = keeper_of(source, board.rules.shards)
+        return await self._index.position(replace(board, shard=keeper), source)
+
+    async def keys(self, board: Opened) -> list[RankingKey]:
+        """The rankings that hold anybody in any shard."""
+        found = await together(map(self._index.keys, shards(board)))
+        return list(dict.fromkeys(key for keys in found for key in keys))
+
+    async def drop(self, board: Opened, keys: Sequence[RankingKey]) -> None:
+        await together(self._index.drop(shard, keys) for shard in shards(board))
+
+    async def offset(self, board: Opened) -> Offset:
+        """How often each shard has changed."""
+        if board.rules.shards == 1:
+            return await self._index.offset(board)
+        return _vector(await together(map(self._index.offset, shards(board))))
+
+    async def remembered(self, board: Opened, now_ms: int) -> int:
+        """How many event ids the board remembers at `now_ms`."""
+        return sum(await together(self._index.remembered(each, now_ms) for each in shards(board)))
+
+    async def nbytes(self, board: Opened, key: RankingKey) -> int:
+        """About how much memory a ranking takes, in bytes."""
+        return sum(await together(self._index.nbytes(shard, key) for shard in shards(board)))
+
+    async def audit(self, board: Opened, key: RankingKey, *, mend: bool) -> int:
+        """Compares a ranking with what it follows from, and with `mend` puts it right; its
+        entries. CheckFailed names the first difference."""
+        return sum(
+            await together(self._index.audit(shard, key, mend=mend) for shard in shards(board))
+        )
+
+    async def _merged(
+        self,
+        board: Opened,
+        asks: Sequence[Ask],
+        now_ms: int,
+        due_ms: int,
+        *,
+        lenient: bool = False,
+    ) -> Reading:
+        """Answers asks of a board in several shards."""
+        parts = shards(board)
+        merging = [Merging(ask, board.rules, len(parts), lenient=lenient) for ask in asks]
+        offset: Offset = ()
+
+        async def read(asked: list[list[Ask]]) -> list[Sequence[Found]]:
+            nonlocal offset
+            readings = await together(
+                self._index.read(shard, of_shard, now_ms=now_ms, due_ms=due_ms)
+                for shard, of_shard in zip(parts, asked, strict=True)
+            )
+            offset = _vector([reading.offset for reading in readings])
+            return [reading.found for reading in readings]
+
+        for _ in range(ROUNDS):
+            found = await read([[each.of_shard(i) for each in merging] for i in range(len(parts))])
+            answers = [
+                each.answer([part[place] for part in found]) for place, each in enumerate(merging)
+            ]
+            whole = [answer for answer in answers if answer is not None]
+            if len(whole) == len(asks):
+                return Reading(whole, offset)
+            for each in merging:
+                for span, (low, _) in each.far.items():
+                    width = order_words(board.rules)
+                    place = await seek(read, each.ask.key, width, len(parts), low, NEAR // 4)
+                    each.near(span, *place)
+        raise NotReady("the members asked for do not stand still")
+
+    async def _ranks(
+        self, board: Opened, due_ms: int, batch: Batch, plan: Plan, watch: int
+    ) -> "array[int]":
+        """The ranks of a batch's members in the window watched, -1 where not ranked."""
+        members = [member.decode() for member in batch.member_list()]
+        asked: dict[RankingKey, dict[str, int]] = {}
+        for event, member in enumerate(members):
+            target = plan.ranking(watch, event)
+            if target is not None:
+                asked.setdefault(target.key, {}).setdefault(member, 0)
+        asks = [Ask(key, members=tuple(named)) for key, named in asked.items()]
+        read = await self._merged(board, asks, batch.now_ms, due_ms, lenient=True)
+        for ask, found in zip(asks, read.found, strict=True):
+            assert found.located is not None
+            asked[ask.key] = dict(zip(ask.members, found.located.ranks, strict=True))
+        targets = [plan.ranking(watch, event) for event in range(batch.size)]
+        return array(
+            "q",
+            [
+                -1 if target is None else asked[target.key][member]
+                for target, member in zip(targets, members, strict=True)
+            ],
+        )
+
+
+def _vector(offsets: Sequence[Offset]) -> Offset:
+    return tuple([changes(offset) for offset in offsets])

@@ -1,0 +1,185 @@
+"""A batch for several shards counts once, whatever happens between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any
+
+import pytest
+
+import laurels
+from laurels import config
+from laurels.errors import AtomicAcrossShards, PartlyCounted, PositionDiffers
+from laurels.index.redis.failures import IndexUnavailable
+from laurels.index.remote import Behind, Opened, Stale, Unturned
+from laurels.index.sharded import Sharded
+from laurels.index.shards import shard_of
+from tests.comparison import everything
+from tests.redis.servers import Server
+
+NOW = 1_795_219_200_000
+SHARDS = 3
+MEMBERS = [f"m{i}" for i in range(12)]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with Server() as running:
+        yield running
+
+
+class Failing:
+    """An index some of whose calls of `apply` and `set_position` raise instead."""
+
+    def __init__(self, index: Any, failure: Callable[[Opened], Exception | None]) -> None:
+        self._index = index
+        self.failure = failure
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._index, name)
+
+    async def apply(self, board: Opened, *args: Any, **more: Any) -> Any:
+        if (error := self.failure(board)) is not None:
+            raise error
+        return await self._index.apply(board, *args, **more)
+
+    async def set_position(self, board: Opened, *args: Any) -> None:
+        if (error := self.failure(board)) is not None:
+            raise error
+        await self._index.set_position(board, *args)
+
+
+@pytest.fixture
+def lb(server: Server, request: pytest.FixtureRequest) -> Iterator[laurels.Leaderboards]:
+    clock = laurels.ManualClock(NOW)
+    with config.direct(f"{server.url}?prefix={abs(hash(request.node.name))}:", clock) as opened:
+        opened.create(laurels.Board("b", windows=["all", "day"], shards=SHARDS, dedupe_max=40))
+        yield opened
+
+
+def failing(lb: laurels.Leaderboards, failure: Callable[[Opened], Exception | None]) -> None:
+    """Has calls of shards fail from here on."""
+    service: Any = lb._service
+    service._index = Sharded(Failing(service._index._index, failure))
+
+
+def healed(lb: laurels.Leaderboards) -> None:
+    service: Any = lb._service
+    service._index = Sharded(service._index._index._index)
+
+
+def members_of(shard: int) -> list[str]:
+    return [member for member in MEMBERS if shard_of(member.encode(), SHARDS) == shard]
+
+
+def scores(lb: laurels.Leaderboards) -> dict[str, object]:
+    return {entry.member: entry.score for entry in lb.top("b", limit=100).entries}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_a_shard_refuses_is_counted_once_in_the_end(
+    lb: laurels.Leaderboards, seed: int
+) -> None:
+    rng = Random(seed)
+
+    def refusal(_: Opened) -> Exception | None:
+        refusals = [Stale(), Behind(NOW), Unturned(), None, None, None]
+        return rng.choice(refusals)
+
+    with laurels.open("memory:", clock=laurels.ManualClock(NOW)) as plain:
+        plain.create(laurels.Board("b", windows=["all", "day"], dedupe_max=40))
+        failing(lb, refusal)
+        for number in range(12):
+            events: list[tuple[object, ...]] = []
+            for _ in range(rng.randint(1, 30)):
+                late_ms = rng.choice([0, 0, 40 * 3_600_000])
+                id = rng.choice([None, None, "x", "y", "z", "u", "v"])
+                value = rng.choice([1, 2, -3, 2**53 - 1])
+                events.append((rng.choice(MEMBERS), value, NOW - late_ms, id))
+            told = plain.submit_many("b", events)
+            position = ("file", str(number)) if rng.random() < 0.5 else None
+            got = lb.submit_many("b", events, position=position)
+            without = [
+                [
+                    (r.member, r.status, r.score, r.previous_score, r.reason, r.refused_windows)
+                    for r in receipts
+                ]
+                for receipts in (got, told)
+            ]
+            assert without[0] == without[1]
+            assert (got.applied, got.late) == (told.applied, told.late)
+            assert position is None or lb.position("b", "file") == str(number)
+        assert list(lb.export("b")) == list(plain.export("b"))
+        assert lb.stats("b").remembered == plain.stats("b").remembered
+        lb.check()
+
+
+def test_a_shard_that_fails_is_told_when_others_have_counted(lb: laurels.Leaderboards) -> None:
+    def failure(board: Opened) -> Exception | None:
+        return IndexUnavailable("gone") if board.shard == 1 else None
+
+    failing(lb, failure)
+    events = [(member, 1, None, "once") for member in MEMBERS]
+    with pytest.raises(PartlyCounted):
+        lb.submit_many("b", events)
+    with pytest.raises(IndexUnavailable):
+        lb.submit_many("b", [(members_of(1)[0], 1)])
+    healed(lb)
+    assert scores(lb).keys() == {*members_of(0), *members_of(2)}
+    found = lb.submit_many("b", events)
+    assert found.applied == len(members_of(1))
+    assert scores(lb) == dict.fromkeys(MEMBERS, 1)
+
+
+@pytest.mark.parametrize("broken", range(SHARDS))
+def test_an_import_that_was_interrupted_goes_on_exactly(
+    lb: laurels.Leaderboards, broken: int
+) -> None:
+    def failure(board: Opened) -> Exception | None:
+        return IndexUnavailable("gone") if board.shard == broken else None
+
+    lb.submit_many("b", [(member, 1) for member in MEMBERS], position=("file", "1"))
+    failing(lb, failure)
+    with pytest.raises((PartlyCounted, IndexUnavailable)):
+        lb.submit_many("b", [(member, 2) for member in MEMBERS], position=("file", "2"))
+    healed(lb)
+    assert lb.position("b", "file") == "1"
+    with pytest.raises(PositionDiffers):
+        lb.submit_many("b", [(member, 2) for member in MEMBERS[:5]], position=("file", "1.5"))
+    found = lb.submit_many("b", [(member, 2) for member in MEMBERS], position=("file", "2"))
+    assert found.applied + found.duplicates == len(MEMBERS)
+    assert (lb.position("b", "file"), scores(lb)) == ("2", dict.fromkeys(MEMBERS, 3))
+    for position in ("1", "2", "1", "2", "2"):
+        lb.submit_many("b", [(member, 1) for member in MEMBERS[:2]], position=("file", position))
+    assert scores(lb)[MEMBERS[0]] == 8
+    lb.submit_many("b", [], position=("file", "1"))
+    assert lb.position("b", "file") == "1"
+    lb.submit_many("b", [(MEMBERS[0], 1)], position=("file", "2"))
+    assert scores(lb)[MEMBERS[0]] == 9
+
+
+def test_all_or_nothing_stays_in_one_shard(lb: laurels.Leaderboards) -> None:
+    before = everything(lb)
+    with pytest.raises(AtomicAcrossShards):
+        lb.submit_many("b", [(member, 1) for member in MEMBERS], all_or_nothing=True)
+    assert everything(lb) == before
+    own = [(member, 1) for member in members_of(2)]
+    bad = (members_of(2)[0], 2**53 - 1)
+    with pytest.raises(laurels.errors.BatchRefused):
+        lb.submit_many("b", [*own, bad], all_or_nothing=True, position=("file", "1"))
+    assert (everything(lb), lb.position("b", "file")) == (before, None)
+    assert lb.submit_many("b", own, all_or_nothing=True, position=("file", "1")).applied == len(own)
+    assert lb.position("b", "file") == "1"
+
+
+def test_no_more_ids_are_remembered_than_the_board_may(lb: laurels.Leaderboards) -> None:
+    events = [(MEMBERS[i % 12], 1, None, f"id{i}") for i in range(30)]
+    assert lb.submit_many("b", events).applied == 30
+    more = [(MEMBERS[i % 12], 1, None, f"id{i}") for i in range(25, 50)]
+    found = lb.submit_many("b", more)
+    expected = ["duplicate"] * 5 + ["applied"] * 10 + ["refused"] * 10
+    assert [receipt.status for receipt in found] == expected
+    assert lb.stats("b").remembered == 40
+    with pytest.raises(laurels.errors.DedupeFull):
+        lb.submit("b", "new", 1, id="x")
