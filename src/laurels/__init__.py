@@ -23,12 +23,13 @@ from .event import Event
 from .leaderboards import Leaderboards
 from .receipt import Receipt, Receipts
 from .standing import AsOf, Entry, Gap, Neighbour, Page, PeriodInfo, Standing
-from .stats import BoardStats, CheckReport, Kept, Stats, WindowStats
+from .stats import BoardLayout, BoardStats, CheckReport, Kept, Stats, WindowStats
 
 __all__ = [
     "AsOf",
     "AsyncLeaderboards",
     "Board",
+    "BoardLayout",
     "BoardStats",
     "CheckReport",
     "Clock",

@@ -21,8 +21,18 @@ class WindowStats(Struct, frozen=True):
     tallies: int = 0
 
 
+class BoardLayout(Struct, frozen=True):
+    """How an index server lays the rankings of a board out: the name, what it means, and what would
+    make it cheaper, None where nothing would."""
+
+    name: str
+    means: str
+    cheaper: str | None
+
+
 class BoardStats(Struct, frozen=True):
-    """A board as it stands. `remembered` counts the event ids kept against repeats."""
+    """A board as it stands. `remembered` counts the event ids kept against repeats; `layout` is
+    told of a board on an index server."""
 
     board: str
     version: int
@@ -31,6 +41,7 @@ class BoardStats(Struct, frozen=True):
     remembered: int
     nbytes: int
     offset: Offset
+    layout: BoardLayout | None = None
 
 
 class Kept(Struct, frozen=True):

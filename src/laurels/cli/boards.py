@@ -170,10 +170,13 @@ def show(name: BoardName, at: Url = DEFAULT_URL, json: AsJson = False) -> int:
     with laurels.open(at, create=False) as lb:
         board = lb.get(name)
         periods = {window: lb.periods(name, window) for window in board.rules().windows}
+        layout = lb.stats(name).layout
     if json:
         put_json(msgspec.Raw(board.to_json()))
         return 0
     _put_definition(board)
+    if layout is not None:
+        put_pairs(_layout_rows(layout), title="layout")
     put_table(
         [("window", "left"), ("period", "left"), ("members", "right"), ("", "left")],
         [
@@ -268,6 +271,11 @@ def _put_definition(board: laurels.Board) -> None:
         ("shards", str(board.shards) if board.shards > 1 else ""),
     ]
     put_pairs([row for row in rows if row[1]], title=board.name)
+
+
+def _layout_rows(layout: laurels.BoardLayout) -> list[tuple[str, str]]:
+    rows = [(layout.name, layout.means)]
+    return rows if layout.cheaper is None else [*rows, ("cheaper", layout.cheaper)]
 
 
 def _column_text(column: laurels.Column) -> str:

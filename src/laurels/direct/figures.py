@@ -48,6 +48,7 @@ class Figures:
             remembered=await self._present.index.remembered(opened, now_ms),
             nbytes=sum(sizes.values()),
             offset=read.offset,
+            layout=self._present.index.layout(state.rules),
         )
 
     async def of_all(self) -> Stats:

@@ -27,7 +27,8 @@ from .present import TRIES, Present, opened_as
 from .retry import Attempts, Calls, after
 
 CALL_MOST = 1_000
-"""The events of one call."""
+"""The members of one call."""
+CALL_EVENTS = 10_000
 
 
 class Writer:
@@ -178,8 +179,18 @@ class Writer:
 def _calls(batch: Batch) -> list[Batch]:
     """A batch as the calls that carry it out: a long one holds the server up for everybody, so it
     goes in several, unless it is all or nothing or comes with a position: whoever goes on from
-    there counts on all of it."""
+    there counts on all of it.
+
+    What a call costs the server is mostly its members, so a call has so many of these, and may have
+    several events of each.
+    """
     if batch.atomic or batch.position is not None or batch.size <= CALL_MOST:
         return [batch]
-    ends = [*range(CALL_MOST, batch.size, CALL_MOST), batch.size]
-    return batch.split(ends, [batch.now_ms] * len(ends))
+    ends, seen, start = [], set[bytes](), 0
+    for i, member in enumerate(batch.member_list()):
+        if i - start == CALL_EVENTS or (member not in seen and len(seen) == CALL_MOST):
+            ends.append(i)
+            seen, start = set(), i
+        seen.add(member)
+    ends.append(batch.size)
+    return batch.split(ends, [batch.now_ms] * len(ends)) if len(ends) > 1 else [batch]

@@ -14,6 +14,7 @@ from msgspec import Struct
 from laurels.event import Batch
 from laurels.plan import Plan, RankingKey, Roll
 from laurels.rules import Rules
+from laurels.stats import BoardLayout
 
 from .asking import Ask, Found
 from .base import Offset, Outcomes
@@ -128,6 +129,9 @@ class RemoteIndex(Protocol):
     async def keys(self, board: Opened) -> list[RankingKey]: ...
 
     async def drop(self, board: Opened, keys: Sequence[RankingKey]) -> None: ...
+
+    def layout(self, rules: Rules) -> BoardLayout:
+        """How a board with these rules is laid out, and what would make it cheaper."""
 
     async def offset(self, board: Opened) -> Offset:
         """How often a board has changed; it costs little to ask."""

@@ -14,6 +14,8 @@ from msgspec.structs import replace
 from laurels.errors import NotReady
 from laurels.event import Batch
 from laurels.plan import Plan, RankingKey, Roll
+from laurels.rules import Rules
+from laurels.stats import BoardLayout
 
 from .asking import Ask, Found
 from .base import Offset, changes
@@ -113,6 +115,10 @@ class Sharded:
 
     async def drop(self, board: Opened, keys: Sequence[RankingKey]) -> None:
         await together(self._index.drop(shard, keys) for shard in shards(board))
+
+    def layout(self, rules: Rules) -> BoardLayout:
+        """How a board with these rules is laid out, the same in every shard."""
+        return self._index.layout(rules)
 
     async def offset(self, board: Opened) -> Offset:
         """How often each shard has changed."""

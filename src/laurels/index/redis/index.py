@@ -18,6 +18,8 @@ from laurels.index.remote import (
     Unturned,
 )
 from laurels.plan import Plan, RankingKey, Roll
+from laurels.rules import Rules
+from laurels.stats import BoardLayout
 from laurels.windows import Rolling
 
 from .coding import (
@@ -32,6 +34,7 @@ from .coding import (
     rolls_told,
 )
 from .connection import Connection
+from .layout import describe
 from .scripts import Script
 from .sources import script_of
 
@@ -196,6 +199,10 @@ class RedisIndex:
         names = [f"{key.window}:{key.instance}" for key in keys]
         if names:
             await self._keep("drop", board, names=names)
+
+    def layout(self, rules: Rules) -> BoardLayout:
+        """How a board with these rules is laid out, and what would make it cheaper."""
+        return describe(rules)
 
     async def offset(self, board: Opened) -> int:
         """How often a board has changed."""

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from laurels.rules import Rules
 from laurels.score import stamp
+from laurels.stats import BoardLayout
 from laurels.windows import MAX_MS, MIN_MS
 
 BITS = 53
@@ -40,14 +41,6 @@ class Layout(Struct, frozen=True):
     def scored(self) -> bool:
         """Whether the score of a sorted set says all of a member."""
         return self.name != "prefixed"
-
-
-class Described(Struct, frozen=True):
-    """The layout of a board for its owner: what it means, and how to get a cheaper one."""
-
-    name: Name
-    means: str
-    cheaper: str | None
 
 
 def is_stamped(rules: Rules) -> bool:
@@ -86,16 +79,16 @@ def _bits(ends: tuple[int, int]) -> int:
     return (ends[1] - ends[0]).bit_length()
 
 
-def describe(rules: Rules) -> Described:
+def describe(rules: Rules) -> BoardLayout:
     """The layout of a board in words, with what would make it cheaper."""
     layout = layout_of(rules)
     if layout.name == "plain":
-        return Described("plain", "the score of a sorted set is the score of the member", None)
+        return BoardLayout("plain", "the score of a sorted set is the score of the member", None)
     if layout.name == "packed":
         means = "scores and tie stamp share the 53 bits of the score of a sorted set"
-        return Described("packed", means, None)
+        return BoardLayout("packed", means, None)
     means = "the order stands in front of each member, and a hash keeps it a second time"
-    return Described("prefixed", means, _cheaper(rules))
+    return BoardLayout("prefixed", means, _cheaper(rules))
 
 
 def _cheaper(rules: Rules) -> str:
