@@ -126,7 +126,6 @@ def batch_told(known: Known, batch: Batch, plan: Plan) -> dict[str, Any]:
         "atomic": batch.atomic,
         "all": plan.all_window + 1,
         "forget": rules.dedupe_ms,
-        "most_ids": rules.dedupe_max,
     }
     if len(slots) < batch.size:
         said["who"] = who

@@ -81,6 +81,7 @@ class RedisIndex:
             "due": due_ms,
             "watch": 0 if watch is None else watch + 1,
             "ranks": ranks and watch is not None,
+            "most_ids": board.rules.dedupe_max,
         }
         if call is not None:
             said["call"] = [call.token, call.number]
