@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["Connection", "RedisAddress", "connect", "redis_address"]
 
 TIMEOUT_MS = 2_000
+_MOVING_SHARE = 0.75
+"""The share of the time limit that may be spent on waiting for a slot that moves: what comes then
+must still end as what it is, and not as a call that was not answered."""
 _MARGIN_MS = 50
 """By how much the library's time limit is the shorter one; ours is for when it says nothing."""
 
@@ -95,12 +98,12 @@ class Connection:
             await self._wire.close()
 
     async def _run(self, script: Script, key: bytes, argument: bytes) -> Any:
-        """Waits while the slot of the key moves; the caller's time limit ends that, too."""
+        """Waits for a while where the slot of the key moves."""
         said: list[bytes] = [key, argument]
         if self.address.cluster:
             script = guarded(script)
             said.append(beside(key))
-        until = asyncio.get_running_loop().time() + self._timeout_ms / 1_000 - 2 * MOVING_SECONDS
+        until = asyncio.get_running_loop().time() + self._timeout_ms / 1_000 * _MOVING_SHARE
         while True:
             try:
                 return await self._run_now(script, said)
