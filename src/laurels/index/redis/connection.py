@@ -18,7 +18,7 @@ from laurels.errors import Closed, Forked, LaurelsError
 
 from .failures import IndexDenied, IndexMoving, IndexUnavailable, MissingRedis, WrongServer
 from .moving import MOVING_SECONDS, beside, guarded, slot_of
-from .refusals import unanswered
+from .refusals import DENIED_WORDS, unanswered
 from .scripts import Script
 from .server import ServerInfo, server_info
 from .urls import Host, RedisAddress, redis_address
@@ -166,7 +166,7 @@ def _judge(connection: Connection, place: str, info: ServerInfo) -> None:
 async def _explain(address: RedisAddress, timeout_ms: int, error: IndexUnavailable) -> None:
     """Raises what is wrong with an address at which nothing was reached, where that can be seen."""
     said = str(error.__cause__)
-    if "NOAUTH" in said or "WRONGPASS" in said:
+    if any(word in said for word in DENIED_WORDS):
         raise IndexDenied(f"{address} does not let the user in") from error
     if "PermissionDenied" in said or "NOPERM" in said:
         raise IndexDenied(f"{address} does not let the user ask who the server is") from error
