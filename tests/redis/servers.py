@@ -96,8 +96,10 @@ class Server:
     `options` are those of the command line: `Server("--maxmemory", "2mb")`.
     """
 
-    def __init__(self, *options: str, password: str | None = None) -> None:
-        self._binary = need_server()
+    def __init__(
+        self, *options: str, password: str | None = None, binary: str | None = None
+    ) -> None:
+        self._binary = binary or need_server()
         self._options = list(options)
         if password is not None:
             self._options += ["--requirepass", password, "--masterauth", password]

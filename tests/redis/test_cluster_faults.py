@@ -17,6 +17,7 @@ from .servers import Cluster, Server
 KEY = b"laurels:{boards}n"
 BESIDE = b"laurels:{boards}d"
 TIMEOUT_MS = 1_000
+MOVING_MS = 2_000
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +76,7 @@ def test_calls_follow_a_slot_that_moves(cluster: Cluster) -> None:
     async def check() -> None:
         source, target = source_and_target(cluster)
         slot = cluster.slot_of(KEY)
-        async with connected(cluster.url, TIMEOUT_MS) as connection:
+        async with connected(cluster.url, MOVING_MS) as connection:
             count = await in_the_end(connection, KEY)
             await connection.script(COUNT, BESIDE, b"")
             cluster.begin_migration(slot, source, target)
@@ -84,8 +85,8 @@ def test_calls_follow_a_slot_that_moves(cluster: Cluster) -> None:
                 assert await connection.command(b"GET", KEY, key=KEY) == b"%d" % count
                 await refused_as_moving(connection.script(COUNT, KEY, b""))
             calling = asyncio.create_task(connection.script(COUNT, KEY, b""))
-            await asyncio.sleep(0.1)  # it waits for the end of the move
-            cluster.end_migration(slot, target)
+            await asyncio.sleep(0.05)  # it waits for the end of the move
+            await asyncio.to_thread(cluster.end_migration, slot, target)
             assert int(await calling) == count + 1
             assert int(await connection.script(COUNT, KEY, b"")) == count + 2  # MOVED
         cluster.wait_until_ok()
@@ -102,7 +103,7 @@ def test_a_script_whose_keys_are_half_moved_does_nothing(cluster: Cluster) -> No
         both = script(
             "redis.call('INCR', KEYS[1]); return tostring(redis.call('INCR', ARGV[1]))",
         )
-        async with connected(cluster.url, TIMEOUT_MS) as connection:
+        async with connected(cluster.url, MOVING_MS) as connection:
             count = int(await connection.script(both, KEY, BESIDE))
             counted = [await connection.command(b"GET", key, key=key) for key in (KEY, BESIDE)]
             cluster.begin_migration(slot, source, target)

@@ -158,7 +158,7 @@ def test_a_server_that_is_loading_is_waited_for_or_unavailable(server: Server) -
     with opened(server.url) as lb:
         lb.submit(BOARD, "a", 1)
         with server.client.pipeline(transaction=False) as pipeline:
-            for i in range(32 * 1_024):  # between each 1,024 of them a loading server answers
+            for i in range(20 * 1_024):  # between each 1,024 of them a loading server answers
                 pipeline.set(f"filler{i}", "x")
             pipeline.execute()
         server.kill()

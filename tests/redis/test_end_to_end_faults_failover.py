@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from laurels import config
-from laurels.index.redis.failures import IndexUnavailable
+from laurels.index.redis.failures import IndexDenied, IndexUnavailable
 
 from .servers import Cluster, Server, until
 from .writing import BOARD, Writers, again, counted, opened
@@ -81,6 +81,14 @@ def test_hosts_that_are_away_or_replicas_are_passed_over(pair: tuple[Server, Ser
     primary.kill()
     with pytest.raises(IndexUnavailable, match="is a primary that answers"):
         config.direct(url_of(primary, replica))
+
+
+def test_who_is_not_let_in_by_any_host_is_told() -> None:
+    with Server(password="hunter2") as one, Server(password="hunter2") as other:
+        url = url_of(one, other).replace("://", "://:wrong@")
+        with pytest.raises(IndexDenied) as caught:
+            config.direct(url)
+        assert "wrong" not in str(caught.value)
 
 
 def test_of_two_primaries_none_is_written_to(pair: tuple[Server, Server]) -> None:

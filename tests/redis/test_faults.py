@@ -22,6 +22,8 @@ SHORT_MS = 300
 
 @pytest.fixture
 def server() -> Iterator[Server]:
+    """A server that loses nothing it acknowledged when it is killed: with `everysec` it may answer
+    before it writes, while its disk is slow."""
     with Server("--appendfsync", "always") as server:
         yield server
 

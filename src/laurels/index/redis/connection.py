@@ -18,7 +18,7 @@ from laurels.errors import Closed, Forked, LaurelsError
 
 from .failures import IndexDenied, IndexMoving, IndexUnavailable, MissingRedis, WrongServer
 from .moving import MOVING_SECONDS, beside, guarded, slot_of
-from .refusals import unanswered
+from .refusals import DENIED_WORDS, unanswered
 from .scripts import Script
 from .server import ServerInfo, server_info
 from .urls import Host, RedisAddress, redis_address
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["Connection", "RedisAddress", "connect", "redis_address"]
 
 TIMEOUT_MS = 2_000
+_MOVING_SHARE = 0.75
+"""The share of the time limit that may be spent on waiting for a slot that moves: what comes then
+must still end as what it is, and not as a call that was not answered."""
 _MARGIN_MS = 50
 """By how much the library's time limit is the shorter one; ours is for when it says nothing."""
 
@@ -95,12 +98,12 @@ class Connection:
             await self._wire.close()
 
     async def _run(self, script: Script, key: bytes, argument: bytes) -> Any:
-        """Waits while the slot of the key moves; the caller's time limit ends that, too."""
+        """Waits for a while where the slot of the key moves."""
         said: list[bytes] = [key, argument]
         if self.address.cluster:
             script = guarded(script)
             said.append(beside(key))
-        until = asyncio.get_running_loop().time() + self._timeout_ms / 1_000 - 2 * MOVING_SECONDS
+        until = asyncio.get_running_loop().time() + self._timeout_ms / 1_000 * _MOVING_SHARE
         while True:
             try:
                 return await self._run_now(script, said)
@@ -163,7 +166,7 @@ def _judge(connection: Connection, place: str, info: ServerInfo) -> None:
 async def _explain(address: RedisAddress, timeout_ms: int, error: IndexUnavailable) -> None:
     """Raises what is wrong with an address at which nothing was reached, where that can be seen."""
     said = str(error.__cause__)
-    if "NOAUTH" in said or "WRONGPASS" in said:
+    if any(word in said for word in DENIED_WORDS):
         raise IndexDenied(f"{address} does not let the user in") from error
     if "PermissionDenied" in said or "NOPERM" in said:
         raise IndexDenied(f"{address} does not let the user ask who the server is") from error

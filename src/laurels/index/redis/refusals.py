@@ -38,6 +38,8 @@ _NOT_HERE = "attempted to access a non local key"
 """What a script is told that looks at a key of a slot that moves: see `moving`."""
 _CLUSTER_DOWN = "while the cluster is down"
 _DENIED = {"NOAUTH", "WRONGPASS", "NOPERM", "AUTHENTICATIONFAILED", "PERMISSIONDENIED"}
+DENIED_WORDS = ("NOAUTH", "WRONGPASS")
+"""Somewhere in what is said when a connection is not let in."""
 _UNSENT = ("maximum inflight", "No connection found")
 _UNREACHED = "connect failed"
 

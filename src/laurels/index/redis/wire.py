@@ -23,7 +23,7 @@ import msgspec
 from laurels.errors import Closed, LaurelsError, UnknownUrl
 
 from .failures import IndexDenied, IndexUnavailable
-from .refusals import NO_SCRIPT, error_of, is_lost, unanswered, word_of
+from .refusals import DENIED_WORDS, NO_SCRIPT, error_of, is_lost, unanswered, word_of
 from .urls import RedisAddress
 
 Client: TypeAlias = glide.GlideClient | glide.GlideClusterClient
@@ -204,9 +204,8 @@ def _not_one(address: RedisAddress, primaries: int, said: Sequence[str]) -> Laur
         return IndexUnavailable(
             f"{primaries} hosts of {address} are primaries: make all but one a replica"
         )
-    for each in said:
-        if isinstance(refusal := error_of(each, str(address)), IndexDenied):
-            return refusal
+    if any(word in each for each in said for word in DENIED_WORDS):
+        return IndexDenied(f"{address} does not let the user in")
     return IndexUnavailable(f"no host of {address} is a primary that answers")
 
 
