@@ -152,6 +152,7 @@ class Deployment:
     def __init__(self, implementation: Implementation, directory: Path, clock: Clock) -> None:
         self.folder = directory / "laurels-data"
         self.lasting = implementation.lasting
+        self.exclusive = implementation.exclusive
         self.clock = clock
         self._implementation = implementation
         self._place = implementation.run(self.folder, clock)

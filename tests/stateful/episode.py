@@ -13,11 +13,14 @@ from unittest.mock import patch
 import laurels
 from laurels import service
 from tests.comparison import everything
-from tests.contract.deployments import STORES, Deployment, Implementation
+from tests.contract.deployments import IMPLEMENTATIONS, Deployment, Implementation
 from tests.stateful import choices
 from tests.stateful.journal import regrouped, replay
 from tests.stateful.rules import RULES, Rule
 from tests.stateful.world import World
+
+UNDIVIDED = [each for each in IMPLEMENTATIONS if not each.divided]
+"""Those that take all-or-nothing batches of any members."""
 
 Combination = tuple[tuple[tuple[str, ...], ...], str, str]
 
@@ -76,7 +79,7 @@ def run(seed: int, combinations: Sequence[Combination], steps: int) -> Tally:
     """A whole episode, reproducible from its seed and combinations."""
     rng = Random(seed)
     rules, weights = zip(*RULES, strict=True)
-    implementation = STORES[seed % len(STORES)]
+    implementation = UNDIVIDED[seed % len(UNDIVIDED)]
     with TemporaryDirectory() as folder, shares(rng):
         world = begin(rng, implementation, Path(folder), combinations)
         with world.deployment:

@@ -140,7 +140,7 @@ def restart(world: World, rng: Random) -> None:  # noqa: ARG001 (a rule like the
 
 def snapshot(world: World, rng: Random) -> None:
     """A snapshot is taken; sometimes everything begins anew from it and the log after it."""
-    if not world.deployment.lasting:
+    if not world.deployment.exclusive:
         return
     world.lb.snapshot()
     if rng.random() < 0.5:

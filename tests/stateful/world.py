@@ -25,7 +25,7 @@ class World:
         self.oracle = Oracle(clock.now_ms)
         self.comparison = Comparison(self.oracle)
         self.journal: list[Done] = []
-        self._offset = 0
+        self._changes: dict[str, int] = {}
 
     @property
     def lb(self) -> laurels.Leaderboards:
@@ -65,6 +65,7 @@ class World:
     def delete(self, name: str) -> None:
         assert self._do(lambda lb: lb.delete(name)) is None
         self.oracle.delete(name)
+        self._changes.pop(name, None)
 
     def remove(self, name: str, member: str) -> None:
         found = self._do(lambda lb: lb.remove(name, member))
@@ -148,8 +149,8 @@ class World:
         assert len(receipts) == len(verdicts)
         for receipt, verdict in zip(receipts, verdicts, strict=True):
             assert_receipt(receipt, verdict, called, definition)
-            assert changes(receipt.offset) >= self._offset
-            self._offset = changes(receipt.offset)
+            assert changes(receipt.offset) >= self._changes.get(name, 0)
+            self._changes[name] = changes(receipt.offset)
 
     def _assert_counts(self, found: laurels.Receipts, verdicts: Sequence[Verdict]) -> None:
         statuses = [verdict.status for verdict in verdicts]
