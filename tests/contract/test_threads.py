@@ -64,6 +64,7 @@ def test_the_same_id_counts_once_whoever_sends_it(lb: laurels.Leaderboards) -> N
     assert scores(lb.top("b")) == {"ann": 50}
 
 
+@pytest.mark.one_shard
 def test_no_answer_shows_half_a_commit(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b", windows=["all", "day"]))
     lb.submit_many("b", [("a", 0), ("b", 0)])

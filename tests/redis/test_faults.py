@@ -112,7 +112,7 @@ def test_a_call_whose_connection_is_cut_is_not_sent_again(server: Server) -> Non
                 other.ping()
                 call = await under_way(server, connection)
                 kill = asyncio.create_task(asyncio.to_thread(other.client_kill_filter, _id=caller))
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(0.3)
                 server.resume()
                 error = await refused(call)
                 await kill
