@@ -17,7 +17,8 @@ from tests.serving import Served
 
 from .running import Ran, Shell
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "boards.toml"
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "boards.toml"
 TWO = """
 [defaults]
 keep = 5
@@ -170,6 +171,43 @@ def test_the_example(shell: Shell) -> None:
     assert "0 created, 0 changed, 5 unchanged" in shell.ok("board", "apply", EXAMPLE).out
 
 
+def test_the_file_on_the_page(shell: Shell) -> None:
+    page = (ROOT / "docs" / "cli.md").read_text("utf-8")
+    (_, block) = page.split("```toml\n")
+    applied(shell, block.partition("```")[0])
+    boards = {board["name"]: board for board in shell.json("board", "list")}
+    assert (boards["gifts"]["windows"], boards["gifts"]["keep"]) == (["all", "day"], 12)
+    assert (boards["race"]["windows"], boards["race"]["tz"]) == (["all"], "Asia/Shanghai")
+    assert "season.2026" in boards
+
+
+def test_a_field_left_out_has_its_default(shell: Shell) -> None:
+    shell.ok("board", "create", "a", "--title", "By hand", "--keep", "9")
+    shell.ok("board", "create", "b", "--grace", "1m")
+    assert "title 'By hand' → ''; keep 9 → 2" in apply(shell, "[boards.a]").out
+    ran = apply(shell, "[boards.b]")
+    assert (ran.code, "grace cannot change" in ran.out) == (1, True)
+
+
+def test_a_key_that_may_only_read(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = shell.directory / "served"
+    shell.ok("board", "create", "gifts", "--keep", "5", "--window", "all", "--at", str(folder))
+    made = shell.ok("key", "create", "reader", "--scope", "read", "--at", str(folder))
+    with Served(folder) as served:
+        monkeypatch.setenv("LAURELS_KEY", made.out.split()[0])
+        assert "1 to create, 1 to change" in apply(shell, TWO, "--dry-run", "--at", served.url).out
+        ran = apply(shell, TWO, "--at", served.url)
+    assert (ran.code, ran.err.split(":")[0]) == (2, "error [forbidden]")
+    assert ran.out.splitlines()[-1].startswith("stopped after 0 of 2 boards: 0 created")
+
+
+def test_a_server_that_lets_few_requests_in_is_waited_for(shell: Shell) -> None:
+    content = "".join(f"[boards.b{i}]\n" for i in range(12))
+    with Served(shell.directory / "served", rate=10, burst=5) as served:
+        ran = apply(shell, content, "--at", served.url)
+    assert (ran.code, ran.out.splitlines()[-1]) == (0, "12 created, 0 changed, 0 unchanged")
+
+
 def test_what_is_shown_can_be_applied_elsewhere(shell: Shell) -> None:
     shell.ok("board", "apply", EXAMPLE)
     listed = shell.ok("board", "list", "--json").out
@@ -204,10 +242,12 @@ def test_one_file_in_all_its_forms(shell: Shell) -> None:
     as_json = (
         f'{{"defaults": {{"keep": 5}}, "boards": {{"gifts": {{{gifts}}}, "race": {{{race}}}}}}}'
     )
+    named = f'{{"name": "gifts", {gifts}}}, {{"name": "race", {race}}}'
     for name, content in (
         ("b.toml", tables),
         ("b.toml", f"\ufeff{tables}".replace("\n", "\r\n")),
         ("b.JSON", as_json),
+        ("b.json", f'{{"defaults": {{"keep": 5}}, "boards": [{named}]}}'),
         ("b.txt", as_json),
     ):
         assert set(actions(applied(shell, content, name=name)).values()) == {"unchanged"}
