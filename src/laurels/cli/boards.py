@@ -134,7 +134,7 @@ def create(
     if json:
         put_json(msgspec.Raw(board.to_json()))
     else:
-        put_line(f"created {board.name}: {_summary(board)}")
+        put_line(f"created {board.name}: {summary(board)}")
     return 0
 
 
@@ -219,7 +219,7 @@ def change(
     if json:
         put_json(msgspec.Raw(board.to_json()))
     else:
-        put_line(f"changed {board.name}: {_summary(board)}")
+        put_line(f"changed {board.name}: {summary(board)}")
     return 0
 
 
@@ -285,7 +285,8 @@ def _column_text(column: laurels.Column) -> str:
     return ", ".join(parts)
 
 
-def _summary(board: laurels.Board) -> str:
+def summary(board: laurels.Board) -> str:
+    """What is ranked in which windows, in a line."""
     return f"{_columns_text(board)} in {_windows_text(board)}"
 
 

@@ -63,6 +63,20 @@ class OutputFailed(InvalidInput):
     advice = "check the path, its permissions and the space on the disk"
 
 
+class InvalidToml(InvalidInput):
+    """The file is not TOML."""
+
+    code = "invalid_toml"
+    advice = "correct it at the line named; what is JSON belongs into a file named .json"
+
+
+class ChangedMeanwhile(Conflict):
+    """Somebody else wrote a board after it was read to be changed."""
+
+    code = "changed_meanwhile"
+    advice = "run it again: what was done stays, and the rest is judged by what is there now"
+
+
 class LineRefused(InvalidInput):
     """A line of an import holds no event; the next line is tried."""
 

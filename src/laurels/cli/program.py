@@ -17,7 +17,7 @@ import typer
 import laurels
 from laurels.errors import CheckFailed, DataAtRisk, LaurelsError
 
-from . import answers, boards, exporting, import_command, keys, serving, upkeep, watch
+from . import answers, applying, boards, exporting, import_command, keys, serving, upkeep, watch
 from .failures import OutputFailed, Usage
 from .show import complain_of, put_line, readable
 
@@ -34,6 +34,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+boards.app.command("apply")(applying.apply)
 app.add_typer(boards.app, name="board")
 app.add_typer(keys.app, name="key")
 app.command("serve")(serving.serve)

@@ -1,4 +1,4 @@
-"""How far an import is, drawn on a terminal and nowhere else."""
+"""How far an import or another long work is, drawn on a terminal and nowhere else."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -96,6 +96,10 @@ def _untold(done: int, of: int) -> None:
     pass
 
 
+def _unheard(done: int) -> None:
+    pass
+
+
 @contextmanager
 def bytes_bar(wanted: bool, name: str) -> Iterator[Callable[[int, int], None]]:
     """A bar of bytes done; what it gives is told how many, and of how many."""
@@ -107,5 +111,20 @@ def bytes_bar(wanted: bool, name: str) -> Iterator[Callable[[int, int], None]]:
 
         def told(done: int, of: int) -> None:
             progress.update(task, completed=done, total=of, count=done)
+
+        yield told
+
+
+@contextmanager
+def count_bar(wanted: bool, name: str, of: int, unit: str) -> Iterator[Callable[[int], None]]:
+    """A bar of so many things to do; what it gives is told how many are done."""
+    with progress_bar(wanted) as progress:
+        if progress is None:
+            yield _unheard
+            return
+        task = progress.add_task(escaped(name), total=of, count=0, unit=unit)
+
+        def told(done: int) -> None:
+            progress.update(task, completed=done, count=done)
 
         yield told

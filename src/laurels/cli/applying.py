@@ -1,0 +1,180 @@
+"""`board apply`: many boards out of one file, created and changed where that is safe."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+import laurels
+from laurels.errors import BoardInvalid, FolderMissing, LaurelsError
+
+from .board_file import boards_in
+from .board_plan import Plan, Step, carry_out, plan_of
+from .boards import Clock, summary
+from .options import DEFAULT_URL, AsJson, Url
+from .progress import count_bar
+from .show import complain, put_json, put_line, put_table
+
+REFUSED = 1
+_FEW = 20
+"""So many boards are done before a bar could be read."""
+_ADVICE = laurels.errors.UnsafeChange.advice
+
+
+def apply(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="Boards as TOML or JSON; - reads them from stdin.")
+    ],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")
+    ] = False,
+    clock: Clock = None,
+    at: Url = DEFAULT_URL,
+    json: AsJson = False,
+) -> int:
+    """Create and change the boards of a file, and the folder where there is none.
+
+    A board is what the file says: a field it leaves out has its default. Boards the file does not
+    name are left alone. Where one board cannot be changed safely nothing is done, and the command
+    ends with 1. Run again it changes nothing.
+
+    \b
+    Examples:
+      laurels board apply boards.toml --dry-run
+      laurels board apply boards.toml --at redis://localhost:6379/0
+      laurels board list --json | laurels board apply - --at http://localhost:8080
+    """
+    wanted = _wanted(file)
+    if dry_run:
+        plan = plan_of(_there(at, clock), wanted)
+        _tell(plan, [], dry_run=True, json=json)
+        return REFUSED if plan.of("refused") else 0
+    with laurels.open(at, clock=clock, create=True) as lb:
+        plan = plan_of(lb.boards(), wanted)
+        if not json:
+            _put_plan(plan)
+        _carry_out(lb, plan, json=json)
+    return REFUSED if plan.of("refused") else 0
+
+
+def _wanted(file: str) -> list[laurels.Board]:
+    """The boards of a file; several faults are told a line each."""
+    try:
+        return boards_in(file)
+    except BoardInvalid as error:
+        if len(error.faults) == 1:
+            raise
+        for fault in error.faults:
+            complain(fault)
+        raise BoardInvalid(f"{len(error.faults)} faults, and nothing was done") from error
+
+
+def _there(at: str, clock: str | None) -> list[laurels.Board]:
+    """The boards there are; a look makes no folder."""
+    try:
+        with laurels.open(at, clock=clock, create=False) as lb:
+            return lb.boards()
+    except FolderMissing:
+        return []
+
+
+def _carry_out(lb: laurels.Leaderboards, plan: Plan, *, json: bool) -> None:
+    """Does what is to do, one board after the other, and tells it also where it ends early."""
+    done: list[Step] = []
+    try:
+        many = len(plan.to_do) > _FEW
+        with count_bar(many and not json, "boards", len(plan.to_do), "boards") as told:
+            for step in plan.to_do:
+                carry_out(lb, step)
+                done.append(step)
+                told(len(done))
+    except (LaurelsError, KeyboardInterrupt) as error:
+        _tell(plan, done, json=json, stopped_by=error)
+        raise
+    _tell(plan, done, json=json)
+
+
+def _tell(
+    plan: Plan,
+    done: Sequence[Step],
+    *,
+    json: bool,
+    dry_run: bool = False,
+    stopped_by: BaseException | None = None,
+) -> None:
+    if json:
+        put_json(_document(plan, done, dry_run=dry_run, stopped_by=stopped_by))
+        return
+    if dry_run:
+        _put_plan(plan)
+    put_line(_summary(plan, done, dry_run=dry_run, stopped=stopped_by is not None))
+
+
+def _document(
+    plan: Plan, done: Sequence[Step], *, dry_run: bool, stopped_by: BaseException | None
+) -> dict[str, Any]:
+    finished = {step.board.name for step in done}
+    return {
+        "boards": [
+            {
+                "name": step.board.name,
+                "action": step.action,
+                "changes": step.differences,
+                "reasons": step.reasons,
+                "done": step.board.name in finished,
+            }
+            for step in plan.steps
+        ],
+        "others": plan.others,
+        "dry_run": dry_run,
+        "interrupted": isinstance(stopped_by, KeyboardInterrupt),
+        "error": stopped_by.code if isinstance(stopped_by, LaurelsError) else None,
+    }
+
+
+def _put_plan(plan: Plan) -> None:
+    """A line for each board that is not as the file says."""
+    steps = [step for step in plan.steps if step.action != "unchanged"]
+    if steps:
+        put_table(
+            [("board", "left"), ("plan", "left"), ("", "left")],
+            [[step.board.name, step.action, _what(step)] for step in steps],
+        )
+
+
+def _what(step: Step) -> str:
+    if step.action == "create":
+        return summary(step.board)
+    if step.action == "refused":
+        return "; ".join(step.reasons)
+    return "; ".join(
+        f"{each.field} {_said(each.before)} → {_said(each.after)}" for each in step.differences
+    )
+
+
+def _said(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return f"'{value}'" if isinstance(value, str) else str(value)
+
+
+def _summary(plan: Plan, done: Sequence[Step], *, dry_run: bool, stopped: bool) -> str:
+    refused, unchanged = len(plan.of("refused")), len(plan.of("unchanged"))
+    counts = []
+    if refused:
+        counts.append(f"{refused:,} refused")
+    if refused or dry_run:
+        create, change = len(plan.of("create")), len(plan.of("change"))
+        counts += [f"{create:,} to create", f"{change:,} to change"]
+    else:
+        created = sum(step.action == "create" for step in done)
+        counts += [f"{created:,} created", f"{len(done) - created:,} changed"]
+    counts.append(f"{unchanged:,} unchanged")
+    if plan.others:
+        counts.append(f"{len(plan.others):,} not in the file left alone")
+    text = ", ".join(counts)
+    if stopped:
+        return f"stopped after {len(done):,} of {len(plan.to_do):,} boards: {text}"
+    if refused:
+        return f"{text}; nothing was done: {_ADVICE}"
+    return f"{text}; nothing was done (--dry-run)" if dry_run else text

@@ -1,0 +1,249 @@
+"""The file `board apply` reads: many boards in TOML or JSON, judged whole before any is used.
+
+    [defaults]                    # holds for every board that does not say otherwise
+    tz = "Asia/Shanghai"
+
+    [boards.gifts]                # a table for each board, by its name
+    windows = ["all", "day"]
+
+Or an array `[[boards]]`, each with its `name`. JSON has the same form, and besides it what
+`board list --json` and `board show --json` print: a list of definitions, or one alone.
+"""
+
+import json
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from laurels.board import Board
+from laurels.errors import BoardInvalid, InvalidJson, JsonTooDeep, LaurelsError
+from laurels.exact_json import exact
+from laurels.given import is_name, shown
+
+from .failures import InvalidToml, SourceUnreadable
+from .lines import standard_input
+
+_FIELDS = frozenset(Board.__struct_fields__) - {"name"}
+_PARTS = ("defaults", "boards")
+_JSON_BEGINS = re.compile(r"\s*(\{|\[\s*[{\]])")
+"""How JSON begins, and no TOML."""
+
+
+class Given(NamedTuple):
+    """A board as it is written, before it is judged; `place` is how faults call it."""
+
+    place: str
+    fields: Mapping[str, Any]
+
+
+class _Faults:
+    """The faults of a file, each with its place."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    def add(self, place: str, fault: str) -> None:
+        self.found.append(f"{place}: {fault}" if place else fault)
+
+
+def boards_in(file: str) -> list[Board]:
+    """The boards a file defines, `-` for standard input, in its order.
+
+    Raises SourceUnreadable, InvalidToml or InvalidJson with the line, JsonTooDeep, or
+    BoardInvalid with every fault of every board.
+    """
+    where = "standard input" if file == "-" else file
+    faults = _Faults()
+    boards = _judged(_document(file, where), faults)
+    if faults.found:
+        raise BoardInvalid(*[f"{where}: {fault}" for fault in faults.found])
+    return boards
+
+
+def _document(file: str, where: str) -> object:
+    try:
+        raw = standard_input().read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise SourceUnreadable(f"{file}: {error.strerror}") from error
+    except ValueError as error:
+        raise SourceUnreadable(f"{shown(file)} is no path: {error}") from error
+    is_json = file.lower().endswith(".json")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        kind = InvalidJson if is_json else InvalidToml
+        raise kind(f"{where} is not UTF-8 (line {line})") from error
+    is_json = is_json or _JSON_BEGINS.match(text) is not None
+    return _read_json(text, where) if is_json else _read_toml(text, where)
+
+
+def _read_toml(text: str, where: str) -> object:
+    try:
+        return tomllib.loads(text, parse_float=exact)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidToml(f"{where} is not TOML: {error}") from error
+    except ValueError as error:  # from int(), of digits without end
+        raise InvalidToml(f"{where}: a number has too many digits") from error
+    except RecursionError as error:
+        raise InvalidToml(f"{where} is nested too deeply") from error
+
+
+def _read_json(text: str, where: str) -> object:
+    try:
+        return json.loads(
+            text, parse_float=exact, parse_constant=_no_number, object_pairs_hook=_object
+        )
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise InvalidJson(f"{where} is not JSON: {error.msg} (at {place})") from error
+    except InvalidJson as error:
+        raise InvalidJson(f"{where}: {error.what}") from error
+    except ValueError as error:  # from int(), of digits without end
+        raise InvalidJson(f"{where}: a number has too many digits") from error
+    except RecursionError as error:
+        raise JsonTooDeep(f"{where} is nested too deeply") from error
+
+
+def _no_number(text: str) -> object:
+    raise InvalidJson(f"{text} is no number")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; a name that is there twice would hide what was said first."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        twice = next(
+            name for name, count in Counter(name for name, _ in pairs).items() if count > 1
+        )
+        raise InvalidJson(f"{shown(twice)} is there twice in one object")
+    return fields
+
+
+def _judged(document: object, faults: _Faults) -> list[Board]:
+    """The boards of a document; what is wrong is noted, and then not all of them are there."""
+    defaults, boards = _parts(document, faults)
+    given = list(_given(boards, faults))
+    for name, count in Counter(each.fields["name"] for each in given).items():
+        if count > 1:
+            faults.add(_place(name), f"is there {count} times")
+    if not given and not faults.found:
+        faults.add("", "no board is defined: write a table [boards.NAME] for each")
+    inherited: dict[str, None] = {}
+    own = _Faults()
+    judged = [_board(each, defaults, inherited, own) for each in given]
+    for fault in inherited:
+        faults.add("defaults", fault)
+    faults.found += own.found
+    return [board for board in judged if board is not None]
+
+
+def _parts(document: object, faults: _Faults) -> tuple[Mapping[str, Any], object]:
+    """The defaults, and what stands for the boards."""
+    if isinstance(document, list):
+        return {}, document
+    if not isinstance(document, dict):
+        faults.add("", f"{shown(document)} is no boards: write an object with the field boards")
+        return {}, ()
+    if "name" in document and "boards" not in document and "defaults" not in document:
+        return {}, [document]
+    for name, value in document.items():
+        if name not in _PARTS:
+            faults.add("", _misplaced(name, value))
+    return _defaults(document.get("defaults", {}), faults), document.get("boards", {})
+
+
+def _misplaced(name: str, value: object) -> str:
+    """What to say of a name that is not one of the parts of a file."""
+    if name in ("default", "board"):
+        return f"unknown field {name!r}: write {name}s"
+    if name in _FIELDS:
+        return f"{name} belongs to a board: write it below [boards.NAME], or below [defaults]"
+    if isinstance(value, dict):
+        return f"unknown table {shown(name)}: a board is written [boards.{_key(name)}]"
+    return f"unknown field {shown(name)}: there are {' and '.join(_PARTS)}"
+
+
+def _defaults(given: object, faults: _Faults) -> Mapping[str, Any]:
+    if not isinstance(given, dict):
+        faults.add("defaults", f"{shown(given)} is no table of fields")
+        return {}
+    for field in given:
+        if field not in _FIELDS:
+            unknown = f"unknown field {shown(field)}"
+            faults.add("defaults", "a name is one board's" if field == "name" else unknown)
+    return {field: value for field, value in given.items() if field in _FIELDS}
+
+
+def _given(boards: object, faults: _Faults) -> Iterator[Given]:
+    """The boards as they are written, each with its name among its fields."""
+    if isinstance(boards, dict):
+        for name, fields in boards.items():
+            if not isinstance(fields, dict):
+                faults.add(_place(name), f"{shown(fields)} is no table of fields")
+            elif fields.get("name", name) != name:
+                faults.add(_place(name), f"its name is {shown(fields['name'])} inside")
+            else:
+                yield Given(_place(name), {**fields, "name": name})
+    elif isinstance(boards, list):
+        for number, fields in enumerate(boards, 1):
+            if not isinstance(fields, dict):
+                faults.add(f"board {number}", f"{shown(fields)} is no table of fields")
+            elif not isinstance(fields.get("name"), str):
+                faults.add(f"board {number}", "has no name")
+            else:
+                yield Given(_place(fields["name"]), fields)
+    else:
+        faults.add("boards", f"{shown(boards)} is no table of boards, and no array of them")
+
+
+def _board(
+    given: Given, defaults: Mapping[str, Any], inherited: dict[str, None], own: _Faults
+) -> Board | None:
+    """A board with the defaults it does not overrule. Faults that these have by themselves are
+    told once for the file, not of every board."""
+    fields = dict(given.fields)
+    for name in [name for name in fields if _is_dotted(name, fields[name])]:
+        whole = f"{fields['name']}.{name}"
+        hint = f"for a board called {whole} write [boards.{_key(whole)}]"
+        own.add(given.place, f"unknown field {shown(name)}: {hint}")
+        del fields[name]
+    found = _faults_of({**defaults, **fields})
+    if isinstance(found, Board):
+        return found
+    taken = {field: value for field, value in defaults.items() if field not in fields}
+    alone = _faults_of({**taken, "name": "defaults"}) if taken else []
+    of_defaults = [] if isinstance(alone, Board) else alone
+    for fault in found:
+        if fault in of_defaults:
+            inherited[fault] = None
+        else:
+            own.add(given.place, fault)
+    return None
+
+
+def _is_dotted(name: str, value: object) -> bool:
+    """Whether a field is what TOML makes of a name with a dot that is not in quotes."""
+    return isinstance(value, dict) and name not in _FIELDS
+
+
+def _faults_of(fields: Mapping[str, Any]) -> Board | list[str]:
+    """The board of a definition, or what is wrong with it."""
+    try:
+        return Board.from_json(fields)
+    except BoardInvalid as error:
+        return error.faults
+    except LaurelsError as error:
+        return [error.what]
+
+
+def _place(name: object) -> str:
+    return f"board {name if is_name(name) else shown(name)}"
+
+
+def _key(name: str) -> str:
+    """A name as a key of TOML."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'"{name}"'

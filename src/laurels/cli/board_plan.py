@@ -1,0 +1,100 @@
+"""What `board apply` has to do to the boards there are, known before anything is done."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from laurels.board import Board, safe_change
+from laurels.errors import BoardExists, UnknownBoard, UnsafeChange
+from laurels.leaderboards import Leaderboards
+
+from .failures import ChangedMeanwhile
+
+Action = Literal["create", "change", "unchanged", "refused"]
+
+
+class Difference(Struct, frozen=True):
+    """A field of a board that is to be otherwise; both values as a definition in JSON has them."""
+
+    field: str
+    before: Any = msgspec.field(name="from")
+    after: Any = msgspec.field(name="to")
+
+
+class Step(Struct, frozen=True):
+    """What is to be done about one board; `reasons` say why it is refused."""
+
+    board: Board
+    action: Action
+    differences: Sequence[Difference] = ()
+    reasons: Sequence[str] = ()
+
+
+class Plan(Struct, frozen=True):
+    """The steps in the order of the file, and the names of boards it does not speak of."""
+
+    steps: Sequence[Step]
+    others: Sequence[str]
+
+    def of(self, action: Action) -> list[Step]:
+        return [step for step in self.steps if step.action == action]
+
+    @property
+    def to_do(self) -> list[Step]:
+        """The steps that write something; none while any board is refused."""
+        if self.of("refused"):
+            return []
+        return [step for step in self.steps if step.action in ("create", "change")]
+
+
+def plan_of(there: Iterable[Board], wanted: Sequence[Board]) -> Plan:
+    """How the boards that are there become those that are wanted, where that is safe."""
+    present = {board.name: board for board in there}
+    named = {board.name for board in wanted}
+    return Plan(
+        steps=[_step(present.get(board.name), board) for board in wanted],
+        others=[name for name in present if name not in named],
+    )
+
+
+def _step(old: Board | None, new: Board) -> Step:
+    if old is None:
+        return Step(new, "create")
+    if old == new:
+        return Step(new, "unchanged")
+    before, after = written(old), written(new)
+    differences = [
+        Difference(field, before[field], after[field])
+        for field in after
+        if before[field] != after[field]
+    ]
+    try:
+        safe_change(old, after)
+    except UnsafeChange as error:
+        return Step(new, "refused", differences, error.reasons)
+    return Step(new, "change", differences)
+
+
+def written(board: Board) -> dict[str, Any]:
+    """All that a definition says besides the name, as its JSON has it."""
+    fields: dict[str, Any] = msgspec.json.decode(board.to_json())
+    del fields["format"], fields["name"]
+    return fields
+
+
+def carry_out(lb: Leaderboards, step: Step) -> None:
+    """Does one step, by one write.
+
+    A change says all that the board is to be, so that what comes of it is what the file says or
+    nothing. Raises ChangedMeanwhile where the board is no more what the plan was made for.
+    """
+    name = step.board.name
+    try:
+        if step.action == "create":
+            lb.create(step.board, exist_ok=True)
+        else:
+            lb.change(name, **written(step.board))
+    except (BoardExists, UnknownBoard, UnsafeChange) as error:
+        raise ChangedMeanwhile(f"somebody else has written board {name}: {error.what}") from error

@@ -1,0 +1,277 @@
+"""`board apply`: the boards of a file, created and changed where that is safe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import laurels
+from laurels.cli.board_plan import Step, carry_out
+from laurels.client.call import Call
+from laurels.client.wire import Wire
+from tests.redis.servers import Server
+from tests.serving import Served
+
+from .applying import TWO, actions, applied, apply
+from .running import Shell
+
+
+@pytest.fixture(params=["folder", "http", "redis"])
+def at(request: pytest.FixtureRequest, shell: Shell) -> Iterator[str]:
+    """A deployment without boards."""
+    if request.param == "folder":
+        yield str(shell.directory / "boards")
+    elif request.param == "http":
+        with Served(shell.directory / "served") as served:
+            yield served.url
+    else:
+        server: Server = request.getfixturevalue("server")
+        yield server.url
+
+
+def names(shell: Shell, *options: str) -> list[str]:
+    return [board["name"] for board in shell.json("board", "list", *options)]
+
+
+def test_boards_are_created_changed_and_then_unchanged(shell: Shell, at: str) -> None:
+    to = ("--at", at)
+    made = applied(shell, TWO, *to)
+    assert actions(made) == {"gifts": "create", "race": "create"}
+    assert all(board["done"] for board in made["boards"])
+    with laurels.open(at) as lb:
+        assert lb.boards() == [
+            laurels.Board("gifts", title="Gifts", windows=["all", "day"], keep=5),
+            laurels.Board(
+                "race",
+                columns=[laurels.Column("time", op="best", order="asc", scale=2, max="99.5")],
+                keep=5,
+            ),
+        ]
+        lb.submit("gifts", "ann", 3)
+    assert set(actions(applied(shell, TWO, *to)).values()) == {"unchanged"}
+    more = TWO.replace('"Gifts"', '"The gifts"').replace('"day"', '"day:keep=9", "hour"')
+    changed = applied(shell, more.replace('"day:', '"day=day:'), *to)
+    assert actions(changed) == {"gifts": "change", "race": "unchanged"}
+    assert changed["boards"][0]["changes"] == [
+        {"field": "title", "from": "Gifts", "to": "The gifts"},
+        {
+            "field": "windows",
+            "from": ["all", "day"],
+            "to": ["all", "day=day:keep=9", "hour"],
+        },
+    ]
+    board = shell.json("board", "show", "gifts", *to)
+    assert (board["title"], board["windows"]) == ("The gifts", ["all", "day=day:keep=9", "hour"])
+    assert shell.scores("gifts", *to) == {"ann": 3}
+    again = applied(shell, more.replace('"day:', '"day=day:'), *to)
+    assert set(actions(again).values()) == {"unchanged"}
+
+
+def test_what_cannot_be_changed_safely_stops_all(shell: Shell, at: str) -> None:
+    to = ("--at", at)
+    shell.ok("board", "create", "old", "--window", "day", *to)
+    shell.ok("board", "create", "there", *to)
+    before = shell.json("board", "list", *to)
+    content = """
+        [boards.new]
+        [boards.old]
+        tie = "last"
+        windows = ["week"]
+        [boards.there]
+        title = "Changed"
+    """
+    for options in (("--dry-run",), ()):
+        ran = apply(shell, content, "--json", *options, *to)
+        assert (ran.code, ran.err) == (1, "")
+        document = ran.json()
+        assert actions(document) == {"new": "create", "old": "refused", "there": "change"}
+        reasons = document["boards"][1]["reasons"]
+        assert [reason.split()[0] for reason in reasons] == ["tie", "window"]
+        assert not any(board["done"] for board in document["boards"])
+        ran = apply(shell, content, *options, *to)
+        assert ran.code == 1
+        assert "1 refused, 1 to create, 1 to change, 0 unchanged; nothing was done" in ran.out
+        assert "window 'day' cannot go" in ran.out
+    assert shell.json("board", "list", *to) == before
+
+
+def test_a_dry_run_does_nothing(shell: Shell, at: str) -> None:
+    to = ("--at", at)
+    shell.ok("board", "create", "gifts", "--keep", "5", "--window", "all", *to)
+    shell.ok("board", "create", "other", *to)
+    before = shell.json("board", "list", *to)
+    document = applied(shell, TWO, "--dry-run", *to)
+    assert actions(document) == {"gifts": "change", "race": "create"}
+    assert (document["others"], document["dry_run"]) == (["other"], True)
+    assert not any(board["done"] for board in document["boards"])
+    out = apply(shell, TWO, "--dry-run", *to).out
+    assert "title '' → 'Gifts'; windows all → all, day" in out
+    assert out.splitlines()[-1] == (
+        "1 to create, 1 to change, 0 unchanged, 1 not in the file left alone; "
+        "nothing was done (--dry-run)"
+    )
+    assert shell.json("board", "list", *to) == before
+    assert apply(shell, TWO, *to).out.splitlines()[-1] == (
+        "1 created, 1 changed, 0 unchanged, 1 not in the file left alone"
+    )
+    assert names(shell, *to) == ["gifts", "other", "race"]
+
+
+def test_a_dry_run_makes_no_folder(shell: Shell) -> None:
+    assert actions(applied(shell, TWO, "--dry-run")) == {"gifts": "create", "race": "create"}
+    assert not (shell.directory / "boards").exists()
+
+
+def test_in_memory(shell: Shell) -> None:
+    assert "2 created, 0 changed" in apply(shell, TWO, "--at", "memory:").out
+
+
+def test_a_new_folder_is_kept_by_the_clock_asked_for(shell: Shell) -> None:
+    applied(shell, TWO, "--clock", "event")
+    ran = shell("import", "race", "-", "--json", stdin=b"member,value\na,1\n")
+    assert ran.json()["files"][0]["reasons"] == {"at_required": 1}
+
+
+def test_a_key_that_may_only_read(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = shell.directory / "served"
+    shell.ok("board", "create", "gifts", "--keep", "5", "--window", "all", "--at", str(folder))
+    made = shell.ok("key", "create", "reader", "--scope", "read", "--at", str(folder))
+    with Served(folder) as served:
+        monkeypatch.setenv("LAURELS_KEY", made.out.split()[0])
+        assert "1 to create, 1 to change" in apply(shell, TWO, "--dry-run", "--at", served.url).out
+        ran = apply(shell, TWO, "--at", served.url)
+    assert (ran.code, ran.err.split(":")[0]) == (2, "error [forbidden]")
+    assert ran.out.splitlines()[-1].startswith("stopped after 0 of 2 boards: 0 created")
+
+
+def test_a_server_that_lets_few_requests_in_is_waited_for(shell: Shell) -> None:
+    content = "".join(f"[boards.b{i}]\n" for i in range(12))
+    with Served(shell.directory / "served", rate=10, burst=5) as served:
+        ran = apply(shell, content, "--at", served.url)
+    assert (ran.code, ran.out.splitlines()[-1]) == (0, "12 created, 0 changed, 0 unchanged")
+
+
+MEANWHILE = [
+    ("delete", "there is no board 'b'"),
+    ("change", "window 'hour' cannot go"),
+    ("create", "'c'"),
+]
+
+
+@pytest.mark.parametrize("at", ["http", "redis"], indirect=True)
+@pytest.mark.parametrize(("what", "said"), MEANWHILE)
+def test_somebody_writes_a_board_meanwhile(
+    shell: Shell, at: str, monkeypatch: pytest.MonkeyPatch, what: str, said: str
+) -> None:
+    to = ("--at", at)
+    shell.ok("board", "create", "b", *to)
+    content = '[boards.a]\n[boards.b]\ntitle = "B"\n[boards.c]\n[boards.d]'
+
+    def meanwhile(lb: laurels.Leaderboards, step: Step) -> None:
+        with laurels.open(at) as other:
+            if step.board.name == "b" and what == "delete":
+                other.delete("b")
+            elif step.board.name == "b" and what == "change":
+                other.change("b", windows=["all", "hour"])
+            elif step.board.name == "c" and what == "create":
+                other.create(laurels.Board("c", tie="last"))
+        carry_out(lb, step)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("laurels.cli.applying.carry_out", meanwhile)
+        ran = apply(shell, content, "--json", *to)
+    done = ["a", "b"] if what == "create" else ["a"]
+    assert ran.code == 2
+    assert ran.err.startswith("error [changed_meanwhile]: somebody else has written board ")
+    assert said in ran.err
+    document = ran.json()
+    assert document["error"] == "changed_meanwhile"
+    assert [board["name"] for board in document["boards"] if board["done"]] == done
+    again = apply(shell, content, *to)
+    if what == "delete":
+        assert again.out.splitlines()[-1] == "3 created, 0 changed, 1 unchanged"
+    else:
+        assert again.code == 1
+
+
+def test_an_equal_board_made_meanwhile_is_taken(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def meanwhile(lb: laurels.Leaderboards, step: Step) -> None:
+        lb.create(step.board)
+        carry_out(lb, step)
+
+    monkeypatch.setattr("laurels.cli.applying.carry_out", meanwhile)
+    assert "2 created" in apply(shell, TWO).out
+
+
+def test_a_stop_tells_what_was_done_and_the_next_run_goes_on(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopping(lb: laurels.Leaderboards, step: Step) -> None:
+        if step.board.name == "race":
+            raise KeyboardInterrupt
+        carry_out(lb, step)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("laurels.cli.applying.carry_out", stopping)
+        ran = apply(shell, TWO)
+        assert ran.code == 130
+        stopped = "stopped after 1 of 2 boards: 1 created, 0 changed, 0 unchanged"
+        assert ran.out.splitlines()[-1] == stopped
+        ran = apply(shell, TWO, "--json")
+    assert (ran.code, ran.json()["interrupted"]) == (130, True)
+    assert actions(applied(shell, TWO)) == {"gifts": "unchanged", "race": "create"}
+
+
+def test_two_thousand_boards(shell: Shell) -> None:
+    content = '[defaults]\nwindows = ["all", "day"]\n'
+    content += "".join(f"[boards.b{i:04}]\ntitle = 'Board {i}'\n" for i in range(2_000))
+    ran = apply(shell, content)
+    assert ran.out.splitlines()[-1] == "2,000 created, 0 changed, 0 unchanged"
+    assert apply(shell, content).out == "0 created, 0 changed, 2,000 unchanged\n"
+    one = apply(shell, content.replace("'Board 1234'", "'Another'")).out
+    assert "title 'Board 1234' → 'Another'" in one
+    assert one.splitlines()[-1] == "0 created, 1 changed, 1,999 unchanged"
+    wrong = apply(shell, content.replace("[defaults]", "[defaults]\nkeep = 0"))
+    assert wrong.err.count("\n") == 1
+    assert "defaults: keep is 0" in wrong.err
+
+
+def test_a_bar_is_drawn_on_a_terminal(shell: Shell) -> None:
+    content = "".join(f"[boards.b{i:03}]\n" for i in range(400))
+    code, shown = shell.on_a_terminal("board", "apply", str(shell.file("b.toml", content)))
+    assert code == 0
+    assert "400 created" in shown
+    assert "boards" in shown
+    assert "/s" in shown
+
+
+def test_one_reading_and_a_write_for_each_board_that_changes(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+    answer = Wire.answer
+
+    def noted(wire: Wire, call: Call[Any]) -> Any:
+        sent.append(call.method)
+        return answer(wire, call)
+
+    monkeypatch.setattr(Wire, "answer", noted)
+    with Served(shell.directory / "served") as served:
+        apply(shell, TWO, "--at", served.url)
+        assert sent == ["GET", "PUT", "PUT"]
+        sent.clear()
+        apply(shell, TWO.replace('"Gifts"', '"Others"'), "--at", served.url)
+        assert sent == ["GET", "PATCH"]
+        sent.clear()
+        apply(shell, TWO.replace('"Gifts"', '"Others"'), "--at", served.url)
+        assert sent == ["GET"]
+
+
+def test_titles_are_shown_and_never_obeyed(shell: Shell) -> None:
+    applied(shell, '[boards.a]\ntitle = "x"')
+    out = apply(shell, '[boards.a]\ntitle = "[red]\\u001b[31m"').out
+    assert "[red]\\x1b[31m" in out
