@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable
 from random import Random
 
+import pytest
+
 import laurels
 from tests.contract.reading import scores
 
