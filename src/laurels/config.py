@@ -252,6 +252,7 @@ async def direct_here(
     connection = await connect_to(address)
     try:
         definitions = RedisDefinitions(connection, address.prefix)
+        await definitions.ensure_readable(create=create)
         followed = await _followed(clock, connection, definitions, create=create)
         registry = Registry(definitions)
         await registry.load()

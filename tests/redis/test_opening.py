@@ -71,3 +71,15 @@ def test_a_forked_child_is_told_so(server: Server) -> None:
                 os._exit(1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
         assert lb.boards() is not None
+
+
+def test_keys_of_a_newer_version_are_refused(server: Server) -> None:
+    url = f"{server.url}?prefix=format:"
+    with pytest.raises(errors.UnknownBoard), laurels.open(url, create=False) as lb:
+        lb.top("b")
+    assert server.call("KEYS", "format:*") == []
+    laurels.open(url).close()
+    assert server.call("HGET", "format:{boards}:f", "format") == b"1"
+    server.call("HSET", "format:{boards}:f", "format", "2")
+    with pytest.raises(errors.FormatTooNew):
+        laurels.open(url)

@@ -4,9 +4,13 @@ from typing import Any
 
 import msgspec
 
+from laurels.errors import FormatTooNew
+
 from .connection import Connection
 from .sources import script_of
 
+FORMAT = 1
+"""The format of all keys: what they are called and what they hold."""
 _PUT = script_of("boards")
 
 
@@ -41,6 +45,17 @@ class RedisDefinitions:
         """Replaces one, if it still is `old` and `number` still is the next one's."""
         argument = b"\x94" + b"".join(map(_packed, (name.encode(), old, new, number)))
         return bool(await self._connection.script(_PUT, self._base + b"d", argument))
+
+    async def ensure_readable(self, *, create: bool) -> None:
+        """Raises FormatTooNew where the keys are of a newer version; notes their format where there
+        are none yet, if `create`."""
+        kept = await self.note("format")
+        if kept is None and create:
+            kept = await self.first_note("format", str(FORMAT))
+        if kept is not None and int(kept) > FORMAT:
+            raise FormatTooNew(
+                f"the boards on the server are in format {kept}, this version reads up to {FORMAT}"
+            )
 
     async def note(self, key: str) -> str | None:
         """A small fact kept beside them."""

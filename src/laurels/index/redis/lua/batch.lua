@@ -4,7 +4,7 @@
 --   windows {name, steps, running, lows, highs} (steps 0: not rolling), routes {target or list of
 --   targets, 0 refuses}, members (each once), who (places in them, or nil: event by event), values
 --   (a list a column, signed), ats, stamps (a number or a list), ids (texts or false; or nil), late
---   (positions), absolute, atomic, all, watch, ranks, forget, most_ids, call {process, number}
+--   (positions), absolute, atomic, all, watch, ranks, forget, most_ids, call {token, number}
 local APPLIED, UNCHANGED, OUT_OF_RANGE, DUPLICATE, TOO_LATE, FULL, ROLLED_BACK = 1, 2, 3, 4, 5, 6, 7
 
 -- A call that comes again, since its answer was lost, is answered as it was; one that comes after a
@@ -32,7 +32,7 @@ for i, w in ipairs(windows) do
 end
 for t, target in ipairs(targets) do
   local w = windows[target[1]]
-  stores[t] = {window = target[1], index = t}
+  stores[t] = {}
   if w.steps > 0 then
     stores[t].step, stores[t].tally = target[2], tally(w.name, target[2])
   else
@@ -54,7 +54,7 @@ for _, store in ipairs(stores) do
   else
     local cells = fetch('HMGET', store.tally, members)
     if B.best then
-      store.rows = {marks = {}}
+      store.rows = {}
     else
       if scored then
         for slot = 1, #members do cells[slot] = cells[slot] and tonumber(cells[slot]) end
@@ -64,13 +64,12 @@ for _, store in ipairs(stores) do
     store.cells = cells
   end
 end
-for w, rolled in pairs(rolls) do
+for _, rolled in pairs(rolls) do
   rolled.forms = forms_of(rolled.live, members)
   rolled.rows = rows_of(rolled.forms, words)
   rolled.steps_of = newest_of(rolled, members, rolled.forms)
   rolled.lists = candidates_of(rolled, members)
-  rolled.moved = {}
-  rolled.drafts, rolled.cell = {}, {}
+  rolled.moved, rolled.marks, rolled.cell = {}, {}, {}
 end
 local drafts = {}
 for w = 1, #windows do drafts[w] = {} end

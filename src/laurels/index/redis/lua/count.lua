@@ -20,7 +20,7 @@ local function count_rolling(w, rolled, store, slot, values, stamp)
     local marks = {}
     local list = with_candidate(rolled.lists[slot], store.step, values, stamp, marks)
     if list then
-      rolled.lists[slot], rolled.marks = list, rolled.marks or {}
+      rolled.lists[slot] = list
       for step, said in pairs(marks) do
         rolled.marks[step] = rolled.marks[step] or {}
         rolled.marks[step][slot] = said
@@ -150,7 +150,7 @@ local function write_candidates(rolled, dirty)
     args[#args + 1], args[#args + 2] = members[slot], packed_candidates(rolled.lists[slot])
   end
   send('HSET', rolled.candidates, args)
-  for step, slots in pairs(rolled.marks or {}) do
+  for step, slots in pairs(rolled.marks) do
     local here, gone = {}, {}
     for slot, said in pairs(slots) do
       if said then here[#here + 1], here[#here + 2] = members[slot], ''
@@ -161,9 +161,9 @@ local function write_candidates(rolled, dirty)
   end
 end
 
-local function write_rolling(w, rolled)
-  local dirty, names, olds, news, moved = rolled.rows.dirty, {}, {}, {}, {}
-  local newest, cells, lists = {}, nil, {}
+local function write_rolling(rolled)
+  local dirty, names, olds, news = rolled.rows.dirty, {}, {}, {}
+  local newest, lists, moved = {}, {}, {}
   for i = 1, #dirty do
     local slot = dirty[i]
     local form = write(rolled.rows.w, slot, words)
@@ -194,7 +194,7 @@ else
   for _, store in ipairs(stores) do
     if store.ranked then write_ranking(store) elseif not B.best then write_cells(store) end
   end
-  for w, rolled in pairs(rolls) do write_rolling(w, rolled) end
+  for _, rolled in pairs(rolls) do write_rolling(rolled) end
   if A.position then call('HSET', P .. 'p', A.position[1], A.position[2]) end
 end
 local ranks_after = A.ranks and ranks() or false
