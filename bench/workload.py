@@ -11,6 +11,7 @@ have got there at once, which packs better than any real board.
 from array import array
 from bisect import bisect
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from itertools import accumulate
 from math import log
 from random import Random
@@ -20,6 +21,8 @@ Event: TypeAlias = tuple[str, int]
 Batch: TypeAlias = list[Event]
 Entry: TypeAlias = tuple[str, int, int]
 Traffic: TypeAlias = Literal["zipf", "uniform"]
+Steep: TypeAlias = Literal["zipf 1.2"]
+"""Where few members have most events."""
 
 SMALLEST, LARGEST = 100, 10_000_000
 MEMBER_BYTES = 8
@@ -49,6 +52,10 @@ class Population:
         weights = (1.0 / place for place in range(1, count + 1))
         self._cumulative = array("d", accumulate(weights))
 
+    @cached_property
+    def _steep(self) -> "array[float]":
+        return array("d", accumulate(place**-1.2 for place in range(1, self.count + 1)))
+
     def active(self, place: int) -> str:
         """The member at a place in the order of activity, 1 for the most active."""
         return member_name(place * _SCATTER % self.count)
@@ -67,13 +74,13 @@ class Population:
                 batch.append((f"m{i:07d}", score, now_ms - age_ms))
             yield batch
 
-    def traffic(self, kind: Traffic, events: int) -> Batch:
-        """Events of 1 to 10,000 on members drawn by Zipf (s = 1) or all alike."""
+    def traffic(self, kind: Traffic | Steep, events: int) -> Batch:
+        """Events of 1 to 10,000 on members drawn by Zipf (s = 1, or 1.2) or all alike."""
         random = Random(f"{self._seed} {kind}").random
         values = [1 + int(random() * LARGEST_VALUE) for _ in range(events)]
         if kind == "uniform":
             return [(member_name(int(random() * self.count)), value) for value in values]
-        table = self._cumulative
+        table = self._cumulative if kind == "zipf" else self._steep
         weight = table[-1]
         return [(self.active(1 + bisect(table, random() * weight)), value) for value in values]
 

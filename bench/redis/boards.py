@@ -13,7 +13,7 @@ from random import Random
 from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
 
 from bench.redis.book import Owner
-from bench.workload import Batch, Entry, Population, Traffic
+from bench.workload import Batch, Entry, Population, Steep, Traffic
 from laurels import Board, Column
 from laurels.aio import AsyncLeaderboards
 from laurels.clock import ManualClock
@@ -87,7 +87,7 @@ def first_events(population: Population, begins_ms: int, now_ms: int) -> Iterato
         ]
 
 
-def traffic_of(population: Population, kind: Traffic, events: int) -> Batch:
+def traffic_of(population: Population, kind: Traffic | Steep, events: int) -> Batch:
     """Events of small values on members drawn by Zipf (s = 1) or all alike."""
     drawn = population.traffic(kind, events)
     return [(member, 1 + value % LARGEST_VALUE) for member, value in drawn]

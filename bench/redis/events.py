@@ -9,9 +9,10 @@ from bench.redis.book import Book, Owner
 from bench.redis.effort import RedisEffort
 from bench.redis.serving import Server, cost_of, held_ms
 from bench.timing import Unit
-from bench.workload import Batch, Population, Traffic, in_batches
+from bench.workload import Batch, Population, Steep, Traffic, in_batches
 
-_WANTED: dict[Traffic, str] = {"uniform": "0.9 x", "zipf": "2 x"}
+_KINDS: tuple[Traffic | Steep, ...] = (*get_args(Traffic), *get_args(Steep))
+_WANTED: dict[Traffic | Steep, str] = {"uniform": "0.9 x", "zipf": "2 x"}
 _RATE = "Events/s"
 _CHECKED = 50
 _BETWEEN_BATCHES_MS = 10
@@ -56,7 +57,7 @@ async def measure_events(
 ) -> None:
     """Rounds over all writers, after one that is not recorded, for each traffic and so many
     batches in flight; and what each did best."""
-    for kind in get_args(Traffic):
+    for kind in _KINDS:
         events = traffic_of(population, kind, (effort.rounds + 1) * effort.events)
         for many in effort.in_flight:
             for number, run in enumerate(in_batches(events, effort.events)):
@@ -69,8 +70,9 @@ async def measure_events(
             book.keep_best(_title(_RATE, kind), writer.owner, "its best", "events/s")
 
 
-def _title(group: str, kind: Traffic) -> str:
-    return f"{group}, {kind} (wanted of packed: {_WANTED[kind]})"
+def _title(group: str, kind: Traffic | Steep) -> str:
+    wanted = f" (wanted of packed: {_WANTED[kind]})" if kind in _WANTED else ""
+    return f"{group}, {kind}{wanted}"
 
 
 async def _run(
