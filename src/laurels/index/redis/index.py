@@ -42,7 +42,7 @@ _COUNT = script_of("count", "shard", "rolling", "rule", "batch", "merge")
 _ASK = script_of("ask", "shard")
 _KEEP = script_of("keep", "shard", "rolling")
 _AUDIT = script_of("audit", "shard", "rolling", "rule")
-SHARE = 200
+SHARE = 100
 """Members of a pass that one call prepares; the server does nothing else meanwhile."""
 
 
