@@ -62,17 +62,21 @@ async def _serve(settings: Settings, admin_key: str | None, said: Said) -> None:
     ending = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, ending.set)
+    warn_of(service)
     await run(settings, service, admin_key, ending, said)
 
 
-async def opened(settings: Settings, *, warn: bool = True) -> Service | Direct:
-    """The boards to be served; how an index server may lose what was counted goes to the log."""
+async def opened(settings: Settings) -> Service | Direct:
+    """The boards to be served."""
     if not config.is_direct(settings.data):
         return await asyncio.to_thread(config.connect, settings.data, None, create=True)
-    service = await config.direct_here(settings.data, create=True)
-    for risk in service.risks if warn else ():
+    return await config.direct_here(settings.data, create=True)
+
+
+def warn_of(service: Service | Direct) -> None:
+    """Tells the log how an index server may lose what was counted."""
+    for risk in service.risks if isinstance(service, Direct) else ():
         _log.warning(risk)
-    return service
 
 
 async def run(

@@ -30,7 +30,7 @@ from laurels.given import shown
 from .answers import problem
 from .ports import Order, free
 from .refusals import InvalidSettings, WorkerFailed
-from .serving import Said, opened, run, settle_log
+from .serving import Said, opened, run, settle_log, warn_of
 from .settings import Settings
 
 END_SECONDS = 10.0
@@ -167,7 +167,9 @@ async def _work(order: Order) -> None:
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(parent), sys.stdin)
     watching = asyncio.create_task(parent.read())
     watching.add_done_callback(lambda _: ending.set())
-    service = await opened(order.settings, warn=order.number == 1)
+    service = await opened(order.settings)
+    if order.number == 1:
+        warn_of(service)
 
     def said(address: str) -> None:
         _say(_READY + address.encode())
