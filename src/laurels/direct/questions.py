@@ -9,7 +9,6 @@ from laurels.plan import next_boundary
 from laurels.queries import Moment, Question
 
 from .present import Present, opened_as
-from .reads import Reads
 from .retry import read_again
 
 T = TypeVar("T")
@@ -20,7 +19,6 @@ class Questions:
 
     def __init__(self, present: Present) -> None:
         self._present = present
-        self._reads = Reads(present.index)
 
     async def ask(self, board: str, asked: Callable[[Moment], Question[T]]) -> T:
         """The answer to a question about a board."""
@@ -34,7 +32,7 @@ class Questions:
     async def _answer(self, state: BoardState, question: Question[T], now_ms: int) -> T:
         opened, due_ms = opened_as(state), next_boundary(state.rules, now_ms)
         while True:
-            reading = partial(self._reads.read, opened, question.asks)
+            reading = partial(self._present.index.read, opened, question.asks)
             read = await read_again(partial(reading, now_ms=now_ms, due_ms=due_ms))
             answer = question.answer(read.found, read.offset)
             if not isinstance(answer, Question):

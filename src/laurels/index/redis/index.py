@@ -35,6 +35,7 @@ from .coding import (
 )
 from .connection import Connection
 from .layout import describe
+from .reads import Reads
 from .scripts import Script
 from .sources import script_of
 
@@ -53,6 +54,7 @@ class RedisIndex:
         self._connection = connection
         self._prefix = prefix
         self._known: dict[int, tuple[int, Known]] = {}
+        self._reads = Reads(self._read)
 
     async def open(self, board: Opened) -> None:
         """Makes a board known, or its changed definition; again does nothing."""
@@ -91,6 +93,11 @@ class RedisIndex:
         self, board: Opened, asks: Sequence[Ask], *, now_ms: int, due_ms: int
     ) -> Reading:
         """Answers asks from one state."""
+        return await self._reads.read(board, asks, now_ms=now_ms, due_ms=due_ms)
+
+    async def _read(
+        self, board: Opened, asks: Sequence[Ask], *, now_ms: int, due_ms: int
+    ) -> Reading:
         known = self._of(board)
         said = {
             "now": now_ms,

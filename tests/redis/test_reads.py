@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 import laurels
-from laurels.direct.reads import UNDER_WAY, WEIGHT_MOST, Reads
 from laurels.index.asking import Ask, Found, Span, Start
+from laurels.index.redis.reads import UNDER_WAY, WEIGHT_MOST, Reads
 from laurels.index.remote import Opened, Reading, Stale
 from laurels.plan import RankingKey
 
@@ -55,7 +55,7 @@ async def told(task: asyncio.Task[Any]) -> list[int]:
 
 def made() -> tuple[Held, Reads]:
     held = Held()
-    return held, Reads(cast(Any, held))
+    return held, Reads(held.read)
 
 
 def test_a_lone_question_goes_at_once_and_what_comes_meanwhile_goes_together() -> None:
