@@ -9,7 +9,7 @@ import asyncio
 import weakref
 from contextlib import suppress
 
-from .errors import LaurelsError, Unavailable
+from .errors import Closed, Forked, LaurelsError
 from .service import SHARE, Service
 
 IDLE_S = 0.25
@@ -22,7 +22,9 @@ async def pace(held: "weakref.ref[Service]") -> None:
         while (service := held()) is not None:
             try:
                 left, until_ms = await asyncio.to_thread(service.work, SHARE)
-            except Unavailable:  # an index server that is away, say
+            except (Closed, Forked):
+                raise
+            except LaurelsError:  # an index server that is away, say
                 left, until_ms = 0, 0
             del service
             await asyncio.sleep(pause_s(left, until_ms))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
+import pytest
+
 import laurels
 from tests.calendar_by_scanning import HOUR, MINUTE
 from tests.contract.reading import scores
@@ -47,6 +49,7 @@ def test_steps_end_while_others_write(lb: laurels.Leaderboards, clock: laurels.M
     lb.check()
 
 
+@pytest.mark.one_shard
 def test_no_answer_shows_half_a_step(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
     lb.create(laurels.Board("b", windows=["r=rolling:2h/1h"]))
     lb.submit_many("b", [(f"m{i}", 1) for i in range(2_000)])

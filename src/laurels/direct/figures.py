@@ -74,7 +74,7 @@ class Figures:
             nonlocal rankings, entries, offset
             opened = opened_as(state)
             await self._present.turn(state, self._present.now())
-            for key in await self._present.index.keys(opened):
+            for key in await self._present.index.keys(opened, empty=True):
                 entries += await self._present.index.audit(opened, key, mend=mend)
                 rankings += 1
             offset += changes(await self._present.index.offset(opened))

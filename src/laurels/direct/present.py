@@ -9,7 +9,14 @@ from typing import TypeVar
 
 from laurels.boards import Boards, BoardState
 from laurels.clock import Clock, EventClock
-from laurels.errors import NotReady
+from laurels.errors import (
+    Closed,
+    Forked,
+    LaurelsError,
+    NotReady,
+    Unavailable,
+    UnknownWindow,
+)
 from laurels.index.remote import Behind, Opened, RemoteIndex, Stale, Unturned
 from laurels.plan import counted_from, next_boundary, roll_of
 from laurels.service import MOST, SHARE
@@ -55,15 +62,30 @@ class Present:
         """Reads the definitions again and has the server know this board, if it is one."""
         await self.registry.load()
         known = self.boards.numbered(state.number)
-        if known is not None:
-            await self.index.open(opened_as(known))
+        if known is None:
+            return
+        await self.index.open(opened_as(known))
+        await self.registry.load()
+        if self.boards.numbered(state.number) is None:  # deleted meanwhile: nothing is left behind
+            await self.index.close(opened_as(known))
+
+    async def clear(self) -> None:
+        """Takes away what is left of boards that were deleted."""
+        for body, opened in await self.registry.deleted():
+            await self.index.close(opened)
+            await self.registry.cleared(body)
 
     async def again(self, board: str, look: Callable[[BoardState], Awaitable[T]]) -> T:
         """What a look at a board says, repeated where the board was known wrongly."""
+        reread = False
         for _ in range(TRIES):
             state = await self.know(board)
             try:
                 return await look(state)
+            except UnknownWindow:
+                if reread or not await self.registry.load():
+                    raise
+                reread = True
             except Stale:
                 await self.refresh(state)
             except Behind as behind:
@@ -104,12 +126,16 @@ class Present:
         now_ms = self.now()
         left = 0
         for state in list(self.boards.boards.values()):
-            if state.due_ms <= now_ms:
-                await self.pass_boundary(state, now_ms)
             try:
+                if state.due_ms <= now_ms:
+                    await self.pass_boundary(state, now_ms)
                 left += await self._prepare(state, now_ms, limit)
             except Stale:
                 await self.refresh(state)
+            except (Unavailable, Closed, Forked):
+                raise
+            except LaurelsError:  # what is wrong with one board does not hold up the others
+                continue
         due = [state.due_ms for state in self.boards.boards.values()]
         return left, max(0, min(due, default=now_ms) - now_ms)
 
@@ -139,6 +165,7 @@ class Present:
             keys = await self.index.keys(opened_as(state))
             gone = [k for k in keys if k.instance < oldest_ms.get(k.window, k.instance)]
             await self.index.drop(opened_as(state), gone)
+            await self.index.forget(opened_as(state), now_ms)
         except Stale:
             await self.refresh(state)
         state.due_ms = next_boundary(state.rules, now_ms)

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from laurels.board import Board
 from laurels.boards import Boards, BoardState
+from laurels.index.remote import Opened
 from laurels.snapshot.state import BoardRecord, board_record, encode
 
 
@@ -19,6 +20,12 @@ class Definitions(Protocol):
     ) -> bool:
         """Replaces one, if it still is `old` (None: not there) and, with a number, if that still is
         the next one's, which is then used up. Whether it did."""
+
+    async def deleted(self) -> list[bytes]:
+        """Those of boards that were deleted, and whose rankings may still be there."""
+
+    async def cleared(self, body: bytes) -> None:
+        """Nothing is left of a deleted board."""
 
     async def note(self, key: str) -> str | None:
         """A small fact kept beside them, such as which clock they run by."""
@@ -40,14 +47,28 @@ class Registry:
         """Raises where the server does not answer."""
         await self._definitions.note("clock")
 
-    async def load(self) -> None:
-        """Reads what has changed since it was read last. One at a time: none puts what is older in
-        the place of what is newer."""
+    async def load(self) -> bool:
+        """Reads what has changed since it was read last; whether anything has. One at a time: none
+        puts what is older in the place of what is newer."""
         async with self._loading:
-            await self._load()
+            return await self._load()
 
-    async def _load(self) -> None:
+    async def deleted(self) -> list[tuple[bytes, Opened]]:
+        """Deleted boards whose rankings may still be there, by what `cleared` is told."""
+        found = []
+        for body in await self._definitions.deleted():
+            record = board_record(body)
+            rules = Board.from_json(record.definition).rules()
+            found.append((body, Opened(record.number, record.version, rules)))
+        return found
+
+    async def cleared(self, body: bytes) -> None:
+        """Nothing is left of a deleted board."""
+        await self._definitions.cleared(body)
+
+    async def _load(self) -> bool:
         found, next_number = await self._definitions.load()
+        changed = found != self._read
         for name in [name for name in self._read if self._read[name] != found.get(name)]:
             self.boards.forget(self.boards.boards[name].number)
             del self._read[name]
@@ -55,6 +76,7 @@ class Registry:
             self._open(found[name])
         self._read = found
         self.boards.next_number = next_number
+        return changed
 
     def _open(self, body: bytes) -> None:
         record = board_record(body)

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from itertools import chain, repeat
 from typing import TypeVar
 
+from laurels.errors import LaurelsError, PartlyCounted
 from laurels.index.redis.failures import IndexUnavailable
 from laurels.index.remote import CallId
 
@@ -72,10 +73,10 @@ class Attempts:
         """Whatever ends the work within this for now says so, if an attempt may have applied."""
         try:
             yield
-        except IndexUnavailable as error:
-            if self._doubtful:
-                error.may_have_applied = True
-            raise
+        except LaurelsError as error:
+            if not self._doubtful or isinstance(error, PartlyCounted):
+                raise
+            raise _doubtful(error) from error
 
 
 @contextmanager
@@ -83,11 +84,22 @@ def after(*, counted: bool) -> Iterator[None]:
     """What fails within this, after a part of the same write was counted, says that it may have."""
     try:
         yield
-    except IndexUnavailable as error:
-        if counted and not error.may_have_applied:
-            error.may_have_applied = True
-            error.what += ", after a part of the batch was counted"
-        raise
+    except LaurelsError as error:
+        if not counted or isinstance(error, PartlyCounted):
+            raise
+        if getattr(error, "may_have_applied", False):
+            raise
+        told = _doubtful(error)
+        told.what += ", after a part of the batch was counted"
+        raise told from error
+
+
+def _doubtful(error: LaurelsError) -> IndexUnavailable:
+    """The same failure of a write that may have been counted."""
+    if isinstance(error, IndexUnavailable):
+        error.may_have_applied = True
+        return error
+    return IndexUnavailable(error.what, may_have_applied=True)
 
 
 async def read_again(read: Callable[[], Awaitable[T]]) -> T:

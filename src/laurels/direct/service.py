@@ -134,12 +134,15 @@ class Direct:
     ) -> Submission:
         """Accepts events: judges their form and makes them columns."""
         event_time = self._present.event_time
-        return submission(self.named(board), events, window, event_time=event_time, **how)
+        state = self.named(board)
+        if window is not None and window not in state.rules.windows:
+            state = self.newest(board)
+        return submission(state, events, window, event_time=event_time, **how)
 
     def position(self, board: str, source: str) -> str | None:
         """The position committed last for a source."""
         found: str | None = self.run(
-            self._present.index.position(opened_as(self.named(board)), source)
+            self._present.index.position(opened_as(self.newest(board)), source)
         )
         return found
 

@@ -76,7 +76,9 @@ class AsyncDirectLeaderboards(AsyncLeaderboards):
     async def _submission(
         self, board: str, events: Iterable[Any], window: str | None, **how: Unpack[How]
     ) -> Submission:
-        await self._service.know(board)
+        state = await self._service.know(board)
+        if window is not None and window not in state.rules.windows:
+            await self._service.newest_async(board)
         return await super()._submission(board, events, window, **how)
 
     async def set_data(self, board: str, member: str, data: Any) -> None:

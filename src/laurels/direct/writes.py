@@ -4,6 +4,7 @@ Where the index knows better, it is planned again. A record changes the definiti
 comes first (`registry`).
 """
 
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,13 @@ import msgspec
 from laurels import record as records
 from laurels.board import Board
 from laurels.boards import record_of, redefine
-from laurels.errors import NotReady, PartlyCounted
+from laurels.errors import (
+    BatchTooLarge,
+    LaurelsError,
+    NotReady,
+    PartlyCounted,
+    Unavailable,
+)
 from laurels.event import Batch
 from laurels.fold import Folded
 from laurels.index.base import Offset
@@ -45,7 +52,8 @@ class Writer:
         if isinstance(write, Submission):
             offset = await self._submit(write)
             if not self.paced and write.board.due_ms <= self._present.latest_ms:
-                await self._present.pass_boundary(write.board, self._present.latest_ms)
+                with suppress(LaurelsError):  # it counted; the next one does what is due
+                    await self._present.pass_boundary(write.board, self._present.latest_ms)
             return write.results(offset)
         assert isinstance(write, Single)
         await self._record(write)
@@ -53,6 +61,7 @@ class Writer:
 
     async def _submit(self, write: Submission) -> Offset:
         boards = self._present.boards
+        await self._ensure_there(write)
         write.accept(boards, self._present.now())
         offset = (
             await self._present.index.offset(opened_as(write.board)) if not write.batches else 0
@@ -70,6 +79,15 @@ class Writer:
             self._present.see(batch.now_ms)
         return offset
 
+    async def _ensure_there(self, write: Submission) -> None:
+        """Raises UnknownBoard where the board was deleted, NotReady where another process has made
+        it anew: the events were judged by the old definition."""
+        if self._present.boards.numbered(write.board.number) is not None:
+            return
+        name = write.board.board.name
+        await self._present.know(name)
+        raise NotReady(f"the board {name!r} was made anew meanwhile; send the events again")
+
     async def _count(
         self, write: Submission, batch: Batch, first: int, attempts: Attempts
     ) -> Offset:
@@ -77,6 +95,7 @@ class Writer:
         window, ranks = write.watched
         places: list[int] | None = None
         for _ in range(TRIES):
+            await self._ensure_there(write)
             state = write.board = self._present.boards.current(write.board)
             plan = self._present.boards.plan(batch)
             try:
@@ -115,16 +134,22 @@ class Writer:
         raise NotReady(f"the board {write.board.board.name!r} does not stand still")
 
     async def _record(self, write: Single) -> None:
-        """Carries out a write of one record, proposed again where another was faster."""
+        """Carries out a write of one record, proposed again where another was faster. What is
+        refused by definitions that are old is judged again by those there are."""
+        reread = False
         for _ in range(TRIES):
-            proposed = write.records(self._present.boards, self._present.now())
             try:
-                if not proposed:
-                    return
-                if await self._done(write, proposed[0]):
+                proposed = write.records(self._present.boards, self._present.now())
+                if not proposed or await self._done(write, proposed[0]):
                     return
             except Stale:
                 await self._present.registry.load()
+            except Unavailable:
+                raise
+            except LaurelsError:
+                if reread or not await self._present.registry.load():
+                    raise
+                reread = True
         raise NotReady("the boards do not stand still")
 
     async def _done(self, write: Single, record: records.Record) -> bool:
@@ -138,11 +163,14 @@ class Writer:
                 state = self._present.boards.by_number(record.board)
                 if not await self._present.registry.delete(state):
                     return False
-                await self._present.index.close(opened_as(state))
+                await self._present.clear()
             case records.Remove():
                 state = self._present.boards.by_number(record.board)
                 await self._present.pass_boundary(state, record.now_ms)
-                opened = opened_as(self._present.boards.by_number(record.board))
+                known = self._present.boards.numbered(record.board)
+                if known is None:
+                    return False
+                opened = opened_as(known)
                 write.settle(await self._present.index.remove(opened, record.member, record.now_ms))
             case records.MemberData():
                 opened = opened_as(self._present.boards.by_number(record.board))
@@ -184,7 +212,14 @@ def _calls(batch: Batch) -> list[Batch]:
     What a call costs the server is mostly its members, so a call has so many of these, and may have
     several events of each.
     """
-    if batch.atomic or batch.position is not None or batch.size <= CALL_MOST:
+    if batch.size <= CALL_MOST:
+        return [batch]
+    if batch.atomic or batch.position is not None:
+        if batch.size > CALL_EVENTS:
+            raise BatchTooLarge(
+                f"the batch has {batch.size:,} events: on an index server one that is all or "
+                f"nothing or has a position has at most {CALL_EVENTS:,}"
+            )
         return [batch]
     ends, seen, start = [], set[bytes](), 0
     for i, member in enumerate(batch.member_list()):

@@ -126,7 +126,11 @@ class RemoteIndex(Protocol):
 
     async def position(self, board: Opened, source: str) -> str | None: ...
 
-    async def keys(self, board: Opened) -> list[RankingKey]: ...
+    async def keys(self, board: Opened, *, empty: bool = False) -> list[RankingKey]:
+        """The rankings that hold anybody, or with `empty` all that there should be."""
+
+    async def forget(self, board: Opened, now_ms: int) -> None:
+        """Forgets a share of the ids that are no longer remembered at `now_ms`."""
 
     async def drop(self, board: Opened, keys: Sequence[RankingKey]) -> None: ...
 

@@ -108,9 +108,13 @@ class Sharded:
         keeper = keeper_of(source, board.rules.shards)
         return await self._index.position(replace(board, shard=keeper), source)
 
-    async def keys(self, board: Opened) -> list[RankingKey]:
-        """The rankings that hold anybody in any shard."""
-        found = await together(map(self._index.keys, shards(board)))
+    async def forget(self, board: Opened, now_ms: int) -> None:
+        """Forgets a share of the ids that are no longer remembered at `now_ms`."""
+        await together(self._index.forget(shard, now_ms) for shard in shards(board))
+
+    async def keys(self, board: Opened, *, empty: bool = False) -> list[RankingKey]:
+        """The rankings that hold anybody in any shard, or with `empty` all there should be."""
+        found = await together(self._index.keys(shard, empty=empty) for shard in shards(board))
         return list(dict.fromkeys(key for keys in found for key in keys))
 
     async def drop(self, board: Opened, keys: Sequence[RankingKey]) -> None:

@@ -46,6 +46,15 @@ class RedisDefinitions:
         argument = b"\x94" + b"".join(map(_packed, (name.encode(), old, new, number)))
         return bool(await self._connection.script(_PUT, self._base + b"d", argument))
 
+    async def deleted(self) -> list[bytes]:
+        """Those of boards that were deleted, and whose rankings may still be there."""
+        found: list[bytes] = await self._call(b"HKEYS", b"g")
+        return found
+
+    async def cleared(self, body: bytes) -> None:
+        """Nothing is left of a deleted board."""
+        await self._call(b"HDEL", b"g", body)
+
     async def ensure_readable(self, *, create: bool) -> None:
         """Raises FormatTooNew where the keys are of a newer version; notes their format where there
         are none yet, if `create`."""

@@ -45,6 +45,7 @@ _KEEP = script_of("keep", "shard", "rolling")
 _AUDIT = script_of("audit", "shard", "rolling", "rule")
 SHARE = 100
 """Members of a pass that one call prepares; the server does nothing else meanwhile."""
+_FORGET_CALLS = 20
 
 
 class RedisIndex:
@@ -151,9 +152,17 @@ class RedisIndex:
         oldest = f"({now_ms - board.rules.dedupe_ms}".encode()
         return int(await self._command(board, b"ZCOUNT", b"q", oldest, b"+inf"))
 
-    async def keys(self, board: Opened) -> list[RankingKey]:
-        """The rankings that hold anybody; of a rolling window the running step's."""
-        return [_key(board.number, name) for name in await self._keep("keys", board)]
+    async def keys(self, board: Opened, *, empty: bool = False) -> list[RankingKey]:
+        """The rankings that hold anybody, or with `empty` all that there should be; of a rolling
+        window the running step's."""
+        found = await self._keep("keys", board, empty=empty)
+        return [_key(board.number, name) for name in found]
+
+    async def forget(self, board: Opened, now_ms: int) -> None:
+        """Forgets a share of the ids that are no longer remembered at `now_ms`."""
+        for _ in range(_FORGET_CALLS):
+            if await self._keep("forget", board, before=now_ms - board.rules.dedupe_ms) == 0:
+                return
 
     async def audit(self, board: Opened, key: RankingKey, *, mend: bool) -> int:
         """Compares a ranking with what it follows from, and with `mend` puts it right; its
@@ -173,7 +182,7 @@ class RedisIndex:
         if not self._of(board).layout.scored:
             sides.append({"side": "entries"})
         if board.rules.rank == "dense":
-            sides.append({"side": "scores"})
+            sides += [{"side": "scores"}, {"side": "places"}]
         entries = 0
         for side in sides:
             seen = await self._audit_side(board, key, {**said, **side})

@@ -8,6 +8,9 @@
 -- side 'cells': the same, of the members of the tally of a step
 -- side 'entries': every entry in the sorted set is of a member that has that form
 -- side 'scores': of a dense board, each distinct score has as many members as is said
+-- side 'places': of a dense board, there is no other score among the distinct ones
+-- What cannot be put right by what is there (the candidates of a member are gone, or the exact time
+-- by which a `last` column goes) stays as it is, and is told.
 if call('HGET', KEYS[1], 'ver') ~= B.version then return cmsgpack.pack({'stale'}) end
 
 local rolled = A.roll and rolling(A.roll) or nil
@@ -47,7 +50,9 @@ end
 -- Newest steps are those that are kept: a candidate that was beaten leaves none behind.
 local function from_candidates(names, newest)
   local lists, forms = candidates_of(rolled, names), {}
-  for i = 1, #names do forms[i] = best_after(lists[i], rolled.leaving - 1, newest[i]) end
+  for i = 1, #names do
+    if #lists[i] > 0 then forms[i] = best_after(lists[i], rolled.leaving - 1, newest[i]) end
+  end
   return forms, newest
 end
 
@@ -63,13 +68,47 @@ end
 
 local function stands(of, form, member)
   if scored then return true end
-  return not form or call('ZSCORE', of.r, entry_of(form, member)) ~= false
+  return not form or call('ZSCORE', of.r, entry_of(form, member)) == '0'
+end
+
+local function count_at(field)
+  if scored then
+    return call('ZCOUNT', ranked.r, field, '(' .. text(tonumber(field) + units[columns]))
+  end
+  return call('ZLEXCOUNT', ranked.r, '[' .. field, '(' .. after(field))
+end
+
+local function said_of(field) return 'the score ' .. (scored and field or text(get(field, 1))) end
+
+-- Compares how many members are said to have a score with how many do.
+local function judge_score(field)
+  local due, said = count_at(field), tonumber(call('HGET', ranked.n, field) or '0')
+  local place = call('ZSCORE', ranked.d, field)
+  local placed = place == (scored and field or '0')
+  if due == said and placed == (due > 0) and (place ~= false) == (due > 0) then return nil end
+  if not A.mend then return said_of(field) end
+  if due > 0 then
+    call('HSET', ranked.n, field, text(due))
+    call('ZADD', ranked.d, scored and field or '0', field)
+  else
+    call('HDEL', ranked.n, field)
+    call('ZREM', ranked.d, field)
+  end
+  return nil
+end
+
+local function judge_scores(fields)
+  for _, field in ipairs(fields) do
+    local difference = judge_score(field)
+    if difference then return difference end
+  end
+  return nil
 end
 
 local function judge(of, names, forms, due)
   for i, member in ipairs(names) do
     if forms[i] ~= due[i] or not stands(of, forms[i], member) then
-      if not A.mend then return member end
+      if not A.mend or due[i] == nil then return member end
       if not scored and forms[i] then call('ZREM', of.r, entry_of(forms[i], member)) end
       if forms[i] and forms[i] == due[i] then
         call('ZADD', of.r, '0', entry_of(due[i], member))
@@ -84,8 +123,7 @@ end
 local function judge_rows(names)
   local forms = forms_of(ranked, names)
   local due, prepared, newest = due_of(names, forms)
-  local difference = rolled and judge(ranked, names, forms, due) or
-                     not rolled and judge(ranked, names, forms, forms) or nil
+  local difference = judge(ranked, names, forms, due)
   if rolled and scored and A.mend then
     for i, member in ipairs(names) do
       if newest[i] then call('HSET', rolled.newest, member, newest[i]) end
@@ -94,42 +132,30 @@ local function judge_rows(names)
   if complete and not difference then
     difference = judge(rolled.prepared, names, forms_of(rolled.prepared, names), prepared)
   end
+  if B.dense and not difference then
+    for i, form in ipairs(forms_of(ranked, names)) do
+      if form then
+        local score = score_of(form)
+        difference = difference or judge_score(scored and text(score) or score)
+      end
+    end
+  end
   return difference
 end
 
+-- An entry whose member has no form is where one was lost, or a stray.
 local function judge_entries(entries)
   for _, entry in ipairs(entries) do
     local member = sub(entry, 8 * width + 1)
     local form = form_of(ranked, member)
-    if not form or entry_of(form, member) ~= entry then
-      if not A.mend then return member end
-      call('ZREM', ranked.r, entry)
-    end
-  end
-  return nil
-end
-
-local function count_at(field)
-  if scored then
-    local score = tonumber(field)
-    return call('ZCOUNT', ranked.r, field, '(' .. text(score + units[columns]))
-  end
-  return call('ZLEXCOUNT', ranked.r, '[' .. field, '(' .. after(field))
-end
-
-local function judge_scores(fields)
-  for i = 1, #fields, 2 do
-    local field = fields[i]
-    local due = count_at(field)
-    local stood = call('ZSCORE', ranked.d, field)
-    if due ~= tonumber(fields[i + 1]) or not stood then
-      if not A.mend then return 'the score ' .. (scored and field or text(get(field, 1))) end
-      if due > 0 then
-        call('HSET', ranked.n, field, text(due))
-        call('ZADD', ranked.d, scored and field or '0', field)
+    if not form or entry_of(form, member) ~= entry or not stands(ranked, form, member) then
+      if not A.mend or (not form and B.stamped) then return member end
+      if form or rolled then
+        call('ZREM', ranked.r, entry)
+        if form then call('ZADD', ranked.r, '0', entry_of(form, member)) end
       else
-        call('HDEL', ranked.n, field)
-        call('ZREM', ranked.d, field)
+        call('HSET', ranked.k, member, sub(entry, 1, 8 * width))
+        call('ZADD', ranked.r, '0', entry)
       end
     end
   end
@@ -145,7 +171,10 @@ end
 local found, difference, seen
 if A.side == 'scores' then
   found = call('HSCAN', ranked.n, A.cursor, 'COUNT', '100')
-  difference, seen = judge_scores(found[2]), 0
+  difference, seen = judge_scores(every_other(found[2])), 0
+elseif A.side == 'places' then
+  found = call('ZSCAN', ranked.d, A.cursor, 'COUNT', '100')
+  difference, seen = judge_scores(every_other(found[2])), 0
 elseif A.side == 'cells' then
   found = call('HSCAN', tally(rolled.name, A.step), A.cursor, 'COUNT', '100')
   difference, seen = judge_rows(every_other(found[2])), 0

@@ -78,7 +78,8 @@ for w = 1, #windows do drafts[w] = {} end
 
 local forgotten, known, expired, remembered_before = A.now - A.forget, {}, {}, 0
 if A.ids then
-  expired = call('ZRANGEBYSCORE', ids, '-inf', text(forgotten), 'LIMIT', '0', '1000')
+  local most = text(math.max(1000, 2 * events))
+  expired = call('ZRANGEBYSCORE', ids, '-inf', text(forgotten), 'LIMIT', '0', most)
   remembered_before = call('ZCOUNT', ids, '(' .. text(forgotten), '+inf')
   local keys, of = {}, {}
   for event = 1, events do

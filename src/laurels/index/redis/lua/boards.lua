@@ -5,7 +5,7 @@
 -- ARGV[1]  msgpack [name, old or nil, new or nil, number or nil]
 -- beside KEYS[1], in its slot:
 --   …{boards}:n   the number of the next board
---   …{boards}:g   list: numbers of boards whose keys are to be taken away
+--   …{boards}:g   hash: definitions of deleted boards whose keys are still to be taken away
 local name, old, new, number = unpack(cmsgpack.unpack(ARGV[1]), 1, 4)
 local base = string.sub(KEYS[1], 1, -2)
 local present = redis.call('HGET', KEYS[1], name)
@@ -19,5 +19,6 @@ if new then
   redis.call('HSET', KEYS[1], name, new)
 else
   redis.call('HDEL', KEYS[1], name)
+  redis.call('HSET', base .. 'g', present, '')
 end
 return 1

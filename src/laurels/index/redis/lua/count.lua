@@ -44,14 +44,13 @@ end
 local ats, stamps = A.ats, A.stamps
 local values = {}
 
--- Its values; of an absolute one, for sums, the difference to the window `all`.
+-- Its values; of totals that are set, `away` is what the member has in the window `all`.
 local function read_values(event, slot)
-  for i = 1, columns do
-    values[i] = A.values[i][event]
-    if A.absolute and sums[i] and A.all > 0 then
-      local rows = store_of(A.all, event).rows
-      values[i] = values[i] - (rows.there[slot] and rows.w[i][slot] or 0)
-    end
+  for i = 1, columns do values[i] = A.values[i][event] end
+  if A.absolute and A.all > 0 then
+    local rows = store_of(A.all, event).rows
+    values.away = {}
+    for i = 1, columns do values.away[i] = rows.there[slot] and rows.w[i][slot] or 0 end
   end
 end
 
@@ -189,7 +188,7 @@ if A.atomic and results.refused then
   end
   results.before, results.after, results.counted = {}, {}, 0
 else
-  if #expired > 0 then call('ZREM', ids, unpack(expired)) end
+  send('ZREM', ids, expired)
   send('ZADD', ids, results.added)
   for _, store in ipairs(stores) do
     if store.ranked then write_ranking(store) elseif not B.best then write_cells(store) end

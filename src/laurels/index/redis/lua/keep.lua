@@ -3,7 +3,8 @@
 --
 -- ARGV[1]  msgpack: op, board, now, windows (those that roll: {name, steps}), and
 --   open; close; turn (roll, limit); advance (roll, limit); remove (member);
---   data (member, text or false); position (source, text); keys; drop (names)
+--   data (member, text or false); position (source, text); keys (empty: also those that hold
+--   nobody); drop (names); forget (before)
 local op = A.op
 
 local function unlink_ranking(ranked)
@@ -118,10 +119,10 @@ end
 local function keys()
   local found = {}
   for _, ranked in ipairs(periods()) do
-    if call('EXISTS', ranked.r) == 1 then found[#found + 1] = ranked.name end
+    if A.empty or call('EXISTS', ranked.r) == 1 then found[#found + 1] = ranked.name end
   end
   for _, each in ipairs(windows()) do
-    if call('EXISTS', each.live.r) == 1 then
+    if A.empty or call('EXISTS', each.live.r) == 1 then
       found[#found + 1] = each.name .. ':' .. text(each.run)
     end
   end
@@ -141,8 +142,15 @@ local function drop()
   return {'done'}
 end
 
+-- Forgets ids that are too old to speak against anything; how many.
+local function forget()
+  local old = call('ZRANGEBYSCORE', P .. 'q', '-inf', text(A.before), 'LIMIT', '0', '1000')
+  send('ZREM', P .. 'q', old)
+  return {'done', #old}
+end
+
 local ops = {open = open, close = close, turn = turn, advance = pass, remove = remove, data = data,
-             position = position, keys = keys, drop = drop}
+             position = position, keys = keys, drop = drop, forget = forget}
 if op ~= 'open' and op ~= 'close' and call('HGET', KEYS[1], 'ver') ~= B.version then
   return cmsgpack.pack({'stale'})
 end

@@ -27,6 +27,7 @@ local function add_up(results)
       local own = one_stamp or stamps[event]
       if so_far then
         so_far = so_far + value
+        if so_far >= BIAS or so_far <= -BIAS then return nil end  -- no number is exact there
         if so_far < low[slot] then low[slot] = so_far end
         if so_far > high[slot] then high[slot] = so_far end
         if own > stamp[slot] then stamp[slot] = own end

@@ -106,14 +106,22 @@ local function forget_gone(rolled, names, forms)
   if B.best then send('HDEL', rolled.candidates, gone) end
 end
 
+-- Where in a tally a pass is: a cursor is worth nothing to another process than the one that gave
+-- it, such as the same server started again, or a replica that took its place.
+local function cursor_of(rolled, process)
+  local said = call('HGET', KEYS[1], 'place:' .. rolled.name) or '0'
+  local cursor, by = string.match(said, '^(%d+):?(%x*)$')
+  return by == process and cursor or '0'
+end
+
 -- Does about `limit` members of the pass that prepares the next step; whether it is complete, and
--- what is left of the limit.
+-- what is left of the limit. A step costs a few members even where it is empty.
 local function advance(rolled, limit)
   local phase = tonumber(call('HGET', KEYS[1], 'phase:' .. rolled.name) or '0')
+  local process = phase < 2 and string.match(call('INFO', 'server'), 'run_id:(%x+)')
   while phase < 2 and limit > 0 do
     local from = tally(rolled.name, rolled.leaving - 1 + phase)
-    local cursor = call('HGET', KEYS[1], 'place:' .. rolled.name) or '0'
-    local found = call('HSCAN', from, cursor, 'COUNT', text(math.min(limit, 100)))
+    local found = call('HSCAN', from, cursor_of(rolled, process), 'COUNT', text(math.min(limit, 100)))
     local names, seen = {}, {}
     for i = 1, #found[2], 2 do
       local member = found[2][i]
@@ -123,12 +131,12 @@ local function advance(rolled, limit)
     prepare(rolled, names, forms, newest_of(rolled, names, forms),
             fetch('HMGET', rolled.left, names), candidates_of(rolled, names))
     if phase == 0 then forget_gone(rolled, names, forms) end
-    limit = limit - #names - 1
+    limit = limit - #names - 2
     if found[1] == '0' then
       phase = phase + 1
       call('HSET', KEYS[1], 'phase:' .. rolled.name, text(phase))
     end
-    call('HSET', KEYS[1], 'place:' .. rolled.name, found[1])
+    call('HSET', KEYS[1], 'place:' .. rolled.name, found[1] .. ':' .. process)
   end
   return phase >= 2, limit
 end

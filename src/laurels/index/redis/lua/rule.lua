@@ -45,6 +45,15 @@ local function draft_best(rows, slot, values, stamp, draft)
   draft.write = draft.changed
 end
 
+-- A total that is set: what it was, less what the member has in the window `all`, plus the value; in
+-- an order in which no number on the way passes 2^53, unless the total does.
+local function set_total(was, away, value)
+  if was == away then return value end
+  if (was >= 0) == (away >= 0) then return was - away + value end
+  if (value >= 0) == (away >= 0) then return value - away + was end
+  return value + was - away
+end
+
 -- Sums and last values, the greatest stamp; false when a value or total is out of range.
 local function draft_running(rows, slot, values, stamp, at, least, most, draft)
   local w, old = rows.w, rows.there[slot]
@@ -52,7 +61,11 @@ local function draft_running(rows, slot, values, stamp, at, least, most, draft)
   if old then newest = B.stamped and w[words][slot] or tie ~= 0 and tie * w[width][slot] or 0 end
   for i = 1, columns do
     local value, was = values[i], old and w[i][slot]
-    if sums[i] and old then value = value + was end
+    if sums[i] and values.away then
+      value = set_total(was or 0, values.away[i], value)
+    elseif sums[i] and old then
+      value = value + was
+    end
     if value < least[i] or value > most[i] then return false end
     if old and not sums[i] and at < newest then value = was end
     changed = changed or value ~= was

@@ -247,9 +247,9 @@ local function refusal()
   return nil
 end
 
--- Tells the stream of changes, whose entries are named by their number; the number of this one.
+-- Tells the stream of changes; the number of this one.
 local function tell(what, said)
   local seq = call('HINCRBY', KEYS[1], 'seq', '1')
-  call('XADD', P .. 's', 'MAXLEN', '~', '1000', text(seq) .. '-0', what, said)
+  call('XADD', P .. 's', 'MAXLEN', '~', '1000', '*', 'seq', text(seq), what, said)
   return seq
 end
