@@ -442,7 +442,7 @@ def removal(board: BoardState, member: bytes) -> Single:
     """Takes a member out of a board; its result is whether the member was ranked."""
 
     def propose(boards: Boards, now_ms: int) -> record.Record | None:
-        state = boards.current(board)
+        state = boards.named(board.board.name)
         return record.Remove(state.number, state.version, now_ms, member)
 
     return Single(propose)
@@ -452,7 +452,7 @@ def data_change(board: BoardState, member: bytes, data: bytes | None) -> Single:
     """Gives a member the JSON it carries, or takes it away."""
 
     def propose(boards: Boards, now_ms: int) -> record.Record | None:
-        state = boards.current(board)
+        state = boards.named(board.board.name)
         return record.MemberData(state.number, state.version, now_ms, member, data)
 
     return Single(propose)

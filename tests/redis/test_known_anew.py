@@ -1,0 +1,107 @@
+"""What one process does to boards is seen by another that knew them otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import laurels
+from laurels import errors
+
+from .servers import Server
+
+NOW = 1_795_219_200_000
+HOUR_MS = 3_600_000
+Both = tuple[laurels.Leaderboards, laurels.Leaderboards]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with Server() as server:
+        yield server
+
+
+@pytest.fixture
+def both(server: Server) -> Iterator[Both]:
+    """Two processes over one server, which both know the board `b`."""
+    server.call("FLUSHALL")
+    clock = laurels.ManualClock(NOW)
+    with (
+        laurels.open(server.url, clock=clock) as one,
+        laurels.open(server.url, clock=clock) as other,
+    ):
+        one.create(laurels.Board("b"))
+        other.submit("b", "ann", 1, id="x")
+        yield one, other
+
+
+def test_a_board_that_was_deleted_or_made(both: Both) -> None:
+    one, other = both
+    one.delete("b")
+    other.create(laurels.Board("b", title="anew"))
+    assert one.get("b").title == "anew"
+    one.delete("b")
+    with pytest.raises(errors.UnknownBoard):
+        other.submit("b", "ann", 1)
+    one.create(laurels.Board("c"))
+    other.change("c", title="seen")
+    one.delete("c")
+    with pytest.raises(errors.UnknownBoard):
+        other.delete("c")
+
+
+def test_a_board_that_was_made_anew(both: Both) -> None:
+    one, other = both
+    other.submit_many("b", [("ann", 1)], position=("file", "1"))
+    one.delete("b")
+    one.create(laurels.Board("b", windows=["all", "day"]))
+    one.submit_many("b", [("bob", 2)], position=("file", "500"))
+    assert other.position("b", "file") == "500"
+    assert other.remove("b", "ann") is False
+    assert other.top("b", window="day").total == 1
+    one.delete("b")
+    one.create(laurels.Board("b"))
+    with pytest.raises(errors.NotReady):
+        other.submit("b", "ann", 7)
+    other.submit("b", "ann", 7)
+    assert one.standing("b", "ann").score == 7  # type: ignore[union-attr]
+    one.delete("b")
+    one.create(laurels.Board("b"))
+    other.set_data("b", "ann", {"x": 1})
+    other.submit("b", "ann", 7)
+
+
+def test_a_window_that_was_added(both: Both) -> None:
+    one, other = both
+    one.change("b", windows=["all", "day"])
+    assert other.top("b", window="day").total == 0
+    one.change("b", windows=["all", "day", "hour"])
+    assert other.submit("b", "ann", 1, window="hour").score == 1
+    with pytest.raises(errors.UnknownWindow):
+        other.top("b", window="week")
+
+
+def test_nothing_is_left_of_deleted_boards(both: Both, server: Server) -> None:
+    one, other = both
+    one.change("b", windows=["all", "day", "r=rolling:3h/1h"])
+    one.submit_many("b", [(f"m{i}", i) for i in range(20)])
+    one.set_data("b", "m1", "x")
+    one.delete("b")
+    with pytest.raises(errors.UnknownBoard):
+        other.submit("b", "ann", 1)
+    left = {key.decode() for key in server.call("KEYS", "*")}
+    assert {key for key in left if "{boards}" not in key and ":a:" not in key} == set()
+
+
+def test_what_a_deletion_left_is_taken_away_by_the_next(both: Both, server: Server) -> None:
+    one, other = both
+    one.create(laurels.Board("c"))
+    other.submit("c", "ann", 1)
+    # A process that dies between both halves of a deletion: the definition is gone, no more.
+    body = server.call("HGET", "laurels:{boards}:d", "b")
+    server.call("HDEL", "laurels:{boards}:d", "b")
+    server.call("HSET", "laurels:{boards}:g", body, "")
+    assert server.call("EXISTS", "laurels:{1.0}:m") == 1
+    other.delete("c")
+    assert server.call("EXISTS", "laurels:{1.0}:m", "laurels:{2.0}:m", "laurels:{boards}:g") == 0

@@ -1,0 +1,131 @@
+"""Passes, ids, and rankings that are put right, on a server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import laurels
+from laurels.errors import CheckFailed
+
+from .servers import Server
+
+NOW = 1_795_219_200_000
+HOUR_MS = 3_600_000
+PLAIN: dict[str, Any] = {"tie": "member"}
+PACKED: dict[str, Any] = {
+    "columns": [laurels.Column(min=0, max=2**20)],
+    "tie_resolution": "1m",
+}
+PREFIXED: dict[str, Any] = {}
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server("--appendfsync", "always") as server:
+        yield server
+
+
+@pytest.fixture
+def clock() -> laurels.ManualClock:
+    return laurels.ManualClock(NOW)
+
+
+def test_a_pass_goes_on_exactly_after_a_restart(server: Server, clock: laurels.ManualClock) -> None:
+    with laurels.open(server.url, clock=clock) as lb:
+        lb.create(laurels.Board("b", windows=["r=rolling:3h/1h"], **PLAIN))
+        for _ in range(2):
+            lb.submit_many("b", [(f"m{i}", 1) for i in range(3_000)])
+            clock.advance(HOUR_MS)
+        lb.submit("b", "q", 1)
+        lb._service.work(1_500)
+        server.stop()
+        server.start()
+        while True:
+            try:
+                left, _ = lb._service.work(10_000)
+            except laurels.errors.Unavailable:
+                continue
+            if not left:
+                break
+        clock.advance(HOUR_MS)
+        lb.submit("b", "q", 1)
+        scores = [entry.score for entry in lb.top("b", limit=4_000).entries]
+        assert (len(scores), sorted(set(scores))) == (3_001, [1, 2])
+        assert scores.count(2) == 1
+        lb.check()
+
+
+def test_ids_that_are_too_old_do_not_pile_up(server: Server, clock: laurels.ManualClock) -> None:
+    with laurels.open(server.url, clock=clock) as lb:
+        lb.create(laurels.Board("b", windows=["all", "hour"], dedupe="1h", **PLAIN))
+        for turn in range(4):
+            lb.submit_many("b", [("ann", 1, None, f"{turn}-{i}") for i in range(5_000)])
+            clock.advance(2 * HOUR_MS)
+        assert server.call("ZCARD", "laurels:{1.0}:q") <= 5_000
+        lb.submit("b", "bob", 1)
+        clock.advance(2 * HOUR_MS)
+        lb.submit("b", "bob", 1)
+        assert server.call("ZCARD", "laurels:{1.0}:q") == 0
+
+
+def damages() -> list[tuple[str, dict[str, Any], tuple[Any, ...]]]:
+    """A board, and a command that damages it: of its rankings, the ones that can be put right."""
+    base, rolling = "laurels:{1.0}:", "r=rolling:3h/1h"
+    every, dense = f"{base}r:all:-2208988800000", f"{base}d:all:-2208988800000"
+    kept, counts = f"{base}k:all:-2208988800000", f"{base}n:all:-2208988800000"
+    live = f"{base}r:r:{(NOW // HOUR_MS) % 2}"
+    found = []
+    for layout, fields in (("plain", PLAIN), ("packed", PACKED), ("prefixed", PREFIXED)):
+        found += [
+            (
+                f"{layout}: a rolling ranking is gone",
+                {"windows": [rolling], **fields},
+                ("DEL", live),
+            ),
+            (
+                f"{layout}: a score is no longer among the distinct ones",
+                {"rank": "dense", **fields},
+                ("ZREMRANGEBYRANK", dense, 0, 0),
+            ),
+            (
+                f"{layout}: the distinct scores are gone",
+                {"rank": "dense", **fields},
+                ("DEL", dense, counts),
+            ),
+        ]
+    found += [
+        ("plain: a rolling score", {"windows": [rolling], **PLAIN}, ("ZADD", live, -99, "m3")),
+        ("plain: a stray score", {"rank": "dense", **PLAIN}, ("ZADD", dense, -77, "-77")),
+        ("prefixed: a ranking is gone", PREFIXED, ("DEL", every)),
+        ("prefixed: the hash is gone", PREFIXED, ("DEL", kept)),
+        ("prefixed: a member of it", PREFIXED, ("HDEL", kept, "m3")),
+        ("prefixed: an entry out of order", PREFIXED, ("ZADD", every, 7, "first")),
+    ]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("fields", "damage"), [case[1:] for case in damages()], ids=[case[0] for case in damages()]
+)
+def test_damage_is_seen_and_put_right(
+    server: Server,
+    clock: laurels.ManualClock,
+    fields: dict[str, Any],
+    damage: tuple[Any, ...],
+) -> None:
+    with laurels.open(server.url, clock=clock) as lb:
+        lb.create(laurels.Board("b", **fields))
+        lb.submit_many("b", [(f"m{i}", 3 + i // 2) for i in range(8)])
+        before = lb.top("b").entries
+        lb.check()
+        if damage[0] == "ZADD" and damage[-1] == "first":
+            damage = (*damage[:-1], server.call("ZRANGE", damage[1], 0, 0)[0])
+        server.call(*damage)
+        with pytest.raises(CheckFailed):
+            lb.check()
+        lb.rebuild()
+        lb.check()
+        assert lb.top("b").entries == before
