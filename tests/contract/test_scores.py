@@ -9,7 +9,7 @@ import pytest
 
 import laurels
 from laurels.errors import InvalidInput, InvalidPercentile, InvalidRange
-from tests.contract.reading import members, ranks
+from tests.contract.reading import members, ranks, scores
 
 
 @pytest.fixture
@@ -104,3 +104,17 @@ def test_a_percentile_is_exact_where_a_float_would_not_be(lb: laurels.Leaderboar
 def test_a_wrong_percentile_is_refused(ten: laurels.Leaderboards, percentile: Any) -> None:
     with pytest.raises(InvalidPercentile):
         ten.score_at_percentile("b", percentile)
+
+
+@pytest.mark.parametrize("tie", ["first", "member"])
+def test_totals_at_the_bounds_are_exact(lb: laurels.Leaderboards, tie: Any) -> None:
+    most = 2**53 - 1
+    lb.create(laurels.Board("b", tie=tie, windows=["all", "day"]))
+    lb.submit("b", "x", -most)
+    assert lb.submit_many("b", [("x", most), ("x", most - 1)]).applied == 2
+    assert scores(lb.top("b")) == {"x": most - 1}
+    lb.submit("b", "y", 1 - most)
+    assert lb.set("b", "y", most).score == most
+    lb.submit("b", "z", -most)
+    lb.set("b", "z", -1)
+    assert scores(lb.top("b")) == {"x": most - 1, "y": most, "z": -1}
