@@ -18,6 +18,7 @@ add up, and a score that is shown can be asked for.
 """
 
 from array import array
+from collections.abc import Sequence
 from functools import cache
 from math import isqrt
 
@@ -53,7 +54,7 @@ class Weights(Struct, frozen=True):
     exponents: "int | array[int]"
     mantissas: "int | array[int]"
 
-    def take(self, kept: "list[int] | range") -> "Weights":
+    def take(self, kept: Sequence[int]) -> "Weights":
         """Those of the events at these places."""
         if isinstance(self.exponents, int) or isinstance(self.mantissas, int):
             return self

@@ -114,7 +114,7 @@ def test_there_is_one_canonical_text(written: Any, text: str) -> None:
         ("day:tz=Nowhere", "tz is 'Nowhere'"),
         ("day:grace=soon", "grace: 'soon' is no duration"),
         ({}, "the type of a window is None"),
-        ({"type": "decay"}, "the type of a window is 'decay'"),
+        ({"type": "decade"}, "the type of a window is 'decade'"),
         ({"type": "day", "keep": "12"}, "keep is '12'"),
     ],
 )

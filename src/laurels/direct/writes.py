@@ -77,6 +77,7 @@ class Writer:
         places: list[int] | None = None
         for _ in range(TRIES):
             state = write.board = self._present.boards.current(write.board)
+            batch = msgspec.structs.replace(batch, weights={}).weighed(state.rules.half_lives_ms)
             plan = self._present.boards.plan(batch)
             try:
                 apply = partial(
