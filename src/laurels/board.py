@@ -68,7 +68,8 @@ class Board(Struct, frozen=True):
     `shards`, each of which may lie on another node; a board in one process is not divided.
 
     Durations are text (`500ms`, `5s`, `5m`, `1h`, `7d`) or milliseconds, windows text
-    (`month:keep=12`, `today=day`, `7d=rolling:7d/1h`, `hot=decay:6h`) or mappings, columns `Column`s or mappings.
+    (`month:keep=12`, `today=day`, `7d=rolling:7d/1h`, `hot=decay:6h`) or mappings, columns
+    `Column`s or mappings.
     The fields hold the canonical form: tuples, and text for windows and durations.
     """
 

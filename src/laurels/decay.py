@@ -1,13 +1,13 @@
 """Decay: scores that fade by half every half-life, kept so that time moves nothing. Pure.
 
-An event of a value v at an instant `at` is worth v * 2^-((now - at) / H) at `now`. All members fade
-alike, so what is kept is v * 2^((at - ANCHOR) / H), which never changes: the order of members changes
-only when somebody scores. (Forward decay: Cormode, Shkapenyuk, Srivastava, Xu 2009.) What is kept
-grows without end, so its exponent is an integer apart from the mantissa, and there is no landmark
-that would have to be moved.
+An event of a value v at an instant `at` is worth v * 2^-((now - at) / H) at `now`. All members
+fade alike, so what is kept is v * 2^((at - ANCHOR) / H), which never changes: the order of members
+changes only when somebody scores. (Forward decay: Cormode, Shkapenyuk, Srivastava, Xu 2009.) What
+is kept grows without end, so its exponent is an integer apart from the mantissa, and there is no
+landmark that would have to be moved.
 
-With (q, r) = divmod(at - ANCHOR, H), in milliseconds, an event weighs 2^q * 2^(r / H), and 2^(r / H)
-is rounded once to the nearest number of 53 bits, by integers alone. The value times the weight is
+With (q, r) = divmod(at - ANCHOR, H), in milliseconds, an event weighs 2^q * 2^(r / H); 2^(r / H) is
+rounded once to the nearest number of 53 bits, by integers alone. The value times the weight is
 rounded to 53 bits (nearest, to even), and so is every sum, in the order of the log. So a total is a
 function of the events in their order, and its bits are the same on every platform and index.
 
@@ -90,7 +90,7 @@ def weight(at_ms: int, half_life_ms: int) -> tuple[int, int]:
 def _nearest(rest: int, whole: int) -> int:
     """The number of 53 bits nearest to 2^(rest / whole), times 2^52."""
     spare = _PRECISION + 1 - BITS
-    rounded = (_power(rest, whole) + (1 << (spare - 1))) >> spare
+    rounded: int = (_power(rest, whole) + (1 << (spare - 1))) >> spare
     return min(rounded, 2**BITS - 1)
 
 
@@ -154,7 +154,8 @@ class Fading(Struct, frozen=True):
             above <<= shift
         else:
             below <<= -shift
-        return (2 * above + below) // (2 * below)
+        shown: int = (2 * above + below) // (2 * below)
+        return shown
 
     def least(self, units: int) -> Words:
         """The words of the least total that is shown as so many units, or more."""

@@ -39,7 +39,7 @@ MIN_STEP_MS = 1_000
 
 Type = Literal["all", "rolling", "decay"] | Unit
 TYPES: tuple[Type, ...] = ("all", *get_args(Unit), "rolling", "decay")
-_OPTIONS = ("span", "step", "half_life", "keep", "tz", "week_start", "grace")
+_OPTIONS = ("span", "step", "keep", "tz", "week_start", "grace", "half_life")
 T = TypeVar("T")
 _NUMBER = re.compile(r"[0-9]{1,15}")
 _TEXT = re.compile(rf"(?:(?P<name>.+)=)?(?P<type>{'|'.join(TYPES)})(?::(?P<options>.+))?")
@@ -120,7 +120,7 @@ class WindowForm(Struct, frozen=True):
 
     def _unnamed(self) -> str:
         grace = None if self.grace_ms is None else duration_text(self.grace_ms)
-        said = zip(_OPTIONS[3:], (self.keep, self.tz, self.week_start, grace), strict=True)
+        said = zip(_OPTIONS[2:6], (self.keep, self.tz, self.week_start, grace), strict=True)
         options = [f"{option}={value}" for option, value in said if value is not None]
         if self.span:
             options.insert(0, f"{self.span}/{self.step}")

@@ -247,18 +247,13 @@ class Copying:
         """All rows of a structure."""
         self._numbers[structure] = number = self._next_number
         self._next_number += 1
-        if isinstance(structure, Tally):
-            parts = _cells(structure)
-        else:
-            parts = self._entries(structure)
+        parts = _cells(structure) if isinstance(structure, Tally) else self._entries(structure)
         for ids, words in parts:
             if self._numbers.get(structure) != number:
                 return
             yield self._rows(number, ids, words), len(ids)
 
-    def _entries(
-        self, ranking: RankedSet
-    ) -> Iterator[tuple["array[int]", list["array[int]"]]]:
+    def _entries(self, ranking: RankedSet) -> Iterator[tuple["array[int]", list["array[int]"]]]:
         start = 0
         while start < len(ranking):
             ids, words = ranking.slice(start, start + CHUNK)

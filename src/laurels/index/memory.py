@@ -232,7 +232,8 @@ class MemoryIndex:
         held = self._boards[key.board]
         absent = array("q", [-1]) * len(members)
         empty = array("q", bytes(8 * len(members)))
-        located = Located(absent, absent[:], [empty[:] for _ in range(held.rules.order_words(key.window))])
+        width = held.rules.order_words(key.window)
+        located = Located(absent, absent[:], [empty[:] for _ in range(width)])
         if (ranking := self._ranking(key)) is None:
             return located
         known = self._roster.find_many(members)
