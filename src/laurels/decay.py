@@ -91,7 +91,7 @@ def _nearest(rest: int, whole: int) -> int:
     """The number of 53 bits nearest to 2^(rest / whole), times 2^52."""
     spare = _PRECISION + 1 - BITS
     rounded: int = (_power(rest, whole) + (1 << (spare - 1))) >> spare
-    return min(rounded, 2**BITS - 1)
+    return rounded if rounded < 2**BITS else 2**BITS - 1
 
 
 def _power(rest: int, whole: int) -> int:

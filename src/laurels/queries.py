@@ -270,14 +270,18 @@ class View:
         )
         ranked = [asked[i] for i in order]
         ranks = [public_rank(located.ranks[i]) for i in order]
-        scores = self._scale.scores([[column[i] for i in order] for column in located.words])
+        words = [[column[i] for i in order] for column in located.words]
+        scores = self._scale.scores(words)
+        places = self._places(
+            list(zip(*words[: self._rules.score_words(self._window)], strict=True))
+        )
         carried: list[Any] = [None] * len(ranked)
         if found.data is not None:
             carried = _decoded([found.data[-1][i] for i in order])
-        return list(map(Entry, ranked, ranks, scores, carried, self._places(scores)))
+        return list(map(Entry, ranked, ranks, scores, carried, places))
 
-    def _places(self, scores: Sequence[Score]) -> list[int]:
-        """Ranks, from 1 and in the board's style, of members whose scores are in order."""
+    def _places(self, scores: Sequence[tuple[int, ...]]) -> list[int]:
+        """Ranks, from 1 and in the board's style, of members whose scores, as words, are in order."""
         places: list[int] = []
         for i, score in enumerate(scores):
             if i and self._rules.rank != "ordinal" and score == scores[i - 1]:

@@ -113,7 +113,10 @@ def test_without_a_doubt_nothing_is_said() -> None:
 
 
 def test_what_fails_after_a_part_was_counted_says_so() -> None:
-    with pytest.raises(IndexFull, match="a part of the batch was counted") as caught, after(counted=True):
+    with (
+        pytest.raises(IndexFull, match="a part of the batch was counted") as caught,
+        after(counted=True),
+    ):
         raise IndexFull("full")
     assert caught.value.may_have_applied
 
