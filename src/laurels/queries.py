@@ -281,7 +281,7 @@ class View:
         return list(map(Entry, ranked, ranks, scores, carried, places))
 
     def _places(self, scores: Sequence[tuple[int, ...]]) -> list[int]:
-        """Ranks, from 1 and in the board's style, of members whose scores, as words, are in order."""
+        """Ranks, from 1 and in the board's style, of members whose scores (words) are in order."""
         places: list[int] = []
         for i, score in enumerate(scores):
             if i and self._rules.rank != "ordinal" and score == scores[i - 1]:
