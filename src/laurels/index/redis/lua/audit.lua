@@ -63,16 +63,16 @@ end
 
 local function stands(of, form, member)
   if scored then return true end
-  return not form or call('ZSCORE', of.r, entry_of(form, member)) ~= false
+  return not form or call('ZSCORE', of.r, entry_of(of, form, member)) ~= false
 end
 
 local function judge(of, names, forms, due)
   for i, member in ipairs(names) do
     if forms[i] ~= due[i] or not stands(of, forms[i], member) then
       if not A.mend then return member end
-      if not scored and forms[i] then call('ZREM', of.r, entry_of(forms[i], member)) end
+      if not scored and forms[i] then call('ZREM', of.r, entry_of(of, forms[i], member)) end
       if forms[i] and forms[i] == due[i] then
-        call('ZADD', of.r, '0', entry_of(due[i], member))
+        call('ZADD', of.r, '0', entry_of(of, due[i], member))
       else
         place(of, {member}, {forms[i]}, {due[i]})
       end
@@ -99,9 +99,9 @@ end
 
 local function judge_entries(entries)
   for _, entry in ipairs(entries) do
-    local member = sub(entry, 8 * width + 1)
+    local member = sub(entry, 8 * ranked.width + 1)
     local form = form_of(ranked, member)
-    if not form or entry_of(form, member) ~= entry then
+    if not form or entry_of(ranked, form, member) ~= entry then
       if not A.mend then return member end
       call('ZREM', ranked.r, entry)
     end
