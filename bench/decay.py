@@ -2,10 +2,10 @@
 
     python -m bench.decay [--members 1000000] [--rounds 60] [--events 1000000]
 
-Both boards hold the same members and take the same batches in turns, into a store in memory and into
-the bare index; with `at`, every event weighs something else. Totals are compared with exact
-arithmetic after a million events over 3,000 half-lives: the error is told in relation to the sum of
-the absolute values, faded like the total.
+Both boards hold the same members and take the same batches in turns, into a store in memory and
+into the bare index; with `at`, every event weighs something else. Totals are compared with exact
+arithmetic after a million events over 3,000 half-lives: the error is told in relation to the sum
+of the absolute values, faded like the total.
 """
 
 from argparse import ArgumentParser
@@ -137,7 +137,7 @@ def main() -> None:
             told = "each at its own time" if timed else "accepted at now"
             print(
                 f"{name}, {given.members:,} members, batches of {BATCH:,} {told}: all "
-                f"{of_all:,.0f} ns an event, decay {of_decay:,.0f} ns, {of_decay / of_all:.2f} times"
+                f"{of_all:,.0f} ns an event, decay {of_decay:,.0f}, {of_decay / of_all:.2f} times"
             )
     error = error_after(given.events)
     print(

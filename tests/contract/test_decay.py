@@ -150,7 +150,7 @@ def test_a_shown_score_can_be_asked_for(
     clock.advance(5 * HOUR + 123)
     entries = lb.top("b", limit=99).entries
     for _ in range(30):
-        low, high = sorted([random.choice(entries).score, random.choice(entries).score])  # type: ignore[type-var]
+        low, high = sorted([random.choice(entries).score, random.choice(entries).score])
         inside = [e.member for e in entries if low <= e.score <= high]  # type: ignore[operator]
         assert members(lb.range("b", low=low, high=high, limit=99)) == inside
         assert lb.count("b", low=low, high=high) == len(inside)
