@@ -272,3 +272,15 @@ def test_the_log_read_again_has_the_same_bits(
 def test_only_one_sum_fades(columns: list[laurels.Column], reason: str) -> None:
     with pytest.raises(BoardInvalid, match=reason):
         hot(columns=columns)
+
+
+def test_time_is_that_of_the_events_where_it_runs_by_them() -> None:
+    with laurels.open("memory:", clock="event") as lb:
+        lb.create(hot())
+        lb.submit("b", "ann", 64, at=NOW_MS)
+        receipts = lb.submit_many(
+            "b", [("bob", 1, NOW_MS + 6 * HOUR), ("ann", 0, NOW_MS + 12 * HOUR)]
+        )
+        assert [receipt.score for receipt in receipts] == [shown("0.5"), shown("16")]
+        assert scores(lb.top("b")) == {"ann": shown("16"), "bob": shown("0.5")}
+        assert lb.top("b").as_of.now_ms == NOW_MS + 12 * HOUR

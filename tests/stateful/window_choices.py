@@ -11,7 +11,7 @@ from tests.oracle_windows import CalendarWindow, RollingWindow, window_of
 UNITS = ("hour", "day", "week", "month", "quarter", "year")
 LENGTHS = ("1s", "20s", "1m", "1m", "15m", "15m", "1h", "1h", "1d", "1d", "3d")
 COUNTS = (2, 2, 3, 4, 5, 7, 8, 50)
-HALF_LIVES = ("1s", "90s", "20m", "6h", "6h", "30d")
+HALF_LIVES = ("1s", "90s", "20m", "6h", "30d")
 WRITTEN = (("60m", "20m"), ("1h", "15m"), ("2d", "12h"), ("1m", "10s"), ("3d", "1d"))
 """Spans and steps, some in different units."""
 

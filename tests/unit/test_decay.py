@@ -5,8 +5,12 @@ from decimal import Decimal, getcontext, localcontext
 from fractions import Fraction
 from random import Random
 
+import msgspec
 import pytest
+from bench.decay import cost, error_after, to_a_store, to_an_index, traffic
+from bench.workload import Population
 
+from laurels.board import Board
 from laurels.decay import (
     BIAS,
     MAX_HALF_LIFE_MS,
@@ -19,10 +23,16 @@ from laurels.decay import (
     weights,
 )
 from laurels.engine import fading
+from laurels.engine.intake import pack
+from laurels.event import Batch, EventReader, batch_of
+from laurels.record import Events, decode, encode, encode_one, events_of
+from laurels.record import batch_of as logged_batch
 from laurels.score import LIMIT
 from laurels.windows import MAX_MS, MIN_MS
 
 HOUR_MS = 3_600_000
+NOW_MS = 1_795_219_200_000
+FADING = Board("b", windows=["all", "hot=decay:6h", "decay:1s", "too=decay:360m"]).rules()
 HALF_LIVES = (MIN_HALF_LIFE_MS, 1_001, 60_000, HOUR_MS, 6 * HOUR_MS, 7_777_777, MAX_HALF_LIFE_MS)
 
 
@@ -156,6 +166,48 @@ def test_the_least_total_shown_as_a_bound_is_exact() -> None:
         assert fading_now.units(just_below) <= units
 
 
+def _batch(*events: tuple[object, ...]) -> Batch:
+    return batch_of(EventReader(FADING).gather(events), 1, NOW_MS)
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        _batch(("ann", 5), ("bob", -3)),
+        msgspec.structs.replace(
+            _batch(("ann", 5, NOW_MS), ("bob", -3, NOW_MS - 1)), ats=array("q", [NOW_MS, MIN_MS])
+        ),
+    ],
+    ids=["accepted at now", "each at its own time"],
+)
+def test_weights_are_logged(batch: Batch) -> None:
+    weighed = batch.weighed(FADING.half_lives_ms)
+    assert set(weighed.weights) == {6 * HOUR_MS, 1_000}
+    [event] = decode(encode([encode_one(events_of(weighed, 1))]))
+    assert isinstance(event, Events)
+    assert logged_batch(event) == weighed
+
+
+def test_what_is_logged_is_what_counts() -> None:
+    """Whatever the times say: a log never means something else than when it was written."""
+    record = events_of(_batch(("ann", 5)).weighed([HOUR_MS]), 1)
+    doubled = msgspec.structs.replace(record, weights={HOUR_MS: pack(array("q", [2**52 + 99]))})
+    assert logged_batch(doubled).weights_in(HOUR_MS).mantissas == 2**52 + 99
+
+
+def test_a_batch_that_is_cut_is_weighed_like_the_whole() -> None:
+    batch = msgspec.structs.replace(
+        _batch(*[("ann", i) for i in range(9)]), ats=array("q", range(0, 9 * HOUR_MS, HOUR_MS))
+    )
+    weighed = batch.weighed([HOUR_MS])
+    kept = [1, 4, 8]
+    assert weighed.take(kept).weights_in(HOUR_MS) == batch.take(kept).weights_in(HOUR_MS)
+    for part in weighed.split([4, 9], [NOW_MS, NOW_MS]):
+        assert part.ats is not None
+        found = part.weights_in(HOUR_MS).exponents
+        assert list(found) == [at // HOUR_MS for at in part.ats]  # type: ignore[arg-type]
+
+
 def test_the_error_stays_small() -> None:
     """A hundredth of the events of `bench.decay`, over as many half-lives."""
     random = Random(7)
@@ -171,3 +223,12 @@ def test_the_error_stays_small() -> None:
         exact += value * amount
         bound += abs(value) * amount
     assert abs(of_words(words) * 2**200 - exact) < bound / Fraction(10**12)
+
+
+def test_the_bench_measures() -> None:
+    population = Population(100, NOW_MS)
+    for timed in (False, True):
+        batches = traffic(population, "zipf", 2, timed=timed)
+        for to in (to_a_store, to_an_index):
+            assert all(each > 0 for each in cost(to, population, batches))
+    assert error_after(1_000) < Fraction(1, 10**12)
