@@ -18,8 +18,8 @@ add up, and a score that is shown can be asked for.
 """
 
 from array import array
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Iterable, Sequence
+from functools import cache, lru_cache
 from math import isqrt
 
 from msgspec import Struct
@@ -39,6 +39,7 @@ BITS = 53
 BIAS = 2**40
 """What is added to an exponent, so that it is positive: see `engine/fading.pxd`."""
 
+_SHOWN = 2 * 10**PLACES
 _PRECISION = 127
 _LN2 = 117932881612756647068972071382077242200
 """ln 2 times 2^127, rounded."""
@@ -81,8 +82,9 @@ def restored(
     return Weights(array("q", [(at - ANCHOR_MS) // half_life_ms for at in ats_ms]), mantissas)
 
 
+@lru_cache(maxsize=1_024)
 def weight(at_ms: int, half_life_ms: int) -> tuple[int, int]:
-    """The weight of an instant, exponent and mantissa."""
+    """The weight of an instant, exponent and mantissa; it is fast to ask again."""
     exponent, rest = divmod(at_ms - ANCHOR_MS, half_life_ms)
     return exponent, _nearest(rest, half_life_ms)
 
@@ -142,25 +144,30 @@ class Fading(Struct, frozen=True):
     def units(self, words: Words) -> int:
         """The units a total has faded to, rounded, half of one up; for words that are not
         turned."""
-        first, mantissa = words
-        if mantissa == 0:
-            return 0
+        return self.units_of_many([words])[0]
+
+    def units_of_many(self, totals: Iterable[Words]) -> list[int]:
+        """The same of many totals."""
         exponent, divisor = weight(self.now_ms, self.half_life_ms)
-        shift = abs(first) - BIAS - exponent + BITS - 1
-        if shift < -_GONE:
-            return 0
-        above, below = mantissa * 10**PLACES, divisor
-        if shift >= 0:
-            above <<= shift
-        else:
-            below <<= -shift
-        shown: int = (2 * above + below) // (2 * below)
-        return shown
+        level = BIAS + exponent - BITS + 1
+        found = []
+        for first, mantissa in totals:
+            shift = abs(first) - level
+            if mantissa == 0 or shift < -_GONE:
+                found.append(0)
+                continue
+            above, below = mantissa * _SHOWN, divisor
+            if shift >= 0:
+                above <<= shift
+            else:
+                below <<= -shift
+            found.append((above + below) // (2 * below))
+        return found
 
     def least(self, units: int) -> Words:
         """The words of the least total that is shown as so many units, or more."""
         exponent, factor = weight(self.now_ms, self.half_life_ms)
-        above, below = (2 * units - 1) * factor, 2 * 10**PLACES
+        above, below = (2 * units - 1) * factor, _SHOWN
         shift = BITS - abs(above).bit_length() + below.bit_length()
         mantissa = _ceiling(above, below, shift)
         if abs(mantissa) >= 2**BITS:

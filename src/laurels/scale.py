@@ -57,8 +57,11 @@ class Faded(Struct, frozen=True):
         return to_value(self._units(words[0], words[1]), self.fading.places)
 
     def scores(self, words: Sequence[Sequence[int]]) -> list[Score]:
-        places = self.fading.places
-        return [to_value(self._units(*pair), places) for pair in zip(*words[:2], strict=True)]
+        places, sign = self.fading.places, self.sign
+        totals = [
+            (sign * first, sign * mantissa) for first, mantissa in zip(*words[:2], strict=True)
+        ]
+        return [to_value(units, places) for units in self.fading.units_of_many(totals)]
 
     def gap(self, better: Sequence[int], worse: Sequence[int]) -> Score:
         ahead = self._units(*worse[:2]) - self._units(*better[:2])
