@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 import laurels
 from laurels.errors import LaurelsError
-from tests.definitions import Card, Definition, Place, Refusal, Score, Verdict
+from tests.definitions import Card, Definition, FadedScore, Place, Refusal, Score, Verdict
+from tests.oracle_decay import PLACES
 
 T = TypeVar("T")
 Everything = dict[tuple[str, str, str | None], list[tuple[str, int, object, object]]]
@@ -32,6 +33,8 @@ def shown(score: Score | None, definition: Definition) -> Any:
     """A score as laurels shows it: ints at scale 0, else Decimals; alone or in a tuple."""
     if score is None:
         return None
+    if isinstance(score, FadedScore):
+        return Decimal(score[0]).scaleb(-definition.columns[0].scale - PLACES)
     parts = tuple(
         Decimal(part).scaleb(-column.scale) if column.scale else part
         for part, column in zip(score, definition.columns, strict=False)

@@ -15,6 +15,10 @@ LIMIT = 2**53 - 1
 Score = tuple[int, ...]
 
 
+class FadedScore(Score):
+    """A score that has faded, in units of six decimal places more than the column has."""
+
+
 @dataclass(frozen=True)
 class ColumnDef:
     """One component of a score."""
@@ -37,7 +41,8 @@ class ColumnDef:
 
 @dataclass(frozen=True)
 class WindowDef:
-    """A window; what is None comes from the board. A rolling one has a `span` and a `step`."""
+    """A window; what is None comes from the board. A rolling one has a `span` and a `step`, one in
+    which scores fade a `half_life`."""
 
     unit: str = "all"
     name: str | None = None
@@ -47,11 +52,14 @@ class WindowDef:
     grace: str | None = None
     span: str = ""
     step: str = ""
+    half_life: str = ""
 
     @property
     def text(self) -> str:
         """The text form, without the window's own name."""
         kind = f"{self.unit}:{self.span}/{self.step}" if self.span else self.unit
+        if self.half_life:
+            return f"{self.unit}:{self.half_life}"
         given = [
             ("keep", self.keep),
             ("tz", self.tz),
@@ -119,21 +127,25 @@ class Accepted:
 
 @dataclass(frozen=True)
 class Counted:
-    """An event as one window counts it: for `set` the difference in place of the target."""
+    """An event as one window counts it: for `set` the difference in place of the target; `fading`
+    is the half-life of the window it is seen in, and the time it is seen at."""
 
     member: str
     values: Score
     at_ms: int
     order: int
+    fading: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
 class Row:
-    """A member in a ranking: its score and when, in steps of the resolution, it reached it."""
+    """A member in a ranking: its score and when, in steps of the resolution, it reached it; where
+    scores fade, `place` ascends with what they have faded from."""
 
     member: str
     score: Score
     stamp: int
+    place: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)

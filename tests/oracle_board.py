@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import partial
 from math import ceil
 
+from tests import oracle_decay
 from tests.definitions import (
     LIMIT,
     Accepted,
@@ -14,6 +15,7 @@ from tests.definitions import (
     ColumnDef,
     Counted,
     Definition,
+    FadedScore,
     Place,
     Refusal,
     Row,
@@ -21,7 +23,7 @@ from tests.definitions import (
     Verdict,
     duration_ms,
 )
-from tests.oracle_windows import OracleWindow, window_of
+from tests.oracle_windows import DecayWindow, OracleWindow, window_of
 
 
 class OracleBoard:
@@ -57,7 +59,7 @@ class OracleBoard:
     def direct(self, score: Score) -> Score:
         """A score, or its first columns, turned so that less is better."""
         columns = self.definition.columns
-        return tuple(
+        return type(score)(
             -part if column.order == "desc" else part
             for part, column in zip(score, columns, strict=False)
         )
@@ -65,7 +67,14 @@ class OracleBoard:
     def key(self, row: Row) -> tuple[Score, int, bytes]:
         """Ascending is standing order."""
         turned = {"first": row.stamp, "last": -row.stamp, "member": 0}[self.definition.tie]
-        return self.direct(row.score), turned, row.member.encode()
+        return self.score_key(row), turned, row.member.encode()
+
+    def score_key(self, row: Row) -> Score:
+        """What of the key decides who shares a rank."""
+        if row.place is None:
+            return self.direct(row.score)
+        turned = -1 if self.definition.columns[0].order == "desc" else 1
+        return turned * row.place[0], turned * row.place[1]
 
     def row(self, counted: Iterable[Counted], member: str) -> Row | None:
         """What these events make of a member; None when none of them is the member's."""
@@ -74,7 +83,13 @@ class OracleBoard:
 
     def _row(self, own: Iterable[Counted]) -> Row:
         own = sorted(own, key=lambda event: (event.at_ms, event.order))
-        if self.definition.best:
+        place = None
+        if own[-1].fading is not None:
+            half_life_ms, now_ms = own[-1].fading
+            total = oracle_decay.total(own, half_life_ms)
+            score: Score = FadedScore([oracle_decay.shown(total, half_life_ms, now_ms)])
+            reached_ms, place = own[-1].at_ms, oracle_decay.place(total)
+        elif self.definition.best:
             score = min((event.values for event in own), key=self.direct)
             reached_ms = min(event.at_ms for event in own if event.values == score)
         else:
@@ -83,7 +98,8 @@ class OracleBoard:
                 for i, column in enumerate(self.definition.columns)
             )
             reached_ms = own[-1].at_ms
-        return Row(own[0].member, score, reached_ms // duration_ms(self.definition.tie_resolution))
+        stamp = reached_ms // duration_ms(self.definition.tie_resolution)
+        return Row(own[0].member, score, stamp, place)
 
     def placed(self, rows: Iterable[Row]) -> list[Place]:
         """Rows in standing order with their ranks in the board's style."""
@@ -93,7 +109,8 @@ class OracleBoard:
             if places and self.definition.rank != "ordinal":
                 before = places[-1]
                 step = {"competition": position, "dense": before.rank + 1}[self.definition.rank]
-                rank = before.rank if before.score == row.score else step
+                same = self.score_key(before.row) == self.score_key(row)
+                rank = before.rank if same else step
             places.append(Place(row, position, rank))
         return places
 
@@ -167,7 +184,7 @@ class OracleBoard:
 
     def gap(self, better: Score, worse: Score) -> Score:
         """What the better one is ahead by, column by column."""
-        return self.direct(tuple(w - b for b, w in zip(better, worse, strict=True)))
+        return self.direct(type(better)(w - b for b, w in zip(better, worse, strict=True)))
 
     # How an event counts
 
@@ -192,9 +209,12 @@ class OracleBoard:
         counted = Counted(event.member, self._values(event), event.at_ms, self.orders)
         rankings = [w.events(w.label(event.at_ms, now_ms), now_ms) for w in taking]
         before = [self.row(events, event.member) for events in rankings]
-        after = [self.row([*events, counted], event.member) for events in rankings]
+        after = [
+            self.row([*events, window.seen(counted, now_ms)], event.member)
+            for window, events in zip(taking, rankings, strict=True)
+        ]
         full = any(self._overfills(window, counted) for window in taking)
-        if full or any(row is None or self._outside(row.score) for row in after):
+        if full or any(row is None or self._outside(row) for row in after):
             return verdict("refused", "total_out_of_range")
         for window in taking:
             window.counted.setdefault(window.instance(event.at_ms), []).append(counted)
@@ -214,12 +234,15 @@ class OracleBoard:
             )
         )
 
-    def _outside(self, score: Score) -> bool:
-        columns = self.definition.columns
-        return any(not c.low <= part <= c.high for part, c in zip(score, columns, strict=True))
+    def _outside(self, row: Row) -> bool:
+        """Whether a total has left its range; one that fades has none."""
+        columns = zip(row.score, self.definition.columns, strict=True)
+        return row.place is None and any(not c.low <= part <= c.high for part, c in columns)
 
     def _overfills(self, window: OracleWindow, event: Counted) -> bool:
         """Whether a sum within one period or step would leave the share of the range it has."""
+        if isinstance(window, DecayWindow):
+            return False
         own = [event, *window.counted.get(window.instance(event.at_ms), [])]
         row = self.row(own, event.member)
         if row is None or self.definition.best:
@@ -235,7 +258,7 @@ class OracleBoard:
         return any(
             old is None
             or new is None
-            or old.score != new.score
+            or self.score_key(old) != self.score_key(new)
             or (stamped and old.stamp != new.stamp)
             for old, new in zip(before, after, strict=True)
         )

@@ -6,6 +6,8 @@ holds at a moment is looked up anew each time it is asked for.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.calendar_by_scanning import Calendar, Span, span_at, span_named
 from tests.definitions import Counted, Definition, Refusal, WindowDef, duration_ms
 from tests.oracle_forms import FIRST_MS
@@ -19,6 +21,8 @@ def window_of(window: WindowDef, board: Definition) -> OracleWindow:
     """The window that a definition describes."""
     if window.unit == "all":
         return OracleWindow()
+    if window.unit == "decay":
+        return DecayWindow(window)
     kind = RollingWindow if window.unit == "rolling" else CalendarWindow
     return kind(window, board)
 
@@ -49,6 +53,10 @@ class OracleWindow:
         """The events that make up the ranking of that name at `now_ms`."""
         return self.counted.get(label, [])
 
+    def seen(self, event: Counted, now_ms: int) -> Counted:
+        """An event as it is in the rankings of this window at `now_ms`."""
+        return event
+
     def shows(self, instance: Instance, now_ms: int) -> bool:
         """Whether events of a period or step are in a ranking that can be read."""
         return True
@@ -76,6 +84,20 @@ class OracleWindow:
 
     def change(self, window: OracleWindow, now_ms: int) -> None:
         """Goes on as this window; what cannot be read by now never can be again."""
+
+
+class DecayWindow(OracleWindow):
+    """A window that counts everything, and half of it after every half-life."""
+
+    def __init__(self, window: WindowDef) -> None:
+        super().__init__()
+        self.half_life_ms = duration_ms(window.half_life)
+
+    def seen(self, event: Counted, now_ms: int) -> Counted:
+        return replace(event, fading=(self.half_life_ms, now_ms))
+
+    def events(self, label: str | None, now_ms: int) -> list[Counted]:
+        return [self.seen(event, now_ms) for event in super().events(label, now_ms)]
 
 
 class CalendarWindow(OracleWindow):

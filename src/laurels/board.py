@@ -7,7 +7,7 @@ that leave the meaning of what was counted as it is, and refuses the others.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
@@ -68,7 +68,8 @@ class Board(Struct, frozen=True):
     `shards`, each of which may lie on another node; a board in one process is not divided.
 
     Durations are text (`500ms`, `5s`, `5m`, `1h`, `7d`) or milliseconds, windows text
-    (`month:keep=12`, `today=day`, `7d=rolling:7d/1h`) or mappings, columns `Column`s or mappings.
+    (`month:keep=12`, `today=day`, `7d=rolling:7d/1h`, `hot=decay:6h`) or mappings, columns
+    `Column`s or mappings.
     The fields hold the canonical form: tuples, and text for windows and durations.
     """
 
@@ -201,7 +202,7 @@ def _unsafe_windows(old: Board, new: Board) -> list[str]:
         if form.name not in after:
             reasons.append(f"window {form.name!r} cannot go: what it counted would be lost")
         elif replace(after[form.name], keep=form.keep, own_name=form.own_name) != form:
-            what = "in nothing" if form.type == "rolling" else "in nothing but keep"
+            what = "in nothing" if form.type in ("rolling", "decay") else "in nothing but keep"
             reasons.append(f"window {form.name!r} can change {what}")
     if not reasons and list(after)[: len(before)] != [form.name for form in before]:
         reasons.append("windows stay in their order, new ones come at the end")
@@ -265,11 +266,28 @@ def _judged(given: Mapping[str, Any]) -> dict[str, object]:
             f"dense ranks need the distinct scores in one place, but shards is {fields['shards']}: "
             "take shards 1, or rank by competition"
         )
+    for fault in _decay_faults(windows, fields["columns"]):
+        faults.add(fault)
     graces_ms = [form.grace_ms for form in windows if form.grace_ms is not None]
     if durations_ms["dedupe"] < (longest_ms := max([durations_ms["grace"], *graces_ms])):
         faults.add(f"dedupe is shorter than the longest grace, {duration_text(longest_ms)}")
     faults.raise_any()
     return fields
+
+
+def _decay_faults(windows: Sequence[WindowForm], columns: object) -> Iterator[str]:
+    """Why scores of these columns cannot fade; nothing where no window has them fade."""
+    assert isinstance(columns, tuple)
+    fades = next((form for form in windows if form.type == "decay"), None)
+    if fades is None or not columns:
+        return
+    if len(columns) > 1:
+        yield (
+            f"window {fades.name!r} fades one total, but there are {len(columns)} columns: give "
+            "the column that is to fade a board of its own"
+        )
+    elif columns[0].op != "sum":
+        yield f"window {fades.name!r} fades a sum, but op is {columns[0].op}: take op sum"
 
 
 def _name(value: object) -> str:

@@ -123,3 +123,11 @@ def redefine(state: BoardState, board: Board, version: int, now_ms: int) -> None
     for name in rules.windows.keys() - floors.keys():
         floors[name] = rules.windows[name].period_at(now_ms).start_ms
     state.board, state.rules, state.floors, state.version = board, rules, floors, version
+
+
+def pulse_of(state: BoardState, now_ms: int) -> tuple[int, bool]:
+    """What is another one when time has changed the answers of a board: up to when it was brought,
+    and whether it has to be brought on. Where scores fade, the second, and that they have."""
+    if state.rules.half_lives_ms:
+        return now_ms // 1_000, True
+    return state.due_ms, now_ms >= state.due_ms

@@ -7,13 +7,14 @@ path does not know comes to `EventReader.parse`, which is where the rules are wr
 """
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from .decay import Weights, weights
 from .engine.intake import Columns, gather
 from .errors import (
     IdEmpty,
@@ -64,7 +65,8 @@ class Event(Struct, frozen=True):
 class Batch(Struct, frozen=True):
     """Events of one board as columns, all accepted at `now_ms`: what the fold reads.
 
-    `position` is how far an import has come with them: a source and a text of its own.
+    `position` is how far an import has come with them: a source and a text of its own. `weights`
+    are those of its instants, by half-life, as far as they have been worked out.
     """
 
     board: int
@@ -78,6 +80,7 @@ class Batch(Struct, frozen=True):
     absolute: bool = False
     atomic: bool = False
     position: tuple[str, str] | None = None
+    weights: dict[int, Weights] = {}
 
     def member(self, i: int) -> bytes:
         """The id of event i's member; O(i)."""
@@ -95,6 +98,17 @@ class Batch(Struct, frozen=True):
     def at(self, i: int) -> int:
         return self.now_ms if self.ats is None else self.ats[i]
 
+    def weights_in(self, half_life_ms: int) -> Weights:
+        """What the events weigh for a half-life: as logged, else as their instants say."""
+        if (known := self.weights.get(half_life_ms)) is not None:
+            return known
+        return weights(self.now_ms if self.ats is None else self.ats, half_life_ms)
+
+    def weighed(self, half_lives_ms: Iterable[int]) -> "Batch":
+        """The batch with the weights of its events for these half-lives."""
+        found = {length_ms: self.weights_in(length_ms) for length_ms in half_lives_ms}
+        return replace(self, weights=found) if found else self
+
     def split(self, ends: Sequence[int], nows: Sequence[int]) -> list["Batch"]:
         """The batch in parts that end at these positions, each accepted at its own now; O(size)."""
         parts, start, place = [], 0, 0
@@ -111,6 +125,7 @@ class Batch(Struct, frozen=True):
                     values=tuple([column[start:end] for column in self.values]),
                     ats=None if self.ats is None else self.ats[start:end],
                     ids=None if self.ids is None else self.ids[start:end],
+                    weights={},
                 )
             )
             start, place = end, place + width
@@ -128,6 +143,7 @@ class Batch(Struct, frozen=True):
             values=tuple([array("q", [column[i] for i in kept]) for column in self.values]),
             ats=None if self.ats is None else array("q", [self.ats[i] for i in kept]),
             ids=None if ids is None else [ids[i] for i in kept],
+            weights={length: known.take(kept) for length, known in self.weights.items()},
         )
 
 

@@ -20,7 +20,7 @@ from .event import Batch
 from .given import shown
 from .periods import Period
 from .rules import Rules
-from .windows import MAX_MS, MIN_MS, All, Calendar, Rolling, Window
+from .windows import MAX_MS, MIN_MS, All, Calendar, Decay, Rolling, Window
 
 Floors = dict[str, int]
 """Per window: periods that began before this instant are gone, whatever `keep` says today."""
@@ -218,7 +218,7 @@ def _route_each(ats: "array[int]", index_of: Callable[[int], tuple[int, Period]]
 
 def takes(window: Window, floor_ms: int, now_ms: int, period: Period) -> bool:
     """Whether a window still takes events of a period or step: kept, and grace is not over."""
-    if isinstance(window, All):
+    if isinstance(window, All | Decay):
         return True
     if now_ms < period.end_ms:
         return period.start_ms >= floor_ms
@@ -228,7 +228,7 @@ def takes(window: Window, floor_ms: int, now_ms: int, period: Period) -> bool:
 
 def counted_from(window: Window, floor_ms: int, now_ms: int) -> int:
     """The start of the oldest period or step whose events a window still holds at `now_ms`."""
-    if isinstance(window, All):
+    if isinstance(window, All | Decay):
         return MIN_MS
     if isinstance(window, Rolling):
         return max(floor_ms, window.span(window.number_at(now_ms))[0])
@@ -276,7 +276,7 @@ def readable(window: Window, floor_ms: int, now_ms: int, label: str | None) -> P
     running = window.period_at(now_ms)
     if label is None:
         return running
-    if isinstance(window, All):
+    if isinstance(window, All | Decay):
         raise UnknownPeriod(f"the window {window.name!r} has no periods")
     period = window.period(label)
     if period.start_ms > running.start_ms:

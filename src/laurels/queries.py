@@ -36,7 +36,8 @@ from .index.asking import Anchor, Ask, AtBound, AtMember, End, Found, Span, Star
 from .index.base import Index, Offset, Slice
 from .periods import Period
 from .plan import kept_periods, ranking_key, readable, window_named
-from .score import Score, exact_units, gap, scores_of
+from .scale import Faded, faded_scale, scale_of
+from .score import Score, exact_units
 from .standing import (
     AsOf,
     Entry,
@@ -46,7 +47,6 @@ from .standing import (
     Standing,
     entries,
     public_rank,
-    score_at,
     standing,
     words_at,
 )
@@ -185,11 +185,14 @@ class View:
         if self._after is not None and isinstance(chosen, Rolling):
             _ensure_running(self._after.key.instance, self._key.instance)
         self._rules = state.rules
+        self._now_ms = now_ms
+        self._scale = scale_of(state.rules, chosen.name, now_ms)
+        self._faded = faded_scale(state.rules, chosen.name, now_ms)
 
     @property
     def _width(self) -> int:
         """How many words decide the order: the columns, and the tie stamp if there is one."""
-        return len(self._rules.columns) + (self._rules.tie != 0)
+        return self._rules.order_words(self._window)
 
     def top(self, limit: int, offset: int, reverse: bool, data: bool) -> Question[Page]:
         whole(limit, 0, MAX_LIMIT, InvalidLimit)
@@ -267,14 +270,18 @@ class View:
         )
         ranked = [asked[i] for i in order]
         ranks = [public_rank(located.ranks[i]) for i in order]
-        scores = scores_of([[column[i] for i in order] for column in located.words], self._rules)
+        words = [[column[i] for i in order] for column in located.words]
+        scores = self._scale.scores(words)
+        places = self._places(
+            list(zip(*words[: self._rules.score_words(self._window)], strict=True))
+        )
         carried: list[Any] = [None] * len(ranked)
         if found.data is not None:
             carried = _decoded([found.data[-1][i] for i in order])
-        return list(map(Entry, ranked, ranks, scores, carried, self._places(scores)))
+        return list(map(Entry, ranked, ranks, scores, carried, places))
 
-    def _places(self, scores: Sequence[Score]) -> list[int]:
-        """Ranks, from 1 and in the board's style, of members whose scores are in order."""
+    def _places(self, scores: Sequence[tuple[int, ...]]) -> list[int]:
+        """Ranks, from 1 and in the board's style, of members whose scores (words) are in order."""
         places: list[int] = []
         for i, score in enumerate(scores):
             if i and self._rules.rank != "ordinal" and score == scores[i - 1]:
@@ -322,7 +329,7 @@ class View:
                 part = found.slices[0]
                 if not part.start <= wanted < part.start + len(part.members):
                     return look(found.total)
-                return score_at(words_at(part.words, wanted - part.start), self._rules)
+                return self._scale.score(words_at(part.words, wanted - part.start))
 
             near = Span(0, place - PERCENTILE_MARGIN, place + PERCENTILE_MARGIN)
             return self._asked(answer, anchors=(Start(),), spans=(near,))
@@ -343,7 +350,8 @@ class View:
         return Question((ask,), lambda found, offset: answer(found[0], offset))
 
     def _as_of(self, offset: Offset) -> AsOf:
-        return AsOf(offset, self._window, self._period.label or None)
+        now_ms = None if self._faded is None else self._now_ms
+        return AsOf(offset, self._window, self._period.label or None, now_ms)
 
     def _standing(
         self, found: Found, position: int, offset: Offset, to_rank: int | None = None
@@ -355,7 +363,7 @@ class View:
             at,
             found.total,
             self._as_of(offset),
-            self._rules,
+            self._scale,
             to_rank=None if to_rank is None else self._gap(found, position, to_rank),
             data=None if found.data is None else _decoded([found.data[0][at]])[0],
         )
@@ -365,7 +373,7 @@ class View:
         own = target = words_at(part.words, position - part.start)
         if to_rank - 1 < position:
             target = words_at(found.slices[1].words, 0)
-        return Gap(to_rank, gap(target, own, self._rules))
+        return Gap(to_rank, self._scale.gap(target, own))
 
     def _page(
         self, found: Found, offset: Offset, *, reverse: bool = False, end: int | None = None
@@ -380,7 +388,7 @@ class View:
 
     def _entries(self, found: Found) -> list[Entry]:
         carried = None if found.data is None else _decoded(found.data[0])
-        return entries(found.slices[0], self._rules, carried)
+        return entries(found.slices[0], self._scale, carried)
 
     def _cursor(self, part: Slice, i: int, reverse: bool) -> str:
         member = part.members[i].encode()
@@ -401,6 +409,8 @@ class View:
 
     def _between(self, low: Bound | None, high: Bound | None) -> tuple[Anchor, ...]:
         """The first and the end of the entries between two scores, ends included."""
+        if self._faded is not None:
+            return self._between_faded(self._faded, low, high)
         lower, upper = self._prefix(low), self._prefix(high)
         if len(self._rules.columns) == 1 and _beyond(lower, upper):
             raise InvalidRange(f"low {shown(low)} lies above high {shown(high)}")
@@ -413,6 +423,21 @@ class View:
             Start() if best is None else AtBound(best, None, right=False),
             End() if worst is None else AtBound(worst, None, right=True),
         )
+
+    def _between_faded(
+        self, scale: Faded, low: Bound | None, high: Bound | None
+    ) -> tuple[Anchor, ...]:
+        """The same of what is shown: the totals shown as `low` or more, and not as more than
+        `high`."""
+        lower, upper = scale.bound(low), scale.bound(high)
+        if lower is not None and upper is not None and lower > upper:
+            raise InvalidRange(f"low {shown(low)} lies above high {shown(high)}")
+        turned = scale.sign < 0
+        least = None if lower is None else AtBound(scale.words(lower), None, right=turned)
+        beyond = None if upper is None else AtBound(scale.words(upper + 1), None, right=turned)
+        if turned:
+            least, beyond = beyond, least
+        return least or Start(), beyond or End()
 
     def _prefix(self, bound: Bound | None) -> tuple[int, ...] | None:
         if bound is None:

@@ -18,8 +18,9 @@ from .errors import (
 from .fold import Folded
 from .index.base import Offset, Outcome, Scores
 from .rules import Rules
+from .scale import scale_of
 from .score import Score
-from .standing import public_rank, range_text, score_at
+from .standing import public_rank, range_text
 
 Status = Literal["applied", "unchanged", "duplicate", "refused"]
 
@@ -38,7 +39,8 @@ class Receipt(Struct, frozen=True):
     Scores are those before and after this event, ranks those before and after its commit, in
     `window` and the period the event fell in (of a rolling window, the step that ran); None where
     the member was not ranked, where that window refused the event, and ranks also where nobody
-    asked for them. In event time a commit's events count as many commits, one for each `now`.
+    asked for them. In event time a commit's events count as many commits, one for each
+    `now`. Where scores fade, both are as shown at the `now` of the commit.
     """
 
     member: str | None
@@ -217,8 +219,8 @@ class Receipts(Sequence[Receipt]):
             window=self.window,
             offset=self.offset,
             period=None if target is None else target.period.label or None,
-            previous_score=self._score(folded.outcomes.before, j),
-            score=self._score(folded.outcomes.after, j),
+            previous_score=self._score(folded, folded.outcomes.before, j),
+            score=self._score(folded, folded.outcomes.after, j),
             previous_rank=None if part.ranks is None else _ranked(part.ranks.before[j]),
             rank=None if part.ranks is None else _ranked(part.ranks.after[j]),
             refused_windows=folded.plan.refused_by(j),
@@ -226,9 +228,12 @@ class Receipts(Sequence[Receipt]):
             message=None if error is None else str(error),
         )
 
-    def _score(self, scores: Scores | None, j: int) -> Score | None:
+    def _score(self, folded: Folded, scores: Scores | None, j: int) -> Score | None:
+        """A score as it was shown when the batch was counted."""
         words = None if scores is None else scores.at(j)
-        return None if words is None else score_at(words, self._rules)
+        if words is None:
+            return None
+        return scale_of(self._rules, self.window, folded.batch.now_ms).score(words)
 
     def _refusal(self, part: Part, j: int) -> LaurelsError | None:
         member = part.members[j]

@@ -11,6 +11,7 @@ from array import array
 import msgspec
 from msgspec import Struct
 
+from .decay import Weights, restored
 from .engine.intake import pack, unpack
 from .errors import FormatTooNew, LogDamaged
 from .event import Batch
@@ -19,7 +20,11 @@ FORMAT = 1
 
 
 class Events(Struct, frozen=True, array_like=True, tag="events"):
-    """A batch of events, in columns; `ages` are now - at, None when all were accepted at now."""
+    """A batch of events, in columns; `ages` are now - at, None when all were accepted at now.
+
+    `weights` are the mantissas of what the events weigh, by the half-lives of the board's decay
+    windows: one for each event, or one where all were accepted at now.
+    """
 
     board: int
     version: int
@@ -33,6 +38,7 @@ class Events(Struct, frozen=True, array_like=True, tag="events"):
     absolute: bool
     atomic: bool
     position: tuple[str, str] | None
+    weights: dict[int, bytes] = {}
 
 
 class Create(Struct, frozen=True, array_like=True, tag="create"):
@@ -143,7 +149,24 @@ def events_of(batch: Batch, version: int) -> Events:
         absolute=batch.absolute,
         atomic=batch.atomic,
         position=batch.position,
+        weights={length_ms: _mantissas(known) for length_ms, known in batch.weights.items()},
     )
+
+
+def _mantissas(weights: Weights) -> bytes:
+    found = weights.mantissas
+    return pack(array("q", [found]) if isinstance(found, int) else found)
+
+
+def _weights(record: Events, ats: "array[int] | None") -> dict[int, Weights]:
+    """The weights a log record holds."""
+    found: dict[int, Weights] = {}
+    for length_ms, packed in record.weights.items():
+        if ats is None:
+            found[length_ms] = restored(record.now_ms, length_ms, unpack(packed, 1)[0])
+        else:
+            found[length_ms] = restored(ats, length_ms, unpack(packed, record.size))
+    return found
 
 
 def batch_of(record: Events) -> Batch:
@@ -163,4 +186,5 @@ def batch_of(record: Events) -> Batch:
         absolute=record.absolute,
         atomic=record.atomic,
         position=record.position,
+        weights=_weights(record, ats),
     )

@@ -4,7 +4,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from .windows import Window
+from .decay import WORDS
+from .windows import Decay, Window
 
 Op = Literal["sum", "last", "best"]
 RankStyle = Literal["ordinal", "competition", "dense"]
@@ -47,3 +48,23 @@ class Rules(Struct, frozen=True):
     def best(self) -> bool:
         """Whether the better whole tuple is kept (`best` is all columns or none)."""
         return self.columns[0].op == "best"
+
+    def half_life_ms(self, window: str) -> int:
+        """The half-life of a window of that name; 0 where scores do not fade."""
+        found = self.windows.get(window)
+        return found.half_life_ms if isinstance(found, Decay) else 0
+
+    @property
+    def half_lives_ms(self) -> list[int]:
+        """The half-lives of the windows in which scores fade, each once."""
+        found = [w.half_life_ms for w in self.windows.values() if isinstance(w, Decay)]
+        return list(dict.fromkeys(found))
+
+    def score_words(self, window: str) -> int:
+        """How many words of an entry are its score: one for each column, or those of a total that
+        fades. They decide who shares a rank."""
+        return WORDS if self.half_life_ms(window) else len(self.columns)
+
+    def order_words(self, window: str) -> int:
+        """How many words of an entry decide the order, before the member does."""
+        return self.score_words(window) + (self.tie != 0)

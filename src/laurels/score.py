@@ -44,37 +44,37 @@ def to_units(value: object, column: ColumnRule) -> int:
     return units
 
 
-def exact_units(value: object, scale: int, name: str) -> int:
-    """A number as a count of 10^-scale, within ±LIMIT; `name` says whose it is in messages.
+def exact_units(value: object, scale: int, name: str, limit: int = LIMIT) -> int:
+    """A number as a count of 10^-scale, within ±limit; `name` says whose it is in messages.
 
     Raises InvalidValue, NotFinite, TooManyPlaces or ValueOutOfRange. Costs no more for
     `1e1000000` than for 1.
     """
     if isinstance(value, int) and not isinstance(value, bool):
-        units = value * 10**scale if -LIMIT <= value <= LIMIT else LIMIT + 1
+        units = value * 10**scale if -limit <= value <= limit else limit + 1
     elif isinstance(value, Decimal):
-        units = _units_of_decimal(value, scale, name)
+        units = _units_of_decimal(value, scale, name, limit)
     elif isinstance(value, str):
-        units = _units_of_text(value, scale, name)
+        units = _units_of_text(value, scale, name, limit)
     elif isinstance(value, float) and not isfinite(value):
         raise NotFinite(f"{value} is no score for {name!r}")
     else:
         raise InvalidValue(f"{shown(value)} is no exact number for {name!r}")
-    if not -LIMIT <= units <= LIMIT:
+    if not -limit <= units <= limit:
         raise ValueOutOfRange(f"{shown(value)} is outside the range of {name!r} at scale {scale}")
     return units
 
 
-def _units_of_decimal(value: Decimal, scale: int, name: str) -> int:
+def _units_of_decimal(value: Decimal, scale: int, name: str, limit: int) -> int:
     if not value.is_finite():
         raise NotFinite(f"{shown(value)} is no score for {name!r}")
     sign, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int), "only NaN and the infinities have another exponent"
     text = "".join(map(str, digits))
-    return _scaled(text, exponent + scale, value, name) * (-1 if sign else 1)
+    return _scaled(text, exponent + scale, value, name, limit) * (-1 if sign else 1)
 
 
-def _units_of_text(value: str, scale: int, name: str) -> int:
+def _units_of_text(value: str, scale: int, name: str, limit: int) -> int:
     found = _TEXT.fullmatch(value) if len(value) <= MAX_TEXT else None
     if found is None:
         if value.strip().lstrip("+-").lower() in {"nan", "inf", "infinity"}:
@@ -83,11 +83,12 @@ def _units_of_text(value: str, scale: int, name: str) -> int:
     sign, whole, places, bare, exponent = found.groups()
     places = places or bare or ""
     shift = int(exponent or 0) - len(places) + scale
-    return _scaled((whole or "") + places, shift, value, name) * (-1 if sign == "-" else 1)
+    units = _scaled((whole or "") + places, shift, value, name, limit)
+    return -units if sign == "-" else units
 
 
-def _scaled(digits: str, shift: int, value: object, name: str) -> int:
-    """The integer `digits` times 10^shift; LIMIT + 1 for anything beyond LIMIT."""
+def _scaled(digits: str, shift: int, value: object, name: str, limit: int) -> int:
+    """The integer `digits` times 10^shift; limit + 1 for anything beyond limit."""
     significant = digits.lstrip("0")
     whole = significant.rstrip("0")
     if not whole:
@@ -95,7 +96,8 @@ def _scaled(digits: str, shift: int, value: object, name: str) -> int:
     shift += len(significant) - len(whole)
     if shift < 0:
         raise TooManyPlaces(f"{shown(value)} has more decimal places than {name!r} keeps")
-    return int(whole) * 10**shift if len(whole) + shift <= _LIMIT_DIGITS else LIMIT + 1
+    most = _LIMIT_DIGITS if limit == LIMIT else len(str(limit))
+    return int(whole) * 10**shift if len(whole) + shift <= most else limit + 1
 
 
 def to_value(units: int, scale: int) -> Number:

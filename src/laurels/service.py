@@ -21,7 +21,7 @@ import msgspec
 
 from . import record as records
 from .accept import How, joined, submission
-from .boards import BoardState
+from .boards import BoardState, pulse_of
 from .clock import Clock, EventClock
 from .commit import Committer, Ticket, Write
 from .errors import (
@@ -144,10 +144,9 @@ class Service:
     def pulse(self, board: str) -> tuple[int, int, int, bool]:
         """What is another one when the board may have another list: which board it is, how often
         it changed, up to when it was brought, and whether a period or step has ended since. Needs
-        no lock, costs nothing."""
+        no lock, costs nothing. Where scores fade, it is another one every second."""
         state = self.named(board)
-        due_ms = state.due_ms
-        return state.number, state.changes, due_ms, self._now() >= due_ms
+        return (state.number, state.changes, *pulse_of(state, self._now()))
 
     def boards(self) -> list[BoardState]:
         """All boards, in the order of their names; asked under the lock."""

@@ -10,20 +10,22 @@ from typing import Any
 from msgspec import Struct
 
 from .index.base import Offset, Slice
-from .rules import ColumnRule, Rules
-from .score import Score, gap, score_of, scores_of, to_value, units_of
+from .rules import ColumnRule
+from .scale import Scale
+from .score import Score, to_value
 
 
 class AsOf(Struct, frozen=True):
     """Which state an answer shows: the log offset it reflects and the window and period read.
 
     Two answers with the same `as_of` agree. The offset of a board in several shards is a tuple, a
-    number for each.
+    number for each. `now_ms` is for when scores are shown, in a window in which they fade.
     """
 
     offset: Offset
     window: str
     period: str | None = None
+    now_ms: int | None = None
 
 
 class Entry(Struct, frozen=True, omit_defaults=True):
@@ -56,7 +58,8 @@ class Standing(Struct, frozen=True):
     """A member's place in a ranking, with its context.
 
     `percent` is the share of members it takes to hold this one, from the top: 1.0 is "top 1 %".
-    A score is an int (scale 0) or a Decimal, with several columns a tuple of them.
+    A score is an int (scale 0) or a Decimal, with several columns a tuple of them; a faded one is a
+    Decimal of six places more than its column has.
     """
 
     member: str
@@ -101,11 +104,6 @@ def words_at(words: Sequence[Sequence[int]], i: int) -> tuple[int, ...]:
     return tuple([column[i] for column in words])
 
 
-def score_at(words: Sequence[int], rules: Rules) -> Score:
-    """The score an entry's words stand for."""
-    return score_of(units_of(words, rules), rules)
-
-
 def range_text(column: ColumnRule) -> str:
     """A column's range as a message shows it."""
     low, high = (to_value(bound, column.scale) for bound in (column.low, column.high))
@@ -117,19 +115,19 @@ def standing(
     i: int,
     total: int,
     as_of: AsOf,
-    rules: Rules,
+    scale: Scale,
     to_rank: Gap | None = None,
     data: Any = None,
 ) -> Standing:
     """The i-th entry of a slice, with those beside it as its neighbours."""
-    scores = scores_of(part.words, rules)
+    scores = scale.scores(part.words)
     own = words_at(part.words, i)
 
     def neighbour(j: int) -> Neighbour | None:
         if not 0 <= j < len(scores):
             return None
         other = words_at(part.words, j)
-        ahead = gap(other, own, rules) if j < i else gap(own, other, rules)
+        ahead = scale.gap(other, own) if j < i else scale.gap(own, other)
         return Neighbour(part.members[j], public_rank(part.ranks[j]), scores[j], ahead)
 
     return Standing(
@@ -146,9 +144,9 @@ def standing(
     )
 
 
-def entries(part: Slice, rules: Rules, data: Sequence[Any] | None) -> list[Entry]:
+def entries(part: Slice, scale: Scale, data: Sequence[Any] | None) -> list[Entry]:
     """The entries of a slice, with member data where it was asked for."""
-    scores = scores_of(part.words, rules)
+    scores = scale.scores(part.words)
     ranks = [public_rank(rank) for rank in part.ranks]
     if data is None:
         return list(map(Entry, part.members, ranks, scores))

@@ -5,9 +5,11 @@
     month:keep=12,tz=Asia/Shanghai      with its own
     today=day:grace=1h                  with a name of its own; without one the text is the name
     7d=rolling:7d/1h                    the last 7 days in steps of an hour
+    hot=decay:6h                        every event, half as much after every 6 hours
 
     {"name": "today", "type": "day", "grace": "1h"}
     {"name": "7d", "type": "rolling", "span": "7d", "step": "1h"}
+    {"name": "hot", "type": "decay", "half_life": "6h"}
 
 Both say the same and become a `WindowForm`, whose `text` is canonical. A form keeps apart what
 was said and what is left to the board, so a window that says its `keep` keeps it when the
@@ -23,20 +25,21 @@ from typing import Literal, TypeVar, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
+from .decay import MAX_HALF_LIFE_MS, MIN_HALF_LIFE_MS
 from .durations import DAY_MS, duration_ms, duration_of, duration_text
 from .errors import BoardInvalid, InvalidName
 from .faults import Faults
 from .given import is_name, is_whole, one_of, shown
-from .windows import WEEKDAYS, All, Calendar, Rolling, Unit, Weekday, Window
+from .windows import WEEKDAYS, All, Calendar, Decay, Rolling, Unit, Weekday, Window
 from .zones import zone_names
 
 MAX_KEEP = 10_000
 MAX_STEPS = 10_000
 MIN_STEP_MS = 1_000
 
-Type = Literal["all", "rolling"] | Unit
-TYPES: tuple[Type, ...] = ("all", *get_args(Unit), "rolling")
-_OPTIONS = ("span", "step", "keep", "tz", "week_start", "grace")
+Type = Literal["all", "rolling", "decay"] | Unit
+TYPES: tuple[Type, ...] = ("all", *get_args(Unit), "rolling", "decay")
+_OPTIONS = ("span", "step", "keep", "tz", "week_start", "grace", "half_life")
 T = TypeVar("T")
 _NUMBER = re.compile(r"[0-9]{1,15}")
 _TEXT = re.compile(rf"(?:(?P<name>.+)=)?(?P<type>{'|'.join(TYPES)})(?::(?P<options>.+))?")
@@ -62,6 +65,7 @@ class WindowForm(Struct, frozen=True):
     grace_ms: int | None = None
     span: str | None = None
     step: str | None = None
+    half_life: str | None = None
 
     @property
     def name(self) -> str:
@@ -79,6 +83,8 @@ class WindowForm(Struct, frozen=True):
             return All(self.name)
         if self.type == "rolling":
             return self._rolling(defaults)
+        if self.type == "decay":
+            return Decay(self.name, duration_ms(self.half_life or 0))
         return Calendar(
             name=self.name,
             unit=self.type,
@@ -114,10 +120,12 @@ class WindowForm(Struct, frozen=True):
 
     def _unnamed(self) -> str:
         grace = None if self.grace_ms is None else duration_text(self.grace_ms)
-        said = zip(_OPTIONS[2:], (self.keep, self.tz, self.week_start, grace), strict=True)
+        said = zip(_OPTIONS[2:6], (self.keep, self.tz, self.week_start, grace), strict=True)
         options = [f"{option}={value}" for option, value in said if value is not None]
         if self.span:
             options.insert(0, f"{self.span}/{self.step}")
+        if self.half_life:
+            options.insert(0, self.half_life)
         return f"{self.type}:{','.join(options)}" if options else self.type
 
 
@@ -172,6 +180,8 @@ def _fields_of_text(text: str) -> dict[str, object]:
         lengths = options.pop(0) if options and "=" not in options[0] else ""
         span, _, step = lengths.partition("/")
         fields |= {"span": span or None, "step": step or None}
+    elif found["type"] == "decay":
+        fields["half_life"] = options.pop(0) if options and "=" not in options[0] else None
     for option in options:
         key, _, value = option.partition("=")
         if not value or key in fields:
@@ -196,6 +206,7 @@ def _form(fields: Mapping[str, object]) -> WindowForm:
         grace_ms=option("grace", partial(duration_of, "grace")),
         span=option("span", partial(_written, "span")),
         step=option("step", partial(_written, "step")),
+        half_life=option("half_life", partial(_written, "half_life")),
     )
     for key in fields:
         if key not in {"name", "type", *_OPTIONS}:
@@ -204,6 +215,9 @@ def _form(fields: Mapping[str, object]) -> WindowForm:
             faults.add(f"a window of type {type} takes no {key}")
     if type == "rolling":
         for fault in _rolling_faults(form, fields):
+            faults.add(fault)
+    if type == "decay":
+        for fault in _decay_faults(form, fields):
             faults.add(fault)
     own_name = fields.get("name")
     if own_name is not None:
@@ -218,11 +232,13 @@ def _options_of(type: Type) -> tuple[str, ...]:
         return ()
     if type == "rolling":
         return ("span", "step", "tz", "grace")
+    if type == "decay":
+        return ("half_life",)
     return ("keep", "tz", "week_start", "grace") if type == "week" else ("keep", "tz", "grace")
 
 
 def _written(field: str, value: object) -> str:
-    """A span or step as it was written, without zeros in front."""
+    """A span, step or half-life as it was written, without zeros in front."""
     duration_of(field, value)
     if not isinstance(value, str):
         raise BoardInvalid(f"{field} is {shown(value)}: write it with a unit, as in 7d, 1h or 60m")
@@ -243,6 +259,17 @@ def _rolling_faults(form: WindowForm, fields: Mapping[str, object]) -> Iterator[
         yield f"the step {form.step} is no whole number of seconds: write 1s or longer"
     elif form.span is not None:
         yield from _span_faults(form, form.span, form.step)
+
+
+def _decay_faults(form: WindowForm, fields: Mapping[str, object]) -> Iterator[str]:
+    """What is wrong with a half-life that is a duration."""
+    if fields.get("half_life") is None:
+        yield "a decay window has a half-life: write decay:6h"
+    elif form.half_life is not None:
+        length_ms = duration_ms(form.half_life)
+        if not MIN_HALF_LIFE_MS <= length_ms <= MAX_HALF_LIFE_MS:
+            least, most = duration_text(MIN_HALF_LIFE_MS), duration_text(MAX_HALF_LIFE_MS)
+            yield f"the half-life is {form.half_life}, not {least} to {most}"
 
 
 def _span_faults(form: WindowForm, span: str, step: str) -> Iterator[str]:
@@ -275,7 +302,7 @@ def _named(form: WindowForm, name: object) -> WindowForm:
     if is_name(name) and (name == form.type or name not in TYPES):
         return replace(form, own_name=name)
     if (
-        form.type != "rolling"
+        form.type not in ("rolling", "decay")
         and isinstance(name, str)
         and name.startswith(f"{form.type}:")
         and parse_window(name).text == name

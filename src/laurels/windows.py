@@ -2,9 +2,10 @@
 
 `All` takes every event for ever. `Calendar` begins anew at every boundary of its unit in its
 time zone (`periods` draws the boundaries). `Rolling` counts the last so many steps, the running
-one included (`steps` draws those). Nothing runs at a boundary: the period or step of an instant is
-found when it is asked for. Finding one costs some microseconds, so a window remembers the one it
-found last, and the next instant of the same costs a comparison.
+one included (`steps` draws those). `Decay` takes every event for ever, and has scores fade. Nothing
+runs at a boundary: the period or step of an instant is found when it is asked for. Finding one
+costs some microseconds, so a window remembers the one it found last, and the next instant of the
+same costs a comparison.
 """
 
 from functools import cached_property, lru_cache
@@ -120,7 +121,18 @@ class Rolling(Struct, frozen=True, dict=True):
         return self.step(running - self.steps + 1).start_ms, self.step(running).end_ms
 
 
-Window = All | Calendar | Rolling
+class Decay(Struct, frozen=True):
+    """The window in which every event counts for ever, half as much after every half-life."""
+
+    name: str
+    half_life_ms: int
+
+    def period_at(self, at_ms: int) -> Period:
+        """The one period there is; its label is empty."""
+        return _ALWAYS
+
+
+Window = All | Calendar | Rolling | Decay
 
 
 class _Steps:

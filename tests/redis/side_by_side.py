@@ -45,18 +45,19 @@ class Pair:
 
 def some_board(random: Random) -> Board:
     """A board of any kind: plain, packed or prefixed."""
-    kind = random.choice(["plain", "packed", "packed", "wide", "last"])
+    kind = random.choice(["plain", "packed", "packed", "wide", "last", "fading"])
     columns = [_column(random, kind)]
-    if kind != "plain" and random.random() < 0.5:
+    if kind not in ("plain", "fading") and random.random() < 0.5:
         columns.append(_column(random, kind))
     ops: list[Op] = ["sum", "last"] if kind == "last" else ["sum"]
-    if random.random() < 0.25:
+    if kind != "fading" and random.random() < 0.25:
         ops = ["best"]
     columns = [
         Column(f"c{i}", op=random.choice(ops), order=column.order, min=column.min, max=column.max)
         for i, column in enumerate(columns)
     ]
-    windows = ["all", *random.sample(_WINDOWS, random.randrange(0, 4))]
+    fading = random.sample(_FADING, random.randrange(1, 3)) if kind == "fading" else []
+    windows = ["all", *fading, *random.sample(_WINDOWS, random.randrange(0, 4))]
     return Board(
         "b",
         columns=columns,
@@ -75,9 +76,12 @@ def some_board(random: Random) -> Board:
 _WINDOWS = ["hour", "day", "rolling:3h/1h", "w=rolling:7h/1h,grace=2h", "rolling:2d/1d"]
 
 
+_FADING = ["decay:1s", "decay:90m", "hot=decay:6h", "decay:36500d"]
+
+
 def _column(random: Random, kind: str) -> Column:
     low, high = random.choice([(0, 40), (-30, 30), (5, 60), (-50, -1)])
-    if kind in ("plain", "wide", "last"):
+    if kind in ("plain", "wide", "last", "fading"):
         bound: Any = random.choice([(None, None), (low, high)])
         return Column(order=random.choice(["asc", "desc"]), min=bound[0], max=bound[1])
     return Column(order=random.choice(["asc", "desc"]), min=low, max=high)
@@ -208,7 +212,7 @@ async def compare(pair: Pair) -> None:
     read = await pair.redis.read(pair.opened, asks, now_ms=pair.now_ms, due_ms=due_ms)
     for ask, found in zip(asks, read.found, strict=True):
         expected = find(pair.memory, ask)
-        width = len(pair.rules.columns) + (pair.rules.tie != 0)
+        width = pair.rules.order_words(ask.key.window)
         said, due = shown(found, width), shown(expected, width)
         assert said == due, (said, due, pair.rules, ask)
 
@@ -237,8 +241,8 @@ def shown(found: Found, width: int) -> list[object]:
 
 
 def _ask(pair: Pair, key: RankingKey) -> Ask:
-    random, columns = pair.random, len(pair.rules.columns)
-    width = columns + (pair.rules.tie != 0)
+    random, columns = pair.random, pair.rules.score_words(key.window)
+    width = pair.rules.order_words(key.window)
     total = pair.memory.size(key)
     anchors: list[Any] = [Start(), End(), AtMember(random.choice(MEMBERS).encode())]
     words = [random.randint(-70, 70) for _ in range(columns)]

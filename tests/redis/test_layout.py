@@ -73,6 +73,10 @@ def test_the_parts_of_a_packed_score_do_not_touch() -> None:
             _board(Column(op="last"), tie="member"),
             "a column of op last needs tie first or last at tie_resolution 1ms to be packed",
         ),
+        (
+            Board("b", tie="member", windows=["all", "decay:6h"]),
+            "totals that fade fit no score: without a decay window the others may be packed",
+        ),
     ],
 )
 def test_an_owner_is_told_what_would_be_cheaper(board: Board, cheaper: str | None) -> None:

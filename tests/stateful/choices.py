@@ -62,7 +62,8 @@ def definition(
 ) -> Definition:
     """A board of this combination of columns, tie and rank style."""
     shape, tie, rank = combination
-    chosen, grace = windows(rng, tz), rng.choice(["0ms", "5s", "5m", "1h"])
+    chosen = windows(rng, tz, fading=[part[0] for part in shape] == ["sum"])
+    grace = rng.choice(["0ms", "5s", "5m", "1h"])
     return Definition(
         name=name,
         columns=tuple(column(rng, i, *part) for i, part in enumerate(shape)),

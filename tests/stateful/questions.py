@@ -9,7 +9,7 @@ from typing import Any
 
 import laurels
 from tests.comparison import assert_entries, assert_standing, shown
-from tests.definitions import Row
+from tests.definitions import Row, Score
 from tests.oracle import Oracle
 from tests.oracle_board import OracleBoard
 from tests.stateful.choices import MEMBERS
@@ -126,14 +126,17 @@ class Questions:
         expected = self.board.at_percentile(self.places, Fraction(str(percentile)))
         assert score == shown(expected, self.definition)
 
+    def _bound(self, rng: Random, width: int) -> Score | None:
+        """The first columns of a member's score, or nothing."""
+        score = rng.choice(self.places).score
+        return None if rng.random() < 0.2 else type(score)(score[:width])
+
     def between(self, rng: Random) -> None:
         """By score: the bounds are scores of members, or the first columns of theirs."""
         if not self.places:
             return
         width = rng.randint(1, len(self.definition.columns))
-        low, high = (
-            None if rng.random() < 0.2 else rng.choice(self.places).score[:width] for _ in range(2)
-        )
+        low, high = (self._bound(rng, width) for _ in range(2))
         if low and high and len(self.definition.columns) == 1:
             low, high = sorted([low, high])
         inside = self.board.between(self.places, low, high)

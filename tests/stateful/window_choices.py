@@ -11,14 +11,19 @@ from tests.oracle_windows import CalendarWindow, RollingWindow, window_of
 UNITS = ("hour", "day", "week", "month", "quarter", "year")
 LENGTHS = ("1s", "20s", "1m", "1m", "15m", "15m", "1h", "1h", "1d", "1d", "3d")
 COUNTS = (2, 2, 3, 4, 5, 7, 8, 50)
+HALF_LIVES = ("1s", "90s", "20m", "6h", "30d")
 WRITTEN = (("60m", "20m"), ("1h", "15m"), ("2d", "12h"), ("1m", "10s"), ("3d", "1d"))
 """Spans and steps, some in different units."""
 
 
-def windows(rng: Random, tz: str) -> tuple[WindowDef, ...]:
-    """One to five windows: `all` more often than not, calendars, rolling ones."""
+def windows(rng: Random, tz: str, *, fading: bool = False) -> tuple[WindowDef, ...]:
+    """One to six windows: `all` more often than not, calendars, rolling ones; with `fading` also
+    such as have scores fade."""
     found = [calendar(rng, unit, tz) for unit in rng.sample(UNITS, rng.choice([0, 0, 1, 2]))]
     found += [rolling(rng, i, tz) for i in range(rng.choice([0, 1, 1, 2]))]
+    if fading:
+        chosen = rng.sample(HALF_LIVES, rng.choice([0, 1, 1, 2]))
+        found += [decay(rng, i, half_life) for i, half_life in enumerate(chosen)]
     rng.shuffle(found)
     if not found or rng.random() < 0.75:
         found.insert(rng.randint(0, len(found)), WindowDef(name=rng.choice([None, "ever"])))
@@ -36,6 +41,11 @@ def calendar(rng: Random, unit: str, tz: str) -> WindowDef:
         week_start=rng.choice([None, "saturday"]) if unit == "week" else None,
         grace=rng.choice([None, None, "1m"]),
     )
+
+
+def decay(rng: Random, i: int, half_life: str) -> WindowDef:
+    """A window in which scores fade."""
+    return WindowDef("decay", name=rng.choice([None, f"hot{i}"]), half_life=half_life)
 
 
 def rolling(rng: Random, i: int, tz: str) -> WindowDef:

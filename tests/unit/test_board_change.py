@@ -156,3 +156,14 @@ def test_a_change_to_what_is_no_board_names_the_faults() -> None:
     with pytest.raises(BoardInvalid) as refused:
         safe_change(OLD, {"keep": 0, "colour": "red", "tie": "x"})
     assert len(refused.value.faults) == 3
+
+
+def test_a_decay_window_can_be_added_and_never_change() -> None:
+    old = Board("gifts", windows=["all", "hot=decay:6h"])
+    added = safe_change(old, {"windows": ["all", "hot=decay:6h", "decay:30d"]})
+    assert added.windows == ("all", "hot=decay:6h", "decay:30d")
+    assert reasons_of(old, {"windows": ["all", "hot=decay:360m"]}) == [
+        "window 'hot' can change in nothing"
+    ]
+    with pytest.raises(BoardInvalid, match="take op sum"):
+        safe_change(Board("b", columns=[Column(op="best")]), {"windows": ["all", "decay:6h"]})

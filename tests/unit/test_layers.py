@@ -12,7 +12,19 @@ import laurels
 ROOT = Path(laurels.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
 
-PURE = {"board", "columns", "windows", "score", "plan", "rules", "periods", "zones", "event"}
+PURE = {
+    "board",
+    "columns",
+    "windows",
+    "score",
+    "plan",
+    "rules",
+    "periods",
+    "zones",
+    "event",
+    "decay",
+    "scale",
+}
 CONCRETE = {
     "laurels.index.memory",
     "laurels.log.sqlite",

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from laurels.decay import MAX_HALF_LIFE_MS
 from laurels.durations import MAX_DURATION_MS, duration_ms, duration_text
 from laurels.errors import BoardInvalid, InvalidName
 from laurels.window_forms import TYPES, WindowDefaults, WindowForm, parse_window
-from laurels.windows import UNITS, WEEKDAYS, All, Calendar, Rolling, Window
+from laurels.windows import UNITS, WEEKDAYS, All, Calendar, Decay, Rolling, Window
 
 DEFAULTS = WindowDefaults("Europe/Berlin", "sunday", 2, 300_000)
 
@@ -114,7 +115,7 @@ def test_there_is_one_canonical_text(written: Any, text: str) -> None:
         ("day:tz=Nowhere", "tz is 'Nowhere'"),
         ("day:grace=soon", "grace: 'soon' is no duration"),
         ({}, "the type of a window is None"),
-        ({"type": "decay"}, "the type of a window is 'decay'"),
+        ({"type": "decade"}, "the type of a window is 'decade'"),
         ({"type": "day", "keep": "12"}, "keep is '12'"),
     ],
 )
@@ -335,3 +336,48 @@ def test_a_duration_is_written_in_its_largest_unit(length_ms: int, text: str) ->
     assert duration_text(length_ms) == text
     assert duration_ms(text) == length_ms
     assert duration_ms(length_ms) == length_ms
+
+
+@pytest.mark.parametrize(
+    ("written", "text", "name", "half_life_ms"),
+    [
+        ("decay:6h", "decay:6h", "decay:6h", 21_600_000),
+        ("hot=decay:006h", "hot=decay:6h", "hot", 21_600_000),
+        ({"type": "decay", "half_life": "90m"}, "decay:90m", "decay:90m", 5_400_000),
+        ({"name": "hot", "type": "decay", "half_life": "1s"}, "hot=decay:1s", "hot", 1_000),
+        ("decay=decay:36525d", "decay=decay:36525d", "decay", MAX_HALF_LIFE_MS),
+    ],
+)
+def test_a_decay_window_has_a_half_life(
+    written: Any, text: str, name: str, half_life_ms: int
+) -> None:
+    form = parse_window(written)
+    assert form.text == text
+    assert parse_window(form.text) == form
+    assert form.window(WindowDefaults("UTC", "monday", 2, 0)) == Decay(name, half_life_ms)
+
+
+@pytest.mark.parametrize(
+    ("written", "fault"),
+    [
+        ("decay", "a decay window has a half-life: write decay:6h"),
+        ("decay:999ms", "the half-life is 999ms, not 1s to 36525d"),
+        ("decay:0h", "the half-life is 0h, not 1s to 36525d"),
+        ("decay:36526d", "longer than 36525d"),
+        ("decay:6", "is no duration"),
+        ("decay:6h,keep=3", "a window of type decay takes no keep"),
+        ("decay:6h,grace=1m", "a window of type decay takes no grace"),
+        ("day:half_life=6h", "a window of type day takes no half_life"),
+        ({"type": "decay", "half_life": 1_000}, "write it with a unit"),
+    ],
+)
+def test_what_is_no_decay_window_is_refused(written: Any, fault: str) -> None:
+    with pytest.raises(BoardInvalid) as refused:
+        parse_window(written)
+    [found] = refused.value.faults
+    assert fault in found
+
+
+def test_the_name_of_another_type_is_no_name_of_a_decay_window() -> None:
+    with pytest.raises(InvalidName):
+        parse_window("day=decay:6h")

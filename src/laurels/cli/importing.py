@@ -27,7 +27,7 @@ from msgspec import Struct
 
 import laurels
 from laurels.errors import AtInFuture, BatchRefused, LaurelsError
-from laurels.windows import MAX_MS, MIN_MS, All, Window
+from laurels.windows import MAX_MS, MIN_MS, All, Decay, Window
 
 from .failures import SourceChanged, Usage
 from .id_room import IdRoom
@@ -214,7 +214,7 @@ class SourceImport:
     def _judge_order(self, first: Row) -> None:
         """Refuses events that would come too late for windows because others came before."""
         now_ms = self._lb.stats().now_ms
-        timed = [name for name, window in self._windows() if not isinstance(window, All)]
+        timed = [name for name, window in self._windows() if not isinstance(window, All | Decay)]
         if timed and (first.event[2] or 0) < now_ms:
             raise Usage(
                 f"line {first.line:,} happened before what is counted already, and may come too "

@@ -7,7 +7,7 @@ watches asks often (`http.live`); while nobody does, nothing is asked.
 import asyncio
 from collections.abc import Collection
 
-from laurels.boards import BoardState
+from laurels.boards import BoardState, pulse_of
 from laurels.index.base import changes
 
 from .present import Present, opened_as
@@ -25,7 +25,7 @@ class Follower:
         has ended since. Costs nothing. Raises UnknownBoard."""
         state = self._present.boards.named(board)
         offset = self._offsets.get(state.number, -1)
-        return state.number, offset, state.due_ms, self._present.now() >= state.due_ms
+        return (state.number, offset, *pulse_of(state, self._present.now()))
 
     async def look(self, boards: Collection[str]) -> None:
         """Asks for the offsets of boards, all at once."""

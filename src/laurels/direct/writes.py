@@ -97,6 +97,7 @@ class Writer:
         for _ in range(TRIES):
             await self._ensure_there(write)
             state = write.board = self._present.boards.current(write.board)
+            batch = msgspec.structs.replace(batch, weights={}).weighed(state.rules.half_lives_ms)
             plan = self._present.boards.plan(batch)
             try:
                 apply = partial(

@@ -21,12 +21,20 @@ cdef struct Route:
     const int32_t *each         # NULL: every event goes to `all`
     int32_t all
 
+cdef struct Fading:             # what the events weigh in a window
+    bint on                     # whether it fades
+    const int64_t *exponents    # NULL: exponent
+    const int64_t *mantissas    # NULL: mantissa
+    int64_t exponent
+    int64_t mantissa
+
 cdef struct Job:
     Rule rule
     Store *stores
     int store_count
     Route routes[WINDOWS_MOST]
     Rolling *rollings[WINDOWS_MOST]     # NULL: the window does not roll
+    Fading fadings[WINDOWS_MOST]
     int windows
     int all_window
     int watch
@@ -45,5 +53,9 @@ cdef struct Job:
     char *present_after
     int64_t *before[COLUMNS_MOST]
     int64_t *after[COLUMNS_MOST]
+
+cdef inline int score_words(const Job *job, int window) noexcept nogil:
+    """How many words of a window's entries are their score."""
+    return 2 if job.fadings[window].on else job.rule.columns
 
 cdef int count_events(const Job *job) noexcept nogil

@@ -6,7 +6,8 @@ entry as it is; in a rolling window the cell of the event's step is drafted besi
 draft is within range are they written, and then what a rolling window has prepared for its next
 step. So an event counts in all its windows or in none, and no draft has to be taken back. An
 absolute event is first made a relative one: its value less the total in the window `all`, the same
-difference for every window.
+difference for every window. In a window that fades, the draft is that of `fading.pxd`: a total of two
+words, without bounds.
 
 **Looking ahead.** What an event costs in a large ranking is waiting for memory: for the member's
 place, then its leaf, then the leaf the entry will go to. So the loop asks for each of them some
@@ -21,6 +22,7 @@ from .cells cimport Cells, ask_for_bucket, ask_for_cell, find_cell, put_cell_at
 from .entries cimport (
     FAR, LARGE, NEAR, NEXT, Hint, ask_for_entry, ask_for_place, foresee,
 )
+from .fading cimport fade_in
 from .journal cimport note_cell
 from .leaf cimport WORDS_MOST, leaf_read
 from .prepare cimport foresee_prepared, prepare
@@ -112,6 +114,23 @@ cdef inline void draft_newest(Part *part) noexcept nogil:
     draft.write |= step != draft.old[newest]
 
 
+cdef inline void draft_faded(const Job *job, int window, Py_ssize_t event, int64_t value,
+                             int64_t stamp, Draft *draft) noexcept nogil:
+    """Draft the entry of a window that fades, with the greatest stamp."""
+    cdef const Fading *fading = &job.fadings[window]
+    cdef int tie = job.rule.tie
+    fade_in(draft.old, value,
+            fading.exponent if fading.exponents == NULL else fading.exponents[event],
+            fading.mantissa if fading.mantissas == NULL else fading.mantissas[event], draft.new)
+    if tie:
+        draft.new[2] = tie * stamp
+        if draft.present and tie * draft.old[2] > stamp:
+            draft.new[2] = draft.old[2]
+    draft.changed = not draft.present or draft.new[0] != draft.old[0] or (
+        draft.new[1] != draft.old[1] or (tie != 0 and draft.new[2] != draft.old[2]))
+    draft.write = draft.changed
+
+
 cdef bint draft_parts(const Job *job, Py_ssize_t event, Part *parts) noexcept nogil:
     """Draft what an event makes of all that was read; False when anything is out of range."""
     cdef int64_t values[COLUMNS_MOST]
@@ -123,6 +142,9 @@ cdef bint draft_parts(const Job *job, Py_ssize_t event, Part *parts) noexcept no
     for window in range(job.windows):
         part = &parts[window]
         if part.entry.tree == NULL:
+            continue
+        if job.fadings[window].on:
+            draft_faded(job, window, event, values[0], stamp, &part.entry.draft)
             continue
         if not draft_entry(&job.rule, values, stamp, at, &part.entry.draft):
             return False
@@ -273,7 +295,7 @@ cdef inline void report(const Job *job, Py_ssize_t event, const Draft *draft,
     cdef int column
     job.present_before[row] = draft.present
     job.present_after[row] = draft.present or written
-    for column in range(job.rule.columns):
+    for column in range(score_words(job, job.watch)):
         job.before[column][row] = draft.old[column]
         job.after[column][row] = draft.new[column] if written else draft.old[column]
 

@@ -33,4 +33,5 @@ def apply(
     stop: int,
     status: bytearray,
     journal: Journal | None = None,
+    fadings: Sequence[tuple[int, int] | tuple[array[int], array[int]] | None] = (),
 ) -> tuple[_State, _State] | None: ...

@@ -11,12 +11,14 @@ from libc.stdlib cimport free, malloc
 
 from .buffers cimport Borrowed, borrow, give_back, items, longs, uints
 from .counting cimport (
-    ST_APPLIED, ST_OUT_OF_RANGE, ST_UNCHANGED, WINDOWS_MOST, Job, Route, Store, count_events,
+    ST_APPLIED, ST_OUT_OF_RANGE, ST_UNCHANGED, WINDOWS_MOST, Fading, Job, Route, Store,
+    count_events, score_words,
 )
 from .journal cimport Journal as NotedJournal
 from .ranked_set cimport RankedSet
 from .ring cimport Rolling, cells_for, leaving_of
 from .rolling cimport RollingSet
+from .rule cimport OP_SUM
 from .rows cimport check_ids, new_columns
 from .shape cimport Shape as RuledShape
 from .tally cimport Tally
@@ -37,11 +39,10 @@ cdef enum:
 
 
 cdef int take_ranking(Job *job, Store *store, RankedSet ranking) except -1:
-    """Check that a ranking and the shape agree, and note its tree."""
+    """Note a ranking's tree."""
     if ranking.stepped:
         raise ValueError("a rolling window's own rankings are not written to")
-    if ranking.tree.columns != job.rule.columns or ranking.tree.words != job.rule.words or (
-            ranking.stamped != job.rule.stamped):
+    if ranking.stamped != job.rule.stamped:
         raise ValueError("the rankings' words are not those of the shape")
     store.tree = &ranking.tree
     return 0
@@ -93,6 +94,12 @@ cdef bint is_in_ring(const Rolling *rolling, const Store *store) noexcept:
         cells_for(rolling, number) == store.cells)
 
 
+cdef bint is_shaped(const Job *job, int window, const Tree *tree) noexcept:
+    """Whether a ranking has the words that entries of the window have."""
+    cdef int columns = score_words(job, window)
+    return tree.columns == columns and tree.words == job.rule.words - job.rule.columns + columns
+
+
 cdef int own_store(const Job *job, bytearray owners, int32_t store, int window) except -1:
     """Check that a store a route names is there, and is of that window and of no other."""
     cdef char *owner
@@ -108,6 +115,8 @@ cdef int own_store(const Job *job, bytearray owners, int32_t store, int window) 
     if job.rollings[window] == NULL:
         if job.stores[store].tree == NULL:
             raise ValueError("a tally belongs to a rolling window")
+        if not is_shaped(job, window, job.stores[store].tree):
+            raise ValueError("the rankings' words are not those of the shape")
     elif not is_in_ring(job.rollings[window], &job.stores[store]):
         raise ValueError("a rolling window takes the tallies of its own steps")
     owner[0] = <char>(window + 1)
@@ -200,6 +209,30 @@ cdef int take_events(Job *job, Borrowed *held, object status, object ids, object
     return 0
 
 
+cdef int take_fadings(Job *job, Borrowed *held, list fadings) except -1:
+    """Note what the events weigh in windows that fade."""
+    cdef Fading *fading
+    cdef int window
+    if fadings and len(fadings) != job.windows:
+        raise ValueError("one pair of weights, or None, for each window")
+    for window in range(job.windows):
+        fading = &job.fadings[window]
+        fading.on = len(fadings) > 0 and fadings[window] is not None
+        if not fading.on:
+            continue
+        if job.rule.columns != 1 or job.rule.ops[0] != OP_SUM or job.rollings[window] != NULL:
+            raise ValueError("what fades is one sum, in a window that does not roll")
+        exponents, mantissas = fadings[window]
+        fading.exponents = fading.mantissas = NULL
+        if isinstance(exponents, int):
+            fading.exponent = exponents
+            fading.mantissa = mantissas
+        else:
+            fading.exponents = take_column(job, held, exponents)
+            fading.mantissas = take_column(job, held, mantissas)
+    return 0
+
+
 cdef inline int check_length(Borrowed *held, Py_ssize_t stop) except -1:
     if items(held, held.count - 1) < stop:
         raise ValueError("a column is shorter than the events to count")
@@ -236,14 +269,15 @@ cdef int keep_journal(Job *job, NotedJournal journal, list stores, list rollings
 def apply(RuledShape shape not None, stores: object, routes: object, rollings: object, ids: object,
           values: object, stamps: object, ats: object, bytes sets, int all_window, int watch,
           Py_ssize_t start, Py_ssize_t stop, bytearray status not None,
-          NotedJournal journal = None) -> tuple | None:
+          NotedJournal journal = None, fadings: object = ()) -> tuple | None:
     """Count the events from start to before stop, in order.
 
     Each window has a route: what takes every event (a place in `stores`), or one per event, -1
     where the window does not take it. That is a ranking; for a window with a rolling set in
     `rollings` the tally of one of its steps. `values` are signed words, one column each; `stamps`
     and `ats` are one integer for all events or one per event, and in a rolling window ascend with
-    the steps; `sets` marks with 1 the events whose sums are absolute. Events with a status other
+    the steps; in a window with a pair in `fadings`, exponents and mantissas as `fading.weights` gives
+    them (each one integer for all events or one per event), scores fade; `sets` marks with 1 the events whose sums are absolute. Events with a status other
     than 0 are passed over; the others get APPLIED, UNCHANGED or OUT_OF_RANGE.
 
     With `watch` a window: (before, after), each which events' members are in the ranking that the
@@ -273,6 +307,7 @@ def apply(RuledShape shape not None, stores: object, routes: object, rollings: o
         take_routes(&job, &held, routes)
         take_stores(&job, taking)
         take_rollings(&job, turning)
+        take_fadings(&job, &held, list(fadings))
         check_routes(&job)
         check_roster(&job)
         if not -1 <= all_window < job.windows or not -1 <= watch < job.windows:
@@ -281,8 +316,9 @@ def apply(RuledShape shape not None, stores: object, routes: object, rollings: o
         job.watch = watch
         before = after = None
         if watch >= 0:
-            before = new_report(stop - start, job.rule.columns, &job.present_before, job.before)
-            after = new_report(stop - start, job.rule.columns, &job.present_after, job.after)
+            columns = score_words(&job, watch)
+            before = new_report(stop - start, columns, &job.present_before, job.before)
+            after = new_report(stop - start, columns, &job.present_after, job.after)
         keep_journal(&job, journal, taking, turning)
         if stop - start < MANY:
             outcome = count_events(&job)

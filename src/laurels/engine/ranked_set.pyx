@@ -230,6 +230,11 @@ cdef class RankedSet:
         return self.tree.words
 
     @property
+    def ordered(self) -> int:
+        """Words that decide the order of an entry, before its member does."""
+        return self.tree.ordered
+
+    @property
     def nbytes(self) -> int:
         """Bytes allocated, this object included. O(segments of the table)."""
         return <uint64_t>RankedSet.__basicsize__ + self.tree.bytes + table_bytes(&self.tree.places)

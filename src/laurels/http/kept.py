@@ -24,7 +24,7 @@ class Kept:
 
     def find(self, question: Question, pulse: Pulse) -> Any:
         """The answer, None where there is none of this pulse. A board whose period has ended has
-        to be brought to the present: nothing is found then."""
+        to be brought to the present, and faded scores are never as they were: nothing is found."""
         found = self._answers.get(question)
         return None if found is None or found[0] != pulse or pulse[3] else found[1]
 

@@ -227,7 +227,7 @@ class Copying:
         self._known.add(number)
         for structure in held.structures():
             if structure not in self._numbers:
-                yield from self._whole(structure, held.width)
+                yield from self._whole(structure)
             elif touched is not None and structure in touched.structures:
                 yield from self._again(structure, touched.ids)
         if first:
@@ -243,27 +243,22 @@ class Copying:
             yield (IDS, _encode(Ids(number, added))), len(added)
         yield (BOARD, _encode(self._contents(number, held, describe(number)))), _BOARDS
 
-    def _whole(self, structure: Structure, ordered: int) -> Iterator[tuple[Section, int]]:
+    def _whole(self, structure: Structure) -> Iterator[tuple[Section, int]]:
         """All rows of a structure."""
         self._numbers[structure] = number = self._next_number
         self._next_number += 1
-        if isinstance(structure, Tally):
-            parts = _cells(structure)
-        else:
-            parts = self._entries(structure, ordered)
+        parts = _cells(structure) if isinstance(structure, Tally) else self._entries(structure)
         for ids, words in parts:
             if self._numbers.get(structure) != number:
                 return
             yield self._rows(number, ids, words), len(ids)
 
-    def _entries(
-        self, ranking: RankedSet, ordered: int
-    ) -> Iterator[tuple["array[int]", list["array[int]"]]]:
+    def _entries(self, ranking: RankedSet) -> Iterator[tuple["array[int]", list["array[int]"]]]:
         start = 0
         while start < len(ranking):
             ids, words = ranking.slice(start, start + CHUNK)
             last = self._roster.name(ids[-1]).encode()
-            key = [column[-1] for column in words[:ordered]]
+            key = [column[-1] for column in words[: ranking.ordered]]
             yield ids, words
             start = ranking.bound(key, last, right=True)
 

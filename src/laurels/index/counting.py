@@ -217,7 +217,9 @@ class Counting:
     def _outcomes(self, events: Sequence[int]) -> Outcomes:
         """What became of these events; those that were passed over had been counted before."""
         place = {event: i for i, event in enumerate(events)}
-        width = len(self._board.rules.columns)
+        rules = self._board.rules
+        watched = None if self._watch is None else self._plan.windows[self._watch]
+        width = 0 if watched is None else rules.score_words(watched)
         codes = bytearray([Outcome.DUPLICATE]) * len(events)
         before, after = _no_scores(len(events), width), _no_scores(len(events), width)
         told = False

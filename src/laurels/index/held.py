@@ -27,17 +27,12 @@ class Held(Struct):
     remembered: Remembered
     data: dict[bytes, bytes]
 
-    @property
-    def width(self) -> int:
-        """Words that decide the order of an entry: its columns, and the tie stamp if any."""
-        return len(self.rules.columns) + (self.rules.tie != 0)
-
     def open_ranking(self, key: RankingKey, roster: Roster) -> RankedSet:
         """The ranking of a period; made, empty, where there is none."""
         if key not in self.rankings:
             self.rankings[key] = RankedSet(
                 roster,
-                columns=len(self.rules.columns),
+                columns=self.rules.score_words(key.window),
                 tie=self.rules.tie != 0,
                 stamped=self.stamped,
                 dense=self.rules.rank == "dense",

@@ -9,6 +9,7 @@ of its events is refused.
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from operator import neg
+from typing import Any
 
 from laurels.engine import fold
 from laurels.engine.ranked_set import COMPETITION, DENSE, ORDINAL, RankedSet
@@ -231,7 +232,8 @@ class MemoryIndex:
         held = self._boards[key.board]
         absent = array("q", [-1]) * len(members)
         empty = array("q", bytes(8 * len(members)))
-        located = Located(absent, absent[:], [empty[:] for _ in range(held.width)])
+        width = held.rules.order_words(key.window)
+        located = Located(absent, absent[:], [empty[:] for _ in range(width)])
         if (ranking := self._ranking(key)) is None:
             return located
         known = self._roster.find_many(members)
@@ -250,7 +252,8 @@ class MemoryIndex:
     def slice(self, key: RankingKey, start: int, stop: int) -> Slice:
         ranking = self._ranking(key)
         if ranking is None:
-            return Slice(0, [], array("q"), [array("q")] * self._boards[key.board].width)
+            width = self._boards[key.board].rules.order_words(key.window)
+            return Slice(0, [], array("q"), [array("q")] * width)
         rules = self._boards[key.board].rules
         start, stop = max(0, start), min(stop, len(ranking))
         start = min(start, stop)
@@ -304,6 +307,7 @@ class _Application:
             column if rule.sign > 0 else array("q", map(neg, column))
             for rule, column in zip(rules.columns, batch.values, strict=True)
         ]
+        self._fadings = [_weights(rules.half_life_ms(name), batch) for name in plan.windows]
         self._ats = batch.now_ms if batch.ats is None else batch.ats
         self._stamps = stamps_of(self._ats, rules.resolution_ms)
         self._sets = b"\1" * batch.size if batch.absolute else None
@@ -380,6 +384,7 @@ class _Application:
             stop,
             self._codes,
             self._journal,
+            self._fadings,
         )
         if watched is not None:
             self._before.append(watched[0])
@@ -431,6 +436,14 @@ class _Application:
         for i, code in enumerate(self._codes):
             if code in COUNTED:
                 self._codes[i] = Outcome.ROLLED_BACK
+
+
+def _weights(half_life_ms: int, batch: Batch) -> Any:
+    """What the events weigh, for the engine; None where they do not fade."""
+    if not half_life_ms:
+        return None
+    weights = batch.weights_in(half_life_ms)
+    return weights.exponents, weights.mantissas
 
 
 def _joined(runs: list[tuple[bytearray, list["array[int]"]]]) -> Scores | None:

@@ -31,11 +31,6 @@ FIT = 200
 """The length of a span up to which it is read on both sides, should it have to move to fit."""
 
 
-def order_words(rules: Rules) -> int:
-    """How many words of an entry decide the order, before the member does."""
-    return len(rules.columns) + (rules.tie != 0)
-
-
 class Pivot(NamedTuple):
     """Where to read: so many entries before and behind a place; `shared`: of each shard only about
     the part that may be expected."""
@@ -53,8 +48,8 @@ class Merging:
         self.ask = ask
         self.far: dict[int, tuple[int, int]] = {}
         """The positions of spans to which a pivot has to be sought."""
-        self._columns = len(rules.columns)
-        self._width = order_words(rules)
+        self._columns = rules.score_words(ask.key.window)
+        self._width = rules.order_words(ask.key.window)
         self._shares_ranks = rules.rank != "ordinal"
         self._count = count
         self._lenient = lenient

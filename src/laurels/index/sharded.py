@@ -20,7 +20,7 @@ from laurels.stats import BoardLayout
 from .asking import Ask, Found
 from .base import Offset, changes
 from .counting import Counting, keeper_of
-from .merging import NEAR, Merging, order_words
+from .merging import NEAR, Merging
 from .remote import Applied, CallId, Opened, Reading, RemoteIndex
 from .seeking import seek
 from .shards import home, shards, together
@@ -178,7 +178,7 @@ class Sharded:
                 return Reading(whole, offset)
             for each in merging:
                 for span, (low, _) in each.far.items():
-                    width = order_words(board.rules)
+                    width = board.rules.order_words(each.ask.key.window)
                     place = await seek(read, each.ask.key, width, len(parts), low, NEAR // 4)
                     each.near(span, *place)
         raise NotReady("the members asked for do not stand still")

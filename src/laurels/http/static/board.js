@@ -30,7 +30,7 @@ class BoardView {
     this.board = board;
     this.window = window;
     this.past = past;
-    this.isCut = !["all", "rolling"].includes(window.type);
+    this.isCut = !["all", "rolling", "decay"].includes(window.type);
     this.period = null;
     this.signal = signal;
     this.limit = LIMITS[0];

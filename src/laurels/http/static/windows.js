@@ -1,6 +1,6 @@
 // What windows, periods and instants are called.
 
-const FORM = /^(?:(.+)=)?((all|hour|day|week|month|quarter|year|rolling)(?::(.+))?)$/;
+const FORM = /^(?:(.+)=)?((all|hour|day|week|month|quarter|year|rolling|decay)(?::(.+))?)$/;
 const UNITS = { s: "second", m: "minute", h: "hour", d: "day" };
 
 /** The windows of a board: `name` as the API knows it, `label` for people, `type`. */
@@ -19,6 +19,7 @@ function windowOf(text) {
 function label(ownName, type, options) {
   const span = type === "rolling" ? options.split("/")[0] : null;
   if (ownName && ownName !== span) return ownName;
+  if (type === "decay") return ownName ?? `Half in ${spanText(options)}`;
   if (span) return `Last ${spanText(span)}`;
   return type === "all" ? "All time" : type[0].toUpperCase() + type.slice(1);
 }

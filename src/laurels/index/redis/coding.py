@@ -36,11 +36,6 @@ class Known(Struct, frozen=True):
     rolling: list[Rolling]
     steps: dict[str, tuple[list[int], list[int]]]
 
-    @property
-    def width(self) -> int:
-        """The words that decide the order."""
-        return len(self.rules.columns) + (self.rules.tie != 0)
-
 
 def known_of(board: Opened) -> Known:
     """What scripts have to know of a board."""
@@ -62,6 +57,7 @@ def known_of(board: Opened) -> Known:
         "scored": layout.scored,
         "lows": layout.lows,
         "units": layout.units,
+        "fades": {n: True for n in rules.windows if rules.half_life_ms(n)} or False,
     }
     steps = {window.name: _step_bounds(rules, window.steps) for window in rolling}
     return Known(rules, layout, told, rolling, steps)
@@ -108,7 +104,7 @@ def batch_told(known: Known, batch: Batch, plan: Plan) -> dict[str, Any]:
     said: dict[str, Any] = {
         "now": batch.now_ms,
         "rolls": [roll_told(roll) for roll in plan.rolls if roll is not None],
-        "windows": [_window(known, plan, i) for i in range(len(plan.windows))],
+        "windows": [_window(known, batch, plan, i) for i in range(len(plan.windows))],
         "targets": [[places[t.key.window], t.key.instance] for t in plan.targets],
         "routes": [
             route + 1 if isinstance(route, int) else [each + 1 for each in route]
@@ -136,12 +132,22 @@ def batch_told(known: Known, batch: Batch, plan: Plan) -> dict[str, Any]:
     return said
 
 
-def _window(known: Known, plan: Plan, i: int) -> dict[str, Any]:
+def _window(known: Known, batch: Batch, plan: Plan, i: int) -> dict[str, Any]:
     roll = plan.rolls[i]
     if roll is None:
-        return {"name": plan.windows[i], "steps": 0}
+        said = {"name": plan.windows[i], "steps": 0}
+        return said | _weights(batch, known.rules.half_life_ms(plan.windows[i]))
     lows, highs = known.steps[plan.windows[i]]
     return {**roll_told(roll), "lows": lows, "highs": highs}
+
+
+def _weights(batch: Batch, half_life_ms: int) -> dict[str, Any]:
+    """What the events weigh where scores fade."""
+    if not half_life_ms:
+        return {}
+    weights = batch.weights_in(half_life_ms)
+    told = {"exponents": weights.exponents, "mantissas": weights.mantissas}
+    return {key: each if isinstance(each, int) else list(each) for key, each in told.items()}
 
 
 def applied_of(answer: list[Any]) -> Applied:
@@ -231,12 +237,14 @@ class Texts:
 def found_of(known: Known, answer: list[Any], ask: Ask, texts: Texts) -> Found:
     """What was found for an ask."""
     total, positions, slices, located, data = answer
-    parts = [_slice(known, part, texts) for part in slices]
+    width = known.rules.order_words(ask.key.window)
+    columns = known.rules.score_words(ask.key.window)
+    parts = [_slice(known, part, texts, columns, width) for part in slices]
     carried = None
     if ask.data:
         carried = [[_data(each) for each in part[4]] for part in slices]
         carried.append([_data(each) for each in data])
-    where = _located(known, located, texts) if ask.members else None
+    where = _located(known, located, texts, width) if ask.members else None
     return Found(total, list(positions), parts, where, carried)
 
 
@@ -244,27 +252,27 @@ def _data(said: Any) -> bytes | None:
     return None if said is False else said.encode()
 
 
-def _slice(known: Known, part: list[Any], texts: Texts) -> Slice:
+def _slice(known: Known, part: list[Any], texts: Texts, columns: int, width: int) -> Slice:
     start, count, rank, entries, _ = part
     if known.layout.scored:
         members = list(entries[::2])
         words = _unpacked(known.layout, list(map(int, entries[1::2])))
     else:
         rows = texts.take(count)
-        prefix = 8 * known.width
+        prefix = 8 * width
         members = [row[prefix:].decode() for row in rows]
-        words = _words(rows, known.width)
-    return Slice(start, members, _ranks(known.rules, start, rank, words), words)
+        words = _words(rows, width)
+    return Slice(start, members, _ranks(known.rules, start, rank, words[:columns]), words)
 
 
 def _ranks(rules: Rules, start: int, rank: int, words: Sequence["array[int]"]) -> "array[int]":
-    """The ranks of entries side by side, by that of the first."""
+    """The ranks of entries side by side, by that of the first and the words of their scores."""
     size = len(words[0])
     if rules.rank == "ordinal":
         return array("q", range(start, start + size))
     ranks = array("q")
     before: tuple[int, ...] | None = None
-    for i, score in enumerate(zip(*words[: len(rules.columns)], strict=True)):
+    for i, score in enumerate(zip(*words, strict=True)):
         if before is not None and score != before:
             rank = start + i if rules.rank == "competition" else rank + 1
         ranks.append(rank)
@@ -272,13 +280,13 @@ def _ranks(rules: Rules, start: int, rank: int, words: Sequence["array[int]"]) -
     return ranks
 
 
-def _located(known: Known, found: list[Any], texts: Texts) -> Located:
+def _located(known: Known, found: list[Any], texts: Texts, width: int) -> Located:
     positions, ranks, forms = found
     if known.layout.scored:
         words = _unpacked(known.layout, [form or 0 for form in forms])
     else:
-        empty = bytes(8 * known.width)
-        words = _words([row or empty for row in texts.take(len(positions))], known.width)
+        empty = bytes(8 * width)
+        words = _words([row or empty for row in texts.take(len(positions))], width)
     return Located(array("q", positions), array("q", ranks), words)
 
 

@@ -5,8 +5,9 @@ one number that a sorted set keeps exactly, up to 2^53, so its score says all of
 
     plain     one column, ties by member: the score is the word
     packed    columns with declared ranges, and the tie stamp, side by side in the bits of the score
-    prefixed  everything else: scores are equal, the words stand as bytes in front of the member,
-              and a hash keeps each member's; about twice the memory and the work
+    prefixed  everything else, and boards on which scores fade: the scores of the set are equal, the
+              words stand as bytes in front of the member, and a hash keeps each member's; about
+              twice the memory and the work
 
 A stamp covers all instants there can be, so its share of the bits depends on `tie_resolution`.
 """
@@ -51,7 +52,7 @@ def is_stamped(rules: Rules) -> bool:
 
 def layout_of(rules: Rules) -> Layout:
     """The cheapest layout that keeps every score of a board exactly."""
-    if is_stamped(rules):
+    if is_stamped(rules) or rules.half_lives_ms:
         return Layout("prefixed")
     ranges = _ranges(rules)
     if len(ranges) == 1:
@@ -94,6 +95,8 @@ def describe(rules: Rules) -> BoardLayout:
 def _cheaper(rules: Rules) -> str:
     if is_stamped(rules):
         return "a column of op last needs tie first or last at tie_resolution 1ms to be packed"
+    if rules.half_lives_ms:
+        return "totals that fade fit no score: without a decay window the others may be packed"
     asked = sum(map(_bits, _ranges(rules)[: len(rules.columns)]))
     if rules.tie == 0:
         return f"declare min and max: the columns take {asked} bits, {BITS} are there"

@@ -71,7 +71,7 @@ local function position(ranked, anchor, total)
   if kind == 'within' then return within(ranked, anchor) end
   if kind == 'member' then
     local form = form_of(ranked, anchor[2])
-    return form and call('ZRANK', ranked.r, entry_of(form, anchor[2])) or -1
+    return form and call('ZRANK', ranked.r, entry_of(ranked, form, anchor[2])) or -1
   end
   if scored then return count_below(ranked, anchor[2]) end
   local first = prefix(anchor[2])
@@ -116,7 +116,7 @@ local function slice(ranked, low, high, ask)
     first, entries, members = found[1], {}, {}
     for i, entry in ipairs(found) do
       texts[#texts + 1] = entry
-      if ask.data then members[i] = sub(entry, 8 * width + 1) end
+      if ask.data then members[i] = sub(entry, 8 * ranked.width + 1) end
     end
   end
   local rank = B.rank == 'ordinal' and low or rank_of(ranked, first, '')
@@ -127,10 +127,10 @@ local function located(ranked, members)
   local positions, ranks, forms = {}, {}, forms_of(ranked, members)
   for i, member in ipairs(members) do
     local form = forms[i]
-    positions[i] = form and call('ZRANK', ranked.r, entry_of(form, member)) or -1
+    positions[i] = form and call('ZRANK', ranked.r, entry_of(ranked, form, member)) or -1
     ranks[i] = B.rank == 'ordinal' and positions[i] or rank_of(ranked, form, member)
     if not scored then
-      texts[#texts + 1] = form and sub(form, 1, 8 * width) or ''
+      texts[#texts + 1] = form and sub(form, 1, 8 * ranked.width) or ''
     end
   end
   return {positions, ranks, scored and forms or {}}

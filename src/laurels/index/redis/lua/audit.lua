@@ -68,7 +68,7 @@ end
 
 local function stands(of, form, member)
   if scored then return true end
-  return not form or call('ZSCORE', of.r, entry_of(form, member)) == '0'
+  return not form or call('ZSCORE', of.r, entry_of(of, form, member)) == '0'
 end
 
 local function count_at(field)
@@ -109,9 +109,9 @@ local function judge(of, names, forms, due)
   for i, member in ipairs(names) do
     if forms[i] ~= due[i] or not stands(of, forms[i], member) then
       if not A.mend or due[i] == nil then return member end
-      if not scored and forms[i] then call('ZREM', of.r, entry_of(forms[i], member)) end
+      if not scored and forms[i] then call('ZREM', of.r, entry_of(of, forms[i], member)) end
       if forms[i] and forms[i] == due[i] then
-        call('ZADD', of.r, '0', entry_of(due[i], member))
+        call('ZADD', of.r, '0', entry_of(of, due[i], member))
       else
         place(of, {member}, {forms[i]}, {due[i]})
       end
@@ -135,7 +135,7 @@ local function judge_rows(names)
   if B.dense and not difference then
     for i, form in ipairs(forms_of(ranked, names)) do
       if form then
-        local score = score_of(form)
+        local score = score_of(ranked, form)
         difference = difference or judge_score(scored and text(score) or score)
       end
     end
@@ -146,15 +146,15 @@ end
 -- An entry whose member has no form is where one was lost, or a stray.
 local function judge_entries(entries)
   for _, entry in ipairs(entries) do
-    local member = sub(entry, 8 * width + 1)
+    local member = sub(entry, 8 * ranked.width + 1)
     local form = form_of(ranked, member)
-    if not form or entry_of(form, member) ~= entry or not stands(ranked, form, member) then
+    if not form or entry_of(ranked, form, member) ~= entry or not stands(ranked, form, member) then
       if not A.mend or (not form and B.stamped) then return member end
       if form or rolled then
         call('ZREM', ranked.r, entry)
-        if form then call('ZADD', ranked.r, '0', entry_of(form, member)) end
+        if form then call('ZADD', ranked.r, '0', entry_of(ranked, form, member)) end
       else
-        call('HSET', ranked.k, member, sub(entry, 1, 8 * width))
+        call('HSET', ranked.k, member, sub(entry, 1, 8 * ranked.width))
         call('ZADD', ranked.r, '0', entry)
       end
     end

@@ -1,8 +1,9 @@
 -- What `count` is given, and what it reads: the rows of a batch's members, wherever it goes.
 --
 -- ARGV[1]  msgpack: board, now, due, rolls {name, steps, running}, targets {window, instance},
---   windows {name, steps, running, lows, highs} (steps 0: not rolling), routes {target or list of
---   targets, 0 refuses}, members (each once), who (places in them, or nil: event by event), values
+--   windows {name, steps, running, lows, highs} (steps 0: not rolling; one in which scores fade has
+--   exponents, mantissas: each a number or a list), routes {target or list of targets, 0 refuses},
+--   members (each once), who (places in them, or nil: event by event), values
 --   (a list a column, signed), ats, stamps (a number or a list), ids (texts or false; or nil), late
 --   (positions), absolute, atomic, all, watch, ranks, forget, most_ids, call {token, number}
 local APPLIED, UNCHANGED, OUT_OF_RANGE, DUPLICATE, TOO_LATE, FULL, ROLLED_BACK = 1, 2, 3, 4, 5, 6, 7
@@ -50,7 +51,7 @@ end
 for _, store in ipairs(stores) do
   if store.ranked then
     store.forms = forms_of(store.ranked, members)
-    store.rows = rows_of(store.forms, words)
+    store.rows = rows_of(store.forms, store.ranked.words)
   else
     local cells = fetch('HMGET', store.tally, members)
     if B.best then
@@ -96,11 +97,14 @@ end
 local late = {}
 for _, event in ipairs(A.late) do late[event] = true end
 
+-- How many words are the score in the watched window.
+local watched_words = watch > 0 and windows[watch].exponents and 2 or columns
+
 -- What a batch has come to: the verdicts, the ids it adds, the watched scores event by event.
 local function new_results()
   local results = {codes = {}, taken = {}, added = {}, remembered = remembered_before,
                    counted = 0, refused = false, before = {}, after = {}}
-  for i = 1, columns do results.before[i], results.after[i] = {}, {} end
+  for i = 1, watched_words do results.before[i], results.after[i] = {}, {} end
   return results
 end
 

@@ -5,8 +5,16 @@
 
 -- An event in one window
 
-local function draft_in(w, store, slot, values, stamp, at)
-  local rolled = rolls[w]
+local function each(given, event) return type(given) == 'table' and given[event] or given end
+
+local function draft_in(w, event, store, slot, values, stamp, at)
+  local rolled, fading = rolls[w], windows[w]
+  if fading.exponents then
+    local value = values[1] - (values.away and values.away[1] or 0)
+    draft_faded(store.rows, slot, value, each(fading.exponents, event),
+                each(fading.mantissas, event), stamp, drafts[w])
+    return true
+  end
   local rows = rolled and rolled.rows or store.rows
   if not draft_row(rows, slot, values, stamp, at, B.least, B.most, drafts[w]) then return false end
   if not rolled or B.best then return true end
@@ -56,11 +64,10 @@ end
 
 local function count(event, slot)
   read_values(event, slot)
-  local at = type(ats) == 'table' and ats[event] or ats
-  local stamp = type(stamps) == 'table' and stamps[event] or stamps
+  local at, stamp = each(ats, event), each(stamps, event)
   for w = 1, #windows do
     local store = store_of(w, event)
-    if store and not draft_in(w, store, slot, values, stamp, at) then return OUT_OF_RANGE end
+    if store and not draft_in(w, event, store, slot, values, stamp, at) then return OUT_OF_RANGE end
   end
   local changed = false
   for w = 1, #windows do
@@ -82,7 +89,7 @@ local function report(list, event, slot)
   if watch == 0 then return end
   local rows = watched_rows(event)
   local there = rows and rows.there[slot]
-  for i = 1, columns do list[i][event] = there and rows.w[i][slot] or false end
+  for i = 1, watched_words do list[i][event] = there and rows.w[i][slot] or false end
 end
 
 local function one_by_one()
@@ -127,7 +134,8 @@ local function write_ranking(store)
   local names, olds, news, dirty = {}, {}, {}, store.rows.dirty
   for i = 1, #dirty do
     local slot = dirty[i]
-    names[i], olds[i], news[i] = members[slot], store.forms[slot], write(store.rows.w, slot, words)
+    names[i], olds[i] = members[slot], store.forms[slot]
+    news[i] = write(store.rows.w, slot, store.ranked.words)
   end
   place(store.ranked, names, olds, news)
   call('SADD', P .. 'i', store.ranked.name)

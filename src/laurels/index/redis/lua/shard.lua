@@ -16,7 +16,8 @@
 -- places without being touched.
 --
 -- A row is the words of a member: columns, tie stamp, exact `at` (the last two where the board has
--- them). How a row is written is its *form*:
+-- them). Where scores fade (B.fades, by window) two words of a total stand for the column. How a row
+-- is written is its *form*:
 --   plain, packed  one number, the sum of (word - low) * unit over the words; it is the score of
 --                  the member in the sorted set, which needs nothing else
 --   prefixed       text, 8 bytes a word, in the order of the numbers they stand for, and of a
@@ -93,12 +94,12 @@ local function less(form, cell)
 end
 
 -- What of a form decides who shares a rank.
-local function score_of(form)
+local function score_of(ranked, form)
   if scored then
     local unit = units[columns]
     return floor(form / unit) * unit
   end
-  return sub(form, 1, 8 * columns)
+  return sub(form, 1, 8 * ranked.columns)
 end
 
 -- The least text after all that begin with a prefix of words.
@@ -131,6 +132,8 @@ end
 local function ranking(window, instance)
   local name = window .. ':' .. text(instance)
   local ranked = {r = P .. 'r:' .. name, name = name}
+  ranked.columns = B.fades and B.fades[window] and 2 or columns
+  ranked.width, ranked.words = ranked.columns + width - columns, ranked.columns + words - columns
   if not scored then ranked.k = P .. 'k:' .. name end
   if B.dense then ranked.d, ranked.n = P .. 'd:' .. name, P .. 'n:' .. name end
   return ranked
@@ -147,9 +150,9 @@ end
 local function form_of(ranked, member) return forms_of(ranked, {member})[1] end
 
 -- How a member is named in the sorted set.
-local function entry_of(form, member)
+local function entry_of(ranked, form, member)
   if scored then return member end
-  return sub(form, 1, 8 * width) .. member
+  return sub(form, 1, 8 * ranked.width) .. member
 end
 
 -- Distinct scores of a dense board, with reference counts: adds `by` for each score.
@@ -193,7 +196,8 @@ local function place(ranked, names, olds, news)
           drops[#drops + 1] = member
         end
       else
-        local was, is = old and sub(old, 1, 8 * width), new and sub(new, 1, 8 * width)
+        local size = 8 * ranked.width
+        local was, is = old and sub(old, 1, size), new and sub(new, 1, size)
         if was ~= is then
           if was then drops[#drops + 1] = was .. member end
           if is then adds[added + 1], adds[added + 2], added = 0, is .. member, added + 2 end
@@ -205,8 +209,9 @@ local function place(ranked, names, olds, news)
         end
       end
       if B.dense then
-        if old then by[score_of(old)] = (by[score_of(old)] or 0) - 1 end
-        if new then by[score_of(new)] = (by[score_of(new)] or 0) + 1 end
+        local was, is = old and score_of(ranked, old), new and score_of(ranked, new)
+        if old then by[was] = (by[was] or 0) - 1 end
+        if new then by[is] = (by[is] or 0) + 1 end
       end
     end
   end
@@ -222,10 +227,10 @@ end
 -- Ranks from 0, in the style of the board.
 local function rank_of(ranked, form, member)
   if not form then return -1 end
-  if B.rank == 'ordinal' then return call('ZRANK', ranked.r, entry_of(form, member)) end
+  if B.rank == 'ordinal' then return call('ZRANK', ranked.r, entry_of(ranked, form, member)) end
   local among = B.dense and ranked.d or ranked.r
-  if scored then return call('ZCOUNT', among, '-inf', '(' .. text(score_of(form))) end
-  return call('ZLEXCOUNT', among, '-', '(' .. score_of(form))
+  if scored then return call('ZCOUNT', among, '-inf', '(' .. text(score_of(ranked, form))) end
+  return call('ZLEXCOUNT', among, '-', '(' .. score_of(ranked, form))
 end
 
 -- What is refused

@@ -1,0 +1,150 @@
+"""Decay windows beside `all`: what a write costs, and how exact the totals stay.
+
+    python -m bench.decay [--members 1000000] [--rounds 60] [--events 1000000]
+
+Both boards hold the same members and take the same batches in turns, into a store in memory and
+into the bare index; with `at`, every event weighs something else. Totals are compared with exact
+arithmetic after a million events over 3,000 half-lives: the error is told in relation to the sum
+of the absolute values, faded like the total.
+"""
+
+from argparse import ArgumentParser
+from collections.abc import Callable
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from random import Random
+from statistics import median
+from time import perf_counter
+
+import laurels
+from bench.workload import Population, Traffic
+from laurels.decay import BIAS, weight
+from laurels.engine import fading
+from laurels.event import EventReader, batch_of
+from laurels.index.memory import MemoryIndex
+from laurels.plan import plan_batch
+
+WINDOWS = ("all", "decay:6h")
+BATCH = 1_000
+NOW_MS = 1_795_219_200_000
+STEP_MS = 977
+HALF_LIFE_MS = 6 * 3_600_000
+HALF_LIVES = 3_000
+EXACT_BITS = 200
+
+Events = list[tuple[object, ...]]
+Write = Callable[[int, Events], object]
+
+
+def board(window: str) -> laurels.Board:
+    """A board of one window."""
+    return laurels.Board(window.partition(":")[0], windows=[window])
+
+
+def to_a_store(window: str) -> Write:
+    """Writes through the API to a store in memory."""
+    clock = laurels.ManualClock(NOW_MS)
+    store = laurels.open("memory:", clock=clock)
+    name = store.create(board(window)).name
+
+    def write(now_ms: int, events: Events) -> object:
+        clock.set(now_ms)
+        return store.submit_many(name, events)
+
+    return write
+
+
+def to_an_index(window: str) -> Write:
+    """Writes as the fold does."""
+    index, rules = MemoryIndex(seed=1), board(window).rules()
+    index.open_board(1, rules)
+    reader = EventReader(rules)
+
+    def write(now_ms: int, events: Events) -> object:
+        batch = batch_of(reader.gather(events), 1, now_ms).weighed(rules.half_lives_ms)
+        return index.apply(batch, plan_batch(rules, {}, batch), 0)
+
+    return write
+
+
+def traffic(population: Population, kind: Traffic, rounds: int, *, timed: bool) -> list[Events]:
+    """The batches; with `timed` every event has an `at` of its own within the batch's time."""
+    random = Random(2)
+    given = population.traffic(kind, rounds * BATCH)
+    batches: list[Events] = []
+    for i in range(rounds):
+        events = given[i * BATCH : (i + 1) * BATCH]
+        now_ms = NOW_MS + STEP_MS * (i + 1)
+        batches.append(
+            [(*event, now_ms - random.randrange(STEP_MS)) for event in events]
+            if timed
+            else [tuple(event) for event in events]
+        )
+    return batches
+
+
+def cost(to: Callable[[str], Write], population: Population, batches: list[Events]) -> list[float]:
+    """Nanoseconds an event, of each window: the median over the batches."""
+    writes = [to(window) for window in WINDOWS]
+    for entries in population.batches():
+        for write in writes:
+            write(NOW_MS, [(member, score) for member, score, *_ in entries])
+    took: list[list[float]] = [[] for _ in writes]
+    for i, events in enumerate(batches):
+        for place in (0, 1) if i % 2 else (1, 0):
+            began = perf_counter()
+            writes[place](NOW_MS + STEP_MS * (i + 1), events)
+            took[place].append((perf_counter() - began) / len(events))
+    return [1e9 * median(each) for each in took]
+
+
+def error_after(events: int) -> Fraction:
+    """How far a total is from what exact arithmetic says, in relation to the sum of |v|."""
+    random = Random(3)
+    words, exact, size = (0, 0), 0, 0
+    at_ms, moved = 0, 0
+    with localcontext() as context:
+        context.prec = 70
+        ln2 = Decimal(2).ln()
+        for _ in range(events):
+            at_ms += random.randrange(2 * HALF_LIVES * HALF_LIFE_MS // events)
+            value = random.randint(-10_000, 10_000)
+            words = fading.add(words, value, *weight(at_ms, HALF_LIFE_MS))
+            quotient, rest = divmod(at_ms, HALF_LIFE_MS)
+            # What is older fades away: it is cut off far below what the total is told by.
+            exact >>= quotient - moved
+            size >>= quotient - moved
+            moved = quotient
+            power = int((ln2 * rest / HALF_LIFE_MS).exp() * 2**EXACT_BITS)
+            exact += value * power
+            size += abs(value) * power
+    first, mantissa = words
+    shown = Fraction(mantissa) * Fraction(2) ** (abs(first) - BIAS - moved + EXACT_BITS)
+    return abs(shown - exact) / size
+
+
+def main() -> None:
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--members", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--events", type=int, default=1_000_000)
+    given = parser.parse_args()
+    population = Population(given.members, NOW_MS)
+    for name, to in (("store in memory", to_a_store), ("index", to_an_index)):
+        for timed in (False, True):
+            batches = traffic(population, "zipf", given.rounds, timed=timed)
+            of_all, of_decay = cost(to, population, batches)
+            told = "each at its own time" if timed else "accepted at now"
+            print(
+                f"{name}, {given.members:,} members, batches of {BATCH:,} {told}: all "
+                f"{of_all:,.0f} ns an event, decay {of_decay:,.0f}, {of_decay / of_all:.2f} times"
+            )
+    error = error_after(given.events)
+    print(
+        f"{given.events:,} events over {HALF_LIVES:,} half-lives: "
+        f"error {float(error):.1e} of the sum of |v|"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Totals that fade, as two words, and how they are added to; see `laurels.decay`.
+
+The words of a total m * 2^e, with m an integer of 53 bits, are e + BIAS and m, negative both for a
+negative total, 0 both for zero: so they order totals as the numbers do. An amount is a value times
+the weight of its instant, rounded once to 53 bits, and a sum is rounded once. All of it is done in
+IEEE doubles whose exponents are kept apart, so every platform, and Lua, finds the same bits.
+"""
+from libc.stdint cimport int64_t
+
+cdef extern from "math.h" nogil:
+    double frexp(double number, int *exponent)
+    double ldexp(double number, int exponent)
+
+cdef extern from *:
+    """
+    #define LAURELS_BIAS ((int64_t)1 << 40)
+    """
+    const int64_t BIAS "LAURELS_BIAS"
+
+cdef enum:
+    BITS = 53
+    NEGLIGIBLE = 64             # what is smaller by so many powers of two changes no bit of a sum
+
+cdef struct Faded:              # mantissa * 2^exponent; the mantissa has 53 bits, or is 0
+    double mantissa
+    int64_t exponent
+
+cdef inline Faded normal(double number, int64_t exponent) noexcept nogil:
+    cdef Faded faded
+    cdef int moved = 0
+    faded.mantissa = ldexp(frexp(number, &moved), BITS)
+    faded.exponent = exponent + moved - BITS
+    return faded
+
+cdef inline Faded sum_of(Faded one, Faded other) noexcept nogil:
+    cdef Faded swapped
+    if one.mantissa == 0:
+        return other
+    if other.mantissa == 0:
+        return one
+    if one.exponent < other.exponent:
+        swapped = one
+        one = other
+        other = swapped
+    if one.exponent - other.exponent > NEGLIGIBLE:
+        return one
+    return normal(
+        one.mantissa + ldexp(other.mantissa, <int>(other.exponent - one.exponent)), one.exponent)
+
+cdef inline void fade_in(const int64_t *old, int64_t value, int64_t exponent, int64_t mantissa,
+                         int64_t *new) noexcept nogil:
+    """The words of a total to which a value is added, weighing mantissa * 2^(exponent - 52)."""
+    cdef Faded total
+    cdef Faded amount = normal(<double>value * <double>mantissa, exponent - (BITS - 1))
+    total.mantissa = <double>old[1]
+    total.exponent = (old[0] if old[1] > 0 else -old[0]) - BIAS
+    total = sum_of(total, amount)
+    new[1] = <int64_t>total.mantissa
+    new[0] = 0
+    if new[1] != 0:
+        new[0] = total.exponent + BIAS if new[1] > 0 else -(total.exponent + BIAS)

@@ -1,0 +1,98 @@
+"""Scales: how the words of a window's entries are shown as scores. Pure.
+
+In most windows the words of a score are its columns, each times its sign. Where scores fade they
+are the two words of a total (see `decay`), both times the sign of the one column, and what is shown
+depends on when.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from .decay import Fading
+from .rules import Rules
+from .score import Score, exact_units, gap, score_of, scores_of, to_value, units_of
+
+MOST_UNITS = 10**60
+"""Beyond every faded score."""
+
+
+class Scale(Protocol):
+    """What scores are read with."""
+
+    def score(self, words: Sequence[int]) -> Score:
+        """The score an entry's words stand for."""
+
+    def scores(self, words: Sequence[Sequence[int]]) -> list[Score]:
+        """The scores of many entries, from their words kept column by column."""
+
+    def gap(self, better: Sequence[int], worse: Sequence[int]) -> Score:
+        """What one entry is ahead of another by, column by column, from the words of both."""
+
+
+class Whole(Struct, frozen=True):
+    """The scale of windows that count in whole units."""
+
+    rules: Rules
+
+    def score(self, words: Sequence[int]) -> Score:
+        return score_of(units_of(words, self.rules), self.rules)
+
+    def scores(self, words: Sequence[Sequence[int]]) -> list[Score]:
+        return scores_of(words, self.rules)
+
+    def gap(self, better: Sequence[int], worse: Sequence[int]) -> Score:
+        return gap(better, worse, self.rules)
+
+
+class Faded(Struct, frozen=True):
+    """The scale of a window whose scores fade, at an instant."""
+
+    fading: Fading
+    sign: int
+    name: str
+
+    def score(self, words: Sequence[int]) -> Score:
+        return to_value(self._units(words[0], words[1]), self.fading.places)
+
+    def scores(self, words: Sequence[Sequence[int]]) -> list[Score]:
+        places, sign = self.fading.places, self.sign
+        totals = [
+            (sign * first, sign * mantissa) for first, mantissa in zip(*words[:2], strict=True)
+        ]
+        return [to_value(units, places) for units in self.fading.units_of_many(totals)]
+
+    def gap(self, better: Sequence[int], worse: Sequence[int]) -> Score:
+        ahead = self._units(*worse[:2]) - self._units(*better[:2])
+        return to_value(self.sign * ahead, self.fading.places)
+
+    def bound(self, score: object) -> int | None:
+        """A score that is asked for, in units; None for None. Raises what refuses it."""
+        if score is None:
+            return None
+        if isinstance(score, (tuple, list)) and len(score) == 1:
+            [score] = score
+        return exact_units(score, self.fading.places, self.name, MOST_UNITS)
+
+    def words(self, units: int) -> tuple[int, int]:
+        """The words of the least total that is shown as so many units or more."""
+        first, mantissa = self.fading.least(units)
+        return self.sign * first, self.sign * mantissa
+
+    def _units(self, first: int, mantissa: int) -> int:
+        return self.fading.units((self.sign * first, self.sign * mantissa))
+
+
+def scale_of(rules: Rules, window: str, now_ms: int) -> Scale:
+    """How scores of a window are shown at an instant."""
+    faded = faded_scale(rules, window, now_ms)
+    return Whole(rules) if faded is None else faded
+
+
+def faded_scale(rules: Rules, window: str, now_ms: int) -> Faded | None:
+    """The same where scores fade; None where they do not."""
+    if not (half_life_ms := rules.half_life_ms(window)):
+        return None
+    column = rules.columns[0]
+    return Faded(Fading(half_life_ms, column.scale, now_ms), column.sign, column.name)
