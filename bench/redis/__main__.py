@@ -83,9 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bench.redis", description=says, epilog=f"example: {example}"
     )
-    parser.add_argument(
-        "--quick", action="store_true", help="30k members, two minutes, rougher"
-    )
+    parser.add_argument("--quick", action="store_true", help="30k members, two minutes, rougher")
     parser.add_argument(
         "--only", type=_chosen, default=EVERYTHING, metavar=",".join(get_args(Chosen))
     )
