@@ -15,6 +15,24 @@ import pytest
 
 from laurels.cli import main
 
+KILLED = """
+import os, signal
+import laurels
+submit_many = laurels.Leaderboards.submit_many
+calls = 0
+def killing(*arguments, **options):
+    global calls
+    calls += 1
+    if calls == {at} and {before}:
+        os.kill(os.getpid(), signal.{signal})
+    receipts = submit_many(*arguments, **options)
+    if calls == {at} and not {before}:
+        os.kill(os.getpid(), signal.{signal})
+    return receipts
+laurels.Leaderboards.submit_many = killing
+"""
+"""What a process does that kills itself at a commit: before it, or when it is made."""
+
 
 class Ran(NamedTuple):
     """What a command did."""

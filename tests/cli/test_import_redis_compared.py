@@ -6,7 +6,7 @@ import pytest
 
 from tests.redis.servers import Server
 
-from .running import Ran, Shell
+from .running import KILLED, Ran, Shell
 from .sorted_sets import fill, importing, many, rejects_in
 
 
@@ -116,24 +116,6 @@ def test_somebody_else_who_writes_to_the_board_is_told(gifts: Shell, server: Ser
     report = Ran(0, ran.stdout.decode(), "").json()
     assert (report["disturbed"], report["compared"]["first_changed"]) == (1, ["ann"])
     assert gifts.scores("gifts") == {"bob": 7, "ann": 5}
-
-
-KILLED = """
-import os, signal
-import laurels
-submit_many = laurels.Leaderboards.submit_many
-calls = 0
-def killing(*arguments, **options):
-    global calls
-    calls += 1
-    if calls == {at} and {before}:
-        os.kill(os.getpid(), signal.{signal})
-    receipts = submit_many(*arguments, **options)
-    if calls == {at} and not {before}:
-        os.kill(os.getpid(), signal.{signal})
-    return receipts
-laurels.Leaderboards.submit_many = killing
-"""
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before commit", "after commit"])

@@ -9,26 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from .running import Shell
+from .running import KILLED, Shell
 
 LINES = 200
 BATCH = 20
-KILLED = """
-import os, signal
-import laurels
-submit_many = laurels.Leaderboards.submit_many
-calls = 0
-def killing(*arguments, **options):
-    global calls
-    calls += 1
-    if calls == {at} and {before}:
-        os.kill(os.getpid(), signal.{signal})
-    receipts = submit_many(*arguments, **options)
-    if calls == {at} and not {before}:
-        os.kill(os.getpid(), signal.{signal})
-    return receipts
-laurels.Leaderboards.submit_many = killing
-"""
 
 
 @pytest.fixture
