@@ -11,7 +11,7 @@ NATIVE := $(wildcard src/laurels/engine/*.pyx src/laurels/engine/*.pxd)
 help: ## show what there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-$(READY): pyproject.toml $(NATIVE)
+$(READY): pyproject.toml setup.py $(NATIVE)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "laurels needs Python 3.11 or later: make PYTHON=/path/to/python3.11"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -21,16 +21,18 @@ $(READY): pyproject.toml $(NATIVE)
 run: $(READY) ## import 70,000 real purchases, show the boards and serve them
 	$(BIN)/python examples/cdnow.py --serve
 
+# Tests start hundreds of processes, each in 0.2 s less where what is compiled is kept. In the order
+# of tests/conftest.py, files that take long come first; xdist would have those of one test last.
 test: $(READY) ## all tests, over all cores
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 lint: $(READY) ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(READY) ## speed and memory beside Redis; writes bench/results
-	$(BIN)/python -m bench
+bench: $(READY) ## every target beside Redis, 15 minutes (ARGS=--quick: 2); writes bench/results
+	$(BIN)/python -m bench $(ARGS)
 
 sanitize: $(READY) ## the engine's tests under AddressSanitizer
 	scripts/sanitize.sh

@@ -1,11 +1,14 @@
-"""`python -m bench`: measure, print the tables, write the JSON."""
+"""`python -m bench`: the targets of laurels, each a figure or a ratio of one run on this machine.
+
+Tables are printed and written as JSON, which is written anew after each section.
+"""
 
 import argparse
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import get_args
@@ -14,19 +17,22 @@ from rich.console import Console
 
 from bench.effort import FULL, QUICK
 from bench.machine import describe
+from bench.outcome import Findings
 from bench.peers.redis_server import installed
 from bench.report import Report
 from bench.rolling.suite import measure_rolling
+from bench.sizes import size_of
 from bench.small import measure_small
 from bench.stages import measure_stages
 from bench.suite import Chosen, Plan, Size
 from bench.tables import print_tables
+from bench.targets.scale import FULL_SCALE, HUGE_SCALE, QUICK_SCALE, Scale
+from bench.targets.suite import SECTIONS, measure_targets
 from bench.workload import LARGEST, SMALLEST
 
 RESULTS = Path(__file__).parent / "results"
 _FULL_SIZES = (10_000, 1_000_000, 10_000_000)
 _QUICK_SIZES = (10_000, 1_000_000)
-_MULTIPLES = {"k": 1_000, "M": 1_000_000}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,39 +45,67 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     started = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
     options.folder.mkdir(parents=True, exist_ok=True)
-    report = _measure(options, started)
-    print_tables(report.samples)
     file = options.json or RESULTS / f"{started}.json"
-    report.write(file)
-    print(f"{report.machine.line()}\n{file}")
+    report = _measure(options, started, file)
+    print_tables(report)
+    print(f"{report.line()}\n{file}")
     return 0
 
 
-def _measure(options: argparse.Namespace, started: str) -> Report:
+def _measure(options: argparse.Namespace, started: str, file: Path) -> Report:
+    """Writes the file anew after each section: what was measured stays when a later one fails."""
     progress = Console(stderr=True)
+    begun = time.monotonic()
+
+    def say(text: str) -> None:
+        progress.print(f"{time.monotonic() - begun:4.0f} s  {text}")
+
     effort = QUICK if options.quick else FULL
-    sizes = options.members or (_QUICK_SIZES if options.quick else _FULL_SIZES)
     with tempfile.TemporaryDirectory(prefix="run-", dir=options.folder) as folder:
         machine = describe(Path(folder))
         progress.print(machine.line())
-        plan = Plan(time.time_ns() // 1_000_000, options.only, effort, Path(folder), progress.print)
-        if options.rolling:
-            samples = [s for members in sizes for s in measure_rolling(plan, members)]
-        elif options.profile:
-            samples = [s for members in sizes for s in measure_stages(plan, members)]
-        else:
-            samples = measure_small(plan)
-            for members in sizes:
-                samples += Size(plan, members).measure()
-    return Report(started=started, machine=machine, samples=samples, effort=effort)
+        plan = Plan(time.time_ns() // 1_000_000, options.only, effort, Path(folder), say)
+        report = Report(started=started, machine=machine, samples=[], effort=effort)
+        for found in _sections(options, plan):
+            report = report.with_more(found)
+            report.write(file)
+    say("done")
+    return report
+
+
+def _sections(options: argparse.Namespace, plan: Plan) -> Iterator[Findings]:
+    """What is asked for, part by part."""
+    sizes = options.members or (_QUICK_SIZES if options.quick else _FULL_SIZES)
+    if options.rolling:
+        yield from (Findings(measure_rolling(plan, members)) for members in sizes)
+    elif options.profile:
+        yield from (Findings(measure_stages(plan, members)) for members in sizes)
+    elif options.detail:
+        yield Findings(measure_small(plan))
+        yield from (Findings(Size(plan, members).measure()) for members in sizes)
+    else:
+        yield from measure_targets(plan, _scale(options), options.section)
+
+
+def _scale(options: argparse.Namespace) -> Scale:
+    if options.huge:
+        return HUGE_SCALE
+    return QUICK_SCALE if options.quick else FULL_SCALE
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="under two minutes, rougher")
+    parser.add_argument(
+        "--section", type=_section, default=tuple(SECTIONS), metavar=",".join(SECTIONS)
+    )
+    parser.add_argument("--huge", action="store_true", help="100 million members, too")
+    parser.add_argument("--detail", action="store_true", help="all tables of loads, reads, writes")
     parser.add_argument("--profile", action="store_true", help="where our time per event goes")
     parser.add_argument("--rolling", action="store_true", help="rolling windows and snapshots")
-    parser.add_argument("--members", type=_sizes, metavar="10k,1M", help="sizes of the board")
+    parser.add_argument(
+        "--members", type=_sizes, metavar="10k,1M", help="sizes of the tables' boards"
+    )
     parser.add_argument("--only", type=_chosen, default=_chosen(), metavar="engine,api,redis")
     parser.add_argument("--json", type=Path, metavar="FILE", help="default: in bench/results")
     parser.add_argument(
@@ -82,10 +116,17 @@ def _parser() -> argparse.ArgumentParser:
 
 def _sizes(text: str) -> tuple[int, ...]:
     """`10k,1M` as numbers."""
-    sizes = [int(word.rstrip("kM")) * _MULTIPLES.get(word[-1], 1) for word in text.split(",")]
+    sizes = [size_of(word) for word in text.split(",")]
     if any(not SMALLEST <= size <= LARGEST for size in sizes):
         raise argparse.ArgumentTypeError(f"a size is {SMALLEST} to {LARGEST:,} members")
     return tuple(sizes)
+
+
+def _section(text: str) -> tuple[str, ...]:
+    names = text.split(",")
+    if not set(names) <= set(SECTIONS):
+        raise argparse.ArgumentTypeError(f"choose among {', '.join(SECTIONS)}")
+    return tuple(name for name in SECTIONS if name in names)
 
 
 def _chosen(text: str = ",".join(get_args(Chosen))) -> frozenset[Chosen]:

@@ -52,23 +52,23 @@ def main(members: int, folder: str, board: str = "all") -> None:
 
 def _grown_by_all(population: Population, folder: Path) -> int:
     with closing(ApiBoard(str(folder))) as board:
-        before = _resident_bytes()
+        before = resident_bytes()
         board.load(population)
         gc.collect()
-        return _resident_bytes() - before
+        return resident_bytes() - before
 
 
 def _grown_by_rolling(population: Population, folder: Path) -> int:
     now_ms = evening(population.now_ms)
     history = History(population, WEEK.begins_ms(now_ms), now_ms)
     with closing(RollingApi(folder, now_ms)) as board:
-        before = _resident_bytes()
+        before = resident_bytes()
         board.load(history.batches())
         gc.collect()
-        return _resident_bytes() - before
+        return resident_bytes() - before
 
 
-def _resident_bytes() -> int:
+def resident_bytes() -> int:
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import msgspec
+from tests.redis.programs import REDIS, on_path
 
 _PROBE_BYTES = 4096
 _PROBES = 200
@@ -78,11 +79,9 @@ def _fdatasync_us(folder: Path) -> float:
 
 
 def _redis() -> str:
-    try:
-        shown = subprocess.run(
-            ["redis-server", "--version"], capture_output=True, text=True, check=True
-        )
-    except FileNotFoundError:
+    program = on_path(REDIS.program)
+    if program is None:
         return "no redis-server"
+    shown = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
     version = next(word for word in shown.stdout.split() if word.startswith("v="))
     return f"Redis {version[2:]}"

@@ -2,16 +2,21 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Self
 
 import msgspec
+from msgspec.structs import replace
 
 from bench.effort import Effort
 from bench.machine import Machine
-from bench.timing import Sample, Unit
+from bench.outcome import Findings, Measure, Outcome
+from bench.timing import TIMES, Sample, Unit
 
-_TIMES: tuple[Unit, ...] = ("s", "ms", "µs", "ns")
 _SHOWN_UNITS: dict[Unit, str] = {"x": " x", "%": " %"}
-_LESS_IS_BETTER: tuple[Unit, ...] = (*_TIMES, "bytes")
+_LESS_IS_BETTER: tuple[Unit, ...] = (*TIMES, "bytes")
+
+
+TARGET_HEADINGS = ("target", "wanted", "measured", "reached", "from")
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,10 +27,21 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     samples: list[Sample]
     software: str = ""
     """What took part beside what the machine names, by version."""
+    outcomes: list[Outcome] = []
+    """The targets of the run, where it has some."""
 
     def line(self) -> str:
         """What the figures were measured on."""
         return f"{self.machine.line()}{self.software and f', {self.software}'}"
+
+    def with_more(self, found: Findings) -> Self:
+        """The report with another section behind the others."""
+        return replace(
+            self,
+            samples=[*self.samples, *found.samples],
+            outcomes=[*self.outcomes, *found.outcomes],
+            software=_together(self.software, found.software),
+        )
 
     def write(self, file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -53,11 +69,16 @@ def grids(samples: Sequence[Sample]) -> Iterator[Grid]:
         chosen = [s for s in samples if (s.question.group, s.question.members) == (group, members)]
         cases = list(dict.fromkeys(s.question.case for s in chosen))
         yield Grid(
-            f"{group} · {members:,} members",
+            f"{group} · {members:,} members" if members else group,
             cases,
             [_figures(row, cases) for row in _by_contender(chosen)],
             list(_ratios(chosen, cases)),
         )
+
+
+def _together(*named: str) -> str:
+    """Lists of programs as one, each program once."""
+    return ", ".join(dict.fromkeys(one for some in named if some for one in some.split(", ")))
 
 
 def _figures(row: Sequence[Sample], cases: Sequence[str]) -> list[str]:
@@ -104,18 +125,37 @@ def _ratio(ours: Sample | None, other: Sample | None) -> str:
     share = ours.middle / other.middle
     if ours.question.unit == "bytes":
         return f"{share:.2f} of it"
-    return f"{1 / share if ours.question.unit in _TIMES else share:.2f} x"
+    return f"{1 / share if ours.question.unit in TIMES else share:.2f} x"
 
 
 def _figure(sample: Sample) -> str:
     """The median, and below it the least and the greatest where there were several runs."""
-    middle = _short(sample.middle) + _SHOWN_UNITS.get(sample.question.unit, "")
+    middle = short(sample.middle) + _SHOWN_UNITS.get(sample.question.unit, "")
     if len(sample.figures) == 1:
         return middle
-    return f"{middle}\n{_short(min(sample.figures))}..{_short(max(sample.figures))}"
+    return f"{middle}\n{short(min(sample.figures))}..{short(max(sample.figures))}"
 
 
-def _short(figure: float) -> str:
+def target_row(outcome: Outcome) -> list[str]:
+    """A target as the tables show it."""
+    reached = {True: "yes", False: "no", None: ""}[outcome.reached]
+    return [outcome.target, _wanted(outcome), _quantity(outcome.measured, outcome.measure), reached,
+            outcome.basis]  # fmt: skip
+
+
+def _wanted(outcome: Outcome) -> str:
+    bounds = [("≥", outcome.least), ("≤", outcome.most)]
+    return " and ".join(
+        f"{sign} {_quantity(bound, outcome.measure)}" for sign, bound in bounds if bound is not None
+    )
+
+
+def _quantity(figure: float, measure: Measure) -> str:
+    return f"{figure:.2f} {measure}" if measure in ("x", "of it") else f"{short(figure)} {measure}"
+
+
+def short(figure: float) -> str:
+    """A figure as the tables show it."""
     if figure >= 1e6:
         return f"{figure / 1e6:.2f}M"
     if figure >= 1e4:

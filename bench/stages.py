@@ -24,7 +24,8 @@ from laurels.fold import Fold
 from laurels.index.memory import MemoryIndex
 from laurels.log.sqlite import SqliteLog
 from laurels.record import Create, encode, encode_one
-from laurels.writes import Submission
+from laurels.rules import Place
+from laurels.submission import Submission
 
 _EVENTS = {1: 2_000, 100: 50_000, 1_000: 200_000}
 
@@ -75,7 +76,7 @@ class Steps:
         laps.start()
         columns = state.reader.gather(batch)
         laps.end("gather: judge form, make columns")
-        write = Submission(state, columns, {}, window="all", ranks=False, event_time=False)
+        write = Submission(state, columns, {}, watched=Place("all"), ranks=False, event_time=False)
         logged = write.records(self._fold, self._now_ms)
         body = encode([encode_one(record) for record in logged])
         laps.end("encode the log entry")

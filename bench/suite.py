@@ -16,6 +16,7 @@ from bench.footprint import ProcessMemory
 from bench.peers import Loaded, Reader, Writer
 from bench.peers.api import ApiBoard, ApiThreads
 from bench.peers.engine import EngineBoard
+from bench.peers.one_core import OnOneCore
 from bench.peers.redis_client import ClientRedis
 from bench.peers.redis_raw import RawRedis, Way
 from bench.peers.redis_server import Fsync, Placement, RedisServer, Setting
@@ -26,6 +27,7 @@ from bench.workload import Population, Traffic
 from bench.writes import measure_writes
 
 Chosen: TypeAlias = Literal["engine", "api", "redis"]
+EVERYBODY: frozenset[Chosen] = frozenset(get_args(Chosen))
 Drive: TypeAlias = tuple[Way, Placement]
 
 _TRAFFIC: tuple[Traffic, ...] = get_args(Traffic)
@@ -71,6 +73,21 @@ class Size:
             server = self._server(stack) if "redis" in self._plan.chosen else None
             self._in_memory(server)
             self._durable(server)
+        return self._samples
+
+    def measure_safest(self) -> list[Sample]:
+        """Durable events alone, beside a Redis that flushes as often as we do."""
+        with ExitStack() as stack:
+            writers: list[Writer] = []
+            if "api" in self._plan.chosen:
+                folder = str(self._plan.folder / f"laurels-{self._population.count}")
+                board = stack.enter_context(closing(self._load_api(folder)))
+                writers += [board, OnOneCore(board)]
+            if "redis" in self._plan.chosen:
+                server = self._server(stack)
+                self._load_redis(server)
+                writers += _raw(stack, server, "always", _WRITING)
+            self._write("Durable events/s, all", writers, _TRAFFIC)
         return self._samples
 
     def _server(self, stack: ExitStack) -> RedisServer:

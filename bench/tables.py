@@ -1,9 +1,10 @@
 """The grids of a report on a terminal and in Markdown.
 
 `python -m bench.tables FILE` prints the Markdown of a report written earlier, as it stands in
-docs/benchmarks.md.
+docs/benchmarks/. `python -m bench.tables FILE docs/benchmarks.md` writes its targets into the page.
 """
 
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,25 +13,45 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from bench.report import Grid, Measured, grids
-from bench.timing import Sample
+from bench.outcome import Outcome
+from bench.report import TARGET_HEADINGS, Grid, Measured, grids, target_row
 
 _LEAST_WIDTH = 132
+_PLACE = re.compile(r"(?<=docs/benchmarks.md -->\n).*?(?=<!-- end of targets -->)", re.DOTALL)
 
 
-def print_tables(samples: Sequence[Sample]) -> None:
-    """Print every grid, on paper wide enough where it is not a terminal."""
+def print_tables(report: Measured) -> None:
+    """Print every grid and last the targets, on paper wide enough where it is not a terminal."""
     console = Console()
     if not console.is_terminal:
         console = Console(width=_LEAST_WIDTH)
-    for grid in grids(samples):
+    for grid in grids(report.samples):
         console.print(_table(grid))
+    if report.outcomes:
+        console.print(_targets_table(report.outcomes))
 
 
 def markdown(report: Measured) -> str:
-    """The machine and every grid, ratios in bold."""
+    """The machine, the targets and every grid, ratios in bold."""
     parts = [f"Measured {report.started} on {report.line()}."]
+    if report.outcomes:
+        parts.append(f"### Targets\n\n{_target_lines(report.outcomes)}")
     return "\n\n".join(parts + [_markdown_table(grid) for grid in grids(report.samples)]) + "\n"
+
+
+def _targets_table(outcomes: Sequence[Outcome]) -> Table:
+    table = Table(title="Targets", title_justify="left", title_style="bold")
+    for heading in TARGET_HEADINGS:
+        table.add_column(heading)
+    for outcome in outcomes:
+        table.add_row(*target_row(outcome), style="" if outcome.reached else "bold")
+    return table
+
+
+def _target_lines(outcomes: Sequence[Outcome]) -> str:
+    rows = [list(TARGET_HEADINGS), ["---", "---:", "---:", "---", "---"]]
+    rows += map(target_row, outcomes)
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def _table(grid: Grid) -> Table:
@@ -55,6 +76,25 @@ def _markdown_table(grid: Grid) -> str:
     return "\n".join([f"### {grid.title}", "", *lines])
 
 
+def with_targets(page: str, report: Measured) -> str:
+    """A page with the targets of a report in their marked place. Raises ValueError without one."""
+    written, count = _PLACE.subn(lambda _: _targets(report), page)
+    if count != 1:
+        raise ValueError("the page has no marked place for the targets")
+    return written
+
+
+def _targets(report: Measured) -> str:
+    return f"Measured {report.started} on {report.line()}.\n\n{_target_lines(report.outcomes)}\n"
+
+
+def main(file: Path, page: Path | None = None) -> None:
+    report = msgspec.json.decode(file.read_bytes(), type=Measured)
+    if page is None:
+        sys.stdout.write(markdown(report))
+    else:
+        page.write_text(with_targets(page.read_text(), report))
+
+
 if __name__ == "__main__":
-    read = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Measured)
-    sys.stdout.write(markdown(read))
+    main(*map(Path, sys.argv[1:]))

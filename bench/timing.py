@@ -12,6 +12,7 @@ Task: TypeAlias = Callable[[], object]
 Unit: TypeAlias = Literal[
     "events/s", "members/s", "requests/s", "frames/s", "s", "ms", "µs", "ns", "bytes", "x", "%"
 ]
+TIMES: tuple[Unit, ...] = ("s", "ms", "µs", "ns")
 Safety: TypeAlias = Literal["memory", "each second", "each commit"]
 
 
@@ -46,7 +47,10 @@ class Contender(msgspec.Struct, frozen=True):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """What is measured: a group of tables, the board's size and one column of the table."""
+    """What is measured: a group of tables, the board's size and one column of the table.
+
+    `members` is 0 where the columns are sizes.
+    """
 
     group: str
     members: int

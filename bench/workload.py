@@ -24,7 +24,7 @@ Traffic: TypeAlias = Literal["zipf", "uniform"]
 Steep: TypeAlias = Literal["zipf 1.2"]
 """Where few members have most events."""
 
-SMALLEST, LARGEST = 100, 10_000_000
+SMALLEST, LARGEST = 100, 100_000_000
 MEMBER_BYTES = 8
 HISTORY_EVENTS = 20
 HISTORY_MS = 30 * 24 * 3_600_000
@@ -35,7 +35,7 @@ _SCATTER = 2_654_435_761
 
 def member_name(index: int) -> str:
     """The 8-byte id of a member."""
-    return f"m{index:07d}"
+    return f"{index:08d}"
 
 
 class Population:
@@ -71,7 +71,7 @@ class Population:
                 events = most / (i * inverse % count or count)
                 score = int(events * LARGEST_VALUE / 2 * (0.5 + random()))
                 age_ms = int(min(1.0, -log(1.0 - random()) / events) * HISTORY_MS)
-                batch.append((f"m{i:07d}", score, now_ms - age_ms))
+                batch.append((f"{i:08d}", score, now_ms - age_ms))
             yield batch
 
     def traffic(self, kind: Traffic | Steep, events: int) -> Batch:

@@ -20,7 +20,7 @@ check() {
     shift 2
     echo "== $name"
     mkdir "$work/$name"
-    cp -r pyproject.toml LICENSE ./*.md src tests "$work/$name"
+    cp -r pyproject.toml setup.py LICENSE ./*.md src tests "$work/$name"
     cd "$work/$name"
     find src -name '*.so' -delete
     find src -path '*/engine/*.c' -delete

@@ -14,7 +14,9 @@ from tests.definitions import Card, Definition, FadedScore, Place, Refusal, Scor
 from tests.oracle_decay import PLACES
 
 T = TypeVar("T")
-Everything = dict[tuple[str, str, str | None], list[tuple[str, int, object, object]]]
+Everything = dict[
+    tuple[str, str, str | None, tuple[str, ...]], list[tuple[str, int, object, object]]
+]
 
 
 def board_of(definition: Definition) -> laurels.Board:
@@ -107,6 +109,7 @@ def assert_receipt(
         "previous_rank": receipt.previous_rank,
         "rank": receipt.rank,
         "refused_windows": receipt.refused_windows,
+        "labels": receipt.labels,
     }
     assert found == {
         "member": verdict.member,
@@ -116,22 +119,33 @@ def assert_receipt(
         "previous_rank": verdict.previous_rank,
         "rank": verdict.rank,
         "refused_windows": verdict.refused_windows,
+        "labels": verdict.labels,
     }
 
 
 def everything(lb: laurels.Leaderboards) -> Everything:
-    """All rankings of all boards in all periods, entry by entry."""
+    """All rankings of all boards in all scopes and periods, entry by entry."""
     return {
-        (board.name, window, period.label or None): [
+        (board.name, window, period.label or None, tuple(f"{k}={v}" for k, v in scope.items())): [
             (entry.member, entry.rank, entry.score, entry.data)
             for entry in lb.export(
-                board.name, window=window, period=period.label or None, with_data=True
+                board.name, window=window, period=period.label or None, with_data=True, **scope
             )
         ]
         for board in lb.boards()
+        for scope in scopes_of(lb, board)
         for window in board.rules().windows
-        for period in lb.periods(board.name, window)
+        for period in lb.periods(board.name, window, **scope)
     }
+
+
+def scopes_of(lb: laurels.Leaderboards, board: laurels.Board) -> list[dict[str, Any]]:
+    """Everything a board ranks, as a question names it: its scopes that hold anybody, that of all
+    events, the labels it ranks by."""
+    found: list[dict[str, Any]] = [{"by": by} for by in board.rank_by]
+    for labels in board.scopes:
+        found.extend(lb.scopes(board.name, *labels) if labels else [{}])
+    return found
 
 
 def attempt(ask: Callable[[], object]) -> object:

@@ -6,9 +6,11 @@ No laurels module is imported here. Scores are tuples of integers, one per colum
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 LIMIT = 2**53 - 1
 
@@ -42,7 +44,7 @@ class ColumnDef:
 @dataclass(frozen=True)
 class WindowDef:
     """A window; what is None comes from the board. A rolling one has a `span` and a `step`, one in
-    which scores fade a `half_life`."""
+    which scores fade a `half_life`. A rolling one that is ranked only so often has a `refresh`."""
 
     unit: str = "all"
     name: str | None = None
@@ -53,6 +55,7 @@ class WindowDef:
     span: str = ""
     step: str = ""
     half_life: str = ""
+    refresh: str | None = None
 
     @property
     def text(self) -> str:
@@ -65,6 +68,7 @@ class WindowDef:
             ("tz", self.tz),
             ("week_start", self.week_start),
             ("grace", self.grace),
+            ("refresh", self.refresh),
         ]
         options = ",".join(f"{key}={value}" for key, value in given if value is not None)
         return f"{kind}{',' if self.span else ':'}{options}" if options else kind
@@ -97,6 +101,23 @@ class Definition:
     keep: int = 2
     shards: int = 1
     title: str = ""
+    scopes: tuple[tuple[str, ...], ...] = ((),)
+    rank_by: tuple[str, ...] = ()
+
+    @property
+    def labels(self) -> set[str]:
+        """The names of all labels that its events may carry."""
+        return {label for labels in self.scopes for label in labels} | {*self.rank_by}
+
+    def scopes_of(self, labels: Sequence[tuple[str, str]]) -> tuple[Scope, ...]:
+        """Where events with these labels are counted."""
+        carried = dict(labels)
+        found = [
+            Scope(tuple((name, carried[name]) for name in names))
+            for names in self.scopes
+            if all(name in carried for name in names)
+        ]
+        return (*found, *(Scope(by=by) for by in self.rank_by if by in carried))
 
     @property
     def best(self) -> bool:
@@ -112,6 +133,28 @@ class Report:
     at: object = None
     id: object = None
     absolute: bool = False
+    labels: object = None
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What of a window is ranked: the events with these labels, or the values of a label; without
+    either, all events."""
+
+    labels: tuple[tuple[str, str], ...] = ()
+    by: str | None = None
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """How a question names it."""
+        return dict(self.labels) if self.by is None else {"by": self.by}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.labels)
+
+
+ALL = Scope()
 
 
 @dataclass(frozen=True)
@@ -123,17 +166,20 @@ class Accepted:
     at_ms: int
     id: str | None
     absolute: bool
+    labels: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
 class Counted:
-    """An event as one window counts it: for `set` the difference in place of the target; `fading`
-    is the half-life of the window it is seen in, and the time it is seen at."""
+    """An event as one window counts it, in some scopes: for `set` the difference in place of the
+    target; `fading` is the half-life of the window it is seen in, and the time it is seen at."""
 
     member: str
     values: Score
     at_ms: int
     order: int
+    labels: tuple[tuple[str, str], ...] = ()
+    scopes: tuple[Scope, ...] = (ALL,)
     fading: tuple[int, int] | None = None
 
 
@@ -189,6 +235,7 @@ class Verdict:
     previous_rank: int | None = None
     rank: int | None = None
     refused_windows: tuple[str, ...] = ()
+    labels: dict[str, str] | None = None
 
 
 class Refusal(Exception):  # noqa: N818

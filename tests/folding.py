@@ -22,6 +22,7 @@ def follow(fold: Fold, log: MemoryLog, until: int) -> None:
     for offset, body in log.read(fold.offset):
         if offset > until:
             return
+        fold.entry = offset
         for record in records.decode(body):
             fold.apply(record)
         fold.offset = offset

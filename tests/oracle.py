@@ -17,6 +17,7 @@ from dataclasses import replace
 
 from tests.calendar_by_scanning import Span
 from tests.definitions import (
+    ALL,
     Accepted,
     Counted,
     Definition,
@@ -24,14 +25,18 @@ from tests.definitions import (
     Refusal,
     Report,
     Row,
+    Scope,
     Verdict,
 )
 from tests.oracle_board import OracleBoard
-from tests.oracle_forms import FIRST_MS, at_of, text_of, values_of
+from tests.oracle_forms import FIRST_MS, at_of, labels_of, text_of, values_of
 from tests.oracle_windows import OracleWindow
 
 AHEAD_MS = 5_000
 MAX_BATCH = 100_000
+
+Asked = tuple[OracleWindow, tuple[str, ...]]
+"""What verdicts tell of: a window, and the labels of a scope."""
 
 
 class Oracle:
@@ -41,6 +46,8 @@ class Oracle:
         self.clock = clock
         self.latest_ms = FIRST_MS
         self.boards: dict[str, OracleBoard] = {}
+        self.written = False
+        self.refreshes = 0
 
     def now_ms(self) -> int:
         return self.latest_ms if self.clock is None else max(self.latest_ms, self.clock())
@@ -57,26 +64,34 @@ class Oracle:
             raise Refusal("board_exists")
         self.latest_ms = self.now_ms()
         self.boards[definition.name] = OracleBoard(definition)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """What a commit does behind its own record, with the windows of all boards."""
+        now_ms = self.now_ms()
+        for board in self.boards.values():
+            for window in board.windows.values():
+                self.refreshes += window.refresh(now_ms)
 
     def change(self, definition: Definition) -> None:
         """The board of that name gets this definition; only safe changes are asked of it."""
         self.latest_ms = self.now_ms()
-        self.board(definition.name).change(definition, self.latest_ms)
+        board = self.board(definition.name)
+        changes = board.definition != definition
+        board.change(definition, self.latest_ms)
+        if changes:
+            self.refresh()
 
     def delete(self, name: str) -> None:
         del self.boards[self.board(name).definition.name]
+        self.refresh()
 
     def remove(self, name: str, member: str) -> bool:
         """Takes a member and its data out; its event ids stay. Whether it was ranked anywhere."""
         board = self.board(name)
         self.latest_ms = self.now_ms()
-        board.profiles.pop(member, None)
-        found = False
-        for window in board.windows.values():
-            for instance, counted in window.counted.items():
-                ranked = any(event.member == member for event in counted)
-                found = found or (ranked and window.shows(instance, self.latest_ms))
-                window.counted[instance] = [event for event in counted if event.member != member]
+        found = board.remove(member, self.latest_ms)
+        self.refresh()
         return found
 
     def set_data(self, name: str, member: str, profile: object) -> None:
@@ -86,12 +101,19 @@ class Oracle:
             board.profiles.pop(member, None)
         else:
             board.profiles[member] = profile
+        self.refresh()
 
     # Events
 
-    def submit(self, name: str, report: Report, window: str | None = None) -> Verdict:
+    def submit(
+        self,
+        name: str,
+        report: Report,
+        window: str | None = None,
+        scope: Sequence[str] | None = None,
+    ) -> Verdict:
         """One event; what is refused raises."""
-        verdict = self.submit_many(name, [report], window=window, ranks=True)[0]
+        verdict = self.submit_many(name, [report], window=window, ranks=True, scope=scope)[0]
         if verdict.status == "refused":
             raise Refusal(str(verdict.reason), (verdict,))
         return verdict
@@ -104,16 +126,25 @@ class Oracle:
         window: str | None = None,
         ranks: bool = False,
         all_or_nothing: bool = False,
+        scope: Sequence[str] | None = None,
     ) -> list[Verdict]:
-        """A batch; all or nothing raises when one event of it is refused."""
+        """A batch; all or nothing raises when one event of it is refused. The verdicts are about a
+        window, and the scope of these labels of each event."""
         board = self.board(name)
-        board.window(window)
+        watched = board.definition.scopes[0] if scope is None else tuple(sorted(scope))
+        if watched not in board.definition.scopes:
+            raise Refusal("unknown_scope")
+        asked = board.window(window), watched
         if len(reports) > MAX_BATCH:
             raise Refusal("batch_too_large")
         saved = copy.deepcopy(board) if all_or_nothing else board
-        verdicts = self._judge(board, reports, window, ranks or len(reports) == 1, all_or_nothing)
-        if all_or_nothing and any(verdict.status == "refused" for verdict in verdicts):
+        verdicts = self._judge(board, reports, asked, ranks or len(reports) == 1, all_or_nothing)
+        refused = all_or_nothing and any(verdict.status == "refused" for verdict in verdicts)
+        if refused:
             self.boards[name] = saved
+        if self.written:
+            self.refresh()
+        if refused:
             raise Refusal("batch_refused", tuple(map(rolled_back, verdicts)))
         return verdicts
 
@@ -121,7 +152,7 @@ class Oracle:
         self,
         board: OracleBoard,
         reports: Sequence[Report],
-        window: str | None,
+        asked: Asked,
         ranks: bool,
         whole: bool,
     ) -> list[Verdict]:
@@ -136,9 +167,10 @@ class Oracle:
         if whole and verdicts:
             verdicts.update({i: Verdict(event.member, "applied") for i, event in accepted.items()})
             accepted = {}
+        self.written = bool(accepted)
         for record_ms, record in self.records(board, accepted, whole):
             self.latest_ms = max(self.latest_ms, record_ms)
-            verdicts.update(self.commit(board, record, board.window(window), ranks))
+            verdicts.update(self.commit(board, record, asked, ranks))
         return [verdicts[i] for i in range(len(reports))]
 
     def accept(self, definition: Definition, report: Report, now_ms: int) -> Accepted:
@@ -149,17 +181,21 @@ class Oracle:
         values = values_of(report.value, definition.columns)
         at_ms = at_of(report.at)
         id = None if report.id is None else text_of(report.id, "id")
+        labels = labels_of(report.labels, definition.labels)
+        if not definition.scopes_of(labels):
+            raise Refusal("no_scope")
         if self.clock is None and at_ms is None:
             raise Refusal("at_required")
         at_ms = now_ms if at_ms is None else at_ms
         if self.clock is not None and at_ms > now_ms + AHEAD_MS:
             raise Refusal("at_in_future")
         at_ms = at_ms if self.clock is None else min(at_ms, now_ms)
-        return Accepted(member, values, at_ms, id, report.absolute)
+        return Accepted(member, values, at_ms, id, report.absolute, labels)
 
     def _can_set(self, definition: Definition) -> bool:
         sums = any(column.op == "sum" for column in definition.columns)
-        return not sums or any(window.unit == "all" for window in definition.windows)
+        every = () in definition.scopes and any(w.unit == "all" for w in definition.windows)
+        return not sums or every
 
     def records(
         self, board: OracleBoard, accepted: dict[int, Accepted], whole: bool
@@ -183,25 +219,32 @@ class Oracle:
         self,
         board: OracleBoard,
         record: dict[int, Accepted],
-        window: OracleWindow,
+        asked: Asked,
         ranks: bool,
     ) -> dict[int, Verdict]:
         """Folds one record; scores are before and after each event, ranks of the record.
 
         The windows stand where they do at the record's time. Where the window asked for refuses
-        an event there is nothing to tell.
+        an event, or the event has not the labels asked for, there is nothing to tell.
         """
         now_ms = self.latest_ms
-        taken = {i for i, event in record.items() if window.takes(event.at_ms, now_ms)}
+        window, names = asked
+        scopes = {i: labelled(names, event.labels) for i, event in record.items()}
+        taken = {
+            i: scope
+            for i, scope in scopes.items()
+            if scope is not None and window.takes(record[i].at_ms, now_ms)
+        }
 
-        def counted(event: Accepted) -> list[Counted]:
-            return window.events(window.label(event.at_ms, now_ms), now_ms)
+        def counted(i: int) -> list[Counted]:
+            ranked = window.events(window.label(record[i].at_ms, now_ms), now_ms)
+            return board.within(ranked, taken[i])
 
         def row(i: int) -> Row | None:
-            return board.row(counted(record[i]), record[i].member) if i in taken else None
+            return board.row(counted(i), record[i].member) if i in taken else None
 
         def rank(i: int) -> int | None:
-            places = board.ranking(counted(record[i])) if row(i) else []
+            places = board.ranking(counted(i)) if row(i) else []
             return next((place.rank for place in places if place.member == record[i].member), None)
 
         ranks_before = {i: rank(i) for i in record} if ranks else {}
@@ -213,6 +256,7 @@ class Oracle:
                 period=window.label(event.at_ms, now_ms) if i in taken else None,
                 previous_score=None if before is None else before.score,
                 score=None if after is None else after.score,
+                labels=dict(taken[i].labels) if i in taken and board.definition.labels else None,
             )
         for i, previous_rank in ranks_before.items():
             verdicts[i] = replace(verdicts[i], previous_rank=previous_rank, rank=rank(i))
@@ -221,12 +265,25 @@ class Oracle:
     # Questions
 
     def places(
-        self, name: str, window: str | None = None, period: str | None = None
+        self,
+        name: str,
+        window: str | None = None,
+        period: str | None = None,
+        scope: Scope = ALL,
     ) -> list[Place]:
         """A whole ranking in standing order."""
         board = self.board(name)
+        board.scope(dict(scope.labels), scope.by)
         asked, now_ms = board.window(window), self.now_ms()
-        return board.ranking(asked.events(asked.asked(period, now_ms), now_ms))
+        counted = asked.events(asked.asked(period, now_ms), now_ms)
+        return board.ranking(board.within(counted, scope))
+
+    def scopes(self, name: str, labels: Sequence[str]) -> list[Scope]:
+        """The scopes of some labels that hold anybody, in the order of their texts."""
+        board, names = self.board(name), tuple(sorted(labels))
+        if names not in board.definition.scopes:
+            raise Refusal("unknown_scope")
+        return board.holding(names, self.now_ms())
 
     def periods(self, name: str, window: str | None = None) -> list[Span]:
         return self.board(name).window(window).kept(self.now_ms())
@@ -241,10 +298,11 @@ class Oracle:
         offset: int = 0,
         reverse: bool = False,
         after: Row | None = None,
+        scope: Scope = ALL,
     ) -> list[Place]:
         """A page; `after` is the last row of the page before, as it was then."""
         board = self.board(name)
-        places = self.places(name, window, period)
+        places = self.places(name, window, period, scope)
         if reverse:
             places.reverse()
         if after is not None:
@@ -255,6 +313,14 @@ class Oracle:
                 if (board.key(place.row) < key if reverse else board.key(place.row) > key)
             ]
         return places[offset : offset + limit]
+
+
+def labelled(names: Sequence[str], labels: Sequence[tuple[str, str]]) -> Scope | None:
+    """The scope of these label names that an event is in, None without the labels."""
+    carried = dict(labels)
+    if not all(name in carried for name in names):
+        return None
+    return Scope(tuple((name, carried[name]) for name in names))
 
 
 def rolled_back(verdict: Verdict) -> Verdict:

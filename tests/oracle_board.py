@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from math import ceil
 
 from tests import oracle_decay
 from tests.definitions import (
+    ALL,
     LIMIT,
     Accepted,
     Card,
@@ -19,10 +21,12 @@ from tests.definitions import (
     Place,
     Refusal,
     Row,
+    Scope,
     Score,
     Verdict,
     duration_ms,
 )
+from tests.oracle_forms import scope_text
 from tests.oracle_windows import DecayWindow, OracleWindow, window_of
 
 
@@ -53,6 +57,53 @@ class OracleBoard:
         if name not in self.windows:
             raise Refusal("unknown_window")
         return self.windows[name]
+
+    # Scopes
+
+    def scope(self, labels: Mapping[str, str], by: str | None = None) -> Scope:
+        """The scope that a question means."""
+        if by is not None:
+            if labels or by not in self.definition.rank_by:
+                raise Refusal("unknown_scope")
+            return Scope(by=by)
+        found = Scope(tuple(sorted(labels.items())))
+        if found.names not in self.definition.scopes:
+            raise Refusal("unknown_scope")
+        return found
+
+    def known_scopes(self) -> list[Scope]:
+        """Every scope in which an event was ever counted, or that can be read without one."""
+        found = dict.fromkeys(Scope(by=by) for by in self.definition.rank_by)
+        if () in self.definition.scopes:
+            found[ALL] = None
+        for window in self.windows.values():
+            for counted in window.counted.values():
+                found.update(dict.fromkeys(scope for event in counted for scope in event.scopes))
+        return list(found)
+
+    def holding(self, names: Sequence[str], now_ms: int) -> list[Scope]:
+        """The scopes of these labels that hold anybody in what can be read."""
+        found = {
+            scope
+            for window in self.windows.values()
+            for event in window.held(now_ms)
+            for scope in event.scopes
+            if scope.names == tuple(names) and scope.by is None
+        }
+        return sorted(found, key=lambda scope: scope_text(scope.labels))
+
+    def within(self, counted: Iterable[Counted], scope: Scope) -> list[Counted]:
+        """Those of some events that a scope counts, of the members it ranks."""
+        return [self._in_scope(event, scope) for event in counted if scope in event.scopes]
+
+    def _in_scope(self, event: Counted, scope: Scope) -> Counted:
+        return event if scope.by is None else replace(event, member=dict(event.labels)[scope.by])
+
+    def remove(self, member: str, now_ms: int) -> bool:
+        """Takes a member out of all rankings of members; whether it was in one to be read."""
+        self.profiles.pop(member, None)
+        removed = [window.remove(member, now_ms) for window in self.windows.values()]
+        return any(removed)
 
     # The order of members
 
@@ -206,18 +257,23 @@ class OracleBoard:
         if event.id is not None and len(remembered) >= self.definition.dedupe_max:
             return verdict("refused", "dedupe_full")
         self.orders += 1
-        counted = Counted(event.member, self._values(event), event.at_ms, self.orders)
-        rankings = [w.events(w.label(event.at_ms, now_ms), now_ms) for w in taking]
-        before = [self.row(events, event.member) for events in rankings]
-        after = [
-            self.row([*events, window.seen(counted, now_ms)], event.member)
-            for window, events in zip(taking, rankings, strict=True)
-        ]
-        full = any(self._overfills(window, counted) for window in taking)
+        scopes = self.definition.scopes_of(event.labels)
+        counted = Counted(
+            event.member, self._values(event), event.at_ms, self.orders, event.labels, scopes
+        )
+        before, after, full = [], [], False
+        for window in taking:
+            ranked = window.judged(event.at_ms, now_ms)
+            for scope in scopes:
+                own = self._in_scope(counted, scope)
+                events = self.within(ranked, scope)
+                before.append(self.row(events, own.member))
+                after.append(self.row([*events, window.seen(own, now_ms)], own.member))
+                full = full or self._overfills(window, own, scope)
         if full or any(row is None or self._outside(row) for row in after):
             return verdict("refused", "total_out_of_range")
         for window in taking:
-            window.counted.setdefault(window.instance(event.at_ms), []).append(counted)
+            window.count(counted)
         if event.id is not None:
             self.accepted[event.member, event.id] = now_ms
         return verdict("applied" if self._changed(before, after) else "unchanged")
@@ -226,7 +282,7 @@ class OracleBoard:
         if not event.absolute or all(column.op != "sum" for column in self.definition.columns):
             return event.values
         every = next(w.called for w in self.definition.windows if w.unit == "all")
-        row = self.row(self.windows[every].counted.get(None, []), event.member)
+        row = self.row(self.within(self.windows[every].counted.get(None, []), ALL), event.member)
         return tuple(
             target - row.score[i] if row and column.op == "sum" else target
             for i, (target, column) in enumerate(
@@ -239,11 +295,12 @@ class OracleBoard:
         columns = zip(row.score, self.definition.columns, strict=True)
         return row.place is None and any(not c.low <= part <= c.high for part, c in columns)
 
-    def _overfills(self, window: OracleWindow, event: Counted) -> bool:
+    def _overfills(self, window: OracleWindow, event: Counted, scope: Scope) -> bool:
         """Whether a sum within one period or step would leave the share of the range it has."""
         if isinstance(window, DecayWindow):
             return False
-        own = [event, *window.counted.get(window.instance(event.at_ms), [])]
+        step = window.counted.get(window.instance(event.at_ms), [])
+        own = [event, *self.within(step, scope)]
         row = self.row(own, event.member)
         if row is None or self.definition.best:
             return False

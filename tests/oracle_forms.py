@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -27,6 +27,39 @@ def text_of(text: object, what: str) -> str:
     if not 1 <= len(coded) <= 128:
         raise Refusal(f"{what}_too_long" if coded else f"{what}_empty")
     return text
+
+
+def labels_of(given: object, known: Collection[str]) -> tuple[tuple[str, str], ...]:
+    """The labels of an event by name; None stands for no value."""
+    if given is None:
+        return ()
+    if not isinstance(given, Mapping):
+        raise Refusal("invalid_label")
+    if any(label not in known for label in given):
+        raise Refusal("unknown_label")
+    return tuple(
+        (label, value_of(given[label])) for label in sorted(given) if given[label] is not None
+    )
+
+
+def value_of(value: object) -> str:
+    """A value of a label: 1 to 128 bytes of UTF-8."""
+    try:
+        coded = value.encode() if isinstance(value, str) else b""
+    except UnicodeEncodeError:
+        coded = b""
+    if not isinstance(value, str) or not 1 <= len(coded) <= 128:
+        raise Refusal("invalid_label")
+    return value
+
+
+def scope_text(labels: Sequence[tuple[str, str]]) -> str:
+    """What scopes are listed in the order of."""
+    return ",".join(f"{name}={''.join(map(_quoted, value))}" for name, value in labels)
+
+
+def _quoted(sign: str) -> str:
+    return f"%{ord(sign):02X}" if sign <= " " or sign in "%=,:{}@\x7f" else sign
 
 
 def values_of(value: object, columns: Sequence[ColumnDef]) -> Score:

@@ -6,6 +6,7 @@ holds at a moment is looked up anew each time it is asked for.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tests.calendar_by_scanning import Calendar, Span, span_at, span_named
@@ -24,7 +25,27 @@ def window_of(window: WindowDef, board: Definition) -> OracleWindow:
     if window.unit == "decay":
         return DecayWindow(window)
     kind = RollingWindow if window.unit == "rolling" else CalendarWindow
+    if window.refresh is not None:
+        kind = RefreshedWindow
     return kind(window, board)
+
+
+def ranks(counted: Sequence[Counted], member: str) -> bool:
+    """Whether a member is in a ranking of members made of these events."""
+    return any(
+        event.member == member and any(scope.by is None for scope in event.scopes)
+        for event in counted
+    )
+
+
+def without(counted: Sequence[Counted], member: str) -> list[Counted]:
+    """The events when a member is taken out: the rankings by a label keep them."""
+    return [
+        replace(event, scopes=tuple(scope for scope in event.scopes if scope.by is not None))
+        if event.member == member
+        else event
+        for event in counted
+    ]
 
 
 class OracleWindow:
@@ -56,6 +77,35 @@ class OracleWindow:
     def seen(self, event: Counted, now_ms: int) -> Counted:
         """An event as it is in the rankings of this window at `now_ms`."""
         return event
+
+    def judged(self, at_ms: int, now_ms: int) -> list[Counted]:
+        """What an event of `at_ms` is judged together with."""
+        return self.events(self.label(at_ms, now_ms), now_ms)
+
+    def count(self, event: Counted) -> None:
+        """Counts an event that was not refused."""
+        self.counted.setdefault(self.instance(event.at_ms), []).append(event)
+
+    def remove(self, member: str, now_ms: int) -> bool:
+        """Takes out a member; whether it was in a ranking that can be read."""
+        found = False
+        for instance, counted in self.counted.items():
+            found = found or (ranks(counted, member) and self.shows(instance, now_ms))
+            self.counted[instance] = without(counted, member)
+        return found
+
+    def held(self, now_ms: int) -> list[Counted]:
+        """The events by which anybody is in what can be read, or will be."""
+        return [
+            event
+            for instance, counted in self.counted.items()
+            if self.shows(instance, now_ms)
+            for event in counted
+        ]
+
+    def refresh(self, now_ms: int) -> bool:
+        """A commit has found this time; whether it refreshed the window."""
+        return False
 
     def shows(self, instance: Instance, now_ms: int) -> bool:
         """Whether events of a period or step are in a ranking that can be read."""
@@ -209,3 +259,56 @@ class RollingWindow(OracleWindow):
 
     def begin(self, now_ms: int) -> None:
         self.floor_ms = step_span(self.cut, self.instance(now_ms)).start_ms
+
+
+class RefreshedWindow(RollingWindow):
+    """A rolling window that shows the events it counted when it was refreshed last.
+
+    The commit that finds a multiple of the interval passed refreshes it, behind what it wrote;
+    the first time is at once. Where nobody was found it waits for an event.
+    """
+
+    def __init__(self, window: WindowDef, board: Definition) -> None:
+        super().__init__(window, board)
+        self.every_ms = duration_ms(window.refresh or "")
+        self.shown: list[Counted] = []
+        self.shown_ms: int | None = None
+        self.waiting = False
+
+    def _as_of(self, now_ms: int) -> int:
+        return now_ms if self.shown_ms is None else self.shown_ms
+
+    def events(self, label: str | None, now_ms: int) -> list[Counted]:
+        return self.shown
+
+    def judged(self, at_ms: int, now_ms: int) -> list[Counted]:
+        return self.counted.get(self.instance(at_ms), [])
+
+    def held(self, now_ms: int) -> list[Counted]:
+        return [*super().held(now_ms), *self.shown]
+
+    def count(self, event: Counted) -> None:
+        super().count(event)
+        self.waiting = True
+
+    def remove(self, member: str, now_ms: int) -> bool:
+        found = ranks(self.shown, member)
+        super().remove(member, now_ms)
+        self.shown = without(self.shown, member)
+        return found
+
+    def refresh(self, now_ms: int) -> bool:
+        last_ms = self.shown_ms
+        due = last_ms is None or now_ms // self.every_ms > last_ms // self.every_ms
+        if self.waiting and due:
+            self.shown = super().events(None, now_ms)
+            self.shown_ms = now_ms
+            self.waiting = bool(self.shown)
+            return True
+        return False
+
+    def kept(self, now_ms: int) -> list[Span]:
+        return super().kept(self._as_of(now_ms))
+
+    def asked(self, period: str | None, now_ms: int) -> str | None:
+        return super().asked(period, self._as_of(now_ms))

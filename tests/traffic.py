@@ -1,7 +1,8 @@
 """Everything that can happen to a store, at random: to be let loose between any two moments.
 
 Boards of every shape, in windows of every kind; few members, so that they meet; times that jump
-over steps and days; ids that repeat; members that go and come back; boards that do.
+over steps and days; ids that repeat; members that go and come back; boards that do; labels in many
+scopes.
 """
 
 from __future__ import annotations
@@ -23,7 +24,11 @@ MEMBERS = [*(f"m{i}" for i in range(24)), "é", "日本"]
 NAMES = [f"b{i}" for i in range(9)]
 WINDOWS = ["hour:grace=3h", "day", "4h=rolling:4h/1h", "3d=rolling:3d/1d,tz=Asia/Tokyo"]
 WINDOWS += ["m=rolling:10m/1m", "week", "2d=rolling:48h/8h,grace=40h"]
+WINDOWS += ["f=rolling:4h/1h,refresh=30m", "g=rolling:2d/1d,grace=1d,refresh=1m"]
 SHAPES = ["sum", "best", "last", "sum last", "best best", "last sum sum", "sum", "best"]
+SCOPES: list[list[list[str]]] = [[[]], [[], ["room"]], [[], ["room"], ["room", "zone"], ["zone"]]]
+RANK_BY: list[list[str]] = [[], [], ["room"], ["room", "zone"]]
+ROOMS = ["1", "2", "a,b", "é", *MEMBERS[:12]]
 JUMPS_MS = [0, 1, 900, MINUTE, MINUTE, 7 * MINUTE, HOUR, HOUR, 5 * HOUR, DAY, 9 * DAY]
 
 
@@ -63,7 +68,12 @@ class Traffic:
     def _event(self, board: str) -> tuple[object, ...]:
         late_ms = self.rng.choice([0, 0, 0, MINUTE, 3 * MINUTE, HOUR, 2 * HOUR, 20 * HOUR, DAY])
         id = self.rng.choice([None, f"id{self.rng.randrange(40)}"])
-        return self._member(), self._value(board), self.clock.now_ms() - late_ms, id
+        labels = self._labels(board)
+        return self._member(), self._value(board), self.clock.now_ms() - late_ms, id, labels
+
+    def _labels(self, board: str) -> dict[str, str] | None:
+        some = [name for name in self.lb.get(board).rules().labels if self.rng.random() < 0.8]
+        return {name: self.rng.choice(ROOMS) for name in some} or None
 
     def _submit(self) -> None:
         board = self._board()
@@ -81,7 +91,7 @@ class Traffic:
 
     def _set(self) -> None:
         board = self._board()
-        self.lb.set(board, self._member(), self._value(board))
+        self.lb.set(board, self._member(), self._value(board), labels=self._labels(board))
 
     def _remove(self) -> None:
         self.lb.remove(self._board(), self._member())
@@ -112,14 +122,19 @@ class Traffic:
             windows=["all", *self.rng.sample(WINDOWS, 3)],
             grace="1h",
             dedupe="40h",
+            scopes=self.rng.choice(SCOPES),
+            rank_by=self.rng.choice(RANK_BY),
         )
         self.lb.create(board)
         self.names.append(board.name)
 
     def _change(self) -> None:
         board = self.lb.get(self._board())
-        if self.rng.random() < 0.5:
+        kind = self.rng.randrange(4)
+        if kind == 0:
             self.lb.change(board.name, keep=self.rng.choice([1, 2, 5]))
+        elif kind == 1:
+            self.lb.change(board.name, scopes=[*board.scopes, self.rng.choice([["zone"], ["x"]])])
         else:
             self.lb.change(board.name, windows=[*board.windows, self.rng.choice(WINDOWS)])
 

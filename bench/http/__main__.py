@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     started = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
     options.folder.mkdir(parents=True, exist_ok=True)
     report = _measure(options, cores, started)
-    print_tables(report.samples)
+    print_tables(report)
     file = options.json or RESULTS / f"{started}-http.json"
     report.write(file)
     print(f"{report.line()}\n{file}")

@@ -24,3 +24,5 @@ class HttpEffort(msgspec.Struct, frozen=True):
 
 FULL = HttpEffort(members=1_000_000, rounds=3, seconds=3, warm_seconds=1)
 QUICK = HttpEffort(members=100_000, rounds=1, seconds=2, warm_seconds=0.5, feed_seconds=3.0)
+SHORT = HttpEffort(members=100_000, rounds=2, seconds=1.5, warm_seconds=0.5)
+"""Events and standings alone, beside everything else."""

@@ -22,6 +22,7 @@ from bench.workload import Population
 
 Chosen: TypeAlias = Literal["laurels", "handlers", "fastapi"]
 EVERYONE: frozenset[Chosen] = frozenset(get_args(Chosen))
+SHORT_PEERS: frozenset[Chosen] = frozenset({"laurels", "fastapi"})
 
 _BATCH = 1_000
 _NEEDED: dict[Chosen, tuple[str, ...]] = {
@@ -86,13 +87,21 @@ def measure_http(plan: HttpPlan) -> list[Sample]:
     with ExitStack() as stack:
         population = Population(plan.effort.members, plan.now_ms)
         peers = _start(plan, population, stack)
-        samples = _under_load(plan, population, peers)
+        samples = _Load(plan, population, peers).all()
         for laurels in peers.laurels:
             samples += measure_feed(laurels, plan.effort, plan.cores.load, plan.say)
             samples += measure_lifetimes(
                 laurels, plan.effort, plan.folder, plan.cores.server, plan.say
             )
     return samples
+
+
+def measure_short(plan: HttpPlan) -> list[Sample]:
+    """Single events and standings."""
+    with ExitStack() as stack:
+        population = Population(plan.effort.members, plan.now_ms)
+        load = _Load(plan, population, _start(plan, population, stack))
+        return [*load.events(), *load.standings()]
 
 
 def _start(plan: HttpPlan, population: Population, stack: ExitStack) -> _Peers:
@@ -116,31 +125,46 @@ def _start(plan: HttpPlan, population: Population, stack: ExitStack) -> _Peers:
     return peers
 
 
-def _under_load(plan: HttpPlan, population: Population, peers: _Peers) -> list[Sample]:
-    effort, folder = plan.effort, plan.folder
-    rounds = Rounds(effort, plan.cores.load, plan.say)
-    single = traffic.single_events(population, effort.lines, folder)
-    batches = traffic.batches_of(_BATCH, population, effort.batch_lines, folder)
-    members = traffic.members_of(population, effort.lines, folder)
-    same = traffic.same(folder)
-    many, few = effort.connections, effort.batch_connections
-    samples = rounds.measure(
-        Case("POST of an event", single, lambda paths: paths.single, many), peers.writing()
-    )
-    samples += rounds.measure(
-        Case(f"POST of {_BATCH:,} events", batches, lambda paths: paths.batch, few),
-        peers.writing(),
-    )
-    samples += rounds.measure(
-        Case("GET of a standing", members, lambda paths: paths.standing, many), peers.reading()
-    )
-    samples += rounds.measure(
-        Case("GET of the top 100", same, lambda paths: paths.top, many), peers.reading()
-    )
-    changing = f"GET of the top 100, {BESIDE_EVENTS_A_SECOND:,} events/s meanwhile"
-    samples += rounds.measure(
-        Case(changing, same, lambda paths: paths.top, many),
-        peers.changing(),
-        writing_beside(effort, plan.cores.load, plan.say),
-    )
-    return samples
+class _Load:
+    """The cases of load, each with requests of its own."""
+
+    def __init__(self, plan: HttpPlan, population: Population, peers: _Peers) -> None:
+        self._plan, self._population, self._peers = plan, population, peers
+        self._rounds = Rounds(plan.effort, plan.cores.load, plan.say)
+
+    def all(self) -> list[Sample]:
+        """Every case, in the order of the tables."""
+        return [*self.events(), *self.batches(), *self.standings(), *self.tops()]
+
+    def events(self) -> list[Sample]:
+        effort = self._plan.effort
+        sent = traffic.single_events(self._population, effort.lines, self._plan.folder)
+        case = Case("POST of an event", sent, lambda paths: paths.single, effort.connections)
+        return self._rounds.measure(case, self._peers.writing())
+
+    def batches(self) -> list[Sample]:
+        effort, folder = self._plan.effort, self._plan.folder
+        sent = traffic.batches_of(_BATCH, self._population, effort.batch_lines, folder)
+        group, many = f"POST of {_BATCH:,} events", effort.batch_connections
+        case = Case(group, sent, lambda paths: paths.batch, many)
+        return self._rounds.measure(case, self._peers.writing())
+
+    def standings(self) -> list[Sample]:
+        effort = self._plan.effort
+        asked = traffic.members_of(self._population, effort.lines, self._plan.folder)
+        case = Case("GET of a standing", asked, lambda paths: paths.standing, effort.connections)
+        return self._rounds.measure(case, self._peers.reading())
+
+    def tops(self) -> list[Sample]:
+        """While the board stands still, and while it changes."""
+        plan, peers, many = self._plan, self._peers, self._plan.effort.connections
+        same = traffic.same(plan.folder)
+        still = Case("GET of the top 100", same, lambda paths: paths.top, many)
+        changing = f"{still.group}, {BESIDE_EVENTS_A_SECOND:,} events/s meanwhile"
+        beside = writing_beside(plan.effort, plan.cores.load, plan.say)
+        return [
+            *self._rounds.measure(still, peers.reading()),
+            *self._rounds.measure(
+                Case(changing, same, lambda paths: paths.top, many), peers.changing(), beside
+            ),
+        ]

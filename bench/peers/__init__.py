@@ -25,7 +25,7 @@ class Writer(Peer, Protocol):
         ...
 
 
-class Reader(Peer, Protocol):
+class Ranker(Peer, Protocol):
     def rank(self, members: Sequence[str]) -> Task:
         """The rank of each member, one call each."""
         ...
@@ -34,6 +34,8 @@ class Reader(Peer, Protocol):
         """The ranks of each group of members, a call or pipeline per group."""
         ...
 
+
+class Reader(Ranker, Protocol):
     def around(self, members: Sequence[str]) -> Task:
         """The 11 entries around each member, with scores."""
         ...

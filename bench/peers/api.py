@@ -77,6 +77,25 @@ class ApiBoard:
             submit_many(BOARD, batch)
 
 
+class ApiRanks:
+    """The same board, asked for ranks and nothing else."""
+
+    ours = True
+    name = "laurels API, ranks alone"
+
+    def __init__(self, board: ApiBoard) -> None:
+        self._boards = board.boards
+        self.settings, self.safety = board.settings, board.safety
+
+    def rank(self, members: Sequence[str]) -> Task:
+        rank = self._boards.rank
+        return lambda: [rank(BOARD, member) for member in members]
+
+    def ranks(self, groups: Sequence[Sequence[str]]) -> Task:
+        ranks = self._boards.ranks
+        return lambda: [ranks(BOARD, group) for group in groups]
+
+
 class ApiThreads:
     """The same board, its batches dealt to several threads that each wait for their receipts."""
 

@@ -12,7 +12,6 @@ are measured and the faster one is what laurels is compared with.
 
 import os
 import re
-import shutil
 import subprocess
 import tempfile
 import time
@@ -23,6 +22,7 @@ from types import TracebackType
 from typing import Literal, NamedTuple, Self, TypeAlias, cast
 
 import redis
+from tests.redis.programs import REDIS, on_path
 
 from bench.timing import Safety, Task
 
@@ -43,7 +43,7 @@ _LOADED = re.compile(r"DB loaded from disk: ([0-9.]+) seconds")
 
 def installed() -> bool:
     """Whether this machine has a redis-server to run."""
-    return shutil.which("redis-server") is not None
+    return on_path(REDIS.program) is not None
 
 
 class Setting(NamedTuple):
@@ -162,7 +162,9 @@ class RedisServer:
         arguments += ["--save", "", "--appendonly", "no", "--auto-aof-rewrite-percentage", "0"]
         arguments += ["--dbfilename", _SNAPSHOT, "--logfile", _LOG]
         self._child = subprocess.Popen(
-            ["redis-server", *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [on_path(REDIS.program) or REDIS.program, *arguments],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         try:
             self._wait_until_it_answers(time.monotonic() + seconds)

@@ -78,7 +78,8 @@ class EngineRolling:
     ) -> None:
         """Counts events in the tallies of the steps at some places of the window."""
         tallies = [self._window.open_tally(self._window.leaving + place) for place in places]
+        rollings = [self._window] * len(tallies)
         apply(
-            self._shape, tallies, [route], [self._window], ids, [values], ats, ats, None, -1, 0,
+            self._shape, tallies, [route], rollings, ids, [values], ats, ats, None, -1, 0,
             0, len(ids), bytearray(len(ids)),
         )  # fmt: skip

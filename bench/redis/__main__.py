@@ -6,7 +6,6 @@ example: python -m bench.redis --quick --json quick.json
 """
 
 import argparse
-import asyncio
 import signal
 import sys
 import tempfile
@@ -16,15 +15,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import get_args
 
-import uvloop
+import msgspec
 from rich.console import Console
 
-from bench.http.process import Cores, on_core, two_cores
+from bench.http.process import Cores, two_cores
 from bench.machine import describe
 from bench.redis.effort import FULL, QUICK, RedisEffort
-from bench.redis.suite import EVERYTHING, Chosen, RedisPlan, measure_redis, missing, software
+from bench.redis.suite import EVERYTHING, Chosen, RedisPlan, missing, run, software
 from bench.report import Measured
 from bench.tables import markdown, print_tables
+from bench.timing import Sample
 
 RESULTS = Path(__file__).parent.parent / "results"
 
@@ -47,18 +47,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # A terminated bench must still stop the servers it started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     started = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
-    report = _measure(options, cores, started)
     file = options.json or RESULTS / f"{started}-redis.json"
-    report.write(file)
+    report = _measure(options, cores, started, file)
     if options.markdown:
         sys.stdout.write(markdown(report))
         return 0
-    print_tables(report.samples)
+    print_tables(report)
     print(f"{report.line()}\n{file}")
     return 0
 
 
-def _measure(options: argparse.Namespace, cores: Cores, started: str) -> RedisReport:
+def _measure(options: argparse.Namespace, cores: Cores, started: str, file: Path) -> RedisReport:
+    """Writes the file anew after each section: what was measured stays when a later one fails."""
     progress = Console(stderr=True)
     effort = QUICK if options.quick else FULL
     with tempfile.TemporaryDirectory(prefix="laurels-bench-") as folder:
@@ -70,12 +70,19 @@ def _measure(options: argparse.Namespace, cores: Cores, started: str) -> RedisRe
     def say(text: str) -> None:
         progress.print(f"{time.monotonic() - begun:4.0f} s  {text}")
 
-    plan = RedisPlan(effort, options.only, cores, now_ms, say)
-    with on_core(cores.load), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        samples = runner.run(measure_redis(plan))
-    return RedisReport(
-        started=started, machine=machine, samples=samples, software=software(), effort=effort
+    report = RedisReport(
+        started=started, machine=machine, samples=[], software=software(), effort=effort
     )
+
+    def keep(samples: list[Sample]) -> None:
+        nonlocal report
+        report = msgspec.structs.replace(report, samples=samples)
+        report.write(file)
+
+    plan = RedisPlan(effort, options.only, cores, now_ms, say, keep)
+    run(plan)
+    say("done")
+    return report
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -6,9 +6,10 @@ place in the order of activity.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from importlib import import_module
+from operator import itemgetter
 from random import Random
 from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
 
@@ -72,19 +73,24 @@ def kept_as(board: Board) -> str:
     return str(module.layout_of(board.rules()).name)
 
 
-def first_events(population: Population, begins_ms: int, now_ms: int) -> Iterator[list[Entry]]:
-    """One event of each member, at an instant from `begins_ms` to `now_ms`."""
+def first_events(population: Population, begins_ms: int, now_ms: int) -> list[list[Entry]]:
+    """One event of each member, at an instant from `begins_ms` to `now_ms`, in batches.
+
+    They come in the order of time, as a history does: a batch falls into few steps of a window.
+    """
     random = Random(7).random
-    greatest = max(score for batch in population.batches() for _, score, _ in batch)
-    for batch in population.batches(_LOAD_BATCH):
-        yield [
-            (
-                member,
-                1 + score * _FIRST_MOST // greatest,
-                begins_ms + int(random() * (now_ms - begins_ms)),
-            )
-            for member, score, _ in batch
-        ]
+    members = [entry for batch in population.batches() for entry in batch]
+    greatest = max(score for _, score, _ in members)
+    events = [
+        (
+            member,
+            1 + score * _FIRST_MOST // greatest,
+            begins_ms + int(random() * (now_ms - begins_ms)),
+        )
+        for member, score, _ in members
+    ]
+    events.sort(key=itemgetter(2))
+    return [events[first : first + _LOAD_BATCH] for first in range(0, len(events), _LOAD_BATCH)]
 
 
 def traffic_of(population: Population, kind: Traffic | Steep, events: int) -> Batch:

@@ -18,6 +18,8 @@ class RedisEffort(msgspec.Struct, frozen=True):
     step_rounds: int
     step_events: int
     pass_members: int
+    best_members: tuple[int, ...]
+    """Of boards of best columns: many, and as few as a hash holds that is given whole."""
     hold_batches: int = 16
     in_flight: tuple[int, ...] = (1, 4, 16)
     readers: int = 64
@@ -30,9 +32,10 @@ FULL = RedisEffort(
     read_rounds=3,
     read_seconds=1.5,
     small_members=200_000,
-    step_rounds=12,
+    step_rounds=8,
     step_events=10_000,
     pass_members=1_000_000,
+    best_members=(5_000, 500),
 )
 QUICK = RedisEffort(
     members=30_000,
@@ -44,4 +47,9 @@ QUICK = RedisEffort(
     step_rounds=6,
     step_events=3_000,
     pass_members=20_000,
+    best_members=(2_000, 500),
 )
+SHORT = msgspec.structs.replace(
+    QUICK, members=100_000, rounds=2, events=6_000, hold_batches=4, in_flight=(1,)
+)
+"""Events alone, beside everything else."""

@@ -12,8 +12,9 @@ from bench.timing import Unit
 from bench.workload import Batch, Population, Steep, Traffic, in_batches
 
 _KINDS: tuple[Traffic | Steep, ...] = (*get_args(Traffic), *get_args(Steep))
-_WANTED: dict[Traffic | Steep, str] = {"uniform": "0.9 x", "zipf": "2 x"}
-_RATE = "Events/s"
+WANTED: dict[Traffic | Steep, float] = {"zipf": 2, "uniform": 0.9}
+"""How many times the events of a script by hand the packed layout is to count."""
+RATE, BEST = "Events/s", "its best"
 _CHECKED = 50
 _BETWEEN_BATCHES_MS = 10
 
@@ -65,13 +66,14 @@ async def measure_events(
                     figures = await _run(server, writer, run, many)
                     for (group, unit), figure in figures.items() if number else ():
                         case = f"{many} in flight"
-                        book.keep(_title(group, kind), writer.owner, case, unit, figure)
+                        book.keep(title(group, kind), writer.owner, case, unit, figure)
         for writer in writers:
-            book.keep_best(_title(_RATE, kind), writer.owner, "its best", "events/s")
+            book.keep_best(title(RATE, kind), writer.owner, BEST, "events/s")
 
 
-def _title(group: str, kind: Traffic | Steep) -> str:
-    wanted = f" (wanted of packed: {_WANTED[kind]})" if kind in _WANTED else ""
+def title(group: str, kind: Traffic | Steep) -> str:
+    """The name of a table of one traffic."""
+    wanted = f" (wanted of packed: {WANTED[kind]:g} x)" if kind in WANTED else ""
     return f"{group}, {kind}{wanted}"
 
 
@@ -90,7 +92,7 @@ async def _run(
         if has - had != sent[member]:
             raise AssertionError(f"{member} gained {has - had}, and {sent[member]} was sent to it")
     return {
-        (_RATE, "events/s"): len(run) / cost.seconds,
+        (RATE, "events/s"): len(run) / cost.seconds,
         ("Redis's processor time an event, µs", "µs"): 1e6 * cost.server_seconds / len(run),
         ("The client's processor time an event, µs", "µs"): 1e6 * cost.client_seconds / len(run),
     }

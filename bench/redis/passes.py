@@ -3,15 +3,26 @@
 import time
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from bench.history import HOUR_MS, Steps
-from bench.redis.boards import Deployment, LayoutName, board_of, deployed, first_events, owner_of
+from bench.redis.boards import (
+    MOST,
+    Deployment,
+    LayoutName,
+    board_of,
+    deployed,
+    first_events,
+    owner_of,
+)
 from bench.redis.book import Book, Owner
 from bench.redis.serving import Server, cost_of, held_ms, serving, without_file
 from bench.workload import Entry, Population
-from laurels import Board
+from laurels import Board, Column
 
 _WINDOW = Steps(3)
 _LAYOUTS: tuple[LayoutName, ...] = ("packed", "prefixed")
+_CANDIDATES = (24, 100)
 _GROUP = "How long the server is held at a boundary, ms (wanted: a chunk below 5 ms)"
 
 
@@ -28,6 +39,29 @@ async def measure_passes(core: int, population: Population, book: Book) -> None:
                 with without_file([server]):
                     await boundary.fill()
                 await boundary.measure()
+
+
+async def measure_best_passes(core: int, population: Population, book: Book) -> None:
+    """Best scores that fall step by step: everybody has a candidate in each step of the window."""
+    for many in _CANDIDATES:
+        for layout in _LAYOUTS:
+            with serving(core) as server:
+                async with deployed(server.url, population.now_ms) as deployment:
+                    deployment.do_nothing_ahead()
+                    board = _best(layout, Steps(many))
+                    await deployment.boards.create(board)
+                    owner = owner_of(layout, f"best, {many} candidates")
+                    boundary = _Falling(server, deployment, board, population, owner, book)
+                    with without_file([server]):
+                        await boundary.fill_steps(many)
+                    await boundary.measure()
+
+
+def _best(layout: LayoutName, steps: Steps) -> Board:
+    """A board of one best column that is kept in this layout."""
+    packed = layout == "packed"
+    column = Column(op="best", min=0 if packed else None, max=MOST if packed else None)
+    return msgspec.structs.replace(board_of(layout, [steps.window]), columns=(column,))
 
 
 class _Boundary:
@@ -76,7 +110,7 @@ class _Boundary:
 
     async def _pass_boundary(self) -> None:
         """The clock passes it, and somebody asks."""
-        self._deployment.clock.advance(_WINDOW.hours * HOUR_MS)
+        self._deployment.clock.advance(HOUR_MS)
         await self._deployment.standing(self._board.name, self._somebody, "rolling")
 
     def _now(self) -> Iterable[Sequence[Entry]]:
@@ -85,3 +119,16 @@ class _Boundary:
 
     def _keep(self, case: str, figure_ms: float) -> None:
         self._book.keep(_GROUP, self._owner, case, "ms", figure_ms)
+
+
+class _Falling(_Boundary):
+    """One on which nobody is ever as good again."""
+
+    async def fill_steps(self, many: int) -> None:
+        """All have an event in so many steps, each worse than the one before."""
+        for step in range(many):
+            if step:
+                await self._pass_boundary()
+            value = many - step
+            worse = ([(member, value, at) for member, _, at in batch] for batch in self._now())
+            await self._deployment.load(self._board, worse)

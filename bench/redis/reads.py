@@ -18,6 +18,9 @@ from bench.redis.serving import Cost, Server, cost_of
 from bench.workload import Population
 
 _MEMBERS = 20_000
+_PLACES = range(TOP)
+"""Where pages begin: more of them than there are readers, so that no two of these ask the same."""
+_PAGES = f"Pages of {TOP}, each from another place"
 _STANDING = """
 local rank = redis.call('ZREVRANK', KEYS[1], ARGV[1])
 local first = math.max(rank - 1, 0)
@@ -46,8 +49,15 @@ def of_laurels(deployment: Deployment, board: str, owner: Owner) -> Iterator[Rea
         page = await boards.top(board, window="all", limit=TOP)
         assert len(page.entries) == TOP, "entries are missing"
 
+    places = cycle(_PLACES)
+
+    async def page(_: str) -> None:
+        found = await boards.top(board, window="all", offset=next(places), limit=TOP)
+        assert len(found.entries) == TOP, "entries are missing"
+
     yield Reading(owner, "Standings", standing)
     yield Reading(owner, f"The top {TOP}", top)
+    yield Reading(owner, _PAGES, page)
 
 
 @asynccontextmanager
@@ -72,6 +82,15 @@ async def of_redis_py(server: Server, key: str) -> AsyncIterator[list[Reading]]:
             entries: list[Any] = await client.zrevrange(key, 0, TOP - 1, withscores=True)
             assert len(entries) == TOP, "entries are missing"
 
+        places = cycle(_PLACES)
+
+        async def page(_: str) -> None:
+            first = next(places)
+            entries: list[Any] = await client.zrevrange(
+                key, first, first + TOP - 1, withscores=True
+            )
+            assert len(entries) == TOP, "entries are missing"
+
         two, one = (
             Owner("redis-py, asyncio", way, BY_REDIS_PY) for way in ("commands", "a script")
         )
@@ -79,6 +98,7 @@ async def of_redis_py(server: Server, key: str) -> AsyncIterator[list[Reading]]:
             Reading(two, "Standings", by_pipelines),
             Reading(one, "Standings", by_script),
             Reading(two, f"The top {TOP}", top),
+            Reading(two, _PAGES, page),
         ]
 
 

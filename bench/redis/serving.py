@@ -1,7 +1,6 @@
 """The servers of the bench, what they use, and for how long they serve nobody else."""
 
 import gc
-import shutil
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,11 +15,6 @@ __all__ = ["Cluster", "Cost", "Server", "cost_of", "held_ms", "serving", "servin
 _REWRITE_SECONDS = 300
 _MOST_CALLS = 1_000_000
 _IN_MAIN_THREAD = ("used_cpu_user_main_thread", "used_cpu_sys_main_thread")
-
-
-def server_binary() -> str | None:
-    """What the servers of the tests run."""
-    return shutil.which("valkey-server") or shutil.which("redis-server")
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from bench.redis.serving import (
     serving_cluster,
     without_file,
 )
-from bench.workload import Population
+from bench.workload import Entry, Population
 
 MEMORY = "Memory, bytes a member"
 PLAIN_SET = Owner("one sorted set", "the same members and scores", "one sorted set")
@@ -35,16 +35,17 @@ _STEP_MS = 60_000
 async def measure_memory(core: int, population: Population, book: Book) -> None:
     """A board of each layout beside one sorted set, all of the same scores."""
     now_ms = population.now_ms
+    first = first_events(population, now_ms - _STEP_MS, now_ms)
     with serving(core) as server, without_file([server]):
         async with deployed(server.url, now_ms) as deployment:
             for layout in LAYOUTS:
                 board = board_of(layout, ["all"])
                 await deployment.boards.create(board)
                 before = dataset_bytes(server)
-                await deployment.load(board, first_events(population, now_ms - _STEP_MS, now_ms))
+                await deployment.load(board, first)
                 _keep(book, owner_of(layout), server, before, population)
         before = dataset_bytes(server)
-        load_plain(server, "plain", first_events(population, now_ms - _STEP_MS, now_ms))
+        load_plain(server, "plain", first)
         _keep(book, PLAIN_SET, server, before, population)
 
 
@@ -57,11 +58,13 @@ async def measure_shards(
     core: int, population: Population, effort: RedisEffort, book: Book
 ) -> None:
     """Reads of boards in 1, 4 and 16 shards, on one server and on a cluster of three."""
+    now_ms = population.now_ms
+    first = first_events(population, now_ms - _STEP_MS, now_ms)
     with serving(core) as server, serving_cluster(core) as cluster:
         servers = [server, *cluster.primaries]
         async with (
-            _sharded(server.url, [server], "one server", population) as alone,
-            _sharded(cluster.url, cluster.primaries, "cluster of three", population) as spread,
+            _sharded(server.url, [server], "one server", now_ms, first) as alone,
+            _sharded(cluster.url, cluster.primaries, "cluster of three", now_ms, first) as spread,
         ):
             readings = [*alone, *spread]
             await measure_reads(servers, readings, population, effort, book, ", by shards")
@@ -69,18 +72,16 @@ async def measure_shards(
 
 @asynccontextmanager
 async def _sharded(
-    url: str, servers: Sequence[Server], where: str, population: Population
+    url: str, servers: Sequence[Server], where: str, now_ms: int, first: Sequence[Sequence[Entry]]
 ) -> AsyncIterator[list[Reading]]:
     """Boards in so many shards as there may be, loaded."""
-    now_ms = population.now_ms
     async with deployed(url, now_ms) as deployment:
         readings: list[Reading] = []
         with without_file(servers):
             for shards in _SHARDS:
                 board = board_of(_LAYOUT, ["all"], shards=shards)
                 await deployment.boards.create(board)
-                events = first_events(population, now_ms - _STEP_MS, now_ms)
-                await deployment.load(board, events)
+                await deployment.load(board, first)
                 owner = owner_of(_LAYOUT, f"{shards} shard{'s' * (shards > 1)}, {where}")
                 readings += of_laurels(deployment, board.name, owner)
         yield readings

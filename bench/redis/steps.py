@@ -20,7 +20,7 @@ from bench.redis.book import Book
 from bench.redis.effort import RedisEffort
 from bench.redis.events import LaurelsWriter
 from bench.redis.serving import Server, cost_of, serving, without_file
-from bench.workload import Batch, Population, Traffic, in_batches
+from bench.workload import Batch, Entry, Population, Traffic, in_batches
 
 FEW, MANY = Steps(7), Steps(700)
 _GROUP = "Redis's processor time an event by steps of an hour, µs (wanted: 1.05 x at most)"
@@ -28,25 +28,26 @@ _GROUP = "Redis's processor time an event by steps of an hour, µs (wanted: 1.05
 
 async def measure_steps(core: int, population: Population, effort: RedisEffort, book: Book) -> None:
     """7 and 700 steps of an hour, both windows full, the same events run by run in turns."""
+    now_ms = population.now_ms
+    first = [
+        (steps, first_events(population, steps.begins_ms(now_ms), now_ms)) for steps in (FEW, MANY)
+    ]
     for layout in LAYOUTS:
         with serving(core) as server:
-            async with deployed(server.url, population.now_ms) as deployment:
+            async with deployed(server.url, now_ms) as deployment:
                 with without_file([server]):
-                    pair = [
-                        await _full(deployment, layout, steps, population) for steps in (FEW, MANY)
-                    ]
+                    pair = [await _full(deployment, layout, *each) for each in first]
                 for kind in get_args(Traffic):
                     await _turns(server, layout, pair, kind, population, effort, book)
 
 
 async def _full(
-    deployment: Deployment, layout: LayoutName, steps: Steps, population: Population
+    deployment: Deployment, layout: LayoutName, steps: Steps, first: Sequence[Sequence[Entry]]
 ) -> LaurelsWriter:
     """A board with one event of each member anywhere in the window."""
-    now_ms = population.now_ms
     board = board_of(layout, [steps.window], name=f"{steps.many}-steps")
     await deployment.boards.create(board)
-    await deployment.load(board, first_events(population, steps.begins_ms(now_ms), now_ms))
+    await deployment.load(board, first)
     return LaurelsWriter(deployment, layout, board.name)
 
 

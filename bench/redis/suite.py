@@ -1,15 +1,18 @@
 """All that is measured on an index server."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import msgspec
+import uvloop
+from tests.redis.programs import found_server
 
 from bench.history import WEEK, evening
-from bench.http.process import Cores
+from bench.http.process import Cores, on_core
 from bench.redis.boards import (
     LAYOUTS,
     SHARDED,
@@ -23,15 +26,16 @@ from bench.redis.book import Book, Owner
 from bench.redis.by_hand import ALL, Form, Keys, by_hand, load
 from bench.redis.effort import RedisEffort
 from bench.redis.events import LaurelsWriter, measure_events, measure_holds
-from bench.redis.passes import measure_passes
+from bench.redis.passes import measure_best_passes, measure_passes
 from bench.redis.reads import measure_reads, of_laurels, of_redis_py
-from bench.redis.serving import Server, dataset_bytes, server_binary, serving, without_file
+from bench.redis.refreshes import measure_refreshes
+from bench.redis.serving import Server, dataset_bytes, serving, without_file
 from bench.redis.small_boards import MEMORY, measure_memory, measure_shards
 from bench.redis.steps import measure_steps
 from bench.timing import Sample
-from bench.workload import Entry, Population
+from bench.workload import Population
 
-Chosen: TypeAlias = Literal["events", "memory", "reads", "shards", "steps", "passes"]
+Chosen: TypeAlias = Literal["events", "memory", "reads", "shards", "steps", "passes", "refreshes"]
 EVERYTHING: frozenset[Chosen] = frozenset(get_args(Chosen))
 
 _WINDOWS = ["all", "day", WEEK.window]
@@ -47,11 +51,13 @@ class RedisPlan(msgspec.Struct, frozen=True):
     now_ms: int
     say: Callable[[str], None]
     """Told what is about to be measured."""
+    keep: Callable[[list[Sample]], None]
+    """Given every figure so far in the order of the tables, after each section."""
 
 
 def missing() -> list[str]:
     """What has to be installed first, a line for each."""
-    if server_binary() is None:
+    if found_server() is None:
         return ["redis-server is not installed: apt install redis-server"]
     return []
 
@@ -60,31 +66,54 @@ def software() -> str:
     """What took part, by version."""
     named = [f"{name} {version(name)}" for name in _PACKAGES]
     shards = "" if SHARDED else "; boards have no shards yet"
-    return f"{Path(server_binary() or '').name}, {', '.join(named)}{shards}"
+    return f"{Path(found_server() or '').name}, {', '.join(named)}{shards}"
 
 
-async def measure_redis(plan: RedisPlan) -> list[Sample]:
-    """Every figure, in the order of the tables."""
+def run(plan: RedisPlan) -> None:
+    """Every figure, from the core of those who ask."""
+    with on_core(plan.cores.load), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_measure_redis(plan))
+
+
+async def _measure_redis(plan: RedisPlan) -> None:
+    """Every figure, section by section."""
     effort, chosen, core = plan.effort, plan.chosen, plan.cores.server
     now_ms = evening(plan.now_ms)
-    book, small_book = Book(effort.members), Book(effort.small_members)
-    pass_book = Book(effort.pass_members)
+    large, little, of_passes = [
+        Book(size) for size in (effort.members, effort.small_members, effort.pass_members)
+    ]
+    books = [large, little, of_passes]
     small = Population(effort.small_members, now_ms)
+
+    def done() -> None:
+        plan.keep([sample for book in books for sample in book.samples()])
+
     if chosen & {"events", "memory", "reads"}:
-        await _measure_week(plan, Population(effort.members, now_ms), book)
+        await _measure_week(plan, Population(effort.members, now_ms), large, done)
     if "memory" in chosen:
         plan.say("memory of the window all")
-        await measure_memory(core, small, small_book)
+        await measure_memory(core, small, little)
+        done()
     if "shards" in chosen:
         plan.say("shards")
-        await measure_shards(core, small, effort, small_book)
+        await measure_shards(core, small, effort, little)
+        done()
     if "steps" in chosen:
         plan.say("few and many steps")
-        await measure_steps(core, small, effort, small_book)
+        await measure_steps(core, small, effort, little)
+        done()
+    if "refreshes" in chosen:
+        plan.say("windows that are refreshed")
+        await measure_refreshes(core, small, effort, little)
+        done()
     if "passes" in chosen:
         plan.say("boundaries")
-        await measure_passes(core, Population(effort.pass_members, now_ms), pass_book)
-    return [*book.samples(), *small_book.samples(), *pass_book.samples()]
+        await measure_passes(core, Population(effort.pass_members, now_ms), of_passes)
+        done()
+        for members in effort.best_members:
+            books.append(Book(members))
+            await measure_best_passes(core, Population(members, now_ms), books[-1])
+            done()
 
 
 class _Week(NamedTuple):
@@ -95,11 +124,15 @@ class _Week(NamedTuple):
     population: Population
 
 
-async def _measure_week(plan: RedisPlan, population: Population, book: Book) -> None:
+async def _measure_week(
+    plan: RedisPlan, population: Population, book: Book, done: Callable[[], None]
+) -> None:
     async with _loaded(plan, population, book) as week:
+        done()
         if "events" in plan.chosen:
             plan.say("events")
             await _measure_writes(week, plan.effort, book)
+            done()
         if "reads" in plan.chosen:
             plan.say("reads")
             async with of_redis_py(week.server, ALL) as theirs:
@@ -114,6 +147,7 @@ async def _measure_week(plan: RedisPlan, population: Population, book: Book) -> 
                     *theirs,
                 ]
                 await measure_reads([week.server], readings, population, plan.effort, book)
+            done()
 
 
 async def _measure_writes(week: _Week, effort: RedisEffort, book: Book) -> None:
@@ -134,24 +168,22 @@ async def _loaded(plan: RedisPlan, population: Population, book: Book) -> AsyncI
     with serving(plan.cores.server) as server:
         async with deployed(server.url, now_ms) as deployment:
             with without_file([server]):
+                plan.say(f"{population.count:,} first events")
+                first = first_events(population, WEEK.begins_ms(now_ms), now_ms)
                 for layout in LAYOUTS:
                     plan.say(f"loading {layout}")
                     board = board_of(layout, _WINDOWS)
                     await deployment.boards.create(board)
                     before = dataset_bytes(server)
-                    await deployment.load(board, _week_of(population))
+                    await deployment.load(board, first)
                     _keep_memory(book, owner_of(layout), server, before, population)
                 plan.say("loading the scheme by hand")
                 before = dataset_bytes(server)
-                load(server, Keys(now_ms), _week_of(population))
+                load(server, Keys(now_ms), first)
                 scheme = Owner("scheme by hand", "sorted sets", "the scheme by hand")
                 _keep_memory(book, scheme, server, before, population)
+                del first
             yield _Week(server, deployment, population)
-
-
-def _week_of(population: Population) -> Iterator[list[Entry]]:
-    now_ms = population.now_ms
-    return first_events(population, WEEK.begins_ms(now_ms), now_ms)
 
 
 def _keep_memory(

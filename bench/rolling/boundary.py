@@ -79,7 +79,7 @@ class _Boundaries:
     def __init__(self, api: RollingApi, table: Table, waits: Waits, watched_seconds: float) -> None:
         self._api, self._table, self._waits = api, table, waits
         self._watched_seconds = watched_seconds
-        self._window = api.held.rolling["rolling"]
+        self._window = api.held.whole.rolling["rolling"]
 
     def measure(self) -> None:
         alone = Owner("laurels engine", "nobody else")
@@ -142,7 +142,7 @@ def _owner(how: str) -> Owner:
 def fill(api: RollingApi, population: Population) -> None:
     """Puts the members where a history would have put them, through what restores a snapshot."""
     api.boards.submit(BOARD, "first", 1)
-    window, roster = api.held.rolling["rolling"], api.index._roster
+    window, roster = api.held.whole.rolling["rolling"], api.index._roster
     for fallen in falling(population, window.running):
         for cells in fallen.cells:
             ids = roster.intern(*packed(cells.members))

@@ -70,6 +70,21 @@ def measure_ours(api: RollingApi, population: Population, watched_seconds: float
         recovery.taken(serving, spent)
         recovery.waited(serving, waits)
         api.boards.snapshot()  # what was written beside it is not to be folded in the opening
+    _open_copy(api, population, recovery)
+    return recovery.samples
+
+
+def measure_copy(api: RollingApi, population: Population) -> list[Sample]:
+    """A board in a folder, copied while nobody writes and opened from the copy."""
+    recovery = Recovery(population, api.shape)
+    recovery.taken(_owner("a snapshot"), timed(api.boards.snapshot))
+    _open_copy(api, population, recovery)
+    return recovery.samples
+
+
+def _open_copy(api: RollingApi, population: Population, recovery: Recovery) -> None:
+    """Opens the snapshot that was taken last. Raises AssertionError where scores are others."""
+    copy = _owner("a snapshot")
     recovery.size(copy, api.boards.stats().kept.snapshot_nbytes or 0)
     members = population.sample(_VERIFIED)
     before = api.scores(members)
@@ -77,7 +92,6 @@ def measure_ours(api: RollingApi, population: Population, watched_seconds: float
     recovery.opened(copy, timed(api.open))
     if api.scores(members) != before:
         raise AssertionError("a snapshot was opened with other scores")
-    return recovery.samples
 
 
 def measure_redis(

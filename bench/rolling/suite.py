@@ -5,7 +5,7 @@ a snapshot and recovery at every size.
 """
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TypeAlias, get_args
@@ -16,6 +16,7 @@ from bench.effort import Effort
 from bench.footprint import ProcessMemory
 from bench.history import WEEK, History, evening
 from bench.peers import Writer
+from bench.peers.one_core import OnOneCore
 from bench.peers.redis_server import Fsync, Placement, RedisServer, Setting
 from bench.peers.rolling_api import RollingApi
 from bench.peers.rolling_redis import RollingRedis, Way
@@ -65,6 +66,9 @@ class RollingSize:
         with ExitStack() as stack:
             server = self._server(stack, "keys") if self._is_chosen("redis") else None
             store = self._filled(stack, server) if server else None
+            if store:
+                self._say("bytes: Redis")
+                self._samples += weigh_redis(store, self._population)
             if self._population.count <= WRITTEN_UP_TO:
                 self._writes(server, store)
                 self._steps()
@@ -77,12 +81,18 @@ class RollingSize:
         self._boundary()
         return self._samples
 
+    def measure_safest(self) -> list[Sample]:
+        """Durable events alone, beside a Redis that flushes as often as we do."""
+        with ExitStack() as stack:
+            server = self._server(stack, "keys") if self._is_chosen("redis") else None
+            store = self._filled(stack, server) if server else None
+            self._durable(server, store, ("always",))
+        return self._samples
+
     def _filled(self, stack: ExitStack, server: RedisServer) -> RollingStore:
         self._say("load: Redis")
         store = stack.enter_context(closing(RollingStore(server, WEEK.many)))
         store.load(self._history, WEEK, self._now_ms)
-        self._say("bytes: Redis")
-        self._samples += weigh_redis(store, self._population)
         return store
 
     def _writes(self, server: RedisServer | None, store: RollingStore | None) -> None:
@@ -94,13 +104,19 @@ class RollingSize:
             if server and store:
                 writers += _drives(stack, server, store, "off")
             self._measure_writes("Rolling events/s in memory", writers)
+        self._durable(server, store, _DURABLE)
+
+    def _durable(
+        self, server: RedisServer | None, store: RollingStore | None, flushed: Sequence[Fsync]
+    ) -> None:
         with ExitStack() as stack:
-            writers = []
+            writers: list[Writer] = []
             if self._is_chosen("api"):
                 folder = stack.enter_context(self._folder("durable"))
-                writers.append(stack.enter_context(closing(self._api(folder))))
+                api = stack.enter_context(closing(self._api(folder)))
+                writers += [api, OnOneCore(api)]
             if server and store:
-                for fsync in _DURABLE:
+                for fsync in flushed:
                     writers += _drives(stack, server, store, fsync)
             self._measure_writes("Durable rolling events/s", writers)
 
@@ -115,7 +131,7 @@ class RollingSize:
     def _api(self, place: Path | None) -> RollingApi:
         """A board with its history and its next step prepared, with a snapshot behind it: none is
         taken by itself while events are counted."""
-        self._say(f"load: laurels, {place or 'memory:'}")
+        self._say(f"load: laurels, {'memory:' if place is None else 'durable'}")
         api = RollingApi(place, self._now_ms)
         api.load(self._history.batches())
         while api.boards._service.work(1 << 60)[0]:

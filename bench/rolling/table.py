@@ -1,6 +1,6 @@
 """Samples of figures that are taken once."""
 
-from bench.timing import Question, Safety, Sample, Unit, single
+from bench.timing import Peer, Question, Safety, Sample, Unit, single
 from bench.workload import Population
 
 
@@ -20,7 +20,7 @@ class Table:
         self._group, self._population = group, population
         self.samples: list[Sample] = []
 
-    def keep(self, owner: Owner, case: str, unit: Unit, figure: float) -> None:
+    def keep(self, owner: Peer, case: str, unit: Unit, figure: float) -> None:
         question = Question(self._group, self._population.count, case, unit)
         self.samples.append(single(question, owner, figure))
 

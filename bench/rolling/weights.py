@@ -14,8 +14,8 @@ def weigh_ours(api: RollingApi, population: Population) -> list[Sample]:
     """What the index holds; day, live and prepared by their own members."""
     table, owner = Table(_GROUP, population), Owner("laurels engine", "tie first")
     held = api.held
-    window = held.rolling["rolling"]
-    rankings = {key.window: ranking for key, ranking in held.rankings.items()}
+    window = held.whole.rolling["rolling"]
+    rankings = {name: ranking for (name, _), ranking in held.whole.rankings.items()}
     for case, ranking in {**rankings, "live": window.live, "prepared": window.prepared}.items():
         table.keep(owner, case, "bytes", ranking.nbytes / len(ranking))
     tallies = [window.tally(number) for number in window.numbers()]

@@ -1,6 +1,6 @@
 """Accept: from what a caller hands in to a write, judged as far as that can be done alone."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice
 from typing import Any, TypedDict, Unpack
 
@@ -20,9 +20,10 @@ from .errors import (
 )
 from .event import MAX_BATCH, id_bytes, member_of
 from .given import is_unicode, shown
-from .plan import can_set, window_named
+from .plan import can_set, place_named
 from .receipt import Receipt, Receipts
-from .writes import FoldedWrite, Submission
+from .submission import Submission
+from .writes import FoldedWrite
 
 MAX_DATA_BYTES = 1_024
 MAX_POSITION = 4_096
@@ -36,6 +37,7 @@ class How(TypedDict, total=False):
     atomic: bool
     key: str | None
     position: tuple[str, str] | None
+    scope: Sequence[str] | None
 
 
 def submission(
@@ -63,7 +65,7 @@ def submission(
             for i, error in columns.errors
             if isinstance(error, LaurelsError)
         },
-        window=window_named(state.rules, window).name,
+        watched=place_named(state.rules, window, how.get("scope")),
         ranks=how.get("ranks", False) or len(given) == 1,
         event_time=event_time,
         absolute=absolute,
@@ -74,6 +76,8 @@ def submission(
 
 def batch_list(events: Iterable[Any]) -> list[Any]:
     """The events of a batch; refused when it is none or too large."""
+    if type(events) is list and len(events) <= MAX_BATCH:
+        return events.copy()
     if not isinstance(events, Iterable):
         raise InvalidEvent(f"{shown(events)} is no batch of events")
     given = list(islice(events, MAX_BATCH + 1))

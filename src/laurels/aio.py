@@ -8,8 +8,16 @@ While the loop runs, a task of it prepares rolling windows for their next step (
 
 import asyncio
 import weakref
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sized
-from functools import partial, update_wrapper
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+    Sized,
+)
+from functools import update_wrapper
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
@@ -22,9 +30,21 @@ from .pacing import pace
 from .receipt import Receipt, Receipts
 from .service import Service
 from .standing import Entry
+from .submission import Submission
 
 _ON_LOOP = 1_000
 """A batch of more events, or a question for more entries, goes to a thread."""
+_SIZED = frozenset(
+    {
+        Leaderboards.top,
+        Leaderboards.around,
+        Leaderboards.range,
+        Leaderboards.ranks,
+        Leaderboards.standings,
+        Leaderboards.scopes,
+    }
+)
+"""The questions that say for how many entries they are."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -47,7 +67,7 @@ def _question(verb: _Sync[P, T]) -> _Async[P, T]:
     """A verb that only reads, answered on the loop when nothing stands in its way."""
 
     async def ask(self: "AsyncLeaderboards", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._asked(verb, *args, **kwargs)
+        return await self._asked(verb, args, kwargs)
 
     update_wrapper(ask, verb)
     return ask
@@ -102,12 +122,15 @@ class AsyncLeaderboards:
     top = _question(Leaderboards.top)
     around = _question(Leaderboards.around)
     standing = _question(Leaderboards.standing)
+    rank = _question(Leaderboards.rank)
+    ranks = _question(Leaderboards.ranks)
     card = _question(Leaderboards.card)
     standings = _question(Leaderboards.standings)
     range = _question(Leaderboards.range)
     at_rank = _question(Leaderboards.at_rank)
     score_at_percentile = _question(Leaderboards.score_at_percentile)
     count = _question(Leaderboards.count)
+    scopes = _question(Leaderboards.scopes)
     stats = _question(Leaderboards.stats)
 
     @_documented_as(Leaderboards.submit)
@@ -120,9 +143,12 @@ class AsyncLeaderboards:
         at: Any = None,
         id: str | None = None,
         window: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        scope: Sequence[str] | None = None,
     ) -> Receipt:
-        write = await self._submission(board, [(member, value, at, id)], window, ranks=True)
-        return only_receipt(await self._write(write))
+        events = [(member, value, at, id, labels)]
+        write = await self._submission(board, events, window, ranks=True, scope=scope)
+        return only_receipt(await self._service.write_async(write))
 
     @_documented_as(Leaderboards.set)
     async def set(
@@ -134,10 +160,14 @@ class AsyncLeaderboards:
         at: Any = None,
         id: str | None = None,
         window: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        scope: Sequence[str] | None = None,
     ) -> Receipt:
-        events = [(member, value, at, id)]
-        write = await self._submission(board, events, window, ranks=True, absolute=True)
-        return only_receipt(await self._write(write))
+        events = [(member, value, at, id, labels)]
+        write = await self._submission(
+            board, events, window, ranks=True, absolute=True, scope=scope
+        )
+        return only_receipt(await self._service.write_async(write))
 
     @_documented_as(Leaderboards.submit_many)
     async def submit_many(
@@ -150,6 +180,7 @@ class AsyncLeaderboards:
         all_or_nothing: bool = False,
         key: str | None = None,
         position: tuple[str, str] | None = None,
+        scope: Sequence[str] | None = None,
     ) -> Receipts:
         write = await self._submission(
             board,
@@ -159,30 +190,37 @@ class AsyncLeaderboards:
             atomic=all_or_nothing,
             key=key,
             position=position,
+            scope=scope,
         )
-        receipts: Receipts = await self._write(write)
+        receipts: Receipts = await self._service.write_async(write)
         return receipts
 
     @_documented_as(Leaderboards.set_data)
     async def set_data(self, board: str, member: str, data: Any) -> None:
         state = self._service.named(board)
-        await self._write(writes.data_change(state, member_bytes(member), data_bytes(data)))
+        await self._service.write_async(
+            writes.data_change(state, member_bytes(member), data_bytes(data))
+        )
 
     @_documented_as(Leaderboards.remove)
     async def remove(self, board: str, member: str) -> bool:
         state = self._service.named(board)
-        removed: bool = await self._write(writes.removal(state, member_bytes(member)))
+        removed: bool = await self._service.write_async(writes.removal(state, member_bytes(member)))
         return removed
 
     @_documented_as(Leaderboards.export)
     async def export(
         self,
+        /,
         board: str,
         *,
         window: str | None = None,
         period: str | None = None,
         with_data: bool = False,
+        by: str | None = None,
+        **labels: str,
     ) -> AsyncIterator[Entry]:
+        scope: dict[str, Any] = {"by": by, **labels}
         after: str | None = None
         while True:
             page = await self.top(
@@ -192,6 +230,7 @@ class AsyncLeaderboards:
                 limit=EXPORT_CHUNK,
                 after=after,
                 with_data=with_data,
+                **scope,
             )
             for entry in page.entries:
                 yield entry
@@ -204,15 +243,12 @@ class AsyncLeaderboards:
         await asyncio.to_thread(self.sync.close)
 
     async def _asked(
-        self,
-        verb: "Callable[Concatenate[Leaderboards, P], T]",
-        /,
-        *args: P.args,
-        **kwargs: P.kwargs,
+        self, verb: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> T:
         """What a verb that only reads answers: at once where nothing stands in its way."""
         lock = self._service.reading()
-        if not _is_long(*args, **kwargs) and lock.acquire(blocking=False):
+        is_long = verb in _SIZED and _is_long(*args, **kwargs)
+        if not is_long and lock.acquire(blocking=False):
             try:
                 return verb(self._at_once, *args, **kwargs)
             except NotReady:
@@ -223,14 +259,12 @@ class AsyncLeaderboards:
 
     async def _submission(
         self, board: str, events: Iterable[Any], window: str | None, **how: Unpack[How]
-    ) -> writes.Submission:
+    ) -> Submission:
         """Accepts events, a long batch in a thread."""
-        accept = partial(self._service.submission, board, events, window, **how)
-        short = isinstance(events, Sized) and len(events) <= _ON_LOOP
-        return accept() if short else await asyncio.to_thread(accept)
-
-    async def _write(self, write: writes.FoldedWrite) -> Any:
-        return await self._service.write_async(write)
+        accept = self._service.submission
+        if isinstance(events, Sized) and len(events) <= _ON_LOOP:
+            return accept(board, events, window, **how)
+        return await asyncio.to_thread(accept, board, events, window, **how)
 
     async def __aenter__(self) -> Self:
         return self

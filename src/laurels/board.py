@@ -29,6 +29,7 @@ from .errors import (
 from .faults import Faults
 from .given import is_name, is_unicode, is_whole, one_of, shown
 from .rules import ColumnRule, RankStyle, Rules
+from .scopes import judged_rank_by, judged_scopes, place_faults
 from .window_forms import (
     WindowDefaults,
     WindowForm,
@@ -67,6 +68,10 @@ class Board(Struct, frozen=True):
     `dedupe_max` of them at a time. On an index server, the members are divided over so many
     `shards`, each of which may lie on another node; a board in one process is not divided.
 
+    Events may carry labels, such as room=42. `scopes` are lists of label names: an event is counted
+    in each scope that it has all labels for, `[]` being the scope of all events. The values of the
+    labels in `rank_by` are ranked themselves, by the same events.
+
     Durations are text (`500ms`, `5s`, `5m`, `1h`, `7d`) or milliseconds, windows text
     (`month:keep=12`, `today=day`, `7d=rolling:7d/1h`, `hot=decay:6h`) or mappings, columns
     `Column`s or mappings.
@@ -87,6 +92,8 @@ class Board(Struct, frozen=True):
     dedupe_max: int = 1_000_000
     keep: int = 2
     shards: int = 1
+    scopes: tuple[tuple[str, ...], ...] = ((),)
+    rank_by: tuple[str, ...] = ()
 
     if TYPE_CHECKING:  # what is taken is wider than what is kept
 
@@ -107,6 +114,8 @@ class Board(Struct, frozen=True):
             dedupe_max: int = 1_000_000,
             keep: int = 2,
             shards: int = 1,
+            scopes: Sequence[Sequence[str]] = ((),),
+            rank_by: str | Sequence[str] = (),
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -127,6 +136,8 @@ class Board(Struct, frozen=True):
             dedupe_ms=duration_ms(self.dedupe),
             dedupe_max=self.dedupe_max,
             shards=self.shards,
+            scopes=self.scopes,
+            rank_by=self.rank_by,
         )
 
     def to_json(self) -> bytes:
@@ -162,9 +173,9 @@ class Board(Struct, frozen=True):
 def safe_change(old: Board, changes: Mapping[str, Any]) -> Board:
     """The board with these fields changed, if that leaves the meaning of what was counted.
 
-    Title and `keep` may change, of the board or of a window, and windows may be added at the
-    end; a new window counts what comes from then on. A field that is given as it is does not
-    change. Raises UnsafeChange with every reason, or BoardInvalid with every fault.
+    Title and `keep` may change, of the board or of a window, and windows, scopes and labels to
+    rank by may be added at the end; they count what comes from then on. A field that is given as
+    it is does not change. Raises UnsafeChange with every reason, or BoardInvalid with every fault.
     """
     new = Board.from_json({**asdict(old), **changes})
     reasons = [
@@ -173,6 +184,10 @@ def safe_change(old: Board, changes: Mapping[str, Any]) -> Board:
         if field in _STAYS and getattr(new, field) != getattr(old, field)
     ]
     reasons += _unsafe_windows(old, new)
+    if new.scopes[: len(old.scopes)] != old.scopes:
+        reasons.append("scopes stay in their order, new ones come at the end")
+    if new.rank_by[: len(old.rank_by)] != old.rank_by:
+        reasons.append("labels in rank_by stay in their order, new ones come at the end")
     if reasons:
         raise UnsafeChange(*reasons)
     return new
@@ -253,6 +268,8 @@ def _judged(given: Mapping[str, Any]) -> dict[str, object]:
         "dedupe_max": read("dedupe_max", _dedupe_max, 0),
         "keep": read("keep", keep_of, 1),
         "shards": read("shards", _shards, 1),
+        "scopes": read("scopes", judged_scopes, ((),)),
+        "rank_by": read("rank_by", judged_rank_by, ()),
     }
     durations_ms = {
         field: read(field, partial(duration_of, field), fallback_ms)
@@ -267,6 +284,11 @@ def _judged(given: Mapping[str, Any]) -> dict[str, object]:
             "take shards 1, or rank by competition"
         )
     for fault in _decay_faults(windows, fields["columns"]):
+        faults.add(fault)
+    scopes, rank_by = fields["scopes"], fields["rank_by"]
+    assert isinstance(scopes, tuple)
+    assert isinstance(rank_by, tuple)
+    for fault in place_faults(len(windows), len(scopes), len(rank_by)):
         faults.add(fault)
     graces_ms = [form.grace_ms for form in windows if form.grace_ms is not None]
     if durations_ms["dedupe"] < (longest_ms := max([durations_ms["grace"], *graces_ms])):

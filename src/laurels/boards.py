@@ -4,16 +4,20 @@ Where they come from is somebody else's: the fold reads them from the log, the d
 from the index server.
 """
 
+from typing import Any
+
 from msgspec import Struct
 
 from .board import Board
 from .errors import LogDamaged, UnknownBoard
 from .event import Batch, EventReader
 from .given import shown
+from .labels import ALL, is_by
 from .plan import Floors, Plan, floor_after, plan_batch
+from .refreshed import NEVER, Refreshed
 from .rules import Rules
 from .snapshot.state import BoardRecord
-from .windows import MIN_MS
+from .windows import MIN_MS, Window
 
 
 class BoardState(Struct):
@@ -21,7 +25,10 @@ class BoardState(Struct):
 
     `floors` are per window what `keep` cannot bring back; `positions` how far imports have come;
     `due_ms` is the next end of a period; `changes` counts the records of it that this process has
-    folded.
+    folded, `mark` how often what its scopes keep has changed for them all. `refreshed` is how the
+    windows stand that are refreshed, those for which anything was counted; `refreshed_by` the same
+    of rankings by a label where they stand for themselves. `views` are what questions keep ready of
+    it.
     """
 
     number: int
@@ -34,6 +41,25 @@ class BoardState(Struct):
     positions: dict[str, str]
     due_ms: int = MIN_MS
     changes: int = 0
+    mark: int = 1
+    refreshed: dict[str, Refreshed] = {}
+    refreshed_by: dict[str, Refreshed] = {}
+    views: dict[str | None, Any] = {}
+
+    def as_refreshed(self, window: Window, scope: str = ALL) -> Refreshed | None:
+        """How a window stands that is refreshed; None for another one."""
+        if window.name not in self.rules.refreshed:
+            return None
+        if is_by(scope) and window.name in self.refreshed_by:
+            return self.refreshed_by[window.name]
+        return self.refreshed.get(window.name, NEVER)
+
+    def seen_ms(self, window: Window, now_ms: int, scope: str = ALL) -> int:
+        """As of when a window is seen at `now_ms`."""
+        refreshed = self.as_refreshed(window, scope)
+        if refreshed is None or refreshed.now_ms is None:
+            return now_ms
+        return refreshed.now_ms
 
 
 class Boards:
@@ -72,7 +98,11 @@ class Boards:
     def plan(self, batch: Batch) -> Plan:
         """Where the events of a batch go."""
         state = self.by_number(batch.board)
-        return plan_batch(state.rules, state.floors, batch)
+        shown = {
+            name: window.period_at(state.seen_ms(window, batch.now_ms))
+            for name, window in state.rules.refreshed.items()
+        }
+        return plan_batch(state.rules, state.floors, batch, shown)
 
     def open(self, board: Board, number: int, version: int, created_ms: int) -> BoardState:
         """Makes a board known."""
@@ -113,6 +143,7 @@ def record_of(state: BoardState) -> BoardRecord:
         state.floors,
         state.positions,
         state.due_ms,
+        state.refreshed,
     )
 
 
@@ -123,6 +154,7 @@ def redefine(state: BoardState, board: Board, version: int, now_ms: int) -> None
     for name in rules.windows.keys() - floors.keys():
         floors[name] = rules.windows[name].period_at(now_ms).start_ms
     state.board, state.rules, state.floors, state.version = board, rules, floors, version
+    state.reader = EventReader(rules)
 
 
 def pulse_of(state: BoardState, now_ms: int) -> tuple[int, bool]:

@@ -24,7 +24,9 @@ class SystemClock:
         self._latest_ms = MIN_MS
 
     def now_ms(self) -> int:
-        self._latest_ms = max(self._latest_ms, time.time_ns() // 1_000_000)
+        now_ms = time.time_ns() // 1_000_000
+        if now_ms > self._latest_ms:
+            self._latest_ms = now_ms
         return self._latest_ms
 
 

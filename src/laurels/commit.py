@@ -42,14 +42,17 @@ class Ticket:
     A thread that waits for it sleeps on `_settled`; a task waits for `future` instead.
     """
 
+    done = False
+    _settled: "threading.Lock | None" = None
+    _result: Any = None
+    _error: BaseException | None = None
+
     def __init__(self, write: Any, future: "asyncio.Future[Any] | None" = None) -> None:
         self.write = write
         self.future = future
-        self.done = False
-        self._settled = threading.Lock()
-        self._settled.acquire()
-        self._result: Any = None
-        self._error: BaseException | None = None
+        if future is None:
+            self._settled = threading.Lock()
+            self._settled.acquire()
 
     def succeed(self, result: Any) -> None:
         self._result, self.done = result, True
@@ -58,10 +61,12 @@ class Ticket:
         self._error, self.done = error, True
 
     def wake(self) -> None:
-        self._settled.release()
+        if self._settled is not None:
+            self._settled.release()
 
     def result(self) -> Any:
         """Waits until the ticket is settled; its result, or its error raised."""
+        assert self._settled is not None, "a task awaits its future"
         self._settled.acquire()
         if self._error is not None:
             raise self._error
@@ -140,7 +145,7 @@ def _run(
         first = following or queue.get()
         if first is None or (now := commit()) is None:
             return
-        group, following, ended = _gathered(first, queue)
+        group, weight, following, ended = _gathered(first, queue)
         try:
             now(group)
         except Exception as error:
@@ -151,15 +156,15 @@ def _run(
         _wake(group)
         if (finish := afterwards()) is not None:
             with suppress(LaurelsError):  # it ended the store: the next commit tells its writers
-                finish(sum(ticket.write.weight for ticket in group))
+                finish(weight)
         del finish
 
 
 def _gathered(
     first: Ticket, queue: "SimpleQueue[Ticket | None]"
-) -> tuple[list[Ticket], Ticket | None, bool]:
-    """A group that may be committed at once, the ticket after it that may not join it, and
-    whether the queue has come to its end."""
+) -> tuple[list[Ticket], int, Ticket | None, bool]:
+    """A group that may be committed at once, its weight, the ticket after it that may not join it,
+    and whether the queue has come to its end."""
     group, weight = [first], first.write.weight
     while len(group) < MAX_WRITES and not first.write.alone:
         try:
@@ -167,12 +172,13 @@ def _gathered(
         except Empty:
             break
         if ticket is None:
-            return group, None, True
-        weight += ticket.write.weight
-        if ticket.write.alone or weight > MAX_EVENTS:
-            return group, ticket, False
+            return group, weight, None, True
+        more = ticket.write.weight
+        if ticket.write.alone or weight + more > MAX_EVENTS:
+            return group, weight, ticket, False
+        weight += more
         group.append(ticket)
-    return group, None, False
+    return group, weight, None, False
 
 
 def _wake(group: list[Ticket]) -> None:

@@ -38,8 +38,8 @@ def encode(key: RankingKey, reverse: bool, words: tuple[int, ...], member: bytes
     return urlsafe_b64encode(packed).rstrip(b"=").decode()
 
 
-def decode(text: object, board: int, window: str) -> Cursor:
-    """The cursor a caller hands back, if it was made for this board and window."""
+def decode(text: object, board: int, window: str, scope: str) -> Cursor:
+    """The cursor a caller hands back, if it was made for this board, window and scope."""
     if not isinstance(text, str):
         raise InvalidCursor(f"{shown(text)} is no cursor")
     try:
@@ -52,6 +52,6 @@ def decode(text: object, board: int, window: str) -> Cursor:
     sound = MIN_MS <= cursor.key.instance < MAX_MS and 1 <= len(cursor.member) <= MAX_ID_BYTES
     if not sound or any(not _LEAST <= word <= _MOST for word in cursor.words):
         raise InvalidCursor(f"{shown(text)} is no cursor")
-    if (cursor.key.board, cursor.key.window) != (board, window):
-        raise InvalidCursor("the cursor was made for another board or window")
+    if (cursor.key.board, cursor.key.window, cursor.key.scope) != (board, window, scope):
+        raise InvalidCursor("the cursor was made for another board, window or scope")
     return cursor

@@ -118,7 +118,10 @@ class UnsafeChange(Conflict):
     """The change would give what was counted already another meaning; `reasons` has them all."""
 
     code = "unsafe_change"
-    advice = "change only title and keep, or add windows at the end; else create a new board"
+    advice = (
+        "change only title and keep, or add windows, scopes and labels to rank by at the end; "
+        "else create a new board"
+    )
 
     def __init__(self, *reasons: str) -> None:
         super().__init__("; ".join(reasons))
@@ -132,8 +135,15 @@ class UnknownWindow(NotFound):
     advice = "take one of the board's windows by its name"
 
 
+class UnknownScope(NotFound):
+    """The board ranks nothing by these labels."""
+
+    code = "unknown_scope"
+    advice = "give the labels of one of the board's scopes"
+
+
 class NoAllWindow(Conflict):
-    """Setting a total needs the window `all`, and the board has none."""
+    """Setting a total needs the window `all` over all events, and the board has none."""
 
     code = "no_all_window"
     advice = "submit the difference instead, or use a board with the window all"
@@ -218,6 +228,27 @@ class IdNotUtf8(InvalidInput):
 
     code = "id_not_utf8"
     advice = "decode it with the encoding it came in, without lone surrogates"
+
+
+class InvalidLabel(InvalidInput):
+    """The labels are no names with texts of 1 to 128 bytes."""
+
+    code = "invalid_label"
+    advice = "give labels as a mapping of names to text"
+
+
+class UnknownLabel(InvalidInput):
+    """An event carries a label that its board does not name."""
+
+    code = "unknown_label"
+    advice = "leave it out, or name it in a scope of the board"
+
+
+class NoScope(InvalidInput):
+    """An event has the labels of none of the board's scopes, so it would be counted nowhere."""
+
+    code = "no_scope"
+    advice = "give it the labels of a scope, or add the scope [] of all events to the board"
 
 
 class InvalidId(InvalidInput):

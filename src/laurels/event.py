@@ -28,9 +28,11 @@ from .errors import (
     MemberEmpty,
     MemberNotUtf8,
     MemberTooLong,
+    NoScope,
     WrongColumns,
 )
 from .given import shown
+from .labels import Groups, Labels, Values
 from .rules import Rules
 from .score import LIMIT, to_units
 from .windows import MAX_MS, MIN_MS
@@ -41,11 +43,11 @@ AHEAD_MS = 5_000
 """How far in the future an `at` may lie; it is clamped to now."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FIELDS = {"member", "value", "at", "id"}
+_FIELDS = {"member", "value", "at", "id", "labels"}
 
 Number = int | Decimal | str
 Value = Number | tuple[Number, ...]
-Row = tuple[bytes, tuple[int, ...], int | None, bytes | None]
+Row = tuple[bytes, tuple[int, ...], int | None, bytes | None, object]
 
 
 class Event(Struct, frozen=True):
@@ -53,20 +55,23 @@ class Event(Struct, frozen=True):
 
     `value` is an int, a Decimal or a decimal string, for several columns a tuple of them;
     `at` an aware datetime or integer milliseconds, by default the moment of acceptance; an
-    event with an `id` counts once per member and id within the board's `dedupe`.
+    event with an `id` counts once per member and id within the board's `dedupe`. `labels` say in
+    which of the board's scopes it counts, such as {"room": "42"}.
     """
 
     member: str
     value: Value
     at: datetime | int | None = None
     id: str | None = None
+    labels: Mapping[str, str] | None = None
 
 
 class Batch(Struct, frozen=True):
     """Events of one board as columns, all accepted at `now_ms`: what the fold reads.
 
     `position` is how far an import has come with them: a source and a text of its own. `weights`
-    are those of its instants, by half-life, as far as they have been worked out.
+    are those of its instants, by half-life, as far as they have been worked out. Without `labels`
+    no event has any.
     """
 
     board: int
@@ -81,6 +86,7 @@ class Batch(Struct, frozen=True):
     atomic: bool = False
     position: tuple[str, str] | None = None
     weights: dict[int, Weights] = {}
+    labels: Labels | None = None
 
     def member(self, i: int) -> bytes:
         """The id of event i's member; O(i)."""
@@ -126,6 +132,7 @@ class Batch(Struct, frozen=True):
                     ats=None if self.ats is None else self.ats[start:end],
                     ids=None if self.ids is None else self.ids[start:end],
                     weights={},
+                    labels=None if self.labels is None else self.labels.span(start, end),
                 )
             )
             start, place = end, place + width
@@ -144,6 +151,7 @@ class Batch(Struct, frozen=True):
             ats=None if self.ats is None else array("q", [self.ats[i] for i in kept]),
             ids=None if ids is None else [ids[i] for i in kept],
             weights={length: known.take(kept) for length, known in self.weights.items()},
+            labels=None if self.labels is None else self.labels.take(kept),
         )
 
 
@@ -201,6 +209,10 @@ class EventReader:
 
     def __init__(self, rules: Rules) -> None:
         self._columns = rules.columns
+        self._labels = rules.labels
+        self._counted = () in rules.scopes
+        self._named = [*rules.scopes, *[(label,) for label in rules.rank_by]]
+        self._scopes = [[rules.labels.index(label) for label in labels] for labels in self._named]
         self._multipliers = [10**column.scale for column in rules.columns]
         # The range of a sum holds for its total, which only the fold knows.
         self._lows = [-LIMIT if c.op == "sum" else c.low for c in rules.columns]
@@ -208,7 +220,8 @@ class EventReader:
 
     def gather(self, events: Sequence[object]) -> Columns:
         """The events as columns, with the errors of those refused; see `engine.intake`."""
-        return gather(
+        groups = Groups(self._labels, self._ensure_counted)
+        columns = gather(
             events,
             multipliers=self._multipliers,
             lows=self._lows,
@@ -217,12 +230,27 @@ class EventReader:
             at_high=MAX_MS - 1,
             parse=self.parse,
             refusal=LaurelsError,
+            labelled=groups.number,
+            always=not self._counted,
+        )
+        if columns.groups is not None:
+            columns.labels = Labels(self._labels, tuple(groups.numbers), columns.groups)
+        return columns
+
+    def _ensure_counted(self, values: Values) -> None:
+        """Raises NoScope for labels that no scope of the board counts."""
+        if self._counted or any(all(values[i] for i in scope) for scope in self._scopes):
+            return
+        carried = [name for name, value in zip(self._labels, values, strict=True) if value]
+        raise NoScope(
+            f"the event has {'the labels ' + ', '.join(carried) if carried else 'no labels'}: the "
+            f"board counts by {' or by '.join(['(' + ', '.join(s) + ')' for s in self._named])}"
         )
 
     def parse(self, event: object) -> Row:
         """One event in any accepted form as a row, or the error that refuses it."""
-        member, value, at, id = event_fields(event)
-        return member_bytes(member), self.units(value), at_ms(at), id_bytes(id)
+        member, value, at, id, labels = event_fields(event)
+        return member_bytes(member), self.units(value), at_ms(at), id_bytes(id), labels
 
     def units(self, value: object) -> tuple[int, ...]:
         """The exact integers of a score, one per column of the board."""
@@ -233,19 +261,21 @@ class EventReader:
         return tuple(map(to_units, values, self._columns))
 
 
-def event_fields(event: object) -> tuple[object, object, object, object]:
-    """The member, value, at and id of an event in any accepted form; InvalidEvent for none."""
+def event_fields(event: object) -> tuple[object, object, object, object, object]:
+    """The member, value, at, id and labels of an event in any accepted form; InvalidEvent for
+    none."""
     if isinstance(event, Event):
-        return event.member, event.value, event.at, event.id
+        return event.member, event.value, event.at, event.id, event.labels
     if isinstance(event, Mapping):
         if unknown := sorted(str(key) for key in event.keys() - _FIELDS):
             raise InvalidEvent(f"unknown fields in an event: {', '.join(unknown)}")
         if "member" not in event or "value" not in event:
             raise InvalidEvent("an event without `member` or `value`")
-        return event["member"], event["value"], event.get("at"), event.get("id")
-    if isinstance(event, (tuple, list)) and 2 <= len(event) <= 4:
-        member, value, at, id = (*event, None, None)[:4]
-        return member, value, at, id
+        last = event.get("at"), event.get("id"), event.get("labels")
+        return event["member"], event["value"], *last
+    if isinstance(event, (tuple, list)) and 2 <= len(event) <= 5:
+        member, value, at, id, labels = (*event, None, None, None)[:5]
+        return member, value, at, id, labels
     raise InvalidEvent(f"a {type(event).__name__} of this form is no event")
 
 
@@ -259,7 +289,12 @@ def member_of(event: object) -> str | None:
 
 
 def batch_of(
-    columns: Columns, board: int, now_ms: int, *, absolute: bool = False, atomic: bool = False
+    columns: Columns,
+    board: int,
+    now_ms: int,
+    *,
+    absolute: bool = False,
+    atomic: bool = False,
 ) -> Batch:
     """Gathered columns as a batch accepted at `now_ms`; `at` is still as the caller gave it."""
     return Batch(
@@ -273,4 +308,5 @@ def batch_of(
         ids=columns.ids,
         absolute=absolute,
         atomic=atomic,
+        labels=columns.labels,
     )

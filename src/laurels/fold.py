@@ -12,7 +12,8 @@ done in shares ahead of the boundary, and whoever comes first after it does what
 """
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from itertools import islice
 
 from msgspec import Struct
 
@@ -20,13 +21,38 @@ from . import record as records
 from .board import Board
 from .boards import Boards, BoardState, record_of, redefine
 from .event import Batch
+from .index.asking import Listing
 from .index.base import Index, Outcomes
+from .labels import ALL
 from .plan import Plan, counted_from, next_boundary, roll_of
+from .refreshes import Refreshes
 from .snapshot.state import Head, board_record, encode
 from .windows import MAX_MS, MIN_MS, Rolling
 
 BOUNDARY_WORK = 50
 """What bringing a board over a boundary costs, in members of a pass."""
+SCOPE_WORK = 10
+"""The same of a scope."""
+_SCOPES = 1_000
+
+
+class Survey:
+    """The scopes of a board in which a member is ranked, looked for in shares; `found` are those
+    so far."""
+
+    def __init__(self, board: int, member: bytes) -> None:
+        self.found: list[str] = []
+        self._board = board
+        self._member = member
+        self._place: tuple[str, str] | None = None
+
+    def go_on(self, index: Index) -> bool:
+        """Looks through a share of the scopes; whether that were all."""
+        places = index.next_scopes(self._board, self._place, _SCOPES)
+        self.found += index.holding(self._board, self._member, [scope for _, scope in places])
+        if places:
+            self._place = places[-1]
+        return len(places) < _SCOPES
 
 
 class Folded(Struct, frozen=True):
@@ -38,15 +64,19 @@ class Folded(Struct, frozen=True):
 
 
 class Fold(Boards):
-    """Boards and the index, as of the records applied so far."""
+    """Boards and the index, as of the records applied so far; `entry` is the offset of the entry of
+    the log whose records are being applied."""
 
     def __init__(self, index: Index) -> None:
         super().__init__()
         self.index = index
         self.now_ms = MIN_MS
+        self.entry = 0
+        self.refreshes = Refreshes(index, self.numbered, self.bring, self.bring_scopes)
         self._due: list[tuple[int, int]] = []
-        self._passes: dict[tuple[int, str], None] = {}
+        self._passes: dict[tuple[int, str, str], None] = {}
         self._bringing = False
+        self._behind: dict[int, tuple[str, str] | None] = {}
 
     def apply(self, record: records.Record) -> bool:
         """Applies a record; False when it removes a member that is not ranked.
@@ -67,19 +97,34 @@ class Fold(Boards):
             case records.Delete():
                 self._delete(record)
             case records.Remove():
-                self.bring(self.by_number(record.board))
-                return self.index.remove(record.board, record.member)
+                survey = Survey(record.board, record.member)
+                while not survey.go_on(self.index):
+                    pass
+                return self.remove(record, survey.found)
             case records.MemberData():
                 self.index.set_data(record.board, record.member, record.data)
+                self.refreshes.changed(self.by_number(record.board), self.entry)
+            case records.Refresh():
+                self._refresh(record)
             case records.Position():
                 self._note(record.board, record.position)
         return True
+
+    def remove(self, record: records.Remove, scopes: Collection[str]) -> bool:
+        """Takes a member out, who is ranked in these scopes at most, and among all; whether it was
+        anywhere."""
+        state = self.by_number(record.board)
+        self.bring(state)
+        self.bring_scopes(state, scopes)
+        self.refreshes.changed(state, self.entry)
+        return self.index.remove(record.board, record.member, scopes)
 
     # Time
 
     def advance(self, now_ms: int) -> None:
         """Brings time forward. O(1): boards follow when they are brought."""
-        self.now_ms = max(self.now_ms, now_ms)
+        if now_ms > self.now_ms:
+            self.now_ms = now_ms
 
     def bring(self, state: BoardState, limit: int | None = None) -> bool:
         """Brings a board to the present; False when `limit` members of a pass were not enough,
@@ -98,34 +143,97 @@ class Fold(Boards):
             self._bringing = False
 
     def _bring(self, state: BoardState, limit: int | None) -> bool:
+        if not self._bring_part(state, ALL, limit):
+            return False
+        self._watch_boundary(state)
+        self._leave_behind(state)
+        return True
+
+    def _leave_behind(self, state: BoardState) -> None:
+        """Has all scopes of a board brought, whoever comes to them first."""
+        state.mark += 1
+        if state.rules.scoped:
+            self._behind[state.number] = None
+
+    def _bring_part(self, state: BoardState, scope: str, limit: int | None) -> bool:
+        """Turns the rolling windows of a scope, and drops what it no longer keeps."""
         for window in state.rules.windows.values():
-            roll = roll_of(state.number, window, self.now_ms)
+            roll = roll_of(state.number, window, self.now_ms, scope)
             if roll is not None:
                 if not self.index.turn(roll, limit):
                     return False
-                self._passes[state.number, window.name] = None
-        self._drop_expired(state)
-        self._watch_boundary(state)
+                if not scope or self.index.pass_left(state.number, window.name, scope):
+                    self._passes[state.number, window.name, scope] = None
+        self._drop_expired(state, scope)
         return True
 
+    def bring_scopes(
+        self, state: BoardState, scopes: Iterable[str], limit: int | None = None
+    ) -> bool:
+        """Brings scopes of a board, which has been brought, to the present; as `bring`. O(1) for a
+        scope that is there."""
+        for scope in scopes:
+            if scope and self.index.mark(state.number, scope) != state.mark:
+                if self._bringing:
+                    return False
+                self._bringing = True
+                try:
+                    if not self._bring_part(state, scope, limit):
+                        return False
+                    self.index.brought(state.number, scope, state.mark)
+                finally:
+                    self._bringing = False
+        return True
+
+    def bring_listed(self, state: BoardState, listing: Listing, limit: int) -> bool:
+        """Brings the scopes of a listing; as `bring`. Those that hold nobody any more go then, and
+        others come in their place."""
+        while True:
+            found = self.index.scopes(state.number, listing.form, listing.after, listing.limit)
+            behind = [s for s in found if self.index.mark(state.number, s) != state.mark]
+            if not behind:
+                return True
+            if not self.bring_scopes(state, behind[:limit], limit) or len(behind) > limit:
+                return False
+
     def bring_all(self) -> None:
-        """Brings every board to the present."""
+        """Brings every board to the present, with all scopes."""
         for state in self._by_number.values():
             self.bring(state)
+            while state.number in self._behind:
+                self._bring_behind(state, _SCOPES)
+
+    def _bring_behind(self, state: BoardState, limit: int) -> int:
+        """Brings the next scopes of a board whose boundary has passed, about as many as cost the
+        limit; what that cost."""
+        asked = max(1, limit // SCOPE_WORK)
+        found = self.index.next_scopes(state.number, self._behind[state.number], asked)
+        for place in found:
+            if not self.bring_scopes(state, [place[1]], max(limit, SCOPE_WORK)):
+                return limit
+            self._behind[state.number] = place
+        if len(found) < asked:
+            del self._behind[state.number]
+        return SCOPE_WORK * (1 + len(found))
 
     def work(self, limit: int) -> int:
         """Does a share, of about `limit` members, of what time has made due: passes ahead of the
         next boundary, and boards nobody has asked for since the last. Answers what is left."""
         while limit > 0 and self._due and self._due[0][0] <= self.now_ms:
             limit -= self._bring_first(limit)
-        for number, window in list(self._passes):
+        for number in list(self._behind):
+            while limit > 0 and number in self._behind:
+                limit -= self._bring_behind(self._by_number[number], limit)
+        limit = self.refreshes.work(self.now_ms, limit)
+        for each in list(islice(self._passes, _SCOPES)):
             if limit <= 0:
                 break
-            before = self.index.pass_left(number, window)
-            left = self.index.advance(number, window, limit)
+            number, window, scope = each
+            before = self.index.pass_left(number, window, scope)
+            left = self.index.advance(number, window, limit, scope)
             limit -= before - left
             if not left:
-                del self._passes[number, window]
+                del self._passes[each]
         return self.work_left()
 
     @property
@@ -134,8 +242,11 @@ class Fold(Boards):
         return self._due[0][0] if self._due else MAX_MS
 
     def work_left(self) -> int:
-        """About how many members the passes under way have left, over all boards."""
-        return sum(self.index.pass_left(*each) for each in self._passes)
+        """About how many members the passes under way have left, over all boards; 0 when nothing is
+        left to do."""
+        some = sum(self.index.pass_left(*each) for each in islice(self._passes, _SCOPES))
+        more = max(0, len(self._passes) - _SCOPES) + self.refreshes.left(self.now_ms)
+        return some + len(self._behind) + more
 
     def _bring_first(self, limit: int) -> int:
         """Brings the board that was due first; what that cost."""
@@ -153,11 +264,28 @@ class Fold(Boards):
         state = self.by_number(batch.board)
         self.bring(state)
         plan = plan or self.plan(batch)
+        self.bring_scopes(state, plan.scopes)
         outcomes = self.index.apply(batch, plan, watch)
+        for scope in plan.scopes if state.rules.scoped else ():
+            if scope and self.index.mark(batch.board, scope) != state.mark:
+                self.index.brought(batch.board, scope, state.mark)
+        self.refreshes.counted(state, plan, outcomes)
         state.changes += 1
         if batch.position is not None and not (batch.atomic and outcomes.refused):
             self._note(batch.board, batch.position)
         return Folded(batch, plan, outcomes)
+
+    def _refresh(self, record: records.Refresh) -> None:
+        """Refreshes a window. Where its build is complete, all scopes are in the present, and
+        follow when they are brought again."""
+        state = self.by_number(record.board)
+        self.bring(state)
+        if self.refreshes.is_built(state, record.window, self.now_ms):
+            self._leave_behind(state)
+        else:
+            while state.number in self._behind:
+                self._bring_behind(state, _SCOPES)
+        self.refreshes.refreshed(state, record.window, record.now_ms, self.entry)
 
     def _note(self, board: int, position: tuple[str, str]) -> None:
         source, text = position
@@ -185,6 +313,8 @@ class Fold(Boards):
             state.floors = record.floors
             state.positions = record.positions
             state.due_ms = record.due_ms
+            state.refreshed = record.refreshed
+            self.refreshes.watch(state)
             heapq.heappush(self._due, (state.due_ms, state.number))
         self.offset = head.offset
         self.now_ms = head.now_ms
@@ -195,7 +325,8 @@ class Fold(Boards):
         for state in self._by_number.values():
             for window in state.rules.windows:
                 if self.index.pass_left(state.number, window):
-                    self._passes[state.number, window] = None
+                    self._passes[state.number, window, ALL] = None
+            self._leave_behind(state)
 
     def open(self, board: Board, number: int, version: int, created_ms: int) -> BoardState:
         """Makes a board known, to the index too."""
@@ -216,20 +347,23 @@ class Fold(Boards):
         self.index.open_board(record.board, state.rules)
         self._drop_expired(state)
         self._watch_boundary(state)
+        self._leave_behind(state)
 
     def _delete(self, record: records.Delete) -> None:
         self.forget(record.board)
         self.index.close_board(record.board)
+        self._behind.pop(record.board, None)
+        self.refreshes.forget(record.board)
         for each in [each for each in self._passes if each[0] == record.board]:
             del self._passes[each]
 
-    def _drop_expired(self, state: BoardState) -> None:
+    def _drop_expired(self, state: BoardState, scope: str = ALL) -> None:
         oldest_ms = {
             name: counted_from(window, state.floors.get(name, MIN_MS), self.now_ms)
             for name, window in state.rules.windows.items()
             if not isinstance(window, Rolling)
         }
-        keys = self.index.keys(state.number)
+        keys = self.index.keys(state.number, scope)
         self.index.drop([k for k in keys if k.instance < oldest_ms.get(k.window, k.instance)])
 
     def _watch_boundary(self, state: BoardState) -> None:

@@ -1,20 +1,21 @@
 """The verbs, synchronous: what `laurels.open` gives."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, overload
 
 from . import writes
 from .accept import data_bytes, only_receipt
+from .between import Bound
 from .board import Board
 from .event import Value, member_bytes
-from .queries import Bound, friends
+from .queries import friends, named
 from .receipt import Receipt, Receipts
 from .score import Score
 from .service import Service
 from .standing import Entry, Page, PeriodInfo, Standing
 from .stats import BoardStats, CheckReport, Stats
-from .writes import Submission
+from .submission import Submission
 
 EXPORT_CHUNK = 1_000
 
@@ -27,6 +28,10 @@ class Leaderboards:
     opened it. `window` is a window's name, by default the board's first; `period` the label of
     one of its periods, by default the running one. A question just after a boundary of a large
     rolling window may raise `NotReady`: asked again, it is answered.
+
+    On a board with scopes a question is about the scope whose labels it names
+    (`lb.top("gifts", room="42")`), without any about all events, or with `by` about the values of a
+    label: `lb.top("gifts", by="room")`. UnknownScope where the board has none such.
     """
 
     def __init__(self, service: Service, *, patient: bool = True) -> None:
@@ -47,9 +52,10 @@ class Leaderboards:
         return self.get(defined.name)
 
     def change(self, name: str, /, **changes: Any) -> Board:
-        """Changes a board's `title`, `keep` or `windows` (to add some, from now on).
+        """Changes a board's `title` or `keep`, or adds `windows`, `scopes` or labels to `rank_by`,
+        which count from now on.
 
-        Anything else, and taking a window away, is refused as UnsafeChange with the reasons.
+        Anything else, and taking one of these away, is refused as UnsafeChange with the reasons.
         """
         self._service.write(writes.change(name, changes))
         return self.get(name)
@@ -79,14 +85,20 @@ class Leaderboards:
         at: Any = None,
         id: str | None = None,
         window: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        scope: Sequence[str] | None = None,
     ) -> Receipt:
         """Reports one score and answers, when it is durable, where the member stands now.
 
         Raises the error of whatever refuses it; a repeated id is not an error but the status
-        `duplicate`. See `Event` for the forms of value and at. O(log n) a window, one flush.
+        `duplicate`. See `Event` for the forms of value, at and labels; `scope` names the labels of
+        the scope whose score and rank the receipt tells, by default the board's first. O(log n) a
+        window and scope, one flush.
         """
         return self._submit(
-            self._service.submission(board, [(member, value, at, id)], window, ranks=True)
+            self._service.submission(
+                board, [(member, value, at, id, labels)], window, ranks=True, scope=scope
+            )
         )
 
     def submit_many(
@@ -99,8 +111,9 @@ class Leaderboards:
         all_or_nothing: bool = False,
         key: str | None = None,
         position: tuple[str, str] | None = None,
+        scope: Sequence[str] | None = None,
     ) -> Receipts:
-        """Reports up to 100,000 scores in one commit: tuples (member, value[, at[, id]]),
+        """Reports up to 100,000 scores in one commit: tuples (member, value[, at[, id[, labels]]]),
         mappings with those keys, or Events.
 
         A refused event does not refuse the others: its receipt says why. With `all_or_nothing`
@@ -117,6 +130,7 @@ class Leaderboards:
             atomic=all_or_nothing,
             key=key,
             position=position,
+            scope=scope,
         )
         receipts: Receipts = self._service.write(submission)
         return receipts
@@ -130,13 +144,20 @@ class Leaderboards:
         at: Any = None,
         id: str | None = None,
         window: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        scope: Sequence[str] | None = None,
     ) -> Receipt:
         """Sets a member's score: on `sum` columns by an event of the difference to what it has
         in the window `all`, counted in every window; on `last` and `best` by an event of the
         value. Raises NoAllWindow on a board with a sum column and without that window.
         """
         submission = self._service.submission(
-            board, [(member, value, at, id)], window, ranks=True, absolute=True
+            board,
+            [(member, value, at, id, labels)],
+            window,
+            ranks=True,
+            absolute=True,
+            scope=scope,
         )
         return self._submit(submission)
 
@@ -167,6 +188,7 @@ class Leaderboards:
 
     def top(
         self,
+        /,
         board: str,
         *,
         window: str | None = None,
@@ -176,6 +198,8 @@ class Leaderboards:
         after: str | None = None,
         period: str | None = None,
         with_data: bool = False,
+        by: str | None = None,
+        **labels: str,
     ) -> Page:
         """The entries from the top, with `reverse` from the bottom, after `offset` entries.
 
@@ -185,11 +209,14 @@ class Leaderboards:
         """
         return self._ask(
             board,
-            lambda now: now.view(window, period, after).top(limit, offset, reverse, with_data),
+            lambda now: now.view(window, period, after, labels=labels, by=by).top(
+                limit, offset, reverse, with_data
+            ),
         )
 
     def around(
         self,
+        /,
         board: str,
         member: str,
         *,
@@ -197,17 +224,23 @@ class Leaderboards:
         window: str | None = None,
         period: str | None = None,
         with_data: bool = False,
+        by: str | None = None,
+        **labels: str,
     ) -> Page | None:
         """A member and its neighbours: min(2·radius + 1, total) entries, shifted at the ends.
 
         None for a member that is not ranked. O(log n + radius).
         """
         return self._ask(
-            board, lambda now: now.view(window, period).around(member, radius, with_data)
+            board,
+            lambda now: now.view(window, period, labels=labels, by=by).around(
+                member, radius, with_data
+            ),
         )
 
     def standing(
         self,
+        /,
         board: str,
         member: str,
         *,
@@ -215,6 +248,8 @@ class Leaderboards:
         period: str | None = None,
         to_rank: int | None = None,
         with_data: bool = False,
+        by: str | None = None,
+        **labels: str,
     ) -> Standing | None:
         """Where a member stands: rank, score, neighbours and the gaps to them, top percent.
 
@@ -222,37 +257,88 @@ class Leaderboards:
         ranked. O(log n).
         """
         return self._ask(
-            board, lambda now: now.view(window, period).standing(member, to_rank, with_data)
+            board,
+            lambda now: now.view(window, period, labels=labels, by=by).standing(
+                member, to_rank, with_data
+            ),
+        )
+
+    def rank(
+        self,
+        /,
+        board: str,
+        member: str,
+        *,
+        window: str | None = None,
+        period: str | None = None,
+        by: str | None = None,
+        **labels: str,
+    ) -> int | None:
+        """A member's rank and nothing else, in a fraction of the time of `standing`; None for a
+        member that is not ranked. O(log n)."""
+        member_bytes(member)
+        return self._ask(
+            board, lambda now: now.view(window, period, labels=labels, by=by).rank(member)
+        )
+
+    def ranks(
+        self,
+        /,
+        board: str,
+        members: Iterable[str],
+        *,
+        window: str | None = None,
+        period: str | None = None,
+        by: str | None = None,
+        **labels: str,
+    ) -> list[int | None]:
+        """The ranks of up to 10,000 members, all of one moment, in the order given; None for each
+        that is not ranked. O(k log n)."""
+        asked = named(members)
+        return self._ask(
+            board, lambda now: now.view(window, period, labels=labels, by=by).ranks(asked)
         )
 
     def card(
         self,
+        /,
         board: str,
         member: str,
         *,
         to_rank: int | None = None,
         with_data: bool = False,
+        by: str | None = None,
+        **labels: str,
     ) -> dict[str, Standing | None]:
         """A member's card: its standing in the running period of every window of the board, all
         of one moment; None for a window it is not ranked in. O(windows · log n)."""
-        return self._ask(board, lambda now: now.card(member, to_rank, with_data))
+        return self._ask(
+            board, lambda now: now.card(member, to_rank, with_data, labels=labels, by=by)
+        )
 
     def standings(
         self,
+        /,
         board: str,
         members: Iterable[str],
         *,
         window: str | None = None,
         period: str | None = None,
         with_data: bool = False,
+        by: str | None = None,
+        **labels: str,
     ) -> Page:
         """Friends: those of the members who are ranked, in standing order; `place` is the rank
         among them, in the board's rank style. At most 10,000. O(k log n)."""
         asked = friends(members)
-        return self._ask(board, lambda now: now.view(window, period).standings(asked, with_data))
+        return self._ask(
+            board,
+            lambda now: now.view(window, period, labels=labels, by=by).standings(asked, with_data),
+        )
 
     def range(
         self,
+        /,
         board: str,
         *,
         low: Bound | None = None,
@@ -263,6 +349,8 @@ class Leaderboards:
         window: str | None = None,
         period: str | None = None,
         with_data: bool = False,
+        by: str | None = None,
+        **labels: str,
     ) -> Page:
         """The entries with scores from low to high, ends included, in standing order.
 
@@ -271,61 +359,99 @@ class Leaderboards:
         """
         return self._ask(
             board,
-            lambda now: now.view(window, period, after).range(low, high, limit, offset, with_data),
+            lambda now: now.view(window, period, after, labels=labels, by=by).range(
+                low, high, limit, offset, with_data
+            ),
         )
 
     def at_rank(
         self,
+        /,
         board: str,
         rank: int,
         *,
         window: str | None = None,
         period: str | None = None,
         with_data: bool = False,
+        by: str | None = None,
+        **labels: str,
     ) -> Standing | None:
         """Who stands at that position, counted from 1; None beyond the last. O(log n)."""
-        return self._ask(board, lambda now: now.view(window, period).at_rank(rank, with_data))
+        return self._ask(
+            board,
+            lambda now: now.view(window, period, labels=labels, by=by).at_rank(rank, with_data),
+        )
 
     def score_at_percentile(
         self,
+        /,
         board: str,
         percentile: Any,
         *,
         window: str | None = None,
         period: str | None = None,
+        by: str | None = None,
+        **labels: str,
     ) -> Score | None:
         """The score that this percent of the members do not exceed (nearest rank): 100 is the
         best, 50 the median. None on an empty ranking. O(log n)."""
         return self._ask(
-            board, lambda now: now.view(window, period).score_at_percentile(percentile)
+            board,
+            lambda now: now.view(window, period, labels=labels, by=by).score_at_percentile(
+                percentile
+            ),
         )
 
     def count(
         self,
+        /,
         board: str,
         *,
         low: Bound | None = None,
         high: Bound | None = None,
         window: str | None = None,
         period: str | None = None,
+        by: str | None = None,
+        **labels: str,
     ) -> int:
         """How many members have scores from low to high, ends included. O(log n)."""
-        return self._ask(board, lambda now: now.view(window, period).count(low, high))
+        return self._ask(
+            board, lambda now: now.view(window, period, labels=labels, by=by).count(low, high)
+        )
 
-    def periods(self, board: str, window: str | None = None) -> list[PeriodInfo]:
+    def periods(
+        self, /, board: str, window: str | None = None, *, by: str | None = None, **labels: str
+    ) -> list[PeriodInfo]:
         """The periods of a window that can be read, newest first. O(keep)."""
-        return self._ask(board, lambda now: now.periods(window))
+        return self._ask(board, lambda now: now.periods(window, labels=labels, by=by))
+
+    def scopes(
+        self,
+        board: str,
+        *labels: str,
+        after: Mapping[str, str] | None = None,
+        limit: int = 1_000,
+    ) -> list[dict[str, str]]:
+        """The scopes of these label names that hold anybody, in the order of their values' texts:
+        `lb.scopes("gifts", "room")` are the rooms. `after` is the last one of those listed before;
+        at most 10,000. O(log n + limit)."""
+        return self._ask(board, lambda now: now.scopes(labels, after, limit))
 
     def export(
         self,
+        /,
         board: str,
         *,
         window: str | None = None,
         period: str | None = None,
         with_data: bool = False,
+        by: str | None = None,
+        **labels: str,
     ) -> Iterator[Entry]:
         """All entries in standing order, read in pages; between pages commits go on, and
         members who do not move across the place read so far are seen exactly once."""
+
+        scope: dict[str, Any] = {"by": by, **labels}
 
         def page(after: str | None) -> Page:
             return self.top(
@@ -335,6 +461,7 @@ class Leaderboards:
                 limit=EXPORT_CHUNK,
                 after=after,
                 with_data=with_data,
+                **scope,
             )
 
         return _pages(page)

@@ -2,7 +2,8 @@
 
 A pass over a million members is done in shares of some thousands, each in a thread and under the
 lock for about two milliseconds, spread over half of the time to the next boundary. Nothing depends
-on it: whoever comes first after a boundary does what is left.
+on it: whoever comes first after a boundary does what is left. So are rankings built that are
+refreshed, over half of their interval, and due refreshes written that no commit takes along.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ async def pace(held: "weakref.ref[Service]") -> None:
     with suppress(LaurelsError):
         while (service := held()) is not None:
             try:
-                left, until_ms = await asyncio.to_thread(service.work, SHARE)
+                left, until_ms = await asyncio.to_thread(service.pace, SHARE)
             except (Closed, Forked):
                 raise
             except LaurelsError:  # an index server that is away, say

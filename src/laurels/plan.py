@@ -9,17 +9,19 @@ that runs. An index follows it without knowing what a period is. Periods, steps,
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from .engine.intake import bounds
 from .errors import PeriodExpired, PeriodFuture, UnknownPeriod, UnknownWindow
 from .event import Batch
 from .given import shown
+from .labels import is_by, label_names
 from .periods import Period
-from .rules import Rules
+from .rules import Place, Rules
 from .windows import MAX_MS, MIN_MS, All, Calendar, Decay, Rolling, Window
 
 Floors = dict[str, int]
@@ -30,12 +32,13 @@ class RankingKey(NamedTuple):
     """Names one ranking, or the tally of a step.
 
     `instance` is the start of the period in milliseconds, in a rolling window the number of the
-    step.
+    step; `scope` the labels of those it ranks, empty where it ranks all.
     """
 
     board: int
     window: str
     instance: int
+    scope: str = ""
 
 
 class Target(NamedTuple):
@@ -47,54 +50,71 @@ class Target(NamedTuple):
 
 class Roll(NamedTuple):
     """Where a rolling window stands: how many steps it counts, and the ranking of the one that
-    runs."""
+    runs. `shown` is the step as of which it is seen, where that is another."""
 
     steps: int
     ranking: Target
+    shown: Period | None = None
 
     @property
     def running(self) -> int:
         """The number of the running step."""
         return self.ranking.key.instance
 
+    def in_scope(self, scope: str) -> Target:
+        """The ranking of the running step in a scope."""
+        return Target(self.ranking.key._replace(scope=scope), self.shown or self.ranking.period)
+
+
+LATE, APART = -1, -2
+"""Where no target takes an event: it came too late, or has no labels for it."""
+
 
 class Plan(Struct, frozen=True):
     """Where the events of one batch go.
 
-    `routes` has one item per window of the board, in its order: an index into `targets` that
-    holds for every event, or one index per event, -1 where the window refuses the event as too
-    late. `rolls` says, in the same order, where a rolling window stands; None for another one.
-    `late` are the events that every window refuses. `all_window` is the place of the window `all`
-    in `routes`, -1 without one.
+    `routes` has one item per place of the board, in its order: an index into `targets` that holds
+    for every event, or one index per event, LATE where the window refuses the event, APART where
+    it has not the labels. `rolls` says, in the same order, where a rolling window stands (its
+    ranking is that of all; in a scope it is another); None for another one. `late` are the events
+    that are refused wherever they have the labels. `all_window` is the place of the window `all`
+    over all events in `routes`, -1 without one.
     """
 
-    windows: tuple[str, ...]
+    places: tuple[Place, ...]
     targets: tuple[Target, ...]
     routes: tuple["int | array[int]", ...]
     rolls: tuple[Roll | None, ...]
     late: tuple[int, ...]
     all_window: int
 
-    def index_of(self, window: int, event: int) -> int:
-        """The place in `targets` where the window at this place sends an event, -1 if nowhere."""
-        route = self.routes[window]
+    @property
+    def scopes(self) -> set[str]:
+        """The scopes in which events count."""
+        return {target.key.scope for target in self.targets}
+
+    def index_of(self, place: int, event: int) -> int:
+        """Where in `targets` this place sends an event, below 0 if nowhere."""
+        route = self.routes[place]
         return route if isinstance(route, int) else route[event]
 
-    def ranking(self, window: int, event: int) -> Target | None:
-        """The ranking of the window at this place in which this event counts, None if refused."""
-        index = self.index_of(window, event)
+    def ranking(self, place: int, event: int) -> Target | None:
+        """The ranking of this place in which this event counts, None if in none."""
+        index = self.index_of(place, event)
         if index < 0:
             return None
-        roll = self.rolls[window]
-        return self.targets[index] if roll is None else roll.ranking
+        target, roll = self.targets[index], self.rolls[place]
+        return target if roll is None else roll.in_scope(target.key.scope)
 
     def late_by_window(self, size: int) -> list[tuple[str, int]]:
         """The windows that refuse events of a batch of this size as too late, and how many."""
-        counts = [
-            route.count(-1) if isinstance(route, array) else size if route < 0 else 0
-            for route in self.routes
-        ]
-        return [(name, n) for name, n in zip(self.windows, counts, strict=True) if n]
+        refused: dict[str, set[int]] = {}
+        for place, route in zip(self.places, self.routes, strict=True):
+            if route == LATE or (isinstance(route, array) and LATE in route):
+                events = refused.setdefault(place.window, set())
+                spread = enumerate(_spread(route, size))
+                events.update([event for event, index in spread if index == LATE])
+        return [(window, len(events)) for window, events in refused.items()]
 
     def taken(self, events: Sequence[int]) -> "Plan":
         """The plan of these events alone; its targets are those of the whole batch."""
@@ -110,52 +130,123 @@ class Plan(Struct, frozen=True):
             late=tuple([place[event] for event in self.late if event in place]),
         )
 
+    def without_labels(self) -> "Plan":
+        """The plan without the rankings by a label, which stand behind all others."""
+        kept = [not place.by for place in self.places].count(True)
+        return replace(
+            self,
+            places=self.places[:kept],
+            targets=tuple([target for target in self.targets if not is_by(target.key.scope)]),
+            routes=self.routes[:kept],
+            rolls=self.rolls[:kept],
+        )
+
     def refused_by(self, event: int) -> tuple[str, ...]:
         """The names of the windows that refuse this event as too late."""
-        return tuple(name for i, name in enumerate(self.windows) if self.index_of(i, event) < 0)
+        late = [p.window for i, p in enumerate(self.places) if self.index_of(i, event) == LATE]
+        return tuple(dict.fromkeys(late))
 
 
-def plan_batch(rules: Rules, floors: Floors, batch: Batch) -> Plan:
-    """The plan of a batch; O(windows) when its events share their periods, as they mostly do."""
+def plan_batch(
+    rules: Rules, floors: Floors, batch: Batch, shown: Mapping[str, Period] = {}
+) -> Plan:
+    """The plan of a batch; O(places) when its events share their periods and labels, as they
+    mostly do. `shown` are the steps as of which windows are seen that are refreshed."""
+    places, windows = rules.places, rules.windows
     targets: list[Target] = []
+    found: dict[str, tuple[int | array[int], list[Target]]] = {}
     routes: list[int | array[int]] = []
-    for window in rules.windows.values():
-        routes.append(_route(window, floors.get(window.name, MIN_MS), batch, targets))
+    scopes: dict[str, dict[int, str | None]] = {}
+    for place in places:
+        if place.window not in found:
+            own: list[Target] = []
+            floor_ms = floors.get(place.window, MIN_MS)
+            found[place.window] = _route(windows[place.window], floor_ms, batch, own), own
+        route, own = found[place.window]
+        if not place.name:
+            routes.append(_moved(route, len(targets), len(own)))
+            targets += own
+        elif batch.labels is None:
+            routes.append(APART)
+        else:
+            if place.name not in scopes:
+                scopes[place.name] = batch.labels.scopes(place)
+            routes.append(_placed(scopes[place.name], batch.labels.each, route, own, targets))
     late: tuple[int, ...] = ()
-    if routes and all(_refuses(route) for route in routes):
+    if routes and all(_passes_over(route) for route in routes):
         per_event = [_spread(route, batch.size) for route in routes]
         late = tuple(i for i, taken in enumerate(zip(*per_event, strict=True)) if max(taken) < 0)
+    rolls = {name: roll_of(batch.board, window, batch.now_ms) for name, window in windows.items()}
+    for name, step in shown.items():
+        if (roll := rolls[name]) is not None:
+            rolls[name] = roll._replace(shown=step)
     return Plan(
-        windows=tuple(rules.windows),
+        places=places,
         targets=tuple(targets),
         routes=tuple(routes),
-        rolls=tuple(
-            [roll_of(batch.board, window, batch.now_ms) for window in rules.windows.values()]
-        ),
+        rolls=tuple([rolls[place.window] for place in places]),
         late=late,
         all_window=all_window(rules),
     )
 
 
-def roll_of(board: int, window: Window, now_ms: int) -> Roll | None:
+def _moved(route: "int | array[int]", first: int, size: int) -> "int | array[int]":
+    """A route to so many targets that stand from the `first` place on."""
+    if first == 0 or size == 0:
+        return route
+    if isinstance(route, int):
+        return first + route if route >= 0 else route
+    return array("i", [first + index if index >= 0 else index for index in route])
+
+
+def _placed(
+    scopes: Mapping[int, str | None],
+    groups: "array[int]",
+    route: "int | array[int]",
+    periods: Sequence[Target],
+    targets: list[Target],
+) -> "int | array[int]":
+    """Where a place sends the events of these groups, which it counts in these scopes, given what
+    its window does with them; adds the targets it needs."""
+    places: dict[tuple[str, int], int] = {}
+
+    def place_of(scope: str | None, index: int) -> int:
+        if scope is None or index < 0:
+            return APART if scope is None else index
+        if (at := places.get((scope, index))) is None:
+            at = places[scope, index] = len(targets)
+            (board, window, instance, _), period = periods[index]
+            targets.append(Target(RankingKey(board, window, instance, scope), period))
+        return at
+
+    if not isinstance(route, int):
+        each = zip(groups, route, strict=True)
+        return array("i", [place_of(scopes[group], index) for group, index in each])
+    of_group = {group: place_of(scope, route) for group, scope in scopes.items()}
+    if len(of_group) == 1:
+        return next(iter(of_group.values()))
+    return array("i", map(of_group.__getitem__, groups))
+
+
+def roll_of(board: int, window: Window, now_ms: int, scope: str = "") -> Roll | None:
     """Where a rolling window stands at `now_ms`; None for another kind."""
     if not isinstance(window, Rolling):
         return None
     step = window.period_at(now_ms)
-    return Roll(window.steps, Target(ranking_key(board, window, step), step))
+    return Roll(window.steps, Target(ranking_key(board, window, step, scope), step))
 
 
-def ranking_key(board: int, window: Window, period: Period) -> RankingKey:
+def ranking_key(board: int, window: Window, period: Period, scope: str = "") -> RankingKey:
     """The name of what a window keeps for a period or step."""
     if isinstance(window, Rolling):
-        return RankingKey(board, window.name, window.number_at(period.start_ms))
-    return RankingKey(board, window.name, period.start_ms)
+        return RankingKey(board, window.name, window.number_at(period.start_ms), scope)
+    return RankingKey(board, window.name, period.start_ms, scope)
 
 
 def all_window(rules: Rules) -> int:
-    """The place of the window `all` among the board's windows, -1 without one."""
-    for i, window in enumerate(rules.windows.values()):
-        if isinstance(window, All):
+    """The place of the window `all` over all events, -1 without one."""
+    for i, place in enumerate(rules.places):
+        if not place.name and isinstance(rules.windows[place.window], All):
             return i
     return -1
 
@@ -165,8 +256,9 @@ def can_set(rules: Rules) -> bool:
     return all_window(rules) >= 0 or all(column.op != "sum" for column in rules.columns)
 
 
-def _refuses(route: "int | array[int]") -> bool:
-    return route < 0 if isinstance(route, int) else -1 in route
+def _passes_over(route: "int | array[int]") -> bool:
+    """Whether there are events that are sent nowhere."""
+    return route < 0 if isinstance(route, int) else min(route, default=0) < 0
 
 
 def _spread(route: "int | array[int]", size: int) -> "Sequence[int]":
@@ -188,10 +280,11 @@ def _route(
                 targets.append(Target(ranking_key(batch.board, window, period), period))
         return indexes[period.start_ms], period
 
-    if batch.ats is None:
+    if not batch.ats:
         return index_of(batch.now_ms)[0]
-    first, period = index_of(min(batch.ats, default=batch.now_ms))
-    if max(batch.ats, default=batch.now_ms) < period.end_ms:
+    least, most = bounds(batch.ats)
+    first, period = index_of(least)
+    if most < period.end_ms:
         return first
     return _route_each(batch.ats, index_of)
 
@@ -269,6 +362,12 @@ def window_named(rules: Rules, name: str | None) -> Window:
     except (KeyError, TypeError):
         known = ", ".join(rules.windows)
         raise UnknownWindow(f"no window {shown(name)}: the board has {known}") from None
+
+
+def place_named(rules: Rules, window: str | None, scope: Sequence[str] | None) -> Place:
+    """The place of a window in the scope of these labels; None names the board's first."""
+    labels = rules.scopes[0] if scope is None else label_names(rules, scope)
+    return Place(window_named(rules, window).name, labels)
 
 
 def readable(window: Window, floor_ms: int, now_ms: int, label: str | None) -> Period:

@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Literal, overload
 
 from msgspec import Struct
@@ -17,14 +18,15 @@ from .errors import (
 )
 from .fold import Folded
 from .index.base import Offset, Outcome, Scores
-from .rules import Rules
-from .scale import scale_of
+from .labels import labels_of
+from .rules import Place, Rules
+from .scale import Scale, scale_of
 from .score import Score
-from .standing import public_rank, range_text
+from .standing import range_text, ranks_or_none
 
 Status = Literal["applied", "unchanged", "duplicate", "refused"]
 
-_STATUS: dict[Outcome, Status] = {
+_STATUS: dict[int, Status] = {
     Outcome.APPLIED: "applied",
     Outcome.UNCHANGED: "unchanged",
     Outcome.DUPLICATE: "duplicate",
@@ -40,7 +42,8 @@ class Receipt(Struct, frozen=True):
     `window` and the period the event fell in (of a rolling window, the step that ran); None where
     the member was not ranked, where that window refused the event, and ranks also where nobody
     asked for them. In event time a commit's events count as many commits, one for each
-    `now`. Where scores fade, both are as shown at the `now` of the commit.
+    `now`. Where scores fade, both are as shown at the `now` of the commit. On a board with scopes
+    all that is of the scope with these `labels`; None where the event has not the labels.
     """
 
     member: str | None
@@ -55,6 +58,7 @@ class Receipt(Struct, frozen=True):
     refused_windows: tuple[str, ...] = ()
     reason: str | None = None
     message: str | None = None
+    labels: dict[str, str] | None = None
 
 
 class Ranks(Struct, frozen=True):
@@ -62,6 +66,10 @@ class Ranks(Struct, frozen=True):
 
     before: Sequence[int]
     after: Sequence[int]
+
+
+Row = tuple[str, Score | None, Score | None, int | None, int | None]
+"""A member, its scores before and after, its ranks before and after."""
 
 
 class Part:
@@ -74,10 +82,29 @@ class Part:
         self.folded = folded
         self.ranks = ranks
         self.places = places
+        self._rows: list[Row] | None = None
+
+    def rows(self, rules: Rules, window: str) -> list[Row]:
+        """What receipts tell of each event besides what became of it, as it was shown when the
+        batch was counted; always asked for with the same rules and window."""
+        if self._rows is None:
+            batch, outcomes = self.folded.batch, self.folded.outcomes
+            scale = scale_of(rules, window, batch.now_ms)
+            unknown: list[int | None] = [None] * batch.size
+            columns = (
+                [member.decode() for member in batch.member_list()],
+                _scores(scale, outcomes.before, batch.size),
+                _scores(scale, outcomes.after, batch.size),
+                unknown if self.ranks is None else ranks_or_none(self.ranks.before),
+                unknown if self.ranks is None else ranks_or_none(self.ranks.after),
+            )
+            self._rows = list(zip(*columns, strict=True))
+        return self._rows
 
     @cached_property
-    def members(self) -> list[str]:
-        return [member.decode() for member in self.folded.batch.member_list()]
+    def late(self) -> dict[str, int]:
+        """How many events each window refused as too late, by the window's name."""
+        return dict(self.folded.plan.late_by_window(self.folded.batch.size))
 
 
 class Receipts(Sequence[Receipt]):
@@ -91,16 +118,15 @@ class Receipts(Sequence[Receipt]):
     def __init__(
         self,
         rules: Rules,
-        window: str,
+        watched: Place,
         size: int,
         offset: Offset,
         parts: Sequence[Part],
         refusals: dict[int, tuple[str | None, LaurelsError]],
-        first: int = 0,
     ) -> None:
         self._rules = rules
-        self.window = window
-        self._place = list(rules.windows).index(window)
+        self.window = watched.window
+        self._place = rules.places.index(watched)
         self._size = size
         self.offset = offset
         self._parts = parts
@@ -109,8 +135,6 @@ class Receipts(Sequence[Receipt]):
         for part in parts:
             self._starts.append(self._starts[-1] + part.folded.batch.size)
         self._order = _order_of(parts)
-        self._first = first
-        self._is_share = first > 0 or (not refusals and size < self._starts[-1])
         self._kept: list[int] | None = None
         if refusals:
             kept = iter(range(size))
@@ -119,9 +143,7 @@ class Receipts(Sequence[Receipt]):
     def share(self, first: int, size: int) -> "Receipts":
         """Those of `size` events from `first` on, for whoever handed just these in: of receipts of
         one part, without refusals of their own."""
-        return Receipts(
-            self._rules, self.window, size, self.offset, self._parts, {}, self._first + first
-        )
+        return _Share(self, first, size)
 
     @property
     def applied(self) -> int:
@@ -137,27 +159,17 @@ class Receipts(Sequence[Receipt]):
 
     @property
     def refused(self) -> int:
-        if self._is_share:
-            return self._size - self.applied - self.unchanged - self.duplicates
         return len(self._refusals) + sum(part.folded.outcomes.refused for part in self._parts)
 
     @property
     def late(self) -> dict[str, int]:
         """How many events each window refused as too late, by the window's name."""
         counts: dict[str, int] = {}
-        if self._is_share:
-            return Counter(name for i in range(self._size) for name in self[i].refused_windows)
-        for part in self._parts:
-            for name, refused in part.folded.plan.late_by_window(part.folded.batch.size):
-                counts[name] = counts.get(name, 0) + refused
+        for name, refused in chain.from_iterable(part.late.items() for part in self._parts):
+            counts[name] = counts.get(name, 0) + refused
         return counts
 
     def _count(self, outcome: Outcome) -> int:
-        if self._is_share:
-            codes = b"".join([bytes(part.folded.outcomes.codes) for part in self._parts])
-            if self._order is not None:
-                codes = bytes([codes[at] for at in self._order])
-            return codes[self._first : self._first + self._size].count(outcome)
         return sum(part.folded.outcomes.codes.count(outcome) for part in self._parts)
 
     def __len__(self) -> int:
@@ -187,10 +199,17 @@ class Receipts(Sequence[Receipt]):
         """The error that the refusal of event i stands for, None when it was not refused."""
         if i in self._refusals:
             return self._refusals[i][1]
-        return self._refusal(*self._locate(i))
+        part, j = self._locate(i)
+        return None if part.folded.outcomes.codes[j] in _STATUS else self._refusal(part, j)
+
+    @cached_property
+    def _codes(self) -> bytes:
+        """What became of the accepted events, in their order."""
+        codes = b"".join([bytes(part.folded.outcomes.codes) for part in self._parts])
+        return codes if self._order is None else bytes([codes[at] for at in self._order])
 
     def _locate(self, i: int) -> tuple[Part, int]:
-        kept = self._first + i if self._kept is None else self._kept[i]
+        kept = i if self._kept is None else self._kept[i]
         if self._order is not None:
             kept = self._order[kept]
         at = bisect_right(self._starts, kept) - 1
@@ -210,33 +229,31 @@ class Receipts(Sequence[Receipt]):
         return self._built(*self._locate(i))
 
     def _built(self, part: Part, j: int) -> Receipt:
-        folded = part.folded
-        target = folded.plan.ranking(self._place, j)
-        error = self._refusal(part, j)
+        plan = part.folded.plan
+        target = plan.ranking(self._place, j)
+        status = _STATUS.get(part.folded.outcomes.codes[j], "refused")
+        error = self._refusal(part, j) if status == "refused" else None
+        member, score_before, score, rank_before, rank = part.rows(self._rules, self.window)[j]
         return Receipt(
-            member=part.members[j],
-            status=_STATUS.get(Outcome(folded.outcomes.codes[j]), "refused"),
+            member=member,
+            status=status,
             window=self.window,
             offset=self.offset,
             period=None if target is None else target.period.label or None,
-            previous_score=self._score(folded, folded.outcomes.before, j),
-            score=self._score(folded, folded.outcomes.after, j),
-            previous_rank=None if part.ranks is None else _ranked(part.ranks.before[j]),
-            rank=None if part.ranks is None else _ranked(part.ranks.after[j]),
-            refused_windows=folded.plan.refused_by(j),
+            previous_score=score_before,
+            score=score,
+            previous_rank=rank_before,
+            rank=rank,
+            refused_windows=plan.refused_by(j) if part.late else (),
             reason=None if error is None else error.code,
             message=None if error is None else str(error),
+            labels=None
+            if target is None or not self._rules.scoped
+            else labels_of(target.key.scope),
         )
 
-    def _score(self, folded: Folded, scores: Scores | None, j: int) -> Score | None:
-        """A score as it was shown when the batch was counted."""
-        words = None if scores is None else scores.at(j)
-        if words is None:
-            return None
-        return scale_of(self._rules, self.window, folded.batch.now_ms).score(words)
-
     def _refusal(self, part: Part, j: int) -> LaurelsError | None:
-        member = part.members[j]
+        member = part.rows(self._rules, self.window)[j][0]
         match Outcome(part.folded.outcomes.codes[j]):
             case Outcome.OUT_OF_RANGE:
                 windows = ", ".join(self._rules.windows)
@@ -255,6 +272,40 @@ class Receipts(Sequence[Receipt]):
                 return None
 
 
+class _Share(Receipts):
+    """The receipts of a part of the events of a commit, for whoever handed just these in."""
+
+    def __init__(self, whole: Receipts, first: int, size: int) -> None:
+        self._whole = whole
+        self._first = first
+        self._size = size
+        self.window = whole.window
+        self.offset = whole.offset
+
+    def share(self, first: int, size: int) -> Receipts:
+        return _Share(self._whole, self._first + first, size)
+
+    @property
+    def refused(self) -> int:
+        return self._size - self.applied - self.unchanged - self.duplicates
+
+    @property
+    def late(self) -> dict[str, int]:
+        if not self._whole.late:
+            return {}
+        events = map(self._whole._locate, range(self._first, self._first + self._size))
+        return Counter(name for part, j in events for name in part.folded.plan.refused_by(j))
+
+    def error(self, i: int) -> LaurelsError | None:
+        return self._whole.error(self._first + i)
+
+    def _count(self, outcome: Outcome) -> int:
+        return self._whole._codes[self._first : self._first + self._size].count(outcome)
+
+    def _receipt(self, i: int) -> Receipt:
+        return self._whole._receipt(self._first + i)
+
+
 def _order_of(parts: Sequence[Part]) -> list[int] | None:
     """For each accepted event, its place in the parts; None where they are in its order."""
     if all(part.places is None for part in parts):
@@ -266,5 +317,9 @@ def _order_of(parts: Sequence[Part]) -> list[int] | None:
     return sorted(range(len(places)), key=places.__getitem__)
 
 
-def _ranked(rank: int) -> int | None:
-    return None if rank < 0 else public_rank(rank)
+def _scores(scale: Scale, found: Scores | None, size: int) -> list[Score | None]:
+    """What is shown of words; None where there was no entry."""
+    if found is None:
+        return [None] * size
+    shown = scale.scores(found.words)
+    return [score if there else None for there, score in zip(found.present, shown, strict=True)]

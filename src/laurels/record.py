@@ -12,9 +12,10 @@ import msgspec
 from msgspec import Struct
 
 from .decay import Weights, restored
-from .engine.intake import pack, unpack
+from .engine.intake import behind, pack, unpack
 from .errors import FormatTooNew, LogDamaged
 from .event import Batch
+from .labels import Labels, Values
 
 FORMAT = 1
 
@@ -23,7 +24,8 @@ class Events(Struct, frozen=True, array_like=True, tag="events"):
     """A batch of events, in columns; `ages` are now - at, None when all were accepted at now.
 
     `weights` are the mantissas of what the events weigh, by the half-lives of the board's decay
-    windows: one for each event, or one where all were accepted at now.
+    windows: one for each event, or one where all were accepted at now. `labels` are the names there
+    may be, the values that occur together, and for each event the place of its values there.
     """
 
     board: int
@@ -39,6 +41,7 @@ class Events(Struct, frozen=True, array_like=True, tag="events"):
     atomic: bool
     position: tuple[str, str] | None
     weights: dict[int, bytes] = {}
+    labels: tuple[tuple[str, ...], tuple[Values, ...], bytes] | None = None
 
 
 class Create(Struct, frozen=True, array_like=True, tag="create"):
@@ -87,7 +90,17 @@ class Position(Struct, frozen=True, array_like=True, tag="position"):
     position: tuple[str, str]
 
 
-Record = Events | Create | Change | Delete | Remove | MemberData | Position
+class Refresh(Struct, frozen=True, array_like=True, tag="refresh"):
+    """The ranking of a window, in every scope, becomes what its tallies add up to at this place of
+    the log, over the steps that count at `now_ms`."""
+
+    board: int
+    version: int
+    now_ms: int
+    window: str
+
+
+Record = Events | Create | Change | Delete | Remove | MemberData | Position | Refresh
 
 
 class _Entry(Struct, frozen=True, array_like=True):
@@ -135,7 +148,7 @@ def events_of(batch: Batch, version: int) -> Events:
     """A batch as its log record."""
     ages = None
     if batch.ats is not None:
-        ages = pack(array("q", [batch.now_ms - at for at in batch.ats]))
+        ages = pack(behind(batch.now_ms, batch.ats))
     return Events(
         board=batch.board,
         version=version,
@@ -150,7 +163,19 @@ def events_of(batch: Batch, version: int) -> Events:
         atomic=batch.atomic,
         position=batch.position,
         weights={length_ms: _mantissas(known) for length_ms, known in batch.weights.items()},
+        labels=None if batch.labels is None else _labels_told(batch.labels),
     )
+
+
+def _labels_told(labels: Labels) -> tuple[tuple[str, ...], tuple[Values, ...], bytes]:
+    return labels.names, labels.groups, pack(labels.each)
+
+
+def _labels(record: Events) -> Labels | None:
+    if record.labels is None:
+        return None
+    names, groups, each = record.labels
+    return Labels(names, groups, unpack(each, record.size))
 
 
 def _mantissas(weights: Weights) -> bytes:
@@ -173,7 +198,7 @@ def batch_of(record: Events) -> Batch:
     """The batch a log record holds."""
     ats = None
     if record.ages is not None:
-        ats = array("q", [record.now_ms - age for age in unpack(record.ages, record.size)])
+        ats = behind(record.now_ms, unpack(record.ages, record.size))
     return Batch(
         board=record.board,
         now_ms=record.now_ms,
@@ -187,4 +212,5 @@ def batch_of(record: Events) -> Batch:
         atomic=record.atomic,
         position=record.position,
         weights=_weights(record, ats),
+        labels=_labels(record),
     )

@@ -70,6 +70,7 @@ def _follow(log: Log, fold: Fold) -> int:
     """Folds what the log has after a fold; the bytes of it."""
     nbytes = 0
     for offset, body in log.read(fold.offset):
+        fold.entry = offset
         for record in records.decode(body):
             fold.apply(record)
         fold.offset = offset

@@ -1,11 +1,13 @@
 """Rules: a board's definition made ready for use, with everything resolved to integers."""
 
-from typing import Literal
+from functools import cached_property
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from .decay import WORDS
-from .windows import Decay, Window
+from .windows import Decay, Rolling, Window
 
 Op = Literal["sum", "last", "best"]
 RankStyle = Literal["ordinal", "competition", "dense"]
@@ -25,12 +27,28 @@ class ColumnRule(Struct, frozen=True):
     high: int
 
 
-class Rules(Struct, frozen=True):
+class Place(NamedTuple):
+    """One of the rankings in which a board counts an event: a window, in the scope of these labels
+    or, with `by`, over the values of a label."""
+
+    window: str
+    labels: tuple[str, ...] = ()
+    by: str = ""
+
+    @property
+    def name(self) -> str:
+        """What such scopes have in common: `@room`, or the labels."""
+        return f"@{self.by}" if self.by else ",".join(self.labels)
+
+
+class Rules(Struct, frozen=True, dict=True):
     """How a board counts and ranks.
 
     `tie` is 1 where the earlier stands higher, -1 where the later does, 0 where the member id
     alone decides. `windows` are in the order of the definition, by name; the first is the one
-    a question without a window means. `shards` is over how many an index server divides the
+    a question without a window means. `scopes` are tuples of label names, each in the order of
+    the names: an event is counted in every scope that it has all labels for; the values of the
+    labels in `rank_by` are ranked as well. `shards` is over how many an index server divides the
     members.
     """
 
@@ -43,6 +61,36 @@ class Rules(Struct, frozen=True):
     dedupe_ms: int
     dedupe_max: int
     shards: int = 1
+    scopes: tuple[tuple[str, ...], ...] = ((),)
+    rank_by: tuple[str, ...] = ()
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The names of all labels, in their order."""
+        return tuple(
+            sorted({label for labels in self.scopes for label in labels} | {*self.rank_by})
+        )
+
+    @cached_property
+    def places(self) -> tuple[Place, ...]:
+        """Where an event may be counted: each scope in each window, then the rankings by label."""
+        scoped = [Place(window, labels) for labels in self.scopes for window in self.windows]
+        return (*scoped, *[Place(window, (), by) for by in self.rank_by for window in self.windows])
+
+    @cached_property
+    def scoped(self) -> bool:
+        """Whether events are counted by their labels."""
+        return self.scopes != ((),) or bool(self.rank_by)
+
+    @property
+    def fed(self) -> bool:
+        """Whether an index server keeps rankings by a label apart, and feeds them by the shards."""
+        return self.shards > 1 and bool(self.rank_by)
+
+    @cached_property
+    def by_label(self) -> "Rules":
+        """The same for the rankings by a label alone, in one shard."""
+        return replace(self, shards=1, scopes=())
 
     @property
     def best(self) -> bool:
@@ -53,6 +101,15 @@ class Rules(Struct, frozen=True):
         """The half-life of a window of that name; 0 where scores do not fade."""
         found = self.windows.get(window)
         return found.half_life_ms if isinstance(found, Decay) else 0
+
+    @cached_property
+    def refreshed(self) -> dict[str, Rolling]:
+        """The windows whose rankings are refreshed, by name."""
+        return {
+            name: window
+            for name, window in self.windows.items()
+            if isinstance(window, Rolling) and window.refresh_ms
+        }
 
     @property
     def half_lives_ms(self) -> list[int]:

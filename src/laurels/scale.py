@@ -6,13 +6,14 @@ depends on when.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Protocol
 
 from msgspec import Struct
 
 from .decay import Fading
 from .rules import Rules
-from .score import Score, exact_units, gap, score_of, scores_of, to_value, units_of
+from .score import Score, exact_units, gap, gaps, score_of, scores_of, to_value, units_of
 
 MOST_UNITS = 10**60
 """Beyond every faded score."""
@@ -30,8 +31,12 @@ class Scale(Protocol):
     def gap(self, better: Sequence[int], worse: Sequence[int]) -> Score:
         """What one entry is ahead of another by, column by column, from the words of both."""
 
+    def gaps(self, words: Sequence[Sequence[int]]) -> list[Score]:
+        """What each of many entries is ahead of the next, from their words kept column by
+        column."""
 
-class Whole(Struct, frozen=True):
+
+class Whole(Struct, frozen=True, gc=False):
     """The scale of windows that count in whole units."""
 
     rules: Rules
@@ -44,6 +49,9 @@ class Whole(Struct, frozen=True):
 
     def gap(self, better: Sequence[int], worse: Sequence[int]) -> Score:
         return gap(better, worse, self.rules)
+
+    def gaps(self, words: Sequence[Sequence[int]]) -> list[Score]:
+        return gaps(words, self.rules)
 
 
 class Faded(Struct, frozen=True):
@@ -66,6 +74,10 @@ class Faded(Struct, frozen=True):
     def gap(self, better: Sequence[int], worse: Sequence[int]) -> Score:
         ahead = self._units(*worse[:2]) - self._units(*better[:2])
         return to_value(self.sign * ahead, self.fading.places)
+
+    def gaps(self, words: Sequence[Sequence[int]]) -> list[Score]:
+        totals = zip(*words[:2], strict=True)
+        return [self.gap(better, worse) for better, worse in pairwise(totals)]
 
     def bound(self, score: object) -> int | None:
         """A score that is asked for, in units; None for None. Raises what refuses it."""

@@ -7,11 +7,11 @@ a failed append leaves the index untouched. `Leaderboards` and `AsyncLeaderboard
 on top of this.
 """
 
-import os
 import threading
+from asyncio import Future
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -34,19 +34,23 @@ from .errors import (
     StorageFailed,
 )
 from .fold import Fold
+from .forks import forks
 from .given import shown
+from .index.asking import Ask
 from .index.base import Index
 from .keeper import Keeper
 from .log.base import Log
-from .queries import Moment, Question, answered
+from .queries import Moment
+from .question import Question, answered
 from .recovery import recovered, refolded
 from .snapshot.files import SnapshotFile, SnapshotFiles
 from .snapshot.form import verify
 from .snapshot.taking import take
 from .stats import BoardStats, CheckReport, Stats, board_stats, store_stats
+from .submission import Submission
 from .verify import compare
 from .windows import MAX_MS, MIN_MS
-from .writes import FoldedWrite, Submission, Task
+from .writes import FoldedWrite, Task
 
 SHARE = 1_024
 """Members of a pass that may be done while others wait: one to two milliseconds."""
@@ -75,7 +79,7 @@ class Service:
         self._clock = clock
         self._clock_to_note = None if log.note("clock") == clock_name else clock_name
         self._lock = threading.RLock()
-        self._pid = os.getpid()
+        self._forks = forks()
         self._ended: str | None = None
         self._committing_ms: int | None = None
         self._still = False
@@ -109,7 +113,7 @@ class Service:
 
     def close(self) -> None:
         """Commits what is queued and closes; another close does nothing."""
-        if self._pid != os.getpid() or not self._closing.acquire(blocking=False):
+        if self._forks != forks() or not self._closing.acquire(blocking=False):
             return
         self._committer.close()
         self._ended = self._ended or "the store is closed"
@@ -127,8 +131,8 @@ class Service:
 
     def ensure_usable(self) -> None:
         """Raises Forked in a child of the process that opened this, Closed after the end."""
-        if self._pid != os.getpid():
-            raise Forked(f"the store was opened by process {self._pid}")
+        if self._forks != forks():
+            raise Forked("the store was opened by the process that this one was forked from")
         if self._ended is not None:
             raise Closed(self._ended)
 
@@ -155,30 +159,44 @@ class Service:
     def ask(self, board: str, asked: Callable[[Moment], Question[T]]) -> T:
         """The answer to a question about a board, all of one state.
 
-        Where a boundary has passed and much of a pass is left to do, it does that first.
+        Where a boundary has passed and much of a pass is left to do, it does that first, share by
+        share, so that others are not held up. NotReady after MOST members: another call goes on
+        from there.
         """
         try:
             return self.ask_at_once(board, asked)
         except NotReady:
-            self.catch_up(board)
+            pass
+        for _ in range(0, MOST, SHARE):
+            with suppress(NotReady):
+                return self.ask_at_once(board, asked)
         return self.ask_at_once(board, asked)
 
     def ask_at_once(self, board: str, asked: Callable[[Moment], Question[T]]) -> T:
         """The same, but where a boundary has passed and much is left to do it raises NotReady."""
-        with self.reading():
-            moment = Moment(self._brought(board), self._fold.now_ms)
-            return answered(asked(moment), self._fold.index, self._fold.offset)
+        self.ensure_usable()
+        with self._lock:
+            state = self._brought(board)
+            question = asked(Moment(state, self._fold.now_ms))
+            if state.rules.scoped and not self._are_scopes_brought(state, question.asks):
+                raise NotReady(f"a step of the board {board!r} has begun that is being prepared")
+            return answered(question, self._fold.index, self._fold.offset)
+
+    def _are_scopes_brought(self, state: BoardState, asks: Iterable[Ask]) -> bool:
+        """Brings the scopes that are asked about to the present, by a share of work."""
+        return self._fold.bring_scopes(state, {ask.key.scope for ask in asks}, SHARE) and all(
+            self._fold.bring_listed(state, ask.scopes, SHARE)
+            for ask in asks
+            if ask.scopes is not None
+        )
 
     def board_stats(self, board: str, *, patient: bool = True) -> BoardStats:
         """The figures of a board; where `ask` would work first, NotReady unless `patient`."""
-        try:
-            with self.reading():
-                return board_stats(self._fold, self._brought(board), self._fold.now_ms)
-        except NotReady:
-            if not patient:
-                raise
-        self.catch_up(board)
-        return self.board_stats(board, patient=False)
+        for _ in range(0, MOST if patient else 0, SHARE):
+            with suppress(NotReady):
+                return self.board_stats(board, patient=False)
+        with self.reading():
+            return board_stats(self._fold, self._brought(board), self._fold.now_ms)
 
     def stats(self) -> Stats:
         """The figures of the whole store; asked under the lock."""
@@ -193,17 +211,6 @@ class Service:
             raise NotReady(f"a step of the board {board!r} has begun that is being prepared")
         return state
 
-    def catch_up(self, board: str) -> None:
-        """Does what is left of the passes of a board before its running steps can be read, share
-        by share, so that others are not held up. NotReady after MOST members: another call goes
-        on from there."""
-        for _ in range(0, MOST, SHARE):
-            with self.reading():
-                self._fold.advance(self._now())
-                if self._fold.bring(self.named(board), SHARE):
-                    return
-        raise NotReady(f"a step of the board {board!r} has begun that is being prepared")
-
     def work(self, limit: int) -> tuple[int, int]:
         """Does a share, of about `limit` members, of what time has made due; answers what is left
         and how many milliseconds there are until the next boundary."""
@@ -217,6 +224,17 @@ class Service:
         del dropped
         return left, max(0, until_ms)
 
+    def pace(self, limit: int) -> tuple[int, int]:
+        """The same for who sees to it, and writes the refreshes that are due; not under the lock,
+        and not by the thread that commits."""
+        left, until_ms = self.work(limit)
+        with self.reading():
+            ready = not self._still and bool(self._fold.refreshes.ready(self._fold.now_ms))
+            until_ms = min(until_ms, self._fold.refreshes.interval_ms)
+        if ready:
+            self.write(Task(self._refresh))
+        return max(left, int(ready)), until_ms
+
     def _now(self) -> int:
         """The time by the clock, never less than the newest record's.
 
@@ -228,7 +246,8 @@ class Service:
         now_ms = self._clock.now_ms()
         if type(now_ms) is not int or not MIN_MS <= now_ms < MAX_MS:
             raise InvalidClock(f"the clock says {shown(now_ms)}")
-        return max(now_ms, self._fold.now_ms)
+        latest_ms = self._fold.now_ms
+        return now_ms if now_ms > latest_ms else latest_ms
 
     # Writing
 
@@ -244,10 +263,10 @@ class Service:
         self.ensure_usable()
         return self._committer.submit(write)
 
-    async def write_async(self, write: Write) -> Any:
-        """The same, awaited."""
+    def write_async(self, write: Write) -> Future[Any]:
+        """The same for a caller on an event loop: a future of the result."""
         self.ensure_usable()
-        return await self._committer.submit_async(write)
+        return self._committer.submit_async(write)
 
     def _commit(self, tickets: list[Ticket]) -> None:
         """Makes a group of writes one entry of the log and folds it."""
@@ -257,14 +276,46 @@ class Service:
         with self._lock:
             self._committing_ms = self._now()
         try:
-            self._commit_at(self._committing_ms, tickets)
+            if self._commit_at(self._committing_ms, tickets):
+                with suppress(StorageFailed):  # what is due stays due
+                    self._refresh()
         finally:
             self._committing_ms = None
         if self._observed is not None:
             told, clock = self._observed
-            told(sum(ticket.write.weight for ticket in tickets), clock() - began)
+            told(sum([ticket.write.weight for ticket in tickets]), clock() - began)
 
-    def _commit_at(self, now_ms: int, tickets: list[Ticket]) -> None:
+    def _refresh(self) -> None:
+        """Writes the refreshes that are due and ready, as an entry of their own.
+
+        A commit does so right behind its own entry, before its writers have their answers, so what
+        they ask next shows it. By the thread that commits, while time stands still.
+        """
+        with self._lock:
+            self._fold.advance(self._now())
+            now_ms = self._fold.now_ms
+            drafted = [
+                records.Refresh(state.number, state.version, now_ms, window)
+                for state, window in self._fold.refreshes.ready(now_ms)
+            ]
+        if not drafted:
+            return
+        body = records.encode([records.encode_one(record) for record in drafted])
+        with self._sound():
+            self._append(body)
+            with self._lock:
+                for record in drafted:
+                    self._fold.apply(record)
+                self._fold.offset = self._fold.entry
+
+    def _append(self, body: bytes) -> int:
+        """Appends an entry to the log; its offset."""
+        self._fold.entry = offset = self._log.append(body)
+        self._keeper.grown(len(body))
+        return offset
+
+    def _commit_at(self, now_ms: int, tickets: list[Ticket]) -> bool:
+        """Commits a group of writes; whether there was anything to log."""
         accepted: list[tuple[list[Ticket], FoldedWrite]] = []
         logged: list[msgspec.Raw] = []
         waiting = deque(joined(tickets))
@@ -290,23 +341,35 @@ class Service:
         with self._sound():
             offset = self._fold.offset
             if body is not None:
-                offset = self._log.append(body)
-                self._keeper.grown(len(body))
-            self._bring([write.board for _, write in accepted if write.board is not None])
+                offset = self._append(body)
+            for _, write in accepted:
+                self._make_ready(write)
             with self._lock:
                 self._fold_all(accepted, offset)
         if isinstance(self._clock, EventClock):
             self._clock.observe(now_ms)
+        return body is not None
 
-    def _bring(self, boards: Iterable[BoardState]) -> None:
-        """Brings boards to the commit's now, share by share, with the readers in between."""
-        for number in {state.number for state in boards}:
-            brought = False
-            while not brought:
-                with self._lock:
-                    self._fold.advance(self._now())
-                    state = self._fold.numbered(number)
-                    brought = state is None or self._fold.bring(state, SHARE)
+    def _make_ready(self, write: FoldedWrite) -> None:
+        """Does what need not be done in one go before a write is folded."""
+        surveyed = False
+        while not surveyed:
+            with self._lock:
+                surveyed = write.survey(self._fold)
+        if write.board is not None:
+            self._bring(write.board, write.scopes)
+
+    def _bring(self, board: BoardState, scopes: Collection[str]) -> None:
+        """Brings a board, and those of its scopes, to the commit's now, share by share, with the
+        readers in between."""
+        brought = False
+        while not brought:
+            with self._lock:
+                self._fold.advance(self._now())
+                state = self._fold.numbered(board.number)
+                brought = state is None or (
+                    self._fold.bring(state, SHARE) and self._fold.bring_scopes(state, scopes, SHARE)
+                )
 
     def _fold_all(self, accepted: list[tuple[list[Ticket], FoldedWrite]], offset: int) -> None:
         """Folds the writes of a commit, piece by piece; pieces of one `now` count together."""

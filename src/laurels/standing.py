@@ -4,7 +4,7 @@ Inside, ranks and positions start at 0 and scores are words; this is where they 
 user sees. The +1 of a rank happens here and nowhere else.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -19,13 +19,17 @@ class AsOf(Struct, frozen=True):
     """Which state an answer shows: the log offset it reflects and the window and period read.
 
     Two answers with the same `as_of` agree. The offset of a board in several shards is a tuple, a
-    number for each. `now_ms` is for when scores are shown, in a window in which they fade.
+    number for each. `now_ms` is for when scores are shown, in a window in which they fade. On a
+    board with scopes `labels` are those of the scope read, {} the scope of all events; `by` is the
+    label whose values are ranked.
     """
 
     offset: Offset
     window: str
     period: str | None = None
     now_ms: int | None = None
+    labels: dict[str, str] | None = None
+    by: str | None = None
 
 
 class Entry(Struct, frozen=True, omit_defaults=True):
@@ -94,9 +98,28 @@ class PeriodInfo(Struct, frozen=True):
     current: bool
 
 
+FIRST = 1
+"""The rank of the first, as users count."""
+
+
 def public_rank(rank: int) -> int:
-    """A rank as users count it, from 1."""
-    return rank + 1
+    """A rank as users count it."""
+    return rank + FIRST
+
+
+def public_ranks(ranks: Iterable[int]) -> list[int]:
+    """Ranks as users count them."""
+    return [rank + FIRST for rank in ranks]
+
+
+def rank_or_none(rank: int) -> int | None:
+    """A rank as users count it; None for who is not ranked."""
+    return rank + FIRST if rank >= 0 else None
+
+
+def ranks_or_none(ranks: Iterable[int]) -> list[int | None]:
+    """Ranks as users count them; None for who is not ranked."""
+    return [rank + FIRST if rank >= 0 else None for rank in ranks]
 
 
 def words_at(words: Sequence[Sequence[int]], i: int) -> tuple[int, ...]:
@@ -120,34 +143,22 @@ def standing(
     data: Any = None,
 ) -> Standing:
     """The i-th entry of a slice, with those beside it as its neighbours."""
-    scores = scale.scores(part.words)
-    own = words_at(part.words, i)
-
-    def neighbour(j: int) -> Neighbour | None:
-        if not 0 <= j < len(scores):
-            return None
-        other = words_at(part.words, j)
-        ahead = scale.gap(other, own) if j < i else scale.gap(own, other)
-        return Neighbour(part.members[j], public_rank(part.ranks[j]), scores[j], ahead)
-
-    return Standing(
-        member=part.members[i],
-        rank=public_rank(part.ranks[i]),
-        score=scores[i],
-        total=total,
-        percent=100 * (part.start + i + 1) / total,
-        as_of=as_of,
-        above=neighbour(i - 1),
-        below=neighbour(i + 1),
-        to_rank=to_rank,
-        data=data,
-    )
+    members, ranks = part.members, part.ranks
+    scores, gaps = scale.scores(part.words), scale.gaps(part.words)
+    above = below = None
+    if i:
+        above = Neighbour(members[i - 1], public_rank(ranks[i - 1]), scores[i - 1], gaps[i - 1])
+    if i + 1 < len(members):
+        below = Neighbour(members[i + 1], public_rank(ranks[i + 1]), scores[i + 1], gaps[i])
+    percent = 100 * (part.start + i + 1) / total
+    rank = public_rank(ranks[i])
+    return Standing(members[i], rank, scores[i], total, percent, as_of, above, below, to_rank, data)
 
 
 def entries(part: Slice, scale: Scale, data: Sequence[Any] | None) -> list[Entry]:
     """The entries of a slice, with member data where it was asked for."""
     scores = scale.scores(part.words)
-    ranks = [public_rank(rank) for rank in part.ranks]
+    ranks = public_ranks(part.ranks)
     if data is None:
         return list(map(Entry, part.members, ranks, scores))
     return list(map(Entry, part.members, ranks, scores, data))

@@ -32,7 +32,13 @@ class BoardLayout(Struct, frozen=True):
 
 class BoardStats(Struct, frozen=True):
     """A board as it stands. `remembered` counts the event ids kept against repeats; `layout` is
-    told of a board on an index server."""
+    told of a board on an index server.
+
+    `windows` are of the scope of all events; `scopes` counts the others that hold anybody, by the
+    labels they are of (`room`, `gender,zone`), and `scopes_nbytes` is the memory of their rankings
+    and of those by a label: an estimate by some of them where there are many, and on an index
+    server. `nbytes` is the memory of all rankings. `left_out` events of a board in several shards
+    count for their members and not for their labels, whose totals would have left the range."""
 
     board: str
     version: int
@@ -42,6 +48,9 @@ class BoardStats(Struct, frozen=True):
     nbytes: int
     offset: Offset
     layout: BoardLayout | None = None
+    scopes: dict[str, int] = {}
+    left_out: int = 0
+    scopes_nbytes: int = 0
 
 
 class Kept(Struct, frozen=True):
@@ -79,22 +88,31 @@ class CheckReport(Struct, frozen=True):
 
 
 def board_stats(fold: Fold, state: BoardState, now_ms: int) -> BoardStats:
-    """The figures of one board; O(rankings)."""
+    """The figures of one board; O(rankings of all events)."""
     keys = fold.index.keys(state.number)
     tallies = [key.window for key in fold.index.tallies(state.number)]
     windows = [
-        _window_stats(fold, state.number, window, keys, tallies, now_ms)
+        _window_stats(fold, state.number, window, keys, tallies, state.seen_ms(window, now_ms))
         for window in state.rules.windows.values()
     ]
+    scopes_nbytes = fold.index.scopes_nbytes(state.number)
     return BoardStats(
         board=state.board.name,
         version=state.version,
         created_ms=state.created_ms,
         windows=windows,
         remembered=fold.index.remembered(state.number, now_ms),
-        nbytes=sum(window.nbytes for window in windows),
+        nbytes=sum(window.nbytes for window in windows) + scopes_nbytes,
         offset=fold.offset,
+        scopes=scope_counts(fold, state),
+        scopes_nbytes=scopes_nbytes,
     )
+
+
+def scope_counts(fold: Fold, state: BoardState) -> dict[str, int]:
+    """How many scopes of each tuple of labels hold anybody; O(tuples)."""
+    forms = [",".join(labels) for labels in state.rules.scopes if labels]
+    return {form: fold.index.scope_count(state.number, form) for form in forms}
 
 
 def _window_stats(
@@ -118,13 +136,18 @@ def _window_stats(
 
 
 def store_stats(fold: Fold, log_nbytes: int, now_ms: int, kept: Kept) -> Stats:
-    """The figures of the whole store; O(rankings)."""
+    """The figures of the whole store; O(rankings of all events)."""
     index = fold.index
-    keys = [key for state in fold.boards.values() for key in index.keys(state.number)]
+    numbers = [state.number for state in fold.boards.values()]
+    keys = [key for number in numbers for key in index.keys(number)]
     return Stats(
         boards=len(fold.boards),
         members=index.members(),
-        nbytes=sum(map(index.nbytes, keys)) + index.shared_nbytes(),
+        nbytes=(
+            sum(map(index.nbytes, keys))
+            + sum(map(index.scopes_nbytes, numbers))
+            + index.shared_nbytes()
+        ),
         log_nbytes=log_nbytes,
         offset=fold.offset,
         now_ms=now_ms,

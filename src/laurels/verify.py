@@ -1,8 +1,11 @@
 """Whether two folds of the same log say the same, down to the last entry."""
 
+from collections.abc import Iterator
+
 from .boards import BoardState
 from .errors import CheckFailed
 from .fold import Fold
+from .labels import ALL
 from .plan import RankingKey
 from .stats import CheckReport
 
@@ -17,17 +20,24 @@ def compare(live: Fold, other: Fold) -> CheckReport:
     rankings = entries = 0
     for name, state in live.boards.items():
         _same_board(live, other, state, other.boards[name])
-        keys = sorted(live.index.keys(state.number))
-        _same(f"rankings of {name!r}", keys, sorted(other.index.keys(state.number)))
-        rankings += len(keys)
-        entries += sum(_same_ranking(live, other, key) for key in keys)
-        _same_tallies(live, other, name, state.number)
+        for scope in _scopes(live, state.number):
+            keys = sorted(live.index.keys(state.number, scope))
+            mirrored = sorted(other.index.keys(state.number, scope))
+            _same(f"rankings of {name!r} {scope}", keys, mirrored)
+            rankings += len(keys)
+            entries += sum(_same_ranking(live, other, key) for key in keys)
+            _same_tallies(live, other, name, state.number, scope)
+        _same(
+            f"scopes of {name!r}",
+            *[sum(1 for _ in _scopes(f, state.number)) for f in (live, other)],
+        )
     return CheckReport(len(live.boards), rankings, entries, live.offset)
 
 
 def _same_board(live: Fold, other: Fold, state: BoardState, mirror: BoardState) -> None:
     name = state.board.name
-    for what in ("number", "board", "version", "created_ms", "floors", "positions"):
+    compared = ("number", "board", "version", "created_ms", "floors", "positions", "refreshed")
+    for what in compared:
         _same(f"{what} of {name!r}", getattr(state, what), getattr(mirror, what))
     number = state.number
     _same(f"ids of {name!r}", live.index.ids(number), other.index.ids(number))
@@ -43,9 +53,17 @@ def _same_ranking(live: Fold, other: Fold, key: RankingKey) -> int:
     return size
 
 
-def _same_tallies(live: Fold, other: Fold, name: str, number: int) -> None:
-    keys = sorted(live.index.tallies(number))
-    _same(f"tallies of {name!r}", keys, sorted(other.index.tallies(number)))
+def _scopes(fold: Fold, number: int) -> Iterator[str]:
+    yield ALL
+    place: tuple[str, str] | None = None
+    while found := fold.index.next_scopes(number, place, _CHUNK):
+        yield from [scope for _, scope in found]
+        place = found[-1]
+
+
+def _same_tallies(live: Fold, other: Fold, name: str, number: int, scope: str) -> None:
+    keys = sorted(live.index.tallies(number, scope))
+    _same(f"tallies of {name!r} {scope}", keys, sorted(other.index.tallies(number, scope)))
     for key in keys:
         _same(f"the tally {key}", live.index.digest(key), other.index.digest(key))
 

@@ -5,6 +5,7 @@
     month:keep=12,tz=Asia/Shanghai      with its own
     today=day:grace=1h                  with a name of its own; without one the text is the name
     7d=rolling:7d/1h                    the last 7 days in steps of an hour
+    30d=rolling:30d/1d,refresh=1h       the same of 30 days, ranked anew every hour only
     hot=decay:6h                        every event, half as much after every 6 hours
 
     {"name": "today", "type": "day", "grace": "1h"}
@@ -14,7 +15,8 @@
 Both say the same and become a `WindowForm`, whose `text` is canonical. A form keeps apart what
 was said and what is left to the board, so a window that says its `keep` keeps it when the
 board's changes, and the name of a window never changes. Span and step stay in the unit they were
-written in: a day is one of the calendar, 24 hours are not, and `60m/1m` is called so.
+written in: a day is one of the calendar, 24 hours are not, and `60m/1m` is called so. What comes
+behind them may follow a colon as well as a comma: `rolling:30d/1d:refresh=1h`.
 """
 
 import re
@@ -39,9 +41,11 @@ MIN_STEP_MS = 1_000
 
 Type = Literal["all", "rolling", "decay"] | Unit
 TYPES: tuple[Type, ...] = ("all", *get_args(Unit), "rolling", "decay")
-_OPTIONS = ("span", "step", "keep", "tz", "week_start", "grace", "half_life")
+MIN_REFRESH_MS = 1_000
+_OPTIONS = ("span", "step", "keep", "tz", "week_start", "grace", "refresh", "half_life")
 T = TypeVar("T")
 _NUMBER = re.compile(r"[0-9]{1,15}")
+_LENGTHS = re.compile(r"([^,:=]*/[^,:=]*):")
 _TEXT = re.compile(rf"(?:(?P<name>.+)=)?(?P<type>{'|'.join(TYPES)})(?::(?P<options>.+))?")
 
 
@@ -66,6 +70,7 @@ class WindowForm(Struct, frozen=True):
     span: str | None = None
     step: str | None = None
     half_life: str | None = None
+    refresh_ms: int | None = None
 
     @property
     def name(self) -> str:
@@ -116,11 +121,14 @@ class WindowForm(Struct, frozen=True):
             step_days=step_ms // DAY_MS if by_days else 0,
             tz=self.tz or defaults.tz,
             grace_ms=min(grace_ms, self.longest_grace_ms),
+            refresh_ms=self.refresh_ms or 0,
         )
 
     def _unnamed(self) -> str:
         grace = None if self.grace_ms is None else duration_text(self.grace_ms)
-        said = zip(_OPTIONS[2:6], (self.keep, self.tz, self.week_start, grace), strict=True)
+        refresh = None if self.refresh_ms is None else duration_text(self.refresh_ms)
+        given = (self.keep, self.tz, self.week_start, grace, refresh)
+        said = zip(_OPTIONS[2:7], given, strict=True)
         options = [f"{option}={value}" for option, value in said if value is not None]
         if self.span:
             options.insert(0, f"{self.span}/{self.step}")
@@ -177,6 +185,7 @@ def _fields_of_text(text: str) -> dict[str, object]:
     fields: dict[str, object] = {"name": found["name"], "type": found["type"]}
     options = found["options"].split(",") if found["options"] else []
     if found["type"] == "rolling":
+        options[:1] = _LENGTHS.sub(r"\1,", options[0], count=1).split(",") if options else []
         lengths = options.pop(0) if options and "=" not in options[0] else ""
         span, _, step = lengths.partition("/")
         fields |= {"span": span or None, "step": step or None}
@@ -207,6 +216,7 @@ def _form(fields: Mapping[str, object]) -> WindowForm:
         span=option("span", partial(_written, "span")),
         step=option("step", partial(_written, "step")),
         half_life=option("half_life", partial(_written, "half_life")),
+        refresh_ms=option("refresh", partial(duration_of, "refresh")),
     )
     for key in fields:
         if key not in {"name", "type", *_OPTIONS}:
@@ -231,7 +241,7 @@ def _options_of(type: Type) -> tuple[str, ...]:
     if type == "all":
         return ()
     if type == "rolling":
-        return ("span", "step", "tz", "grace")
+        return ("span", "step", "tz", "grace", "refresh")
     if type == "decay":
         return ("half_life",)
     return ("keep", "tz", "week_start", "grace") if type == "week" else ("keep", "tz", "grace")
@@ -250,6 +260,8 @@ def _rolling_faults(form: WindowForm, fields: Mapping[str, object]) -> Iterator[
     """What is wrong with the parts of a rolling window together; each alone is judged before."""
     if fields.get("span") is None or fields.get("step") is None:
         yield "a rolling window has a span and a step: write rolling:7d/1h"
+    if form.span is not None and form.refresh_ms is not None:
+        yield from _refresh_faults(form.span, form.refresh_ms)
     if form.step is None:
         return
     if form.tz is not None and not in_days(form.step):
@@ -259,6 +271,15 @@ def _rolling_faults(form: WindowForm, fields: Mapping[str, object]) -> Iterator[
         yield f"the step {form.step} is no whole number of seconds: write 1s or longer"
     elif form.span is not None:
         yield from _span_faults(form, form.span, form.step)
+
+
+def _refresh_faults(span: str, refresh_ms: int) -> Iterator[str]:
+    """What is wrong with how often a window of some span is ranked anew."""
+    refresh = duration_text(refresh_ms)
+    if refresh_ms < MIN_REFRESH_MS or refresh_ms % 1_000:
+        yield f"refresh is {refresh}, no whole number of seconds: write 1s or longer"
+    elif refresh_ms > duration_ms(span):
+        yield f"refresh is {refresh}, longer than the span {span}: write {span} or less"
 
 
 def _decay_faults(form: WindowForm, fields: Mapping[str, object]) -> Iterator[str]:

@@ -86,7 +86,8 @@ class Rolling(Struct, frozen=True, dict=True):
     """A window of the last `steps` steps: live within a step, exact at every boundary.
 
     A step lasts `step_ms` milliseconds or, where that is 0, `step_days` local days of `tz`. Events
-    of a step count until `grace_ms` after its end, less than the window is long.
+    of a step count until `grace_ms` after its end, less than the window is long. With `refresh_ms`
+    its ranking is made only so often, and stands in between as it was made last.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Rolling(Struct, frozen=True, dict=True):
     step_days: int
     tz: str
     grace_ms: int
+    refresh_ms: int = 0
 
     @cached_property
     def _steps(self) -> "_Steps":
@@ -119,6 +121,14 @@ class Rolling(Struct, frozen=True, dict=True):
     def span(self, running: int) -> tuple[int, int]:
         """From when to before when the window counts while the step of that number runs."""
         return self.step(running - self.steps + 1).start_ms, self.step(running).end_ms
+
+    def due_after(self, refreshed_ms: int) -> int:
+        """From when on another refresh is due after one: the next multiple of the interval."""
+        return (refreshed_ms // self.refresh_ms + 1) * self.refresh_ms
+
+    def due_by(self, now_ms: int) -> int:
+        """The newest multiple of the interval: a refresh from before then is to be done again."""
+        return now_ms // self.refresh_ms * self.refresh_ms
 
 
 class Decay(Struct, frozen=True):

@@ -16,6 +16,7 @@ from laurels import errors
 from laurels.backup import back_up, restore
 from laurels.snapshot.files import SnapshotFiles
 from tests.cli.running import Shell
+from tests.comparison import everything
 
 BOARD = laurels.Board("gifts", windows=["all", "day", "3h=rolling:3h/1h"], dedupe="7d")
 
@@ -52,6 +53,26 @@ def backup(tmp_path: Path) -> Path:
     filled(tmp_path / "boards")
     back_up(tmp_path / "boards", tmp_path / "it.backup")
     return tmp_path / "it.backup"
+
+
+def test_scopes_are_restored(tmp_path: Path) -> None:
+    board = laurels.Board(
+        "rooms", windows=["all", "3h=rolling:3h/1h"], scopes=[[], ["room"]], rank_by="room"
+    )
+    clock = laurels.ManualClock(1_795_176_000_000)
+    with laurels.open(tmp_path / "boards", clock=clock) as lb:
+        lb.create(board)
+        for i in range(12):
+            lb.submit("rooms", f"m{i % 5}", i, labels={"room": f"{i % 3},"})
+            if i in (4, 8):
+                lb.snapshot()
+        before = everything(lb)
+    back_up(tmp_path / "boards", tmp_path / "it.backup")
+    restore(tmp_path / "it.backup", tmp_path / "restored")
+    with laurels.open(tmp_path / "restored", clock=clock) as lb:
+        assert everything(lb) == before
+        assert lb.scopes("rooms", "room") == [{"room": f"{i},"} for i in range(3)]
+        lb.check()
 
 
 def test_what_is_restored_is_what_was_there(shell: Shell) -> None:

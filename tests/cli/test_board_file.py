@@ -21,7 +21,8 @@ def test_the_example(shell: Shell) -> None:
     assert boards["hot"]["windows"] == ["today=day:keep=2", "7d=rolling:7d/1h"]
     assert boards["season.2026"]["windows"] == ["all", "weeks=week:keep=52,week_start=sunday"]
     assert [column["name"] for column in boards["heroes"]["columns"]] == ["level", "points"]
-    assert "0 created, 0 changed, 5 unchanged" in shell.ok("board", "apply", EXAMPLE).out
+    assert boards["parties"]["scopes"] == [[], ["room"], ["gender", "zone"]]
+    assert "0 created, 0 changed, 6 unchanged" in shell.ok("board", "apply", EXAMPLE).out
 
 
 def test_the_file_on_the_page(shell: Shell) -> None:

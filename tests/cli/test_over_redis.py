@@ -116,3 +116,12 @@ def test_the_risks_of_a_server_are_not_repeated_with_every_command(shell: Shell)
     with Server("--appendonly", "no") as server:
         ran = shell.process("board", "list", "--at", server.url)
         assert (ran.returncode, ran.stderr) == (0, b"")
+
+
+def test_what_counts_for_no_label_is_told(shell: Shell, url: str) -> None:
+    with laurels.open(url) as lb:
+        columns = [laurels.Column(max=10)]
+        lb.create(laurels.Board("b", columns=columns, shards=2, rank_by="room"))
+        lb.submit_many("b", [(f"m{i}", 6, None, None, {"room": "1"}) for i in range(4)])
+    shown = shell.ok("board", "show", "b", "--at", url).out
+    assert "3 events would have taken a total out of the range" in shown

@@ -14,6 +14,8 @@ COMMANDS = [
     ["top"],
     ["rank"],
     ["around"],
+    ["watch"],
+    ["scopes"],
     ["export"],
     ["import"],
     ["check"],

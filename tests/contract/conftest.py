@@ -53,7 +53,7 @@ def exclusive(
     request: pytest.FixtureRequest, tmp_path: Path, clock: laurels.ManualClock
 ) -> Iterator[Deployment]:
     """A deployment in a folder that nobody else may open meanwhile."""
-    with Deployment(request.param, tmp_path, clock) as deployment:
+    with Deployment(_suited(request), tmp_path, clock) as deployment:
         yield deployment
 
 

@@ -110,7 +110,7 @@ class Divided(OnCluster):
 def _divided(rules_of: Callable[[laurels.Board], Rules]) -> Callable[[laurels.Board], Rules]:
     def rules(board: laurels.Board) -> Rules:
         found = rules_of(board)
-        return found if found.rank == "dense" else replace(found, shards=3)
+        return replace(found, shards=3) if found.rank != "dense" else found
 
     return rules
 
@@ -118,21 +118,26 @@ def _divided(rules_of: Callable[[laurels.Board], Rules]) -> Callable[[laurels.Bo
 @dataclass(frozen=True)
 class Implementation:
     """A kind of deployment: how it is run over a folder, whether it outlives its closing, whether
-    it is one process's alone as long as that has it open, and whether it divides boards."""
+    it is one process's alone as long as that has it open, whether it divides boards, and whether
+    what is due to be refreshed is so by the next write, and by nothing else."""
 
     name: str
     run: Callable[[Path, Clock], Place]
     lasting: bool
     exclusive: bool = False
     divided: bool = False
+    refreshes: bool = True
 
 
 EMBEDDED = (
-    Implementation("memory", lambda _, clock: InProcess("memory:", clock), lasting=False),
+    Implementation("memory", lambda _, clock: InProcess("memory:", clock), False),
     Implementation("folder", lambda folder, clock: InProcess(str(folder), clock), True, True),
 )
 """Those whose boards are in this process: what it does in an order happens in that order."""
-STORES = (*EMBEDDED, Implementation("http", OverHttp, lasting=True, exclusive=True))
+STORES = (
+    *EMBEDDED,
+    Implementation("http", OverHttp, lasting=True, exclusive=True, refreshes=False),
+)
 """Those that keep all boards in one order: an offset counts what happened to any of them."""
 IMPLEMENTATIONS = (
     *STORES,
@@ -153,6 +158,7 @@ class Deployment:
         self.folder = directory / "laurels-data"
         self.lasting = implementation.lasting
         self.exclusive = implementation.exclusive
+        self.refreshes = implementation.refreshes
         self.clock = clock
         self._implementation = implementation
         self._place = implementation.run(self.folder, clock)

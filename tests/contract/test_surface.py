@@ -29,6 +29,8 @@ VERBS = (
     "top",
     "around",
     "standing",
+    "rank",
+    "ranks",
     "card",
     "standings",
     "range",
@@ -36,6 +38,7 @@ VERBS = (
     "score_at_percentile",
     "count",
     "periods",
+    "scopes",
     "stats",
     "export",
     "check",
@@ -84,6 +87,8 @@ async def every_verb(lb: laurels.AsyncLeaderboards) -> None:
     standing = await lb.standing("b", "ann", to_rank=1)
     assert standing is not None
     assert standing.to_rank == laurels.Gap(1, 2)
+    assert await lb.rank("b", "ann") == 2
+    assert await lb.ranks("b", ["bob", "nobody"]) == [1, None]
     assert (await lb.card("b", "ann"))["all"] == await lb.standing("b", "ann")
     assert members(await lb.standings("b", ["cid", "ann"])) == ["ann", "cid"]
     assert members(await lb.range("b", low=5)) == ["bob", "ann"]

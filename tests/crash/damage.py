@@ -46,9 +46,13 @@ def whole_folder(folder: Path, work: Path) -> object:
     """Makes the folder; answers everything it must hold."""
     clock = ManualClock(NOW_MS)
     with laurels.open(work, clock=clock) as lb:
-        lb.create(laurels.Board("gifts", windows=["all", "day", "3h=rolling:3h/1h"]))
+        windows, scopes = ["all", "day", "3h=rolling:3h/1h"], [[], ["room"]]
+        lb.create(laurels.Board("gifts", windows=windows, scopes=scopes, rank_by="room"))
         for i in range(30):
-            lb.submit_many("gifts", [(f"m{i % 7}", i + 1), (f"n{i}", 5)], key=f"k{i}")
+            room = {"room": f"{i % 4}"}
+            lb.submit_many(
+                "gifts", [(f"m{i % 7}", i + 1, None, None, room), (f"n{i}", 5)], key=f"k{i}"
+            )
             if i in (10, 20):
                 lb.snapshot()
             clock.advance(600_000)

@@ -36,11 +36,22 @@ class Step:
     kept: bool = True
 
 
-POINTS = Board("points", windows=["all", "day", "10m=rolling:10m/1m"], dedupe="48h", grace="3m")
+REFRESHED = "9d=rolling:9d/1d,refresh=1s"
+"""Refreshed behind every step before which time passed."""
+POINTS = Board(
+    "points", windows=["all", "day", "10m=rolling:10m/1m", REFRESHED], dedupe="48h", grace="3m"
+)
 LAPS = Board(
     "laps",
     columns=[Column("laps", op="best"), Column("seconds", op="best", order="asc")],
     windows=["3h=rolling:3h/1h", "2d=rolling:2d/1d"],
+)
+ROOMS = Board(
+    "rooms",
+    windows=["all", "3h=rolling:3h/1h", REFRESHED],
+    scopes=[[], ["room"]],
+    rank_by="room",
+    dedupe="48h",
 )
 LEVELS = Board("levels", columns=[Column("level", op="last"), Column("xp")], windows=["all"])
 
@@ -67,6 +78,18 @@ def _batch(first: int, size: int, *, wait_ms: int = 0) -> Step:
         return [done.applied, done.duplicates, len(done)]
 
     return Step(f"batch {first}", do, wait_ms)
+
+
+def _in_rooms(first: int, size: int, *, wait_ms: int = 0) -> Step:
+    """A batch of a few members over so many rooms, each with an id."""
+
+    def do(lb: laurels.Leaderboards) -> object:
+        events = [
+            (f"m{i % 5}", i, None, f"r{i}", {"room": f"{i},"}) for i in range(first, first + size)
+        ]
+        return lb.submit_many("rooms", events).applied
+
+    return Step(f"rooms {first}", do, wait_ms)
 
 
 def _snapshot() -> Step:
@@ -100,6 +123,8 @@ FIRST: Sequence[Step] = (
     _one("points", "bob", 7, "e2"),
     _batch(0, 400),
     _one("laps", "ann", (3, 90)),
+    *2 * [_create(ROOMS)],
+    _in_rooms(0, 40),
     _set("bob", 4),
     _data("ann"),
     _one("points", "cid", 9, "e3", wait_ms=MINUTE),
@@ -110,6 +135,7 @@ FIRST: Sequence[Step] = (
     _one("points", "cid", 2, "e4", wait_ms=4 * MINUTE),
     _batch(400, 600, wait_ms=MINUTE),
     _one("laps", "bob", (4, 80), wait_ms=HOUR),
+    _in_rooms(20, 60),
     _snapshot(),
     _one("points", "ann", 5, "e1"),
     _change(),
@@ -126,6 +152,8 @@ SECOND: Sequence[Step] = (
     _one("points", "eve", 3, "f1", wait_ms=HOUR),
     _one("points", "ann", 5, "e1"),
     _batch(2_000, 300, wait_ms=2 * MINUTE),
+    _create(ROOMS),
+    _in_rooms(70, 30),
     _snapshot(),
     _create(LEVELS),
     _one("levels", "bob", (1, 1)),

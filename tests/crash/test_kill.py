@@ -7,11 +7,14 @@ import os
 import random
 import subprocess
 import sys
+import time
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import laurels
 
-from .writer import batch_members
+from .writer import batch_members, room_of
 
 KILLS = int(os.environ.get("LAURELS_KILLS", "12"))
 IN_A_ROW = 12
@@ -42,6 +45,34 @@ def test_every_acknowledged_event_is_there_once_after_each_kill(tmp_path: Path) 
         _kill_in_a_row(tmp_path / str(first), min(IN_A_ROW, KILLS - first), moments)
 
 
+def _judge_rooms(lb: laurels.Leaderboards, there: Iterable[str]) -> None:
+    """Each member is in its room, and nowhere else."""
+    rooms = Counter(room_of(member)["room"] for member in there)
+    assert {entry.member: entry.score for entry in lb.export("kills", by="room")} == rooms
+    listed = lb.scopes("kills", "room")
+    assert {scope["room"]: lb.count("kills", **scope) for scope in listed} == rooms
+
+
+def _judge_refreshed(lb: laurels.Leaderboards, there: Iterable[str]) -> None:
+    """What a window shows that is refreshed was there once, and in all scopes at one moment."""
+    shown = {entry.member: entry.score for entry in lb.export("kills", window="9d")}
+    assert set(shown) <= {*there}
+    assert set(shown.values()) <= {1}
+    rooms = Counter(room_of(member)["room"] for member in shown)
+    for listed in lb.scopes("kills", "room"):
+        count = lb.count("kills", window="9d", **listed)
+        assert count == rooms[listed["room"]]
+    by_room = lb.export("kills", window="9d", by="room")
+    assert {entry.member: entry.score for entry in by_room} == rooms
+
+
+def _assert_refreshed(lb: laurels.Leaderboards) -> None:
+    """A second after the last kill all are shown."""
+    while lb._service.pace(10_000)[0]:
+        pass
+    assert lb.count("kills", window="9d") == lb.count("kills") > 0
+
+
 def _kill_in_a_row(folder: Path, kills: int, moments: random.Random) -> None:
     """Kills the writers of one folder one after another, and judges it after each."""
     acknowledged: list[str] = []
@@ -55,9 +86,13 @@ def _kill_in_a_row(folder: Path, kills: int, moments: random.Random) -> None:
             numbers = {member.split("-")[0] for member in there if member.startswith("b")}
             whole = [member for b in numbers for member in batch_members(int(b[1:]))]
             assert set(whole) <= set(there), "half a batch is there"
+            _judge_rooms(lb, there)
+            _judge_refreshed(lb, there)
             lb.check()
-    with laurels.open(str(folder)) as lb:
+    later = laurels.ManualClock(time.time_ns() // 1_000_000 + 1_000)
+    with laurels.open(str(folder), clock=later) as lb:
         again = lb.submit_many(
             "kills", [(line, 1, None, line) for line in acknowledged if line.startswith("s")]
         )
         assert again.duplicates == len(again)
+        _assert_refreshed(lb)

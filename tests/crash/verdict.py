@@ -1,9 +1,11 @@
 """What a folder must hold after a run that was broken: the verdict over it.
 
 The steps that were acknowledged are played again on a store in memory; the folder must hold what
-that holds, down to the last entry, id, position and datum. Of each part of the run one step more
-may be there, whole: the last that was on its way to the disk, when nothing was acknowledged after
-it.
+that holds, down to the last entry, id, position and datum. What a window shows that is refreshed is
+the log's to say (`check`); here it is compared when both have been refreshed once more.
+
+Of each part of the run one step more may be there, whole: the last that was on its way to the disk,
+when nothing was acknowledged after it.
 """
 
 from __future__ import annotations
@@ -67,6 +69,8 @@ def judge(folder: Path, told: Told) -> set[int]:
     anything else than it must, or does not go on."""
     clock = ManualClock(END_MS)
     with laurels.open(folder, clock=clock) as lb:
+        lb.check()
+        _refresh(lb)
         held = _state_of(lb)
         lb.check()
     kept = _matched(held, told)
@@ -103,6 +107,7 @@ def _replayed(numbers: Sequence[int]) -> tuple[dict[int, object], object]:
                 answer = perform(step, lb).get("answer")
                 answers[number] = json.loads(json.dumps(answer))
         clock.set(END_MS)
+        _refresh(lb)
         return answers, _state_of(lb)
 
 
@@ -118,6 +123,11 @@ def _assert_goes_on(folder: Path, clock: ManualClock) -> None:
         assert _state_of(lb) == held
         lb.check()
     assert not list(folder.glob("*.unfinished"))
+
+
+def _refresh(lb: laurels.Leaderboards) -> None:
+    """Has the windows refreshed that are due, which any commit does."""
+    lb.create(laurels.Board("refreshes"))
 
 
 def _state_of(lb: laurels.Leaderboards) -> object:

@@ -4,7 +4,8 @@
 
 Two threads report single events, a third batches of ten; each line printed names a member (or a
 batch) whose event was acknowledged before the line was written. A fourth takes snapshots, and has
-the log trimmed, all the time. A rolling window of seconds turns meanwhile.
+the log trimmed, all the time. A rolling window of seconds turns meanwhile, and one of days
+is refreshed every second.
 """
 
 import sys
@@ -16,11 +17,18 @@ import laurels
 BATCH = 10
 BOARD = laurels.Board(
     "kills",
-    windows=["all", "day", "4s=rolling:4s/1s"],
+    windows=["all", "day", "4s=rolling:4s/1s", "9d=rolling:9d/1d,refresh=1s"],
     grace="3s",
     dedupe="7d",
     dedupe_max=10_000_000,
+    scopes=[[], ["room"]],
+    rank_by="room",
 )
+
+
+def room_of(member: str) -> dict[str, str]:
+    """The labels of every event of a member: of all members there are a few hundred rooms."""
+    return {"room": f"{member[:1]},{member[-2:]}"}
 
 
 def batch_members(number: int) -> list[str]:
@@ -35,13 +43,14 @@ def _say(line: str) -> None:
 
 def _singles(lb: laurels.Leaderboards, first: int, step: int) -> None:
     for number in count(first, step):
-        lb.submit("kills", f"s{number}", 1, id=f"s{number}")
+        lb.submit("kills", f"s{number}", 1, id=f"s{number}", labels=room_of(f"s{number}"))
         _say(f"s{number}")
 
 
 def _batches(lb: laurels.Leaderboards, first: int) -> None:
     for number in count(first):
-        lb.submit_many("kills", [(member, 1) for member in batch_members(number)], key=f"b{number}")
+        batch = [(member, 1, None, None, room_of(member)) for member in batch_members(number)]
+        lb.submit_many("kills", batch, key=f"b{number}")
         _say(f"b{number}")
 
 

@@ -15,7 +15,8 @@ from laurels.boards import Boards, BoardState
 from laurels.commit import MAX_EVENTS, Ticket
 from laurels.direct.gather import Gatherer, _taken
 from laurels.errors import NotReady
-from laurels.writes import FoldedWrite, Joined, Single
+from laurels.submission import Joined
+from laurels.writes import FoldedWrite, Single
 
 
 class Gate:

@@ -82,13 +82,13 @@ class Pair:
         for _ in range(4):
             start = random.randint(0, len(order))
             stop = start + random.randint(0, 300)
-            ids, _ = self.native.slice(start, stop)
+            ids, words = self.native.slice(start, stop)
             names = [name for _, name in islice(order, start, stop)]
             assert [name.encode() for name in self.roster.names(ids)] == names
             for style in self.styles:
                 ranks = self.plain.ranks(style)
-                expected = array("q", (ranks[name] for name in names))
-                assert self.native.ranks_at(start, stop, style) == expected
+                listed = (self.roster.names(ids), [ranks[n] for n in names], list(map(list, words)))
+                assert self.native.listed(start, stop, style) == listed
 
     def compare_bounds(self, random: Random, keys: Iterable[Sequence[int]]) -> None:
         """Bounds of keys of any length, with members that are and are not in the roster."""

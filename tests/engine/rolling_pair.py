@@ -80,13 +80,13 @@ class RollingPair:
     ) -> None:
         """Count events on both sides and compare statuses and reports, event by event."""
         status = bytearray(7 if event.skipped else 0 for event in events)
-        stores, routes = self.routes(events)
+        stores, rollings, routes = self.routes(events)
         resolution = self.plain.resolution
         reported = apply(
             self.shape,
             stores,
             routes,
-            self.rollings,
+            rollings,
             array("I", [self.ids[event.member] for event in events]),
             [array("q", column) for column in zip(*[e.values for e in events], strict=True)],
             array("q", [event.at // resolution for event in events]),
@@ -115,14 +115,16 @@ class RollingPair:
 
     def routes(
         self, events: Sequence[Event]
-    ) -> "tuple[list[RankedSet | Tally], list[int | array[int]]]":
-        """What each window writes each event to."""
+    ) -> "tuple[list[RankedSet | Tally], list[RollingSet | None], list[int | array[int]]]":
+        """What each window writes each event to, and of which rolling set it is."""
         stores: list[RankedSet | Tally] = []
+        rollings: list[RollingSet | None] = []
         routes: list[int | array[int]] = []
         for roll, rolling in zip(self.plain.windows, self.rollings, strict=True):
             if roll is None or rolling is None:
                 routes.append(len(stores))
                 stores.append(self.ranking)
+                rollings.append(None)
                 continue
             places: dict[int, int] = {}
             for event in events:
@@ -130,8 +132,9 @@ class RollingPair:
                 if roll.takes(event.at, self.now) and number not in places:
                     places[number] = len(stores)
                     stores.append(rolling.open_tally(number))
+                    rollings.append(rolling)
             routes.append(array("i", [places.get(roll.number_at(e.at), -1) for e in events]))
-        return stores, routes
+        return stores, rollings, routes
 
     def seen(self, event: Event, watch: int) -> Kept | None:
         if watch < 0:

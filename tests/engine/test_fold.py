@@ -85,7 +85,7 @@ class Board:
             self.shape,
             self.rankings,
             [array("i", route) for route in zip(*[e.rankings for e in events], strict=True)],
-            [None] * len(events[0].rankings),
+            [None] * len(self.rankings),
             array("I", [self.ids[event.member] for event in events]),
             [array("q", column) for column in zip(*[e.values for e in events], strict=True)],
             array("q", [event.stamp for event in events]),
@@ -156,7 +156,7 @@ def test_one_route_for_all_events() -> None:
     board = Board([SUM], rankings=2)
     status = bytearray(3)
     told = apply(
-        board.shape, board.rankings, [0, -1, 1], [None] * 3, board.ids[:3], [array("q", [1, 2, 3])],
+        board.shape, board.rankings, [0, -1, 1], [None] * 2, board.ids[:3], [array("q", [1, 2, 3])],
         5, 5, None, 0, 1, 0, 3, status,
     )  # fmt: skip
     assert status == bytearray([APPLIED] * 3)
@@ -219,6 +219,21 @@ def test_a_large_ranking() -> None:
     board.compare()
 
 
+@pytest.mark.parametrize("ops", [(SUM,), (LAST, SUM)])
+def test_members_in_sequence(ops: Sequence[int]) -> None:
+    """Every event of another member: visited in another order than they came, and counted alike."""
+    random = Random(f"in sequence {ops}")
+    board = Board(ops, members=90_000, rankings=2, bound=5_000, all_window=0)
+    for count in (70_000, 20_000, 400):
+        events = []
+        for member in sorted(random.sample(range(90_000), count)):
+            event = board.event(random, 4_000, random.randint(-50, 50), (0, random.choice([-1, 1])))
+            event.member = member
+            events.append(event)
+        assert OUT_OF_RANGE in board.apply(events, 0) or count == 70_000
+    board.compare()
+
+
 def test_shapes_that_cannot_be() -> None:
     for ops, tie, stamped in [
         ((), 1, False),
@@ -247,8 +262,9 @@ def test_columns_that_do_not_fit_together() -> None:
         watch: int = -1,
         ids: "array[int]" = ids,
     ) -> None:
+        stores = rankings or board.rankings
         apply(
-            board.shape, rankings or board.rankings, routes, [None] * len(routes), ids, values,
+            board.shape, stores, routes, [None] * len(stores), ids, values,
             1, 1, None, -1, watch, 0, stop, bytearray(2),
         )  # fmt: skip
 
@@ -321,10 +337,10 @@ def test_what_a_rolling_window_writes_to_is_its_own() -> None:
         ([foreign], [rolling], (0,), "tallies of its own steps"),
         ([loose], [rolling], (0,), "tallies of its own steps"),
         ([rolling.live], [None], (0,), "not written to"),
-        ([tally], [], (0,), "for each window"),
+        ([tally], [], (0,), "for each ranking or tally"),
         ([tally, rolling.open_tally(0)], [rolling, rolling], (0, 1), "belongs to one window"),
-        ([], [rolling_set(board, wide)], (-1,), "words of a rolling set"),
-        ([tally], [rolling, rolling_set(board, roster=Roster(1))], (0, -1), "different rosters"),
+        ([tally], [rolling_set(board, wide)], (-1,), "words of a rolling set"),
+        ([tally, foreign], [rolling, rolling_set(board, roster=Roster(1))], (0, -1), "rosters"),
     ]
     for stores, rollings, routes, message in cases:
         with pytest.raises(ValueError, match=message):
@@ -356,7 +372,7 @@ def test_a_journal_puts_back_what_several_calls_wrote(ops: Sequence[int]) -> Non
             ]
             apply(
                 board.shape, board.rankings, [1, array("i", [e[2] for e in events])],
-                [None, None], array("I", [e[0] for e in events]),
+                [None] * 3, array("I", [e[0] for e in events]),
                 [array("q", [e[1] for e in events])] * len(ops),
                 array("q", range(30)), array("q", range(30)), None, -1, -1, 0, 30,
                 bytearray(30), journal,

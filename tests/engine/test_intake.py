@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laurels.engine.intake import MISSING, Columns, gather, pack, unpack
+from laurels.engine.intake import MISSING, Columns, behind, bounds, gather, pack, unpack
 
 LIMIT = 2**53 - 1
 AT_LOW, AT_HIGH = -(10**12), 10**14
-Row = tuple[bytes, tuple[int, ...], int | None, bytes | None]
+Row = tuple[bytes, tuple[int, ...], int | None, bytes | None, object]
 
 
 class RefusedError(Exception):
@@ -26,16 +26,25 @@ class Rules:
     ) -> None:
         self.multipliers, self.lows, self.highs = multipliers, lows, highs
         self.asked = 0
+        self.always = False
 
     def parse(self, event: object) -> Row:
         self.asked += 1
-        if not isinstance(event, (tuple, list)) or not 2 <= len(event) <= 4:
+        if not isinstance(event, (tuple, list)) or not 2 <= len(event) <= 5:
             raise RefusedError("form")
-        member, value, at, id = (*event, None, None)[:4]
+        member, value, at, id, labels = (*event, None, None, None)[:5]
         given = value if isinstance(value, (tuple, list)) else (value,)
         if len(given) != len(self.multipliers):
             raise RefusedError("columns")
-        return self.text(member), self.units(given), self.at(at), id and self.text(id)
+        return self.text(member), self.units(given), self.at(at), id and self.text(id), labels
+
+    def labelled(self, labels: object) -> int:
+        """The number of labels that are a number."""
+        if labels is None:
+            return 7
+        if not isinstance(labels, int):
+            raise RefusedError("labels")
+        return labels
 
     def units(self, given: Sequence[object]) -> tuple[int, ...]:
         units = []
@@ -75,6 +84,8 @@ class Rules:
             at_high=AT_HIGH,
             parse=self.parse,
             refusal=RefusedError,
+            labelled=self.labelled,
+            always=self.always,
         )
 
 
@@ -87,7 +98,8 @@ def rows_of(columns: Columns) -> list[Row]:
         start += length
         at = None if columns.ats is None or columns.ats[i] == MISSING else columns.ats[i]
         id = None if columns.ids is None else columns.ids[i]
-        rows.append((member, tuple(column[i] for column in columns.values), at, id))
+        labels = None if columns.groups is None else columns.groups[i]
+        rows.append((member, tuple(column[i] for column in columns.values), at, id, labels))
     assert start == len(columns.arena)
     return rows
 
@@ -98,7 +110,9 @@ def compare(rules: Rules, events: Sequence[object]) -> Columns:
     rows, kept, refused = [], [], []
     for place, event in enumerate(events):
         try:
-            rows.append(rules.parse(event))
+            row = rules.parse(event)
+            number = rules.labelled(row[4])
+            rows.append(row if columns.groups is None else (*row[:4], number))
             kept.append(place)
         except RefusedError as error:
             refused.append((place, str(error)))
@@ -145,7 +159,7 @@ def test_plain_events_take_the_fast_path() -> None:
     assert rules.asked == 0
     assert rows_of(columns) == [rules.parse(event) for event in plain]
     two = Rules([100, 1], [-LIMIT] * 2, [LIMIT] * 2)
-    assert rows_of(two.gather([("a", (1, 2))])) == [(b"a", (100, 2), None, None)]
+    assert rows_of(two.gather([("a", (1, 2))])) == [(b"a", (100, 2), None, None, None)]
     assert two.asked == 0
 
 
@@ -181,8 +195,21 @@ def test_other_errors_are_not_collected() -> None:
     with pytest.raises(KeyError):
         gather(
             [None], multipliers=[1], lows=[0], highs=[1], at_low=0, at_high=1,
-            parse=parse, refusal=RefusedError,
+            parse=parse, refusal=RefusedError, labelled=Rules([1], [0], [1]).labelled,
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("always", [False, True])
+def test_labels_are_told_by_numbers_once_somebody_has_some(always: bool) -> None:
+    rules = Rules([1], [-LIMIT], [LIMIT])
+    rules.always = always
+    columns = compare(rules, [("a", 1), ("b", 2, None, None, None)])
+    assert (columns.groups is None) == (not always)
+    columns = compare(rules, [("a", 1), ("b", 2, None, None, 3), ["c", 4], ["d", 4, 5, "i", 1]])
+    assert columns.groups == array("q", [7, 3, 7, 1])
+    columns = compare(rules, [("a", 1), ("b", 2, None, None, "x"), ("c", 3, None, "y", 2)])
+    assert columns.groups == array("q", [7, 2])
+    assert columns.kept == array("I", [0, 2])
 
 
 def test_an_empty_batch() -> None:
@@ -230,3 +257,20 @@ def test_the_packed_form(column: list[int], packed: bytes) -> None:
 def test_what_pack_never_wrote(packed: bytes, n: int) -> None:
     with pytest.raises(ValueError, match="packed column"):
         unpack(packed, n)
+
+
+@given(st.integers(-(2**40), 2**40), st.lists(st.integers(-(2**40), 2**40)))
+def test_ages_and_instants_are_each_other_s(now_ms: int, ats: list[int]) -> None:
+    ages = behind(now_ms, array("q", ats))
+    assert ages == array("q", [now_ms - at for at in ats])
+    assert behind(now_ms, ages) == array("q", ats)
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1))
+def test_the_bounds_of_a_column(column: list[int]) -> None:
+    assert bounds(array("q", column)) == (min(column), max(column))
+
+
+def test_an_empty_column_has_no_bounds() -> None:
+    with pytest.raises(ValueError, match="empty"):
+        bounds(array("q"))

@@ -168,7 +168,8 @@ def restored(pair: RollingPair, rolling: RollingSet, random: Random) -> RollingS
             ids, words, place = tally.scan(place, random.choice([1, 200]))
             new.load(number, ids, words)
     for start in range(0, len(rolling.live), 300):
-        new.load_live(*rolling.live.slice(start, start + 300))
+        new.live.put(*rolling.live.slice(start, start + 300))
+    new.prepare()
     return new
 
 
@@ -354,7 +355,7 @@ def test_ids_that_were_never_given_are_not_loaded() -> None:
     with pytest.raises(IndexError, match="no member"):
         rolling.load(0, array("I", [12]), words)
     with pytest.raises(IndexError, match="no member"):
-        rolling.load_live(array("I", [12]), [*words, array("q", [0])])
+        rolling.live.put(array("I", [12]), [*words, array("q", [0])])
 
 
 def test_sets_that_cannot_be() -> None:

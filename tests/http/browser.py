@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
-from collections.abc import Iterator
+import urllib.request
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 WITHIN_MS = 8_000
 _INSTALL = "apt-get install -y chromium"
@@ -68,3 +72,51 @@ class Watched:
 
     def close(self) -> None:
         self._context.close()
+
+
+Open = Callable[..., Watched]
+
+
+class Boards:
+    """The boards of a server, each test with its own.
+
+    `url` is where they are looked at, `told` where what happens to them is sent: the same, or
+    another process of the same service.
+    """
+
+    def __init__(self, url: str, key: str | None = None, *, told: str | None = None) -> None:
+        self.url = url
+        self._told = told or url
+        self._key = key
+        self._numbers = count(1)
+
+    def send(self, method: str, path: str, body: object = None) -> Any:
+        headers = {"Content-Type": "application/json"}
+        if self._key is not None:
+            headers["Authorization"] = f"Bearer {self._key}"
+        content = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self._told + path, content, headers, method=method)
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return json.loads(answer.read() or b"null")
+
+    def made(self, scores: list[tuple[str, object]], **definition: object) -> str:
+        """A new board with these scores."""
+        name = f"board-{next(self._numbers)}"
+        self.send("PUT", f"/v1/boards/{name}", definition)
+        self.score(name, *scores)
+        return name
+
+    def score(self, board: str, *scores: tuple[object, ...]) -> None:
+        if scores:
+            self.send("POST", f"/v1/boards/{board}/scores", scores)
+
+    def address(self, board: str, **query: str) -> str:
+        return f"{self.url}/#/boards/{board}" + (f"?{urlencode(query)}" if query else "")
+
+
+def order(page: Page) -> Any:
+    return expect(page.locator(".list tbody .who a"))
+
+
+def is_live(page: Page) -> None:
+    expect(page.locator(".pill")).to_have_text("Live")

@@ -44,7 +44,7 @@ CHECKS: list[Any] = [
 ]
 ENDLESS = "/v1/boards/{board}/live"
 KNOWN: dict[str, list[str]] = {
-    "board": ["b", "several"],
+    "board": ["b", "several", "gifts"],
     "member": ["ann", "bob"],
     "window": ["all", "day", "3h", "*"],
     "low": ["1", "1,2"],
@@ -53,10 +53,15 @@ KNOWN: dict[str, list[str]] = {
     "value": ["5", "1.25", "2e1"],
     "name": ["key"],
     "period": ["2026-11-20"],
+    "room": ["42", "1"],
+    "zone": ["cn"],
+    "by": ["room"],
+    "scope": ["room", "", "gender,zone"],
 }
 """What is there, so that some requests are not refused."""
 BOARDS: dict[str, dict[str, Any]] = {
     "b": {"windows": ["all", "day", "3h=rolling:3h/1h"], "columns": [{"name": "p", "scale": 2}]},
+    "gifts": {"scopes": [[], ["room"], ["zone", "gender"]], "rank_by": "room"},
     "several": {"columns": [{"name": "p"}, {"name": "q", "op": "best", "order": "asc"}]},
 }
 
@@ -77,6 +82,8 @@ class Fuzz:
                 http.put(f"/v1/boards/{name}?on_exists=accept", json=definition)
             http.post("/v1/boards/b/scores", json=[["ann", "5.25"], ["bob", 3]])
             http.post("/v1/boards/several/scores", json=[["ann", [5, 2]], ["bob", [5, 1]]])
+            labels = {"room": "42", "zone": "cn", "gender": "f"}
+            http.post("/v1/boards/gifts/scores", json=[["ann", 5, None, None, labels]])
 
     def operations(self) -> Iterator[Any]:
         """All of them that end."""
@@ -114,6 +121,7 @@ class Fuzz:
         def judge(case: Any, known: dict[str, str | None]) -> None:
             if operation.method.upper() == "DELETE":
                 self._stock()
+            _name_scope(case, operation.definition.raw["parameters"], known["room"])
             for place in _places(case):
                 place.update({name: said for name, said in known.items() if said and name in place})
             answer = case.call(headers=HEADERS)
@@ -121,6 +129,19 @@ class Fuzz:
             case.validate_response(answer, checks=CHECKS)
 
         return judge
+
+
+def _name_scope(case: Any, described: list[dict[str, Any]], room: str | None) -> None:
+    """Has a question that may name a scope name one that there is, and an event carry its label."""
+    if room is None:
+        return
+    if any(each["name"] == "labels" and "explode" in each for each in described):
+        names = {each["name"] for each in described}
+        said = {name: value for name, value in (case.query or {}).items() if name in names}
+        case.query = {**said, "room": room}
+    for event in case.body if isinstance(case.body, list) else [case.body]:
+        if isinstance(event, dict) and isinstance(event.get("labels"), dict):
+            event["labels"] = {"room": room}
 
 
 def _places(case: Any) -> Iterator[dict[str, Any]]:

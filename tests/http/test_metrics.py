@@ -40,6 +40,7 @@ def figures(http: httpx.Client) -> dict[tuple[str, ...], float]:
 def test_every_family_is_there(http: httpx.Client) -> None:
     http.get("/v1/boards/b/top").raise_for_status()
     http.post("/v1/boards/b/scores", json=["a", 1])
+    http.put("/v1/boards/rooms", json={"scopes": [[], ["room"]]}).raise_for_status()
     assert {name for name, *_ in figures(http)} == {
         EVENTS,
         "laurels_requests_total",
@@ -58,6 +59,8 @@ def test_every_family_is_there(http: httpx.Client) -> None:
         "laurels_log_offset",
         "laurels_snapshot_age_seconds",
         "laurels_board_memory_bytes",
+        "laurels_board_scopes",
+        "laurels_board_scopes_memory_bytes",
     }
 
 
@@ -143,3 +146,19 @@ def test_figures_are_read_with_a_key(http: httpx.Client) -> None:
     made = http.post("/v1/keys", json={"name": "watch", "scope": "read"}).json()["key"]
     asked = http.get("/metrics", headers={"Authorization": f"Bearer {made}"})
     assert asked.status_code == 200
+
+
+def test_scopes_are_counted(http: httpx.Client) -> None:
+    board = {"scopes": [[], ["room"], ["zone", "gender"]], "rank_by": "room"}
+    http.put("/v1/boards/rooms", json=board).raise_for_status()
+    events = [["ann", 1, None, None, {"room": str(room), "zone": "cn"}] for room in range(3)]
+    http.post("/v1/boards/rooms/scores", json=events).raise_for_status()
+    found = figures(http)
+    assert found["laurels_board_scopes", "rooms", "room"] == 3
+    assert found["laurels_board_scopes", "rooms", "gender,zone"] == 0
+    stats = http.get("/v1/boards/rooms/stats").json()
+    assert stats["scopes"] == {"room": 3, "gender,zone": 0}
+    held = found["laurels_board_scopes_memory_bytes", "rooms"]
+    assert held == stats["scopes_nbytes"]
+    assert 0 < held < found["laurels_board_memory_bytes", "rooms"] == stats["nbytes"]
+    assert ("laurels_board_scopes_memory_bytes", "b") not in found

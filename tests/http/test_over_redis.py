@@ -6,9 +6,9 @@ import asyncio
 import os
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -239,18 +239,14 @@ def running(pids: list[int]) -> list[int]:
     return [pid for pid in pids if os.path.exists(f"/proc/{pid}")]  # noqa: PTH110
 
 
-def test_workers_are_one_service(redis: Server) -> None:
+def test_workers_are_one_service(redis: Server, pair: tuple[str, str]) -> None:
     with Process(f"{redis.url}?prefix=workers:", "--workers", "2") as server:
         assert len(children(server.pid)) == 2
+        described = [httpx.get(f"{url}/openapi.json").content for url in (server.url, pair[0])]
+        assert described[0] == described[1], "a process describes more than the service"
         put(server.url, "b")
-        threads = [
-            threading.Thread(target=score, args=(server.url, "b", f"m{i % 3}", 1))
-            for i in range(30)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(30) as pool:
+            list(pool.map(lambda i: score(server.url, "b", f"m{i % 3}", 1), range(30)))
         assert sorted(listed(server.url, "b")) == [("m0", 10), ("m1", 10), ("m2", 10)]
         for number in ("1", "2"):
             until(lambda n=number: worker_told(server.url) == n, "each is asked")  # type: ignore[misc]

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import urllib.request
-from collections.abc import Callable, Iterator
-from itertools import count
-from typing import Any
-from urllib.parse import urlencode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date, timedelta
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import laurels
-from tests.http.browser import WITHIN_MS, Watched, launched
+from tests.http.browser import WITHIN_MS, Boards, Open, Watched, is_live, order
+from tests.http.process import Process
+from tests.redis.servers import Server
 from tests.serving import Served
 
 NOON_MS = 1_795_176_000_000  # 2026-11-20 12:00 UTC
@@ -23,82 +22,33 @@ SCRIPT = "<script>alert(1)</script>"
 
 expect.set_options(timeout=WITHIN_MS)
 
-Open = Callable[..., Watched]
+
+@contextmanager
+def in_one_process() -> Iterator[Boards]:
+    with Served("memory:", laurels.ManualClock(NOON_MS)) as served:
+        yield Boards(served.url)
 
 
-class Boards:
-    """The boards of a server, each test with its own."""
-
-    def __init__(self, url: str, key: str | None = None) -> None:
-        self.url = url
-        self._key = key
-        self._numbers = count(1)
-
-    def send(self, method: str, path: str, body: object = None) -> Any:
-        headers = {"Content-Type": "application/json"}
-        if self._key is not None:
-            headers["Authorization"] = f"Bearer {self._key}"
-        content = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, content, headers, method=method)
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            return json.loads(answer.read() or b"null")
-
-    def made(self, scores: list[tuple[str, object]], **definition: object) -> str:
-        """A new board with these scores."""
-        name = f"board-{next(self._numbers)}"
-        self.send("PUT", f"/v1/boards/{name}", definition)
-        self.score(name, *scores)
-        return name
-
-    def score(self, board: str, *scores: tuple[str, object]) -> None:
-        if scores:
-            self.send("POST", f"/v1/boards/{board}/scores", scores)
-
-    def address(self, board: str, **query: str) -> str:
-        return f"{self.url}/#/boards/{board}" + (f"?{urlencode(query)}" if query else "")
+@contextmanager
+def in_several_processes() -> Iterator[Boards]:
+    """Two workers over an index server, and another process over the same to which all is sent."""
+    with (
+        Server() as redis,
+        Process(redis.url, "--workers", "2") as shown,
+        Process(redis.url) as told,
+    ):
+        yield Boards(shown.url, told=told.url)
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with launched() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def boards() -> Iterator[Boards]:
-    """A server on its second day."""
-    clock = laurels.ManualClock(NOON_MS)
-    with Served("memory:", clock) as served:
-        found = Boards(served.url)
-        found.send("PUT", "/v1/boards/days", {"title": "Days", "windows": ["all", "day"]})
-        found.score("days", ("yesterday's", 5))
-        clock.advance(DAY_MS)
-        found.score("days", ("today's", 3))
+@pytest.fixture(
+    scope="module",
+    params=[in_one_process, in_several_processes],
+    ids=lambda run: run.__name__.removeprefix("in_"),
+)
+def boards(request: pytest.FixtureRequest) -> Iterator[Boards]:
+    """A server of either kind."""
+    with request.param() as found:
         yield found
-
-
-@pytest.fixture
-def open_page(browser: Browser) -> Iterator[Open]:
-    """Opens an address in a page of its own."""
-    opened: list[Watched] = []
-
-    def open_(address: str, **options: Any) -> Watched:
-        watched = Watched(browser, **options)
-        opened.append(watched)
-        watched.page.goto(address)
-        return watched
-
-    yield open_
-    for watched in opened:
-        watched.close()
-
-
-def order(page: Page) -> Any:
-    return expect(page.locator(".list tbody .who a"))
-
-
-def is_live(page: Page) -> None:
-    expect(page.locator(".pill")).to_have_text("Live")
 
 
 def test_the_list_of_boards_shows_leaders_and_can_be_searched(
@@ -170,13 +120,17 @@ def test_focus_stays_on_a_row_that_moves(boards: Boards, open_page: Open) -> Non
 
 
 def test_a_past_period_is_shown_as_it_ended(boards: Boards, open_page: Open) -> None:
-    watched = open_page(boards.address("days", window="day"))
+    board = boards.made([("today's", 3)], windows=["all", "day"], grace="3d", dedupe="3d")
+    today = boards.send("GET", f"/v1/boards/{board}/top?window=day")["as_of"]["period"]
+    yesterday = str(date.fromisoformat(today) - timedelta(days=1))
+    boards.score(board, ("yesterday's", 5, f"{yesterday}T12:00:00+00:00"))
+    watched = open_page(boards.address(board, window="day"))
     page = watched.page
     order(page).to_have_text(["today's"])
-    page.get_by_label("Period").select_option("2026-11-20")
+    page.get_by_label("Period").select_option(yesterday)
     expect(page.locator(".pill")).to_have_text("Past period")
     order(page).to_have_text(["yesterday's"])
-    expect(page).to_have_url(boards.address("days", window="day", period="2026-11-20"))
+    expect(page).to_have_url(boards.address(board, window="day", period=yesterday))
     page.get_by_role("link", name="All time").click()
     order(page).to_have_text(["yesterday's", "today's"])
     watched.ensure_clean()

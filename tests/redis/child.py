@@ -1,8 +1,9 @@
 """A process beside others over the same boards, whose own clock is wrong.
 
 `python -m tests.redis.child URL AHEAD_SECONDS tell INSTANT…` tells the time of the deployment at
-instants of the machine's monotonic clock; `… write SEED UNTIL` writes until such an instant.
-What it found goes to the standard output as JSON.
+instants of the machine's monotonic clock; `… write SEED UNTIL` writes until such an instant. What
+it found goes to the standard output as JSON. `… sweep NOW SHARE` brings the scopes of all boards to
+an instant, in calls of so many members. `… label SEED UNTIL` writes events with the label `room`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 import laurels
 from laurels import config
+from laurels.index.redis import index
 
 
 def set_wrong(ahead_seconds: float) -> None:
@@ -61,11 +63,42 @@ def write(lb: laurels.Leaderboards, seed: int, until: float) -> dict[str, Any]:
     return {"counted": counted}
 
 
+def label(lb: laurels.Leaderboards, seed: int, until: float) -> dict[str, Any]:
+    """How many events were acknowledged, and how much each room earned by them."""
+    rng, earned, number = Random(seed), dict.fromkeys("abc", 0), 0
+    while not number or time.monotonic() < until:
+        events = [
+            (f"m{rng.randrange(60)}", rng.randint(-3, 9), None, None, {"room": rng.choice("abc")})
+            for _ in range(rng.choice([1, 4, 30]))
+        ]
+        lb.submit_many("b", events)
+        for _, value, _, _, labels in events:
+            earned[labels["room"]] += value
+        number += len(events)
+        if rng.random() < 0.3:
+            lb.top("b", by="room")
+    return {"events": number, "earned": earned}
+
+
+def sweep(url: str, now_ms: int, share: int) -> None:
+    """Does what time has made due, until nothing is left."""
+    index.SHARE = share
+    with config.direct(url, laurels.ManualClock(now_ms)) as lb:
+        lb.boards()
+        while lb._service.work(share)[0]:
+            pass
+
+
 def main(url: str, ahead: str, what: str, *rest: str) -> None:
     set_wrong(float(ahead))
+    if what == "sweep":
+        sweep(url, *map(int, rest))
+        return
     with config.direct(url) as lb:
         if what == "tell":
             found = tell(lb, [float(instant) for instant in rest])
+        elif what == "label":
+            found = label(lb, int(rest[0]), float(rest[1]))
         else:
             found = write(lb, int(rest[0]), float(rest[1]))
     print(json.dumps(found))

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -23,8 +22,11 @@ from random import SystemRandom
 from types import TracebackType
 from typing import Any, Self
 
-import pytest
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from .programs import need_server
 
 WITHIN_SECONDS = 20
 SLOTS = 16_384
@@ -32,22 +34,11 @@ _POLL_SECONDS = 0.02
 _PORTS = range(12_000, 22_000)
 _BUS = 10_000
 _TRIES = 20
-_INSTALL = "apt-get install -y redis-server"
 _OPTIONS = (
     *("--bind", "127.0.0.1", "--logfile", "server.log", "--save", ""),
     *("--appendonly", "yes", "--appendfsync", "everysec", "--auto-aof-rewrite-percentage", "0"),
     *("--repl-diskless-sync-delay", "0"),
 )
-
-
-def need_server() -> str:
-    """The server to run; skips the test where there is none."""
-    found = shutil.which("valkey-server") or shutil.which("redis-server")
-    if found is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"a Redis or Valkey server is missing: {_INSTALL}")
-        pytest.skip(f"no Redis or Valkey server is installed: {_INSTALL}")
-    return found
 
 
 def until(said: Callable[[], object], what: str, seconds: float = WITHIN_SECONDS) -> None:
@@ -225,7 +216,11 @@ class Server:
             port=self.port, password=self._password, socket_timeout=WITHIN_SECONDS
         )
         self._plain = redis.Redis(
-            port=self.port, password=self._password, socket_timeout=WITHIN_SECONDS, protocol=2
+            port=self.port,
+            password=self._password,
+            socket_timeout=WITHIN_SECONDS,
+            protocol=2,
+            retry=Retry(NoBackoff(), 1),  # `until` waits
         )
         self._plain.response_callbacks.clear()
 

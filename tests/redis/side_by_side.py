@@ -7,23 +7,37 @@ done by shares of any size, or by nobody.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from laurels.board import Board, Column
 from laurels.event import Batch, EventReader, batch_of
-from laurels.index.asking import Ask, AtBound, AtMember, End, Found, Span, Start, find
-from laurels.index.base import Outcomes
+from laurels.fold import Survey
+from laurels.index.asking import (
+    Ask,
+    AtBound,
+    AtMember,
+    End,
+    Found,
+    Listing,
+    Span,
+    Start,
+    find,
+)
+from laurels.index.base import Outcomes, Scores
+from laurels.index.due import Due, due_of
 from laurels.index.memory import MemoryIndex
 from laurels.index.redis.index import RedisIndex
-from laurels.index.remote import Opened
-from laurels.plan import RankingKey, next_boundary, plan_batch, ranking_key, roll_of
+from laurels.index.remote import Opened, Unswept, Unturned
+from laurels.plan import RankingKey, can_set, next_boundary, plan_batch, ranking_key, roll_of
 from laurels.rules import Op, Rules
 from laurels.windows import Rolling
 
 START_MS = 1_795_219_200_000
 HOUR_MS = 3_600_000
+T = TypeVar("T")
 MEMBERS = ["a", "ab", "b", "ä", "\0", "z" * 128, *[f"m{i}" for i in range(14)]]
 
 
@@ -41,6 +55,11 @@ class Pair:
     @property
     def number(self) -> int:
         return self.opened.number
+
+    @property
+    def due(self) -> Due:
+        """What time has made due for the scopes."""
+        return due_of(self.number, self.rules, {}, self.now_ms)
 
 
 def some_board(random: Random) -> Board:
@@ -70,7 +89,27 @@ def some_board(random: Random) -> Board:
         grace=random.choice(["0ms", "90m"]),
         dedupe="3h",
         dedupe_max=random.choice([5, 1_000]),
+        **some_scopes(random),
     )
+
+
+def some_scopes(random: Random, *, rank_by: bool = True) -> dict[str, Any]:
+    """Scopes and labels to rank by, for a third of the boards."""
+    if random.random() < 2 / 3:
+        return {}
+    scopes = random.sample([[], ["room"], ["zone"], ["zone", "room"]], random.randint(1, 4))
+    ranked = random.choice([[], [], ["room"], ["zone", "room"]]) if rank_by else []
+    return {"scopes": scopes, "rank_by": ranked}
+
+
+LABELS = {"room": ["1", "2", "10", "ä,b=c:d%", "a\x1fb"], "zone": ["cn", "us", "@all"]}
+
+
+def some_labels(random: Random, rules: Rules) -> dict[str, str]:
+    """Labels of an event that some scope counts."""
+    wanted = [*rules.scopes, *[(label,) for label in rules.rank_by]]
+    named = {*random.choice(wanted), *random.sample(rules.labels, random.randint(0, 1))}
+    return {label: random.choice(LABELS[label]) for label in named}
 
 
 _WINDOWS = ["hour", "day", "rolling:3h/1h", "w=rolling:7h/1h,grace=2h", "rolling:2d/1d"]
@@ -110,10 +149,44 @@ async def _pass_time(pair: Pair) -> None:
             pass
         if random.random() < 0.3:
             await pair.redis.advance(pair.opened, window.name, 300)
+    if pair.rules.scoped:
+        bring_memory(pair)
+        for _ in range(random.choice([0, 0, 1, 100])):
+            if await pair.redis.sweep(pair.opened, pair.due, 100):
+                break
     if random.random() < 0.1:
         mend = random.random() < 0.5
         for key in await pair.redis.keys(pair.opened):
             await pair.redis.audit(pair.opened, key, mend=mend)
+        await pair.redis.audit_scopes(pair.opened, mend=mend)
+
+
+def bring_memory(pair: Pair) -> None:
+    """Brings all scopes of the index in memory to the present, as a fold does."""
+    oldest_ms = pair.due.oldest_ms
+    for scope in scopes_of(pair):
+        for window in pair.rules.windows.values():
+            if (roll := roll_of(pair.number, window, pair.now_ms, scope)) is not None:
+                pair.memory.turn(roll)
+        keys = pair.memory.keys(pair.number, scope)
+        pair.memory.drop([k for k in keys if k.instance < oldest_ms.get(k.window, k.instance)])
+        pair.memory.brought(pair.number, scope, 1)
+
+
+def scopes_of(pair: Pair) -> list[str]:
+    """All scopes there are in memory."""
+    return [scope for _, scope in pair.memory.next_scopes(pair.number, None, 1_000)]
+
+
+async def brought(pair: Pair, ask: Callable[[], Awaitable[T]]) -> T:
+    """What a call says when the scopes that it finds behind have been brought."""
+    for _ in range(100):
+        try:
+            return await ask()
+        except Unturned as behind:
+            full = isinstance(behind, Unswept)
+            await pair.redis.bring(pair.opened, behind.scopes, pair.due, 300, full=full)
+    raise AssertionError("scopes stay behind")
 
 
 async def _do_something(pair: Pair) -> None:
@@ -121,8 +194,11 @@ async def _do_something(pair: Pair) -> None:
     kind = random.random()
     if kind < 0.08:
         member = random.choice(MEMBERS).encode()
-        found = await pair.redis.remove(pair.opened, member, pair.now_ms)
-        assert found == pair.memory.remove(pair.number, member)
+        found = await pair.redis.remove(pair.opened, member, pair.due)
+        survey = Survey(pair.number, member)
+        while not survey.go_on(pair.memory):
+            pass
+        assert found == pair.memory.remove(pair.number, member, survey.found)
     elif kind < 0.12:
         member = random.choice(MEMBERS).encode()
         data = random.choice([None, b'{"x":"\\u0000"}', '"ä"'.encode()])
@@ -136,10 +212,12 @@ async def _count(pair: Pair) -> None:
     random, rules = pair.random, pair.rules
     batch = some_batch(random, rules, pair.number, pair.now_ms)
     plan = plan_batch(rules, {}, batch)
-    watch = random.randrange(len(plan.windows))
+    watch = random.randrange(len(plan.places))
     due_ms = next_boundary(rules, pair.now_ms)
-    applied = await pair.redis.apply(
-        pair.opened, batch, plan, watch, ranks=random.random() < 0.5, due_ms=due_ms
+    ranks = random.random() < 0.5 and not plan.places[watch].by
+    applied = await brought(
+        pair,
+        lambda: pair.redis.apply(pair.opened, batch, plan, watch, ranks=ranks, due_ms=due_ms),
     )
     expected = pair.memory.apply(batch, plan, watch)
     assert list(applied.outcomes.codes) == list(expected.codes), (rules, batch)
@@ -151,7 +229,7 @@ async def _count(pair: Pair) -> None:
 
 def some_batch(random: Random, rules: Rules, board: int, now_ms: int) -> Batch:
     """A few events of few members, some late, some again, some out of range."""
-    absolute = random.random() < 0.15 and ("all" in rules.windows or not _sums(rules))
+    absolute = random.random() < 0.15 and can_set(rules)
     return batch_of(
         EventReader(rules).gather(_events(random, rules, now_ms)),
         board,
@@ -159,10 +237,6 @@ def some_batch(random: Random, rules: Rules, board: int, now_ms: int) -> Batch:
         atomic=random.random() < 0.2,
         absolute=absolute,
     )
-
-
-def _sums(rules: Rules) -> bool:
-    return any(column.op == "sum" for column in rules.columns)
 
 
 def _events(random: Random, rules: Rules, now_ms: int) -> list[tuple[object, ...]]:
@@ -176,6 +250,8 @@ def _events(random: Random, rules: Rules, now_ms: int) -> list[tuple[object, ...
             event.append(at if with_ats else None)
         if with_ids:
             event.append(random.choice([None, f"id{random.randrange(40)}"]))
+        if rules.scoped:
+            event += [None] * (4 - len(event)) + [some_labels(random, rules)]
         events.append(tuple(event))
     return events
 
@@ -188,9 +264,13 @@ def _value(random: Random, column: Any) -> int:
 
 
 def _scores(outcomes: Outcomes) -> list[object]:
-    sides = (outcomes.before, outcomes.after)
+    return [None if side is None else _words(side) for side in (outcomes.before, outcomes.after)]
+
+
+def _words(side: Scores) -> list[tuple[int, ...] | None]:
     return [
-        None if side is None else [side.at(i) for i in range(len(side.present))] for side in sides
+        tuple([column[i] for column in side.words]) if there else None
+        for i, there in enumerate(side.present)
     ]
 
 
@@ -208,13 +288,30 @@ async def compare(pair: Pair) -> None:
     for window in pair.rules.windows.values():
         period = window.period_at(pair.now_ms)
         asks += [_ask(pair, ranking_key(pair.number, window, period)) for _ in range(2)]
+        for scope in [*scopes_of(pair), "room=none"] if pair.rules.scoped else []:
+            asks.append(_ask(pair, ranking_key(pair.number, window, period, scope)))
+    asks += [listing(pair.random, pair.rules, pair.number) for _ in range(3)]
     due_ms = next_boundary(pair.rules, pair.now_ms)
-    read = await pair.redis.read(pair.opened, asks, now_ms=pair.now_ms, due_ms=due_ms)
+    read = await brought(
+        pair,
+        lambda: pair.redis.read(pair.opened, asks, now_ms=pair.now_ms, due_ms=due_ms),
+    )
+    if pair.random.random() < 0.3:
+        for place in pair.rules.places if pair.rules.scoped else ():
+            said_count = await pair.redis.scope_count(pair.opened, place.name)
+            assert said_count >= pair.memory.scope_count(pair.number, place.name)
     for ask, found in zip(asks, read.found, strict=True):
         expected = find(pair.memory, ask)
         width = pair.rules.order_words(ask.key.window)
         said, due = shown(found, width), shown(expected, width)
         assert said == due, (said, due, pair.rules, ask)
+
+
+def listing(random: Random, rules: Rules, board: int) -> Ask:
+    """Which scopes of some labels there are."""
+    form = ",".join(random.choice(rules.scopes))
+    after = random.choice(["", "", "room=1", "zone=cn"]) if form else ""
+    return Ask(RankingKey(board, "", 0), scopes=Listing(form, after, random.randrange(8)))
 
 
 def shown(found: Found, width: int) -> list[object]:
@@ -237,7 +334,7 @@ def shown(found: Found, width: int) -> list[object]:
         for part in found.slices
         if part.members
     ]
-    return [found.total, found.positions, slices, located, found.data]
+    return [found.total, found.positions, slices, located, found.data, list(found.scopes)]
 
 
 def _ask(pair: Pair, key: RankingKey) -> Ask:
@@ -272,5 +369,5 @@ def _ask(pair: Pair, key: RankingKey) -> Ask:
                 random.random() < 0.3,
             )
         )
-    members = tuple(random.sample(MEMBERS, random.randint(0, 4)))
+    members = tuple(random.sample([*MEMBERS, *LABELS["room"]], random.randint(0, 4)))
     return Ask(key, tuple(anchors), tuple(spans), members, random.random() < 0.4)

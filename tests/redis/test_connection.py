@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import subprocess
 import sys
 import threading
@@ -11,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from laurels import forks
 from laurels.errors import Closed, Forked, LaurelsError
 from laurels.index.redis import connection as connections
 from laurels.index.redis.connection import connect, redis_address
@@ -221,9 +221,8 @@ def test_a_connection_is_not_carried_over_a_fork(
 ) -> None:
     async def check() -> None:
         async with connected(server.url) as connection:
-            here = os.getpid()
             with monkeypatch.context() as child:
-                child.setattr(os, "getpid", lambda: here + 1)
+                child.setattr(forks, "_count", forks.forks() + 1)
                 with pytest.raises(Forked):
                     await connection.command(b"PING", key=None)
             assert await connection.command(b"PING", key=None) == b"PONG"

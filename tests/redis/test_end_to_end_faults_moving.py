@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from random import Random
 
 import pytest
@@ -111,6 +112,41 @@ def test_batches_are_counted_whole_while_their_slot_moves(cluster: Cluster) -> N
         left = Counter(counted(lb, "pairs"))
         left.subtract(acknowledged)
         assert is_made_of(left, doubtful), (left, doubtful)
+        lb.check()
+
+
+def test_scopes_agree_with_the_whole_while_their_slot_moves(cluster: Cluster) -> None:
+    """Each room takes what it gives, and the scores of a member in all rooms are the one over
+    all."""
+    rooms = ["1", "2", "3"]
+    with opened(cluster.url) as lb:
+        scopes: list[list[str]] = [[], ["room"]]
+        lb.create(laurels.Board("rooms", windows=WINDOWS, scopes=scopes, rank_by="room"))
+        key = b"laurels:{%d.0}:m" % len(lb.boards())
+        rng = Random(2)
+
+        def give(room_of: str) -> None:
+            one, other = rng.sample("abcdefgh", 2)
+            room = {"room": room_of}
+            lb.submit_many("rooms", [(one, 3, None, None, room), (other, -3, None, None, room)])
+
+        for room_of in rooms:
+            give(room_of)
+        for order in range(2):
+            moving = threading.Thread(target=move, args=(cluster, key, 0.1, order))
+            moving.start()
+            while moving.is_alive():
+                with suppress(IndexUnavailable):
+                    give(rng.choice(rooms))
+            moving.join()
+        in_rooms: Counter[str] = Counter()
+        for room_of in rooms:
+            entries = lb.top("rooms", room=room_of).entries
+            assert sum(int(str(entry.score)) for entry in entries) == 0
+            in_rooms.update({entry.member: int(str(entry.score)) for entry in entries})
+        assert in_rooms == Counter(counted(lb, "rooms"))
+        assert {int(str(entry.score)) for entry in lb.top("rooms", by="room").entries} == {0}
+        assert lb.scopes("rooms", "room") == [{"room": room_of} for room_of in rooms]
         lb.check()
 
 

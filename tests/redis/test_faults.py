@@ -9,8 +9,9 @@ from collections.abc import Iterator
 import pytest
 import redis
 
+from laurels.errors import Fault
 from laurels.index.redis.connection import Connection
-from laurels.index.redis.failures import IndexFailed, IndexUnavailable
+from laurels.index.redis.failures import IndexFailed, IndexFull, IndexMoving, IndexUnavailable
 from laurels.index.redis.refusals import error_of
 
 from .asking import COUNT, ENDLESS, connected, in_the_end, refused, script
@@ -160,7 +161,7 @@ def test_a_full_server_refuses_before_anything_is_written(server: Server) -> Non
     async def check() -> None:
         async with connected(server.url) as connection:
             await connection.script(COUNT, KEY, b"")
-            server.call("CONFIG", "SET", "maxmemory", "1mb")
+            server.call("CONFIG", "SET", "maxmemory", "1")
             for call in (
                 connection.script(COUNT, KEY, b""),
                 connection.command(b"SET", KEY, b"7", key=KEY),
@@ -223,30 +224,66 @@ def test_a_replica_that_is_promoted_goes_on_from_there(server: Server) -> None:
     asyncio.run(check())
 
 
+SIGNALLED = "An error was signalled by the server: - ResponseError: "
+WRAPPED = (
+    f"{SIGNALLED}Error running script (call to f_{'5a' * 20}): @user_script:7: @user_script: 7: "
+)
+"""How Redis 6.2 hands over what a script was refused."""
+NOT_LOCAL = "attempted to access a non local key in a cluster node"
+
+
 @pytest.mark.parametrize(
     ("message", "kind", "may_have_applied"),
     [
-        ("An error was signalled by the server: - BusyLoadingError: Redis is", True, False),
-        ("LOADING: Redis is loading the dataset in memory", True, False),
-        ("An error was signalled by the server: - MasterDown: Link with MASTER", True, False),
-        ("An error was signalled by the server: - ClusterDown: The cluster is", True, False),
-        ("An error was signalled by the server: - TryAgain: Multiple keys", True, False),
-        ("An error was signalled by the server: - Moved: 12 h:1", True, False),
-        ("An error was signalled by the server: - Ask: 12 h:1", True, False),
-        ("MISCONF: Redis is configured to save RDB snapshots", True, False),
-        ("NOREPLICAS: Not enough good replicas to write.", True, False),
-        ("Reached maximum inflight requests", True, False),
-        ("Received connection error `broken pipe`. Will attempt to reconnect", True, True),
-        ("something that nobody has seen yet", True, True),
-        ("An error was signalled by the server: - ResponseError: unknown", False, None),
-        ("WRONGTYPE: Operation against a key", False, None),
+        (
+            "An error was signalled by the server: - BusyLoadingError: Redis is",
+            IndexUnavailable,
+            False,
+        ),
+        ("LOADING: Redis is loading the dataset in memory", IndexUnavailable, False),
+        (
+            "An error was signalled by the server: - MasterDown: Link with MASTER",
+            IndexUnavailable,
+            False,
+        ),
+        (
+            "An error was signalled by the server: - ClusterDown: The cluster is",
+            IndexUnavailable,
+            False,
+        ),
+        ("An error was signalled by the server: - TryAgain: Multiple keys", IndexMoving, False),
+        ("An error was signalled by the server: - Moved: 12 h:1", IndexMoving, False),
+        ("An error was signalled by the server: - Ask: 12 h:1", IndexMoving, False),
+        ("MISCONF: Redis is configured to save RDB snapshots", IndexUnavailable, False),
+        ("NOREPLICAS: Not enough good replicas to write.", IndexUnavailable, False),
+        ("Reached maximum inflight requests", IndexUnavailable, False),
+        (
+            "Received connection error `broken pipe`. Will attempt to reconnect",
+            IndexUnavailable,
+            True,
+        ),
+        ("something that nobody has seen yet", IndexUnavailable, True),
+        ("An error was signalled by the server: - ResponseError: unknown", IndexFailed, None),
+        ("WRONGTYPE: Operation against a key", IndexFailed, None),
+        (f"{WRAPPED}-OOM command not allowed when used memory > 'maxmemory'.", IndexFull, False),
+        (
+            f"{WRAPPED}-READONLY You can't write against a read only replica.",
+            IndexUnavailable,
+            False,
+        ),
+        (f"{WRAPPED}-MISCONF Errors writing to the AOF file: no space", IndexUnavailable, True),
+        (f"{WRAPPED}-WRONGTYPE Operation against a key", IndexFailed, None),
+        (f"{WRAPPED}attempt to index a nil value", IndexFailed, None),
+        (f"{SIGNALLED}Script {NOT_LOCAL}", IndexMoving, False),
+        (f"{SIGNALLED}{NOT_LOCAL.capitalize()} script: on @user_script:1.", IndexMoving, False),
+        (f"{WRAPPED}Lua script {NOT_LOCAL}", IndexMoving, False),
     ],
 )
 def test_what_a_server_says_is_told_apart(
-    message: str, kind: bool, may_have_applied: bool | None
+    message: str, kind: type[Fault], may_have_applied: bool | None
 ) -> None:
     error = error_of(message, "redis://h:1")
-    assert isinstance(error, IndexUnavailable if kind else IndexFailed)
+    assert type(error) is kind
     assert getattr(error, "may_have_applied", None) is may_have_applied
     copy = pickle.loads(pickle.dumps(error))
     assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))

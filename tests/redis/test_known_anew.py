@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 
@@ -105,3 +107,67 @@ def test_what_a_deletion_left_is_taken_away_by_the_next(both: Both, server: Serv
     assert server.call("EXISTS", "laurels:{1.0}:m") == 1
     other.delete("c")
     assert server.call("EXISTS", "laurels:{1.0}:m", "laurels:{2.0}:m", "laurels:{boards}:g") == 0
+
+
+Event = tuple[str, int, int | None, str | None, dict[str, str]]
+IN_ROOM: Event = ("ann", 1, None, None, {"room": "1"})
+
+
+def change_before(
+    call: str, both: Both, monkeypatch: pytest.MonkeyPatch, labels: Sequence[str] = ()
+) -> None:
+    """Has the other add a scope to the board right before the first such call of the one."""
+    one, other = both
+    scopes = [*one.get("b").scopes, [*labels]]
+    present: Any = one._service._present  # type: ignore[attr-defined]
+    carried_out = getattr(present.index, call)
+    changes = iter([lambda: other.change("b", scopes=scopes)])
+
+    async def changed_first(*args: Any, **named: Any) -> Any:
+        for change in changes:
+            await asyncio.to_thread(change)
+        return await carried_out(*args, **named)
+
+    monkeypatch.setattr(present.index, call, changed_first)
+
+
+@pytest.fixture
+def rooms(both: Both) -> Both:
+    """Rooms with a rolling window, in which there is somebody, whom both know."""
+    one, other = both
+    one.change("b", windows=["all", "2h=rolling:2h/1h"], scopes=[[], ["room"]])
+    for lb in both:
+        lb.submit_many("b", [IN_ROOM])
+    return one, other
+
+
+def test_a_scope_that_is_added_between_an_event_and_the_sweep(
+    rooms: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = rooms
+    other._service._clock.advance(HOUR_MS)  # type: ignore[attr-defined]
+    change_before("sweep", rooms, monkeypatch, ["zone"])
+    [receipt] = one.submit_many("b", [IN_ROOM])
+    assert (receipt.status, receipt.score) == ("applied", 4)
+    assert one.get("b").scopes == other.get("b").scopes
+    one.submit_many("b", [("ann", 1, None, None, {"room": "1", "zone": "x"})])
+    assert one.standing("b", "ann", zone="x").score == 1  # type: ignore[union-attr]
+
+
+def test_a_scope_that_is_added_while_a_window_is_brought(
+    rooms: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, _ = rooms
+    one._service._clock.advance(HOUR_MS)  # type: ignore[attr-defined]
+    change_before("bring", rooms, monkeypatch, ["zone"])
+    [receipt] = one.submit_many("b", [IN_ROOM], scope=["room"], window="2h")
+    assert (receipt.status, receipt.score) == ("applied", 3)
+
+
+def test_a_scope_that_is_added_before_a_position_is_set(
+    both: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = both
+    change_before("set_position", both, monkeypatch, ["room"])
+    assert len(one.submit_many("b", [], position=("file", "7"))) == 0
+    assert other.position("b", "file") == "7"

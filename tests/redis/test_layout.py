@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from laurels.board import Board, Column
-from laurels.index.redis.layout import BITS, describe, layout_of
+from laurels.index.redis.layout import BITS, describe, is_alike, layout_of
 
 
 def _board(*columns: Column, **fields: Any) -> Board:
@@ -34,6 +34,23 @@ def _board(*columns: Column, **fields: Any) -> Board:
 )
 def test_a_board_gets_the_cheapest_layout_that_keeps_it_exactly(board: Board, name: str) -> None:
     assert layout_of(board.rules()).name == name
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "name"),
+    [(0, 7, "packed"), (0, 8, "prefixed"), (-8, 0, "prefixed"), (-9, 9, "packed")],
+)
+def test_a_refreshed_window_has_room_for_what_its_steps_add_up_to(
+    low: int, high: int, name: str
+) -> None:
+    """Five bits, four steps: a sum of one sign is bound step by step."""
+    column = Column(min=low, max=high)
+    live, refreshed = (
+        _board(column, windows=[f"rolling:4h/1h{more}"]).rules() for more in ("", ",refresh=1h")
+    )
+    assert layout_of(live).name == "packed"
+    assert layout_of(refreshed).name == name
+    assert is_alike(layout_of(live), layout_of(refreshed)) == (low < 0 < high)
 
 
 def test_the_parts_of_a_packed_score_do_not_touch() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from laurels import forks
 from laurels.errors import Closed, Forked
 from laurels.index.redis.loop import LoopThread
 
@@ -109,9 +109,8 @@ def test_closing_ends_what_is_under_way(loop: LoopThread) -> None:
 
 
 def test_a_fork_is_noticed(loop: LoopThread, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = os.getpid()
     with monkeypatch.context() as child:
-        child.setattr(os, "getpid", lambda: here + 1)
+        child.setattr(forks, "_count", forks.forks() + 1)
         with pytest.raises(Forked):
             loop.run(answer(7))
         loop.close()  # the parent's, which goes on

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 
 import laurels
 from laurels.index.asking import Ask, Found, Span, Start
-from laurels.index.redis.reads import UNDER_WAY, WEIGHT_MOST, Reads
+from laurels.index.redis.failures import IndexUnavailable
+from laurels.index.redis.reads import LEAST, UNDER_WAY, WEIGHT_MOST, Reads
 from laurels.index.remote import Opened, Reading, Stale
 from laurels.plan import RankingKey
 
@@ -45,12 +45,29 @@ def ask(number: int, length: int = 0) -> Ask:
     return Ask(RankingKey(1, "all", number), (Start(),), spans)
 
 
-def asking(reads: Reads, *asks: Ask, board: Opened = BOARD, now_ms: int = 5) -> asyncio.Task[Any]:
-    return asyncio.create_task(reads.read(board, asks, now_ms=now_ms, due_ms=9))
+def asking(
+    reads: Reads, *asks: Ask, board: Opened = BOARD, now_ms: int = 5
+) -> asyncio.Future[Reading]:
+    return reads.read(board, asks, now_ms=now_ms, due_ms=9)
 
 
-async def told(task: asyncio.Task[Any]) -> list[int]:
-    return [found.total for found in (await task).found]
+async def told(reading: asyncio.Future[Reading]) -> list[int]:
+    return [found.total for found in (await reading).found]
+
+
+async def turns() -> None:
+    """What is asked is sent, and what was answered is told."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def occupied(reads: Reads) -> list[asyncio.Future[Reading]]:
+    """Lone questions, 0 and up, until no other call is made."""
+    first = []
+    for i in range(UNDER_WAY):
+        first.append(asking(reads, ask(i)))
+        await turns()
+    return first
 
 
 def made() -> tuple[Held, Reads]:
@@ -61,19 +78,56 @@ def made() -> tuple[Held, Reads]:
 def test_a_lone_question_goes_at_once_and_what_comes_meanwhile_goes_together() -> None:
     async def main() -> None:
         held, reads = made()
-        first = [asking(reads, ask(i)) for i in range(UNDER_WAY)]
-        await asyncio.sleep(0)
+        first = await occupied(reads)
         assert held.calls == [[i] for i in range(UNDER_WAY)]
         later = [asking(reads, ask(10 * i), ask(10 * i + 1), now_ms=i) for i in range(1, 5)]
-        await asyncio.sleep(0)
+        await turns()
         assert len(held.calls) == UNDER_WAY
         for _ in range(UNDER_WAY + 1):
             held.letting.release()
-        assert [await told(task) for task in first] == [[i] for i in range(UNDER_WAY)]
-        assert [await told(task) for task in later] == [[10 * i, 10 * i + 1] for i in range(1, 5)]
+        assert [await told(each) for each in first] == [[i] for i in range(UNDER_WAY)]
+        assert [await told(each) for each in later] == [[10 * i, 10 * i + 1] for i in range(1, 5)]
         assert held.calls[UNDER_WAY:] == [[10, 11, 20, 21, 30, 31, 40, 41]]
         assert held.nows[-1] == 4
+        await turns()
         assert not reads._lines
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("questions", "sizes"),
+    [
+        (LEAST, [LEAST]),
+        (2 * LEAST + 1, [LEAST, LEAST, 1]),
+        (UNDER_WAY * LEAST * 2, [2 * LEAST] * UNDER_WAY),
+    ],
+)
+def test_what_is_asked_at_once_is_divided_over_the_calls(questions: int, sizes: list[int]) -> None:
+    async def main() -> None:
+        held, reads = made()
+        asked = [asking(reads, ask(i)) for i in range(questions)]
+        await turns()
+        assert [len(call) for call in held.calls] == sizes
+        for _ in sizes:
+            held.letting.release()
+        assert [await told(each) for each in asked] == [[i] for i in range(questions)]
+
+    asyncio.run(main())
+
+
+def test_what_several_ask_is_asked_once() -> None:
+    async def main() -> None:
+        held, reads = made()
+        asked = [
+            asking(reads, ask(1, WEIGHT_MOST), ask(2)),
+            asking(reads, ask(2)),
+            asking(reads, ask(2), ask(1, WEIGHT_MOST)),
+        ]
+        await turns()
+        held.letting.release()
+        assert [await told(each) for each in asked] == [[1, 2], [2], [2, 1]]
+        assert held.calls == [[1, 2]]
 
     asyncio.run(main())
 
@@ -81,8 +135,7 @@ def test_a_lone_question_goes_at_once_and_what_comes_meanwhile_goes_together() -
 def test_what_is_for_many_entries_or_of_another_time_goes_alone() -> None:
     async def main() -> None:
         held, reads = made()
-        first = [asking(reads, ask(i)) for i in range(UNDER_WAY)]
-        await asyncio.sleep(0)
+        first = await occupied(reads)
         later = [
             asking(reads, ask(10, WEIGHT_MOST)),
             asking(reads, ask(11, WEIGHT_MOST)),
@@ -94,7 +147,8 @@ def test_what_is_for_many_entries_or_of_another_time_goes_alone() -> None:
         for _ in range(10):
             held.letting.release()
         await asyncio.gather(*first, *later, other)
-        assert sorted(held.calls) == [[0], [1], [10], [11], [12], [13], [20]]
+        alone = [*range(UNDER_WAY), 10, 11, 12, 13, 20]
+        assert sorted(held.calls) == [[i] for i in alone]
 
     asyncio.run(main())
 
@@ -102,8 +156,7 @@ def test_what_is_for_many_entries_or_of_another_time_goes_alone() -> None:
 def test_a_refusal_is_told_to_all_that_went_together_and_to_nobody_else() -> None:
     async def main() -> None:
         held, reads = made()
-        first = [asking(reads, ask(i)) for i in range(UNDER_WAY)]
-        await asyncio.sleep(0)
+        first = await occupied(reads)
         held.fails_on = 11
         together = [asking(reads, ask(10)), asking(reads, ask(11))]
         gone = asking(reads, ask(12))
@@ -117,6 +170,30 @@ def test_a_refusal_is_told_to_all_that_went_together_and_to_nobody_else() -> Non
                 await task
         after = asking(reads, ask(13))
         assert await told(after) == [13]
+        await turns()
         assert not reads._lines
 
     asyncio.run(main())
+
+
+def test_a_call_that_was_cut_is_made_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("laurels.index.redis.reads.PAUSE_SECONDS", 0)
+
+    async def main(cuts: int, *, sent: bool) -> int:
+        calls = 0
+
+        async def read(*_: object, **_now: object) -> Reading:
+            nonlocal calls
+            calls += 1
+            if calls <= cuts:
+                raise IndexUnavailable("cut", may_have_applied=sent)
+            return Reading([Found(7, [], [], None, None)], 1)
+
+        assert await told(asking(Reads(read), ask(1))) == [7]
+        return calls
+
+    assert asyncio.run(main(1, sent=True)) == 2
+    with pytest.raises(IndexUnavailable):
+        asyncio.run(main(2, sent=True))
+    with pytest.raises(IndexUnavailable):  # the connection knows that nothing was sent
+        asyncio.run(main(1, sent=False))

@@ -1,8 +1,15 @@
-"""Every kind of server that is installed here does what boards need of it."""
+"""Every kind of server that is installed here does what boards need of it.
+
+Servers word their errors and type their answers differently. So what depends on that is run again
+over each kind that is not run by all tests anyway, by a pytest of its own.
+"""
 
 from __future__ import annotations
 
-import shutil
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -10,22 +17,47 @@ import laurels
 from laurels import config
 from laurels.index.redis.failures import IndexTooOld
 
+from .programs import KINDS, Kind, chosen, need_server
 from .servers import Server
 from .writing import Writers, again
 
-KINDS = ("redis-server", "redis-server-6.2", "redis-server-8", "valkey-server", "keydb-server")
+WITHIN_SECONDS = 240
+ROOT = Path(__file__).parent.parent.parent
+DEPENDING = {
+    "opening and its warnings": ("tests/redis/test_opening.py", "tests/redis/test_connection.py"),
+    "random boards in every layout": ("tests/redis/test_side_by_side.py",),
+    "windows, on one server and over the shards of a cluster": (
+        *("tests/contract/test_rolling.py", "-k", "redis or shards"),
+    ),
+    "ids, order and columns": (
+        *("tests/contract/test_dedupe.py", "tests/contract/test_order.py"),
+        *("tests/contract/test_columns.py", "-k", "redis or shards"),
+    ),
+    "passes and upkeep": ("tests/redis/test_upkeep.py",),
+    "shards": ("tests/redis/test_sharded_counting.py",),
+    "faults": (
+        *("tests/redis/test_faults.py", "tests/redis/test_end_to_end_faults.py"),
+        *("-k", "full or memory or replica or forgot or flushed or busy or loading or fails"),
+    ),
+    "slots that move": ("tests/redis/test_cluster_faults.py", "-k", "moved or moves_under"),
+    "feeds of several processes": ("tests/http/test_over_redis.py", "-k", "feed or shows"),
+    "imports of sorted sets": (
+        *("tests/cli/test_import_redis.py", "-k", "taken_over or again or cluster or rejects"),
+    ),
+}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_boards_live_on_a_server_of_any_kind(kind: str) -> None:
-    binary = shutil.which(kind)
-    if binary is None:
-        pytest.skip(f"{kind} is not installed")
-    with Server("--appendfsync", "always", binary=binary) as server:
+def named(kind: Kind) -> str:
+    return kind.name
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=named)
+def test_boards_live_on_a_server_of_any_kind(kind: Kind) -> None:
+    with Server("--appendfsync", "always", binary=kind.needed()) as server:
         try:
             lb = config.direct(server.url)
         except IndexTooOld:
-            pytest.skip(f"{kind} is older than what is needed")
+            pytest.skip(f"{kind.name} is older than what is needed")
         with lb:
             windows = ["all", "day", "r=rolling:1h/1m"]
             lb.create(laurels.Board("b", windows=windows, rank="dense"))
@@ -40,3 +72,26 @@ def test_boards_live_on_a_server_of_any_kind(kind: str) -> None:
                 assert lb.top("b", window=name).total == lb.top("b").total
             assert lb.remove("b", writers.acknowledged[0])
             lb.check()
+
+
+@pytest.mark.parametrize("what", DEPENDING)
+@pytest.mark.parametrize("kind", KINDS, ids=named)
+def test_what_depends_on_the_kind_holds_on_each(kind: Kind, what: str) -> None:
+    if kind.needed() == need_server():
+        pytest.skip(f"{kind.name} is what all tests run")
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *DEPENDING[what]],
+        cwd=ROOT,
+        env=_environment() | chosen(kind) | {"LAURELS_BOARDS": "20"},
+        capture_output=True,
+        text=True,
+        timeout=WITHIN_SECONDS,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert " passed" in ran.stdout
+
+
+def _environment() -> dict[str, str]:
+    """What this pytest tells itself and its workers is not for another one."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}

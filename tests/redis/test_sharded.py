@@ -15,6 +15,7 @@ from laurels.board import Board, Column
 from laurels.event import Batch, EventReader, batch_of
 from laurels.http.answers import BatchAnswer
 from laurels.index.asking import Anchor, Ask, AtBound, AtMember, End, Found, Span, Start
+from laurels.index.due import due_of
 from laurels.index.redis.connection import Connection
 from laurels.index.redis.index import RedisIndex
 from laurels.index.remote import Opened
@@ -27,6 +28,7 @@ from laurels.standing import AsOf
 from laurels.windows import MAX_MS, MIN_MS
 from tests.redis.asking import connected
 from tests.redis.servers import Server
+from tests.redis.side_by_side import listing, some_labels, some_scopes
 
 NOW = 1_795_219_200_000
 WHOLE, PARTS = 1, 2
@@ -93,6 +95,7 @@ def board_of(rng: Random) -> Board:
         columns=columns,
         tie=rng.choice(["first", "last", "member"]),
         rank=rng.choice(["ordinal", "competition"]),
+        **some_scopes(rng, rank_by=False),
     )
 
 
@@ -104,6 +107,7 @@ def events_of(rng: Random, rules: Rules, members: int, size: int) -> list[tuple[
             f"m{rng.randrange(members)}",
             tuple(rng.randint(-spread, spread) for _ in rules.columns),
             NOW - rng.choice([0, 0, 1, 2, 5_000]),
+            *([None, some_labels(rng, rules)] if rules.scoped else []),
         )
         for _ in range(size)
     ]
@@ -133,7 +137,9 @@ def ask_of(rng: Random, rules: Rules, members: int) -> Ask:
         spans.append(Span(rng.randrange(len(anchors)), low, low + length, first, last, fit))
     some = rng.sample(range(members + 3), min(rng.choice([0, 0, 1, 5, 40]), members))
     asked = tuple(f"m{i}" for i in some)
-    return Ask(key(), anchors, tuple(spans), asked, data=rng.random() < 0.3)
+    scope = rng.choice(["", "room=1", "zone=cn", "room=2,zone=us"]) if rules.scoped else ""
+    ranking = key()._replace(scope=scope)
+    return Ask(ranking, anchors, tuple(spans), asked, data=rng.random() < 0.3)
 
 
 @pytest.mark.parametrize("near", [2, 512])
@@ -161,9 +167,17 @@ def test_every_ask_is_answered_as_by_one_shard(
                     await both.ask([ask_of(rng, rules, members) for _ in range(rng.randint(1, 3))])
                 gone = f"m{rng.randrange(members)}".encode()
                 removed = [
-                    await both.index.remove(board, gone, NOW) for board in (both.whole, both.parts)
+                    await both.index.remove(board, gone, due_of(board.number, rules, {}, NOW))
+                    for board in (both.whole, both.parts)
                 ]
                 assert removed[0] == removed[1]
+                await both.ask([listing(rng, rules, WHOLE) for _ in range(3)])
+                for place in rules.places:
+                    counts = [
+                        await both.index.scope_count(board, place.name)
+                        for board in (both.whole, both.parts)
+                    ]
+                    assert counts[0] == counts[1]
 
     asyncio.run(main())
 

@@ -18,7 +18,8 @@ import laurels
 from laurels import config
 from laurels.index.redis.failures import IndexUnavailable
 
-from .servers import need_server, until
+from .programs import need_server
+from .servers import until
 
 BOARD = "b"
 LONGEST_SECONDS = 6.0

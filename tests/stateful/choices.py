@@ -12,7 +12,7 @@ from itertools import product
 from random import Random
 
 from tests.calendar_by_scanning import utc_ms
-from tests.definitions import LIMIT, ColumnDef, Definition, Report
+from tests.definitions import LIMIT, ColumnDef, Definition, Report, Scope
 from tests.oracle_board import OracleBoard
 from tests.stateful.moments import instant
 from tests.stateful.window_choices import dedupe, windows
@@ -40,6 +40,20 @@ SHAPES = tuple(
 TIES = ("first", "last", "member")
 RANKS = ("ordinal", "competition", "dense")
 RANGES = ((-4, 6), (0, 5), (-6, 0), (-1, 1), (-30, 20), (-10, 60), (0, None), (None, 0))
+LABELS = ("room", "team", "zone")
+VALUES = ("1", "1", "1", "2", "2", "a", "a,b", "x=y", "%", "%2C", "é", "日本", "{} @:\x00\x7f", "b")
+"""Values of labels: some are members as well."""
+SCOPES: tuple[tuple[tuple[str, ...], ...], ...] = (
+    ((), ("room",)),
+    ((), ("room",), ("zone",), ("room", "zone")),
+    (("zone",), ("room", "zone")),
+    (("room",), ()),
+    (("team", "zone"), ("room",)),
+    ((),),
+)
+RANK_BY: tuple[tuple[str, ...], ...] = ((), (), ("room",), ("room", "zone"))
+MOST_PLACES = 64
+SCOPED = 1 / 3
 COMBINATIONS = tuple(product(SHAPES, TIES, RANKS))
 
 STARTS = (
@@ -58,12 +72,22 @@ STARTS = (
 
 
 def definition(
-    rng: Random, name: str, combination: tuple[tuple[tuple[str, ...], ...], str, str], tz: str
+    rng: Random,
+    name: str,
+    combination: tuple[tuple[tuple[str, ...], ...], str, str],
+    tz: str,
+    *,
+    refreshing: bool = False,
 ) -> Definition:
-    """A board of this combination of columns, tie and rank style."""
+    """A board of this combination of columns, tie and rank style; a third of them count by
+    labels."""
     shape, tie, rank = combination
-    chosen = windows(rng, tz, fading=[part[0] for part in shape] == ["sum"])
+    fading = [part[0] for part in shape] == ["sum"]
+    chosen = windows(rng, tz, fading=fading, refreshing=refreshing)
     grace = rng.choice(["0ms", "5s", "5m", "1h"])
+    scopes, rank_by = SCOPES[-1], RANK_BY[0]
+    if rng.random() < SCOPED:
+        scopes, rank_by = rng.choice(SCOPES), rng.choice(RANK_BY)
     return Definition(
         name=name,
         columns=tuple(column(rng, i, *part) for i, part in enumerate(shape)),
@@ -77,6 +101,8 @@ def definition(
         dedupe=dedupe(rng, chosen, grace),
         dedupe_max=rng.choice([3, 20, 1_000_000, 1_000_000]),
         keep=rng.choice([1, 2, 3]),
+        scopes=scopes,
+        rank_by=rank_by,
     )
 
 
@@ -98,7 +124,27 @@ def report(rng: Random, board: OracleBoard, now_ms: int, *, absolute: bool = Fal
         value = value[0]
     id = rng.choice([None, None, None, *"uvwxyz"])
     event = Report(rng.choice(MEMBERS), value, instant(rng, board, now_ms), id, absolute)
+    if definition.labels:
+        event = replace(event, labels=labels(rng, definition))
     return malformed(rng, event) if rng.random() < 0.03 else event
+
+
+def labels(rng: Random, definition: Definition) -> object:
+    """What an event carries: most labels of its board as a rule, now and then something else."""
+    if rng.random() < 0.03:
+        wrong = [{"room": ""}, {"room": 1}, {"nope": "x"}, ["room"], {"zone": "z" * 129}]
+        return rng.choice([*wrong, {"room": "\ud800"}, {"team": None}, None])
+    found = {name: rng.choice(VALUES) for name in sorted(definition.labels) if rng.random() < 0.75}
+    return found or None
+
+
+def some_scope(rng: Random, board: OracleBoard) -> Scope:
+    """Something that can be read of a board, mostly what holds somebody, or did."""
+    known = board.known_scopes()
+    if known and (not board.definition.labels or rng.random() < 0.8):
+        return rng.choice(known) if len(known) > 1 else known[0]
+    names = rng.choice(board.definition.scopes)
+    return Scope(tuple((name, rng.choice(VALUES)) for name in names))
 
 
 def malformed(rng: Random, event: Report) -> Report:

@@ -7,9 +7,13 @@ from random import Random
 
 import laurels
 from tests.comparison import assert_entries, assert_refused, attempt, board_of, told
-from tests.definitions import Refusal
+from tests.definitions import Refusal, Scope
 from tests.oracle import Oracle
+from tests.stateful.choices import some_scope
 from tests.stateful.questions import Bookmarks, Questions
+
+MOST_SCOPES = 5
+"""So many of a board are compared at a time."""
 
 
 class Comparison:
@@ -25,25 +29,45 @@ class Comparison:
         assert [board.name for board in lb.boards()] == sorted(self.oracle.boards)
         for name, board in self.oracle.boards.items():
             assert lb.get(name) == board_of(board.definition)
-            for window in board.windows:
-                for label in self._periods(lb, name, window):
-                    Questions(lb, self.oracle, name, window, label).whole(rng)
-                    self.rankings += 1
+            if board.definition.labels and rng.random() < 0.3:
+                self._listing(lb, name, rng)
+            scopes = board.known_scopes()
+            if len(scopes) > MOST_SCOPES:
+                scopes = rng.sample(scopes, MOST_SCOPES)
+            for scope in scopes:
+                for window in board.windows:
+                    for label in self._periods(lb, name, window, scope):
+                        Questions(lb, self.oracle, name, window, label, scope).whole(rng)
+                        self.rankings += 1
 
-    def _periods(self, lb: laurels.Leaderboards, name: str, window: str) -> Sequence[str | None]:
+    def _listing(self, lb: laurels.Leaderboards, name: str, rng: Random) -> None:
+        """Which scopes hold anybody, on a page or two."""
+        for names in self.oracle.boards[name].definition.scopes:
+            if names:
+                expected = [dict(scope.labels) for scope in self.oracle.scopes(name, names)]
+                size = rng.randint(1, len(expected) + 1)
+                found = lb.scopes(name, *rng.sample(names, len(names)), limit=size)
+                if len(found) == size:
+                    found += lb.scopes(name, *names, after=found[-1])
+                assert found == expected
+
+    def _periods(
+        self, lb: laurels.Leaderboards, name: str, window: str, scope: Scope
+    ) -> Sequence[str | None]:
         """The labels of the periods of a window that can be read, once compared."""
         spans = self.oracle.periods(name, window)
-        found = lb.periods(name, window)
+        found = lb.periods(name, window, **scope.asked)
         if not spans:
             assert [period.label for period in found] == [""]
             return [None]
         assert [(p.label, p.start_ms, p.end_ms) for p in found] == [
             (span.label, span.start_ms, span.end_ms) for span in spans
         ]
-        assert lb.top(name, window=window, limit=0).as_of.period == spans[0].label
+        as_of = lb.top(name, window=window, limit=0, **scope.asked).as_of
+        assert as_of.period == spans[0].label
         assert [period.current for period in found] == [True] + [False] * (len(spans) - 1)
         assert [period.total for period in found] == [
-            len(self.oracle.places(name, window, span.label)) for span in spans
+            len(self.oracle.places(name, window, span.label, scope)) for span in spans
         ]
         return [span.label for span in spans]
 
@@ -56,14 +80,22 @@ class Comparison:
         ]
         if not standing:
             return
-        (name, window, label, reverse), mark = rng.choice(standing)
+        (name, window, label, scope, reverse), mark = rng.choice(standing)
 
         found = attempt(
-            lambda: lb.top(name, window=window, reverse=reverse, limit=3, after=mark.cursor)
+            lambda: lb.top(
+                name, window=window, reverse=reverse, limit=3, after=mark.cursor, **scope.asked
+            )
         )
         expected = told(
             lambda: self.oracle.top(
-                name, window=window, period=label, limit=3, reverse=reverse, after=mark.row
+                name,
+                window=window,
+                period=label,
+                limit=3,
+                reverse=reverse,
+                after=mark.row,
+                scope=scope,
             )
         )
         if isinstance(expected, Refusal):
@@ -77,4 +109,5 @@ class Comparison:
         window = rng.choice(list(self.oracle.boards[name].windows))
         labels = [span.label for span in self.oracle.periods(name, window)]
         label = rng.choice(labels) if labels else None
-        return Questions(lb, self.oracle, name, window, label)
+        scope = some_scope(rng, self.oracle.boards[name])
+        return Questions(lb, self.oracle, name, window, label, scope)

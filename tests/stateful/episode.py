@@ -17,12 +17,10 @@ from tests.contract.deployments import IMPLEMENTATIONS, Deployment, Implementati
 from tests.stateful import choices
 from tests.stateful.journal import regrouped, replay
 from tests.stateful.rules import RULES, Rule
-from tests.stateful.world import World
+from tests.stateful.world import Combination, World
 
 UNDIVIDED = [each for each in IMPLEMENTATIONS if not each.divided]
 """Those that take all-or-nothing batches of any members."""
-
-Combination = tuple[tuple[tuple[str, ...], ...], str, str]
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ def begin(
     clock = laurels.ManualClock(start_ms)
     world = World(Deployment(implementation, folder, clock), clock, tz)
     for i, combination in enumerate(combinations):
-        world.create(choices.definition(rng, f"board-{i}", combination, tz))
+        world.create(world.chosen(rng, f"board-{i}", combination))
     return world
 
 
@@ -60,7 +58,8 @@ def step(world: World, rng: Random, rule: Rule) -> None:
 
 
 def finish(world: World, rng: Random) -> None:
-    """The log read again gives the same, in the same commits and gathered into others."""
+    """The log read again gives the same, in the same commits and gathered into others, with the
+    refreshes where they were."""
     before = everything(world.lb)
     world.lb.check()
     world.lb.rebuild()

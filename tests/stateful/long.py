@@ -15,7 +15,8 @@ from itertools import count
 from random import Random
 
 from tests.stateful.choices import COMBINATIONS
-from tests.stateful.episode import Combination, run
+from tests.stateful.episode import run
+from tests.stateful.world import Combination
 
 
 def main() -> int:

@@ -9,10 +9,10 @@ from typing import Any
 
 import laurels
 from tests.comparison import assert_entries, assert_standing, shown
-from tests.definitions import Row, Score
+from tests.definitions import ALL, Row, Scope, Score
 from tests.oracle import Oracle
 from tests.oracle_board import OracleBoard
-from tests.stateful.choices import MEMBERS
+from tests.stateful.choices import MEMBERS, VALUES
 
 
 @dataclass(frozen=True)
@@ -24,22 +24,31 @@ class Bookmark:
     row: Row
 
 
-Bookmarks = dict[tuple[str, str, str | None, bool], Bookmark]
+Bookmarks = dict[tuple[str, str, str | None, Scope, bool], Bookmark]
 
 
 class Questions:
     """One ranking: what the deployment `lb` says of it must be what the oracle says."""
 
     def __init__(
-        self, lb: laurels.Leaderboards, oracle: Oracle, name: str, window: str, label: str | None
+        self,
+        lb: laurels.Leaderboards,
+        oracle: Oracle,
+        name: str,
+        window: str,
+        label: str | None,
+        scope: Scope = ALL,
     ) -> None:
         self.lb = lb
         self.oracle = oracle
         self.name = name
         self.board = oracle.boards[name]
         self.definition = self.board.definition
-        self.places = oracle.places(name, window, label)
-        self.where: dict[str, Any] = {"window": window, "period": label}
+        self.places = oracle.places(name, window, label, scope)
+        self.scope = scope
+        self.members = MEMBERS if scope.by is None else tuple(dict.fromkeys(VALUES))
+        self.place: dict[str, Any] = {"window": window, "period": label}
+        self.where = {**self.place, **scope.asked}
 
     def whole(self, rng: Random) -> None:
         """The ranking entry by entry, with what members carry, and some standings."""
@@ -47,7 +56,7 @@ class Questions:
         assert_entries(found, self.places, self.definition)
         carried = [self.board.profiles.get(place.member) for place in self.places]
         assert [entry.data for entry in found] == carried
-        for member in rng.sample(MEMBERS, 3):
+        for member in rng.sample(self.members, 3):
             standing = self.lb.standing(self.name, member, **self.where)
             assert_standing(standing, self.board.card(self.places, member), self.definition)
 
@@ -74,24 +83,28 @@ class Questions:
             self.where["window"],
             self.where["period"],
         )
+        labels = dict(self.scope.labels) if self.definition.labels else None
+        assert (page.as_of.labels, page.as_of.by) == (labels, self.scope.by)
 
     def next_page(self, bookmarks: Bookmarks, rng: Random) -> None:
         """The page after the last one that was read of this ranking, however long ago."""
         reverse, limit = rng.random() < 0.5, rng.randint(1, 3)
-        key = (self.name, self.where["window"], self.where["period"], reverse)
+        key = (self.name, self.where["window"], self.where["period"], self.scope, reverse)
         mark = bookmarks.pop(key, None)
         if mark is not None and mark.board is not self.board:
             mark = None
         cursor, row = (None, None) if mark is None else (mark.cursor, mark.row)
         page = self.lb.top(self.name, limit=limit, reverse=reverse, after=cursor, **self.where)
-        following = self.oracle.top(self.name, limit=99, reverse=reverse, after=row, **self.where)
+        following = self.oracle.top(
+            self.name, limit=99, reverse=reverse, after=row, scope=self.scope, **self.place
+        )
         assert_entries(page.entries, following[:limit], self.definition)
         assert (page.next is not None) == (len(following) > limit)
         if page.next is not None:
             bookmarks[key] = Bookmark(self.board, page.next, following[limit - 1].row)
 
     def around(self, rng: Random) -> None:
-        member, radius = rng.choice(MEMBERS), rng.randint(0, 4)
+        member, radius = rng.choice(self.members), rng.randint(0, 4)
         page = self.lb.around(self.name, member, radius=radius, **self.where)
         expected = self.board.around(self.places, member, radius)
         assert (page is None) == (expected is None)
@@ -99,11 +112,15 @@ class Questions:
             assert_entries(page.entries, expected, self.definition)
 
     def friends(self, rng: Random) -> None:
-        asked = rng.sample(MEMBERS, rng.randint(0, len(MEMBERS)))
+        asked = rng.sample(self.members, rng.randint(0, len(self.members)))
         entries = self.lb.standings(self.name, asked, **self.where).entries
         expected = self.board.friends(self.places, asked)
         assert_entries(entries, [place for place, _ in expected], self.definition)
         assert [entry.place for entry in entries] == [among.rank for _, among in expected]
+        ranks = {place.member: place.rank for place in self.places}
+        found = self.lb.ranks(self.name, asked, **self.where)
+        assert found == [ranks.get(member) for member in asked]
+        assert [self.lb.rank(self.name, each, **self.where) for each in asked[:2]] == found[:2]
 
     def at_rank(self, rng: Random) -> None:
         rank = rng.randint(1, len(self.places) + 2)

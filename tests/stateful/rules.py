@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 
-from tests.definitions import Report, WindowDef
+from tests.definitions import ALL, Definition, Report, Scope, WindowDef
 from tests.oracle_windows import RollingWindow
 from tests.stateful import choices, moments, window_choices
 from tests.stateful.world import World
@@ -17,14 +17,14 @@ Rule = Callable[[World, Random], None]
 def submit(world: World, rng: Random) -> None:
     name = pick(world, rng)
     report = choices.report(rng, world.oracle.boards[name], world.clock.now_ms())
-    world.submit(name, report, window(world, rng, name))
+    world.submit(name, report, window(world, rng, name), scope(world, rng, name))
 
 
 def set_score(world: World, rng: Random) -> None:
     name = pick(world, rng)
     board = world.oracle.boards[name]
     report = choices.report(rng, board, world.clock.now_ms(), absolute=True)
-    world.submit(name, report, window(world, rng, name))
+    world.submit(name, report, window(world, rng, name), scope(world, rng, name))
 
 
 def submit_many(world: World, rng: Random) -> None:
@@ -37,6 +37,7 @@ def submit_many(world: World, rng: Random) -> None:
         window(world, rng, name),
         ranks=rng.random() < 0.5,
         all_or_nothing=rng.random() < 0.3,
+        scope=scope(world, rng, name),
     )
 
 
@@ -49,7 +50,14 @@ def hammer(world: World, rng: Random) -> None:
     reports: list[Report] = [
         replace(choices.report(rng, board, now_ms), member=member) for _ in range(8)
     ]
-    world.submit_many(name, reports, window(world, rng, name), ranks=True, all_or_nothing=False)
+    world.submit_many(
+        name,
+        reports,
+        window(world, rng, name),
+        ranks=True,
+        all_or_nothing=False,
+        scope=scope(world, rng, name),
+    )
 
 
 def scatter(world: World, rng: Random) -> None:
@@ -72,7 +80,14 @@ def scatter(world: World, rng: Random) -> None:
         for _ in range(rng.randint(1, 8))
     ]
     called = rng.choice([None, *board.windows])
-    world.submit_many(name, reports, called, ranks=True, all_or_nothing=rng.random() < 0.2)
+    world.submit_many(
+        name,
+        reports,
+        called,
+        ranks=True,
+        all_or_nothing=rng.random() < 0.2,
+        scope=scope(world, rng, name),
+    )
     if rng.random() < 0.5:
         world.clock.set(window.back(0, now_ms).end_ms)
 
@@ -114,7 +129,17 @@ def ask_amiss(world: World, rng: Random) -> None:
     if isinstance(asked, RollingWindow):
         aside = asked.back(rng.choice([-1, 1, asked.steps, -2]), now_ms)
         labels += [aside.label] * 4
-    world.count(name, called, rng.choice(labels))
+    world.count(name, called, rng.choice(labels), _amiss(world, rng, name))
+
+
+def _amiss(world: World, rng: Random, name: str) -> Scope:
+    """A scope that a board may have, or not."""
+    if not world.definition(name).labels:
+        return ALL
+    names = rng.sample(choices.LABELS, rng.randint(0, 2))
+    odd = [Scope(by=rng.choice([*choices.LABELS, "nope"])), Scope((("nope", "x"),)), ALL]
+    odd.append(Scope(tuple((label, rng.choice(choices.VALUES)) for label in sorted(names))))
+    return rng.choice([*odd, choices.some_scope(rng, world.oracle.boards[name])])
 
 
 def read_on_anyway(world: World, rng: Random) -> None:
@@ -154,6 +179,9 @@ def check(world: World, rng: Random) -> None:  # noqa: ARG001 (a rule like the o
 def change(world: World, rng: Random) -> None:
     """A new title, another keep for the board or a window, or one window more."""
     definition = world.definition(pick(world, rng))
+    if rng.random() < 0.3:
+        count_by_more(world, rng, definition)
+        return
     kind = rng.randint(0, 2)
     windows = list(definition.windows)
     if kind == 0:
@@ -169,10 +197,26 @@ def change(world: World, rng: Random) -> None:
                 replace(window_choices.rolling(rng, 0, definition.tz), grace=None),
             ]
         )
+        if world.deployment.refreshes:
+            added = window_choices.refreshed(rng, added)
         windows.append(replace(added, name=f"w{len(windows)}"))
     keep = rng.choice([definition.keep, 1, 3])
     title = rng.choice(["", "Gifts", "Geschenke 🎁"])
-    world.change(replace(definition, title=title, keep=keep, windows=tuple(windows)))
+    places = len(windows) * (len(definition.scopes) + len(definition.rank_by))
+    if places <= choices.MOST_PLACES:
+        world.change(replace(definition, title=title, keep=keep, windows=tuple(windows)))
+
+
+def count_by_more(world: World, rng: Random, definition: Definition) -> None:
+    """A board gets another scope, or another label to rank by."""
+    scopes, rank_by = definition.scopes, definition.rank_by
+    if rng.random() < 0.6:
+        some = sorted(rng.sample(choices.LABELS, rng.randint(0, 2)))
+        scopes = tuple(dict.fromkeys([*scopes, tuple(some)]))
+    else:
+        rank_by = tuple(dict.fromkeys([*rank_by, rng.choice(choices.LABELS)]))
+    if len(definition.windows) * (len(scopes) + len(rank_by)) <= choices.MOST_PLACES:
+        world.change(replace(definition, scopes=scopes[:8], rank_by=rank_by))
 
 
 def begin_anew(world: World, rng: Random) -> None:
@@ -180,7 +224,7 @@ def begin_anew(world: World, rng: Random) -> None:
     name = pick(world, rng)
     combination = rng.choice(choices.COMBINATIONS)
     world.delete(name)
-    world.create(choices.definition(rng, name, combination, world.tz))
+    world.create(world.chosen(rng, name, combination))
 
 
 def pick(world: World, rng: Random) -> str:
@@ -189,6 +233,12 @@ def pick(world: World, rng: Random) -> str:
 
 def window(world: World, rng: Random, name: str) -> str | None:
     return rng.choice([None, *world.oracle.boards[name].windows])
+
+
+def scope(world: World, rng: Random, name: str) -> Sequence[str] | None:
+    """The scope that receipts are to tell of."""
+    definition = world.definition(name)
+    return rng.choice([None, *definition.scopes]) if definition.labels else None
 
 
 RULES: tuple[tuple[Rule, int], ...] = (

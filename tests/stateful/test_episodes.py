@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.stateful import choices
 from tests.stateful.choices import COMBINATIONS
 from tests.stateful.episode import run
 from tests.stateful.long import combinations_of
@@ -14,3 +15,12 @@ def test_an_episode_agrees_with_the_oracle(seed: int) -> None:
     tally = run(seed, combinations_of(seed), steps=40)
     assert tally.steps == 40
     assert tally.rankings >= 40
+
+
+@pytest.mark.parametrize("seed", [begin + i for begin in range(1_000, 1_060, 10) for i in (0, 1)])
+def test_an_episode_of_boards_with_scopes_agrees_with_the_oracle(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """The same where every board counts by labels."""
+    monkeypatch.setattr(choices, "SCOPED", 1)
+    assert run(seed, combinations_of(seed), steps=40).steps == 40

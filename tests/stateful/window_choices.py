@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
 from tests.definitions import Definition, WindowDef, duration_ms
@@ -12,18 +13,23 @@ UNITS = ("hour", "day", "week", "month", "quarter", "year")
 LENGTHS = ("1s", "20s", "1m", "1m", "15m", "15m", "1h", "1h", "1d", "1d", "3d")
 COUNTS = (2, 2, 3, 4, 5, 7, 8, 50)
 HALF_LIVES = ("1s", "90s", "20m", "6h", "30d")
+INTERVALS = ("1s", "7s", "1m", "20m", "1h", "7h", "1d")
 WRITTEN = (("60m", "20m"), ("1h", "15m"), ("2d", "12h"), ("1m", "10s"), ("3d", "1d"))
 """Spans and steps, some in different units."""
 
 
-def windows(rng: Random, tz: str, *, fading: bool = False) -> tuple[WindowDef, ...]:
+def windows(
+    rng: Random, tz: str, *, fading: bool = False, refreshing: bool = False
+) -> tuple[WindowDef, ...]:
     """One to six windows: `all` more often than not, calendars, rolling ones; with `fading` also
-    such as have scores fade."""
+    such as have scores fade, with `refreshing` such as are ranked only now and then."""
     found = [calendar(rng, unit, tz) for unit in rng.sample(UNITS, rng.choice([0, 0, 1, 2]))]
     found += [rolling(rng, i, tz) for i in range(rng.choice([0, 1, 1, 2]))]
     if fading:
         chosen = rng.sample(HALF_LIVES, rng.choice([0, 1, 1, 2]))
         found += [decay(rng, i, half_life) for i, half_life in enumerate(chosen)]
+    if refreshing:
+        found = [refreshed(rng, window) for window in found]
     rng.shuffle(found)
     if not found or rng.random() < 0.75:
         found.insert(rng.randint(0, len(found)), WindowDef(name=rng.choice([None, "ever"])))
@@ -62,6 +68,14 @@ def rolling(rng: Random, i: int, tz: str) -> WindowDef:
         span=span,
         step=step,
     )
+
+
+def refreshed(rng: Random, window: WindowDef) -> WindowDef:
+    """A rolling window as it is or, about as often, ranked only now and then."""
+    if window.unit != "rolling" or rng.random() < 0.5:
+        return window
+    fitting = [each for each in INTERVALS if duration_ms(each) <= duration_ms(window.span)]
+    return replace(window, refresh=rng.choice(fitting))
 
 
 def _counted(rng: Random) -> tuple[str, str]:

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
 
 import laurels
-from laurels.errors import BatchRefused
+from laurels.errors import BatchRefused, BoardInvalid
 from laurels.index.base import changes
 from tests.comparison import assert_receipt, assert_refused, attempt, board_of, told
 from tests.contract.deployments import Deployment
-from tests.definitions import Definition, Refusal, Report, Verdict
+from tests.definitions import Definition, Refusal, Report, Scope, Verdict
 from tests.oracle import Oracle
+from tests.stateful import choices
 from tests.stateful.comparing import Comparison
 from tests.stateful.journal import Done
+
+Names = Sequence[str] | None
+"""The labels of a scope, by their names."""
+
+Combination = tuple[tuple[tuple[str, ...], ...], str, str]
 
 
 class World:
@@ -31,6 +39,11 @@ class World:
     def lb(self) -> laurels.Leaderboards:
         return self.deployment.lb
 
+    def chosen(self, rng: Random, name: str, combination: Combination) -> Definition:
+        """A board of this combination of columns, tie and rank style that the deployment keeps."""
+        refreshing = self.deployment.refreshes
+        return choices.definition(rng, name, combination, self.tz, refreshing=refreshing)
+
     def definition(self, name: str) -> Definition:
         return self.oracle.boards[name].definition
 
@@ -41,7 +54,8 @@ class World:
         events: Sequence[object] = (),
     ) -> object:
         """Does something to the deployment; what it refuses comes back as the error."""
-        self.journal.append(Done(self.clock.now_ms(), act, board, tuple(events)))
+        refreshes = self.oracle.refreshes
+        self.journal.append(Done(self.clock.now_ms(), act, board, tuple(events), refreshes))
         return attempt(lambda: act(self.lb))
 
     # Boards and members
@@ -54,11 +68,21 @@ class World:
     def change(self, definition: Definition) -> None:
         """Gives a board another title, other keeps and more windows."""
         windows = [window.definition for window in definition.windows]
+        scopes: dict[str, Any] = {}
+        if definition.labels:
+            scopes = {"scopes": definition.scopes, "rank_by": definition.rank_by}
         found = self._do(
             lambda lb: lb.change(
-                definition.name, title=definition.title, keep=definition.keep, windows=windows
+                definition.name,
+                title=definition.title,
+                keep=definition.keep,
+                windows=windows,
+                **scopes,
             )
         )
+        if isinstance(found, BoardInvalid) and "lay out" in str(found):
+            self.journal.pop()  # an index server has no room for the window, and nothing changed
+            return
         assert found == board_of(definition)
         self.oracle.change(definition)
 
@@ -77,10 +101,10 @@ class World:
 
     # Questions
 
-    def count(self, name: str, window: str, period: str | None) -> None:
+    def count(self, name: str, window: str, period: str | None, scope: Scope) -> None:
         """How many there are in some period, or why that cannot be told."""
-        expected = told(lambda: len(self.oracle.places(name, window, period)))
-        found = attempt(lambda: self.lb.count(name, window=window, period=period))
+        expected = told(lambda: len(self.oracle.places(name, window, period, scope)))
+        found = attempt(lambda: self.lb.count(name, window=window, period=period, **scope.asked))
         if isinstance(expected, Refusal):
             assert_refused(found, expected)
         else:
@@ -88,17 +112,18 @@ class World:
 
     # Events
 
-    def submit(self, name: str, report: Report, window: str | None) -> None:
+    def submit(self, name: str, report: Report, window: str | None, scope: Names = None) -> None:
         """One event, by `submit` or `set`; its receipt or its refusal must be the oracle's."""
         verb = "set" if report.absolute else "submit"
+        how = {"at": report.at, "id": report.id, "window": window, **_asked(scope)}
+        if report.labels is not None:
+            how["labels"] = report.labels
         found = self._do(
-            lambda lb: getattr(lb, verb)(
-                name, report.member, report.value, at=report.at, id=report.id, window=window
-            ),
+            lambda lb: getattr(lb, verb)(name, report.member, report.value, **how),
             name,
             () if report.absolute else [event_of(report)],
         )
-        expected = told(lambda: self.oracle.submit(name, report, window))
+        expected = told(lambda: self.oracle.submit(name, report, window, scope))
         if isinstance(expected, Refusal):
             assert_refused(found, expected)
         else:
@@ -113,19 +138,30 @@ class World:
         *,
         ranks: bool,
         all_or_nothing: bool,
+        scope: Names = None,
     ) -> None:
         """A batch; each receipt must be the oracle's."""
         events = [event_of(report) for report in reports]
         found = self._do(
             lambda lb: lb.submit_many(
-                name, events, window=window, ranks=ranks, all_or_nothing=all_or_nothing
+                name,
+                events,
+                window=window,
+                ranks=ranks,
+                all_or_nothing=all_or_nothing,
+                **_asked(scope),
             ),
             name,
             () if all_or_nothing else events,
         )
         expected = told(
             lambda: self.oracle.submit_many(
-                name, reports, window=window, ranks=ranks, all_or_nothing=all_or_nothing
+                name,
+                reports,
+                window=window,
+                ranks=ranks,
+                all_or_nothing=all_or_nothing,
+                scope=scope,
             )
         )
         if isinstance(expected, Refusal):
@@ -160,7 +196,14 @@ class World:
         )
 
 
+def _asked(scope: Names) -> dict[str, Any]:
+    """The scope that receipts are to be about, where one is named."""
+    return {} if scope is None else {"scope": scope}
+
+
 def event_of(report: Report) -> tuple[object, ...]:
     """The event as a caller writes it, without what it leaves out at the end."""
     parts = (report.member, report.value, report.at, report.id)
+    if report.labels is not None:
+        return (*parts, report.labels)
     return parts[:2] if report.at is report.id is None else parts

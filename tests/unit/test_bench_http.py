@@ -213,7 +213,7 @@ def test_everything_is_measured_and_reported(
 def test_what_is_missing_is_said(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bench.http.wrk.shutil.which", lambda _: None)
+    monkeypatch.setattr("bench.http.wrk.shutil.which", lambda *_, **__: None)
     assert main(["--quick"]) == 2
     assert "apt install wrk" in capsys.readouterr().out
 

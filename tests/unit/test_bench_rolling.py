@@ -16,6 +16,7 @@ from bench.peers.rolling_engine import EngineRolling
 from bench.peers.rolling_redis import RollingRedis, Way
 from bench.peers.rolling_store import ALL, DAY, LIVE, PREPARED, RollingStore
 from bench.rolling.boundary import fill
+from bench.rolling.hiccups import Hiccups
 from bench.rolling.steps import FEW, MANY, late_in_both
 from bench.rolling.waits import Waits
 from bench.workload import Population, in_batches, member_name
@@ -53,7 +54,7 @@ def test_redis_and_laurels_begin_with_the_same_members_and_scores(
             theirs = redis_server.client.zmscore(key, [entry.member for entry in entries])
             assert [entry.score for entry in entries] == theirs
             assert len(entries) == store.size(key) == 1_000
-        held = api.held.rolling["rolling"]
+        held = api.held.whole.rolling["rolling"]
         assert held.advance(10_000)
         assert len(held.prepared) == store.size(PREPARED)
         tallies = [len(tally) for n in held.numbers() if (tally := held.tally(n)) is not None]
@@ -129,7 +130,7 @@ def test_few_and_many_steps_count_the_same_events() -> None:
 def test_the_hardest_boundary_is_a_sound_window_with_everybody_in_its_passes() -> None:
     with closing(RollingApi(None, NOW_MS, windows=["rolling"])) as api:
         fill(api, Population(400, NOW_MS))
-        window = api.held.rolling["rolling"]
+        window = api.held.whole.rolling["rolling"]
         window.check()
         for visited in (100, 500, 500, 100):
             assert window.todo == visited
@@ -145,3 +146,10 @@ def test_a_call_that_fails_while_others_are_watched_is_not_hidden() -> None:
 
     with pytest.raises(RuntimeError, match="gone"), Waits(lambda: None, fail).watching():
         pass
+
+
+def test_a_hiccup_of_the_machine_is_told_when_the_watch_ends() -> None:
+    hiccups = Hiccups()
+    with hiccups.watching():
+        pass
+    assert 0 < hiccups.longest < 60

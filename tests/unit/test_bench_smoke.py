@@ -50,7 +50,7 @@ def groups(report: Report) -> set[str]:
 
 
 def test_laurels_is_measured_in_memory_and_durable(tmp_path: Path) -> None:
-    report = measured("engine,api", tmp_path)
+    report = measured("engine,api", tmp_path, "--detail")
     assert {"Load, members/s", "Reads, µs a call", "Durable events/s, zipf"} <= groups(report)
     assert all(sample.ours and min(sample.figures) > 0 for sample in report.samples)
     assert {sample.safety for sample in report.samples} == {"memory", "each commit"}
@@ -68,7 +68,7 @@ def test_our_own_steps_are_told_apart(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_redis_is_measured_under_every_setting(tmp_path: Path) -> None:
     need_redis()
-    report = measured("redis", tmp_path)
+    report = measured("redis", tmp_path, "--detail")
     assert {sample.safety for sample in report.samples} == {"memory", "each second", "each commit"}
     assert "Durable events/s, 4 submitters, zipf" in groups(report)
     assert "| Redis pipeline, pre-encoded | AOF always, one core |" in markdown(report)

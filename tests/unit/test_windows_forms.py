@@ -67,6 +67,17 @@ def test_a_text_says_which_window(text: str, window: Window) -> None:
         ("rolling:7d/168m", "rolling:7d/168m"),
         ("rolling:7200000ms/60s", "rolling:7200000ms/60s"),
         ("rolling:7d/1d,grace=3600s,tz=UTC", "rolling:7d/1d,tz=UTC,grace=1h"),
+        ("rolling:7d/1d,refresh=3600s", "rolling:7d/1d,refresh=1h"),
+        ("rolling:7d/1d:refresh=1h", "rolling:7d/1d,refresh=1h"),
+        ("30d=rolling:30d/1d:refresh=1h,grace=1h", "30d=rolling:30d/1d,grace=1h,refresh=1h"),
+        (
+            {"name": "30d", "type": "rolling", "span": "30d", "step": "1d", "refresh": "1h"},
+            "30d=rolling:30d/1d,refresh=1h",
+        ),
+        (
+            {"type": "rolling", "span": "1m", "step": "1s", "refresh": 60_000},
+            "rolling:1m/1s,refresh=1m",
+        ),
         ("rolling:7d/1h=rolling:7d/1h", "rolling:7d/1h"),
         ("rolling=rolling:7d/1h", "rolling=rolling:7d/1h"),
         ({"type": "rolling", "span": "07d", "step": "01h"}, "rolling:7d/1h"),
@@ -159,6 +170,13 @@ ROLLING_FAULTS = [
     ("rolling:7d/1h,grace=7d", "grace is longer than span less step, .* write 167h or less"),
     ("rolling:2d/1d,grace=86400001", "write 1d or less"),
     ("rolling:7d/1h,grace=soon", "grace: 'soon' is no duration"),
+    ("rolling:7d/1h,refresh=soon", "refresh: 'soon' is no duration"),
+    ("rolling:7d/1h,refresh=0s", "refresh is 0s, no whole number of seconds: write 1s or longer"),
+    ("rolling:7d/1h,refresh=1500ms", "refresh is 1500ms, no whole number of seconds"),
+    ("rolling:7d/1h,refresh=8d", "refresh is 8d, longer than the span 7d: write 7d or less"),
+    ("rolling:7d/1h:1d", "'1d' is no option, or a second"),
+    ("day:refresh=1h", "a window of type day takes no refresh"),
+    ("all:refresh=1h", "a window of type all takes no refresh"),
     ("rolling:7d/1h,tz=Asia/Tokyo", "steps of 1h take no tz: leave it out"),
     ("rolling:7d/24h,tz=Asia/Tokyo", "steps of 24h take no tz"),
     ("rolling:7d/1d,tz=Nowhere", "tz is 'Nowhere'"),
@@ -267,7 +285,12 @@ def rolling_forms(draw: st.DrawFn) -> WindowForm:
         span=f"{count * steps}{spanned[0]}",
         step=f"{count * spanned[1]}{unit}",
     )
-    return replace(form, grace_ms=draw(st.none() | st.integers(0, form.longest_grace_ms)))
+    refresh_s = draw(st.none() | st.integers(1, form.lengths_ms[0] // 1_000))
+    return replace(
+        form,
+        grace_ms=draw(st.none() | st.integers(0, form.longest_grace_ms)),
+        refresh_ms=None if refresh_s is None else 1_000 * refresh_s,
+    )
 
 
 _LARGER = {
@@ -291,6 +314,7 @@ def test_both_ways_of_writing_go_through_json_and_back(form: WindowForm) -> None
         "grace": form.grace_ms,
         "span": form.span,
         "step": form.step,
+        "refresh": form.refresh_ms,
     }
     said = {key: value for key, value in written.items() if value is not None}
     for way in (form.text, said):

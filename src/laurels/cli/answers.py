@@ -1,7 +1,7 @@
 """`top`, `rank` and `around`: what a board says."""
 
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import typer
 
@@ -9,6 +9,7 @@ import laurels
 
 from .failures import Usage
 from .options import DEFAULT_URL, AsJson, BoardName, PeriodLabel, Url, WindowName, WithData
+from .scoping import By, Labels, scope_asked, scope_words
 from .show import Side, escaped, json_bytes, numbers, put_json, put_line, put_pairs, put_table
 
 NOT_RANKED = 1
@@ -25,6 +26,8 @@ def top(
         str | None,
         typer.Option("--after", metavar="CURSOR", help="Go on where the page before ended."),
     ] = None,
+    label: Labels = None,
+    by: By = None,
     data: WithData = False,
     at: Url = DEFAULT_URL,
     json: AsJson = False,
@@ -36,7 +39,10 @@ def top(
       laurels top gifts
       laurels top gifts --window month --period 2021-02 --limit 5
       laurels top gifts --offset 100 --json
+      laurels top gifts --label room=42
+      laurels top gifts --by room
     """
+    scope = scope_asked(label, by)
     with laurels.open(at, create=False) as lb:
         page = lb.top(
             board,
@@ -47,6 +53,7 @@ def top(
             reverse=reverse,
             after=after,
             with_data=data,
+            **scope,
         )
         definition = lb.get(board)
     if json:
@@ -67,6 +74,8 @@ def rank(
         int | None,
         typer.Option("--to-rank", metavar="K", help="Show the gap to position K."),
     ] = None,
+    label: Labels = None,
+    by: By = None,
     data: WithData = False,
     at: Url = DEFAULT_URL,
     json: AsJson = False,
@@ -81,15 +90,17 @@ def rank(
       laurels rank gifts alice
       laurels rank gifts alice --window week --to-rank 10
       laurels rank gifts alice bob carol
+      laurels rank gifts alice --label zone=cn --label gender=f
     """
+    scope = scope_asked(label, by)
     if len(members) > 1:
         if to_rank is not None:
             raise Usage("--to-rank asks about one member")
-        return _friends(board, members, window, period, data=data, at=at, json=json)
+        return _friends(board, members, window, period, scope, data=data, at=at, json=json)
     (member,) = members
     with laurels.open(at, create=False) as lb:
         standing = lb.standing(
-            board, member, window=window, period=period, to_rank=to_rank, with_data=data
+            board, member, window=window, period=period, to_rank=to_rank, with_data=data, **scope
         )
         definition = lb.get(board)
     if json:
@@ -106,13 +117,14 @@ def _friends(
     members: Sequence[str],
     window: str | None,
     period: str | None,
+    scope: Mapping[str, Any],
     *,
     data: bool,
     at: str,
     json: bool,
 ) -> int:
     with laurels.open(at, create=False) as lb:
-        page = lb.standings(board, members, window=window, period=period, with_data=data)
+        page = lb.standings(board, members, window=window, period=period, with_data=data, **scope)
         definition = lb.get(board)
     ranked = {entry.member for entry in page.entries}
     absent = [member for member in dict.fromkeys(members) if member not in ranked]
@@ -133,6 +145,8 @@ def around(
     radius: Annotated[int, typer.Option("--radius", "-r", help="Neighbours on each side.")] = 5,
     window: WindowName = None,
     period: PeriodLabel = None,
+    label: Labels = None,
+    by: By = None,
     data: WithData = False,
     at: Url = DEFAULT_URL,
     json: AsJson = False,
@@ -145,9 +159,13 @@ def around(
     Examples:
       laurels around gifts alice
       laurels around gifts alice --radius 2 --window day
+      laurels around gifts alice --label room=42
     """
+    scope = scope_asked(label, by)
     with laurels.open(at, create=False) as lb:
-        page = lb.around(board, member, radius=radius, window=window, period=period, with_data=data)
+        page = lb.around(
+            board, member, radius=radius, window=window, period=period, with_data=data, **scope
+        )
         definition = lb.get(board)
     if json:
         put_json(page)
@@ -167,7 +185,7 @@ def _put_page(
     marked: str | None = None,
 ) -> None:
     columns: list[tuple[str, Side]] = [("place", "right")] if places else []
-    columns += [("rank", "right"), ("member", "left")]
+    columns += [("rank", "right"), (page.as_of.by or "member", "left")]
     columns += [(column.name, "right") for column in board.columns]
     columns += [("data", "left")] if data else []
     if marked is not None:
@@ -191,7 +209,7 @@ def _put_page(
 
 def _put_card(board: laurels.Board, standing: laurels.Standing, *, data: bool) -> None:
     rows = [
-        ("member", standing.member),
+        (standing.as_of.by or "member", standing.member),
         ("rank", f"{standing.rank} of {standing.total:,} (top {standing.percent:.4g} %)"),
         *zip([column.name for column in board.columns], numbers(standing.score), strict=True),
     ]
@@ -215,4 +233,6 @@ def _data_text(data: object) -> str:
 
 def _title(board: laurels.Board, as_of: laurels.AsOf) -> str:
     period = f" {as_of.period}" if as_of.period else ""
-    return f"{board.title or board.name}, {as_of.window}{period}"
+    return (
+        f"{board.title or board.name}, {as_of.window}{period}{scope_words(as_of.labels, as_of.by)}"
+    )

@@ -154,8 +154,12 @@ def _what(step: Step) -> str:
 
 def _said(value: object) -> str:
     if isinstance(value, list):
-        return ", ".join(map(str, value))
+        return ", ".join([_listed(each) for each in value]) or "none"
     return f"'{value}'" if isinstance(value, str) else str(value)
+
+
+def _listed(value: object) -> str:
+    return f"({', '.join(map(str, value))})" if isinstance(value, list) else str(value)
 
 
 def _summary(plan: Plan, done: Sequence[Step], *, dry_run: bool, stopped: bool) -> str:

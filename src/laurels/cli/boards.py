@@ -1,6 +1,7 @@
 """`board create | list | show | change | delete`: what is ranked, and how."""
 
 import sys
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -11,6 +12,7 @@ import laurels
 from .definitions import column_of, definition_in, windows_with
 from .failures import Usage
 from .options import DEFAULT_URL, AsJson, BoardName, Url
+from .scoping import RankBy, Scopes, form_text, scope_given, scopes_text, with_scopes
 from .show import put_json, put_line, put_pairs, put_table
 
 NOT_DELETED = 1
@@ -88,6 +90,8 @@ def create(
         int | None,
         typer.Option("--shards", metavar="N", help="Parts of the board on an index server."),
     ] = None,
+    scope: Scopes = None,
+    rank_by: RankBy = None,
     file: Annotated[
         str | None,
         typer.Option("--file", metavar="FILE", help="A definition as JSON; - reads it from stdin."),
@@ -108,6 +112,7 @@ def create(
       laurels board create gifts --window all --window month:keep=12 --tz Asia/Shanghai
       laurels board create spent --column amount:scale=2 --tie member
       laurels board create race --column time:op=best,order=asc,scale=3 --rank competition
+      laurels board create gifts --scope "" --scope room --scope zone,gender --rank-by room
       laurels board create gifts --file gifts.json
     """
     given = {
@@ -124,6 +129,8 @@ def create(
         "dedupe_max": dedupe_max,
         "keep": keep,
         "shards": shards,
+        "scopes": None if scope is None else [scope_given(text) for text in scope],
+        "rank_by": rank_by,
     }
     definition = {} if file is None else dict(definition_in(file))
     definition |= {field: value for field, value in given.items() if value is not None}
@@ -169,14 +176,22 @@ def show(name: BoardName, at: Url = DEFAULT_URL, json: AsJson = False) -> int:
     """
     with laurels.open(at, create=False) as lb:
         board = lb.get(name)
-        periods = {window: lb.periods(name, window) for window in board.rules().windows}
-        layout = lb.stats(name).layout
+        windows = board.rules().windows if () in board.scopes else ()
+        periods = {window: lb.periods(name, window) for window in windows}
+        stats = lb.stats(name)
     if json:
         put_json(msgspec.Raw(board.to_json()))
         return 0
     _put_definition(board)
-    if layout is not None:
-        put_pairs(_layout_rows(layout), title="layout")
+    if stats.layout is not None:
+        put_pairs(_layout_rows(stats.layout), title="layout")
+    if stats.left_out:
+        left = f"{stats.left_out:,} events would have taken a total out of the range"
+        put_pairs([("left out", left)], title="rankings by a label")
+    if stats.scopes:
+        counted = [(form_text(form), f"{count:,}") for form, count in stats.scopes.items()]
+        put_table([("scopes of", "left"), ("", "right")], counted)
+        put_line(f"about {stats.scopes_nbytes:,} bytes in {stats.nbytes:,} of the board")
     put_table(
         [("window", "left"), ("period", "left"), ("members", "right"), ("", "left")],
         [
@@ -194,10 +209,13 @@ def change(
     title: Title = None,
     keep: Keep = None,
     window: Windows = None,
+    scope: Scopes = None,
+    rank_by: RankBy = None,
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
-    """Change what may be changed: title, keep, and windows added from now on.
+    """Change what may be changed: title, keep, and windows, scopes and labels to rank by added
+    from now on.
 
     A --window with the name of one the board has gives that one another keep: NAME=day:keep=5.
     Without a name of its own a window is called by its text, so day is changed by day=day:keep=5.
@@ -207,14 +225,17 @@ def change(
       laurels board change gifts --title "Gifts of the season" --keep 12
       laurels board change gifts --window day --window hours=hour:keep=48
       laurels board change gifts --window hours=hour:keep=72
+      laurels board change gifts --scope room --rank-by room
     """
     given = {"title": title, "keep": keep}
     changes: dict[str, Any] = {field: said for field, said in given.items() if said is not None}
-    if not changes and not window:
-        raise Usage("give what is to change: --title, --keep or --window")
+    if not (changes or window or scope or rank_by):
+        raise Usage("give what is to change: --title, --keep, --window, --scope or --rank-by")
     with laurels.open(at, create=False) as lb:
         if window:
             changes["windows"] = windows_with(lb.get(name).windows, window)
+        if scope or rank_by:
+            changes |= with_scopes(lb.get(name), scope, rank_by)
         board = lb.change(name, **changes)
     if json:
         put_json(msgspec.Raw(board.to_json()))
@@ -269,6 +290,8 @@ def _put_definition(board: laurels.Board) -> None:
         ("dedupe", f"{board.dedupe}, at most {board.dedupe_max:,} ids"),
         ("keep", str(board.keep)),
         ("shards", str(board.shards) if board.shards > 1 else ""),
+        ("scopes", "; ".join([form_text(",".join(labels)) for labels in _scopes_said(board)])),
+        ("ranked by", ", ".join(board.rank_by)),
     ]
     put_pairs([row for row in rows if row[1]], title=board.name)
 
@@ -287,7 +310,13 @@ def _column_text(column: laurels.Column) -> str:
 
 def summary(board: laurels.Board) -> str:
     """What is ranked in which windows, in a line."""
-    return f"{_columns_text(board)} in {_windows_text(board)}"
+    said = f"{_columns_text(board)} in {_windows_text(board)}"
+    return f"{said}, by scopes: {scopes_text(board)}" if board.rules().scoped else said
+
+
+def _scopes_said(board: laurels.Board) -> Sequence[Sequence[str]]:
+    """The scopes of a board that is counted by labels."""
+    return board.scopes if board.rules().scoped else ()
 
 
 def _columns_text(board: laurels.Board) -> str:

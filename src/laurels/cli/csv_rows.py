@@ -20,6 +20,7 @@ class _Places(NamedTuple):
     values: tuple[int, ...]
     at: int | None
     id: int | None
+    labels: tuple[tuple[str, int], ...] = ()
 
 
 class CsvRows:
@@ -44,7 +45,9 @@ class CsvRows:
             *self._places.values,
             -1 if self._places.at is None else self._places.at,
             -1 if self._places.id is None else self._places.id,
+            *[place for _, place in self._places.labels],
         )
+        self._constants = mapping.constants
 
     def __iter__(self) -> Iterator[Row | Reject]:
         lines = self._lines
@@ -106,12 +109,16 @@ class CsvRows:
             raise MissingField(f"{len(fields)} fields, at least {self._needed} are read")
         places = self._places
         values = [_number(fields[place]) for place in places.values]
-        return (
+        event = (
             fields[places.member],
             values[0] if len(values) == 1 else tuple(values),
             None if places.at is None else self._time(fields[places.at]),
             None if places.id is None else fields[places.id] or None,
         )
+        if not (places.labels or self._constants):
+            return event
+        labels = {label: fields[place] for label, place in places.labels if fields[place]}
+        return *event, {**self._constants, **labels}
 
     def _time(self, text: str) -> int | None:
         if not text and self._mapping.at not in self._mapping.given:
@@ -151,16 +158,24 @@ def _places_in(names: list[str], mapping: Mapping) -> _Places:
         tuple(place(name) for name in values),
         optional(mapping.at),
         optional(mapping.id),
+        tuple(
+            [
+                (each.label, place(each.column))
+                for each in mapping.labels
+                if each.given or (each.column in names and each.column not in mapping.given)
+            ]
+        ),
     )
 
 
 def _numbered(mapping: Mapping) -> _Places:
-    def place(name: str, otherwise: int) -> int:
-        if name not in mapping.given:
-            return otherwise
+    def number(name: str) -> int:
         if not (name.isascii() and name.isdigit() and 1 <= int(name) <= 10_000):
             raise Usage(f"without a header columns are numbered from 1; {name!r} is no number")
         return int(name) - 1
+
+    def place(name: str, otherwise: int) -> int:
+        return number(name) if name in mapping.given else otherwise
 
     def optional(name: str) -> int | None:
         return place(name, 0) if name in mapping.given else None
@@ -170,4 +185,5 @@ def _numbered(mapping: Mapping) -> _Places:
         tuple(place(name, 1 + i) for i, name in enumerate(mapping.values)),
         optional(mapping.at),
         optional(mapping.id),
+        tuple([(each.label, number(each.column)) for each in mapping.labels if each.given]),
     )

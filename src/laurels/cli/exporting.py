@@ -16,6 +16,7 @@ import laurels
 
 from .failures import OutputFailed, Usage
 from .options import DEFAULT_URL, AsJson, BoardName, PeriodLabel, Url, WindowName, WithData
+from .scoping import By, Labels, scope_asked
 from .show import json_bytes, numbers, put_bytes, readable
 
 _FLUSH_BYTES = 1 << 16
@@ -40,6 +41,8 @@ def export(
             help="Write a file, whole or not at all; devices and pipes directly.",
         ),
     ] = None,
+    label: Labels = None,
+    by: By = None,
     data: WithData = False,
     at: Url = DEFAULT_URL,
     json: AsJson = False,
@@ -51,12 +54,14 @@ def export(
       laurels export gifts > gifts.csv
       laurels export gifts --window month --period 2021-02 -o february.csv
       laurels export gifts --format jsonl --data
+      laurels export gifts --label room=42 -o room-42.csv
     """
+    scope = scope_asked(label, by)
     if json and form == "csv":
         raise Usage("--json and --format csv exclude each other")
     with laurels.open(at, create=False) as lb:
         definition = lb.get(board)
-        entries = lb.export(board, window=window, period=period, with_data=data)
+        entries = lb.export(board, window=window, period=period, with_data=data, **scope)
         lines = (
             _json_lines(entries)
             if json or form == "jsonl"

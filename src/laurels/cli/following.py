@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -38,11 +38,18 @@ class Followed:
         return self._lb.sync.get(board)
 
     def events(
-        self, board: str, window: str | None, limit: int, member: str | None
+        self,
+        board: str,
+        window: str | None,
+        limit: int,
+        member: str | None,
+        by: str | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> Iterator[feed.Event]:
         """The events of a feed for as long as somebody asks for the next. Raises what the list is
         refused with, also when its board is deleted."""
-        what = What(board, window, limit, _INTERVAL_MS, member)
+        scope = tuple(sorted((labels or {}).items()))
+        what = What(board, window, limit, _INTERVAL_MS, member, by, scope)
         while True:
             frames = self._service.run(self._hub.watch(what, None))
             for event in feed.events(self._lines(frames)):

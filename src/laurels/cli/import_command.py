@@ -17,12 +17,12 @@ from laurels.zones import Zone
 
 from .failures import SourceUnreadable, Usage
 from .file_import import STDIN, FileResult, Format, Request, import_file
-from .import_options import board_named, ensure_batch, instant, zone_named
+from .import_options import board_named, ensure_batch, instant, label_sources, zone_named
 from .import_report import report
 from .interrupts import Interrupts
 from .options import DEFAULT_URL, AsJson, BoardName, Url
 from .progress import progress_bar
-from .reading import Mapping
+from .reading import LabelSource, Mapping
 from .redis_command import import_from, refuse_options_of_files, refuse_options_of_sets
 from .show import readable
 from .times import time_reader
@@ -75,6 +75,15 @@ def import_(
     id_column: Annotated[
         str | None,
         typer.Option("--id", metavar="COL", help="The event's id. Default: id, if any."),
+    ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--label",
+            metavar="NAME=VALUE",
+            help="A label of all events, such as room=42, or room=@COL for what a column has (@@ "
+            "stands for @). May be repeated. Default: the columns of the labels' names, if any.",
+        ),
     ] = None,
     at_format: Annotated[
         str,
@@ -182,8 +191,10 @@ def import_(
       laurels import gifts gifts.csv
       laurels import spent purchases.csv.gz --member customer --value amount
           --at-column date --clock event
+      laurels import gifts room-42.csv --label room=42 --label zone=@region
       zcat log.gz | laurels import gifts - --format jsonl --source log
       laurels import gifts --from redis://localhost/0 --key highscores
+      laurels import gifts --from redis://localhost/0 --key highscores:42 --label room=42
     """
     url = from_ or (None if files else os.environ.get(FROM_VARIABLE))
     if url is not None:
@@ -195,6 +206,7 @@ def import_(
             data_key=data_key,
             with_data=not no_data,
             event_at=event_at,
+            labels=label,
             tz=tz,
             batch=batch,
             source=source,
@@ -221,6 +233,7 @@ def import_(
                 values=value,
                 at=at_column,
                 id=id_column,
+                labels=label_sources(definition, label),
                 at_format=at_format,
                 zone=zone_named(tz or definition.tz),
             ),
@@ -288,6 +301,7 @@ def _mapping(
     values: list[str] | None,
     at: str | None,
     id: str | None,
+    labels: tuple[LabelSource, ...],
     at_format: str,
     zone: Zone,
 ) -> Mapping:
@@ -304,4 +318,5 @@ def _mapping(
         id=id or _ID,
         read_time=time_reader(at_format, zone),
         given=frozenset(name for name in given if name),
+        labels=labels,
     )

@@ -1,10 +1,15 @@
 """What the imports of files and of sorted sets have in common on the command line."""
 
+from collections.abc import Sequence
+
 import laurels
-from laurels.errors import InvalidAt, UnknownBoard
+from laurels.errors import InvalidAt, UnknownBoard, UnknownLabel
+from laurels.labels import label_value
 from laurels.zones import Zone, zone
 
 from .failures import Usage
+from .reading import LabelSource
+from .scoping import labels_given
 from .times import time_reader
 
 MAX_BATCH = 100_000
@@ -38,3 +43,39 @@ def instant(option: str, text: str, tz: str) -> int:
         return time_reader("iso", zone_named(tz))(text)
     except InvalidAt as error:
         raise Usage(f"{option}: {error.what}") from error
+
+
+def label_sources(board: laurels.Board, texts: Sequence[str] | None) -> tuple[LabelSource, ...]:
+    """Where a source has the labels of a board, by the NAME=VALUE and NAME=@COLUMN given.
+
+    Raises Usage, UnknownLabel for one that the board has not, InvalidLabel.
+    """
+    given = labels_given(texts)
+    known = board.rules().labels
+    for name in given:
+        if name not in known:
+            told = f"it has {', '.join(known)}" if known else "it has none"
+            raise UnknownLabel(f"the board {board.name!r} has no label {name!r}: {told}")
+    return tuple([_label_source(name, given.get(name)) for name in known])
+
+
+def constant_labels(board: laurels.Board, texts: Sequence[str] | None) -> dict[str, str]:
+    """The labels that all members of a sorted set get. Raises as `label_sources`, and Usage for a
+    column."""
+    sources = [each for each in label_sources(board, texts) if each.given or each.value is not None]
+    for each in sources:
+        if each.value is None:
+            raise Usage(f"--label {each.label}=@{each.column}: a sorted set has no columns")
+    return {each.label: each.value for each in sources if each.value is not None}
+
+
+def _label_source(name: str, said: str | None) -> LabelSource:
+    if said is None:
+        return LabelSource(name, column=name)
+    if said.startswith("@") and not said.startswith("@@"):
+        if said == "@":
+            raise Usage(f"--label {name}=@ names no column")
+        return LabelSource(name, column=said[1:], given=True)
+    return LabelSource(
+        name, label_value(name, said.removeprefix("@") if said[:2] == "@@" else said)
+    )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from laurels.errors import InvalidEvent, InvalidId, InvalidMember, LaurelsError
+from laurels.errors import InvalidEvent, InvalidId, InvalidLabel, InvalidMember, LaurelsError
 from laurels.exact_json import decode_json
 
 from .failures import MissingField
@@ -18,6 +18,9 @@ def looks_like_json(lines: Lines) -> bool:
     return raw.removeprefix(BOM).lstrip().startswith(b"{")
 
 
+LABELS = "labels"
+"""Where an event has an object of its labels."""
+_NONE = (None, "")
 _SCORE = "score"
 """Where an export has the value."""
 
@@ -47,12 +50,34 @@ class JsonRows:
         mapping = self._mapping
         at = self._optional(found, mapping.at)
         id = self._optional(found, mapping.id)
-        return (
+        event = (
             _text(_required(found, mapping.member), InvalidMember),
             self._value(found),
             None if at is None else mapping.read_time(at),
             None if id is None or id == "" else _text(id, InvalidId),
         )
+        labels = self._labels(found)
+        return (*event, labels) if labels else event
+
+    def _labels(self, found: dict[str, object]) -> dict[str, str]:
+        """The labels of an event: of its object `labels`, or of fields of their names; what the
+        user said goes before."""
+        if not self._mapping.labels:
+            return {}
+        carried = found.get(LABELS)
+        if carried is not None and not isinstance(carried, dict):
+            raise InvalidLabel(f"{carried!r:.60} are no labels: give an object of names")
+        labels = dict(carried or {})
+        for each in self._mapping.labels:
+            if each.value is not None:
+                labels[each.label] = each.value
+            elif each.given or (
+                each.label not in labels and each.column not in self._mapping.given
+            ):
+                labels[each.label] = found.get(each.column)
+        return {
+            name: _text(value, InvalidLabel) for name, value in labels.items() if value not in _NONE
+        }
 
     def _optional(self, found: dict[str, object], name: str) -> object:
         if name in self._mapping.given:

@@ -17,7 +17,18 @@ import typer
 import laurels
 from laurels.errors import CheckFailed, DataAtRisk, LaurelsError
 
-from . import answers, applying, boards, exporting, import_command, keys, serving, upkeep, watch
+from . import (
+    answers,
+    applying,
+    boards,
+    exporting,
+    import_command,
+    keys,
+    scoping,
+    serving,
+    upkeep,
+    watch,
+)
 from .failures import OutputFailed, Usage
 from .show import complain_of, put_line, readable
 
@@ -43,6 +54,7 @@ app.command("export")(exporting.export)
 app.command("top")(answers.top)
 app.command("rank")(answers.rank)
 app.command("around")(answers.around)
+app.command("scopes")(scoping.scopes)
 app.command("watch")(watch.watch)
 app.command("check")(upkeep.check)
 app.command("rebuild")(upkeep.rebuild)

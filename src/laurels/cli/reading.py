@@ -21,7 +21,11 @@ BOM = b"\xef\xbb\xbf"
 
 Value = object
 """A number as the file writes it, a tuple of them for several columns; the board judges it."""
-RawEvent = tuple[str, Value, int | None, str | None]
+RawEvent = (
+    tuple[str, Value, int | None, str | None]
+    | tuple[str, Value, int | None, str | None, dict[str, str]]
+)
+"""Member, value, at and id, and on a board with labels those the line has."""
 
 
 class Row(NamedTuple):
@@ -41,11 +45,22 @@ class Reject(NamedTuple):
     raw: bytes
 
 
+class LabelSource(Struct, frozen=True):
+    """Where the events of a source have a label: all the same `value`, or that of a `column`,
+    which has to be there if it was `given` by the user."""
+
+    label: str
+    value: str | None = None
+    column: str = ""
+    given: bool = False
+
+
 class Mapping(Struct, frozen=True):
     """Where a line has what an event needs.
 
     A name not `given` by the user may be missing from the source, or empty: `at` and `id` are
-    then left out, and the values may also stand in one column named `value`.
+    then left out, and the values may also stand in one column named `value`. A label whose column
+    is empty is left out. `labels` has a source for each label of the board.
     """
 
     member: str
@@ -54,6 +69,12 @@ class Mapping(Struct, frozen=True):
     id: str
     read_time: ReadTime
     given: frozenset[str]
+    labels: tuple[LabelSource, ...] = ()
+
+    @property
+    def constants(self) -> dict[str, str]:
+        """The labels that all events have."""
+        return {each.label: each.value for each in self.labels if each.value is not None}
 
 
 def rejected(line: int, error: LaurelsError, raw: bytes) -> Reject:

@@ -1,6 +1,7 @@
 """`import --from`: what the command says of a sorted set, carried out and told."""
 
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import typer
 import laurels
 
 from .failures import Usage
-from .import_options import board_named, ensure_batch, instant
+from .import_options import board_named, constant_labels, ensure_batch, instant
 from .interrupts import Interrupts
 from .progress import progress_bar
 from .redis_import import SetRequest, import_set
@@ -60,6 +61,7 @@ def import_from(
     data_key: str | None,
     with_data: bool,
     event_at: str | None,
+    labels: Sequence[str] | None,
     tz: str | None,
     batch: int,
     source: str | None,
@@ -87,6 +89,7 @@ def import_from(
             batch=batch,
             source=source,
             rejects=rejects,
+            labels=constant_labels(definition, labels),
         )
         stack.enter_context(interrupts.caught())
         progress = stack.enter_context(progress_bar(not json))

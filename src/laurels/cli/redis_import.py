@@ -19,6 +19,7 @@ from .interrupts import Interrupts
 from .progress import ScanProgress
 from .redis_source import RedisSource, opened_redis
 from .rejects import RejectsFile
+from .scoping import scope_words
 from .show import readable
 from .taking_over import Overtaken, TakingOver
 from .totals import Totals
@@ -31,7 +32,7 @@ class SetRequest(Struct, frozen=True):
     """Which sorted set is taken over, and how.
 
     `source` and `rejects` are what the user said; None leaves both to the address and the key.
-    `at_ms` is when the totals are set to have been reached.
+    `at_ms` is when the totals are set to have been reached, `labels` name the scope they are in.
     """
 
     url: str
@@ -42,6 +43,7 @@ class SetRequest(Struct, frozen=True):
     batch: int
     source: str | None
     rejects: Path | None
+    labels: dict[str, str] = {}
 
 
 class SetResult(Struct, frozen=True):
@@ -80,12 +82,12 @@ def import_set(
     """
     address = redis_address(request.url)
     name = f"{address} {readable(request.key)}"
-    source = request.source or name
+    source = request.source or f"{name}{scope_words(request.labels, None)}"
     if not is_unicode(source):
         raise Usage("the key is not UTF-8, so nothing can be kept under it: give --source NAME")
     began = time.perf_counter()
     with ExitStack() as stack:
-        totals = Totals(lb, board, request.at_ms)
+        totals = Totals(lb, board, request.at_ms, request.labels)
         opened = stack.enter_context(
             opened_redis(address, request.key, request.data_key, with_data=request.with_data)
         )

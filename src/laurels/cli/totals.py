@@ -1,4 +1,5 @@
-"""What the members of a board have in its window `all`, read and set in batches.
+"""What the members of a board have in its window `all`, or there in a scope, read and set in
+batches.
 
 A total is set by an event of the difference to what the member has, on `last` and `best` by one
 of the value itself. So it may be set again and again and counts once, and who has it already needs
@@ -49,10 +50,16 @@ class Done(NamedTuple):
 class Totals:
     """The totals of a board of one column; raises Usage for others, and NoAllWindow.
 
-    `at_ms` is when they are set to have been reached.
+    `at_ms` is when they are set to have been reached, `labels` say in which scope.
     """
 
-    def __init__(self, lb: laurels.Leaderboards, board: laurels.Board, at_ms: int) -> None:
+    def __init__(
+        self,
+        lb: laurels.Leaderboards,
+        board: laurels.Board,
+        at_ms: int,
+        labels: Mapping[str, str] | None = None,
+    ) -> None:
         rules = board.rules()
         if len(rules.columns) != 1:
             raise Usage(f"{board.name} has {len(rules.columns)} columns, a sorted set one score")
@@ -64,6 +71,7 @@ class Totals:
         self._lb = lb
         self._board = board.name
         self._at_ms = at_ms
+        self._labels: dict[str, Any] = dict(labels or {})
 
     def units(self, score: Number) -> int:
         """A total in units; raises what refuses it, a total out of the column's range, too."""
@@ -82,16 +90,20 @@ class Totals:
         """What those of up to AT_ONCE members have who are ranked. O(k log n)."""
         if not members:
             return {}
-        found = self._lb.standings(self._board, members, window=self.window, with_data=True)
+        found = self._lb.standings(
+            self._board, members, window=self.window, with_data=True, **self._labels
+        )
         return {entry.member: Had(self._units_of(entry), entry.data) for entry in found.entries}
 
     def page(self, after: str | None) -> tuple[list[tuple[str, int]], str | None]:
         """The next members in standing order with their units, and where to go on."""
-        found = self._lb.top(self._board, window=self.window, limit=AT_ONCE, after=after)
+        found = self._lb.top(
+            self._board, window=self.window, limit=AT_ONCE, after=after, **self._labels
+        )
         return [(entry.member, self._units_of(entry)) for entry in found.entries], found.next
 
     def count(self) -> int:
-        return self._lb.count(self._board, window=self.window)
+        return self._lb.count(self._board, window=self.window, **self._labels)
 
     def set(
         self,
@@ -100,18 +112,24 @@ class Totals:
         position: tuple[str, str] | None = None,
     ) -> Done:
         """Sets up to AT_ONCE members to the units wanted, in one commit with the position."""
-        events: list[tuple[str, Number, int]] = []
+        events: list[tuple[str, Number, int, None, dict[str, str]]] = []
         for member, units in wanted.items():
             events += [
-                (member, self.value(part), self._at_ms)
+                (member, self.value(part), self._at_ms, None, self._labels)
                 for part in self._parts(units, had.get(member))
             ]
         if not events and position is None:
             return Done(0, [])
-        receipts = self._lb.submit_many(self._board, events, window=self.window, position=position)
+        receipts = self._lb.submit_many(
+            self._board,
+            events,
+            window=self.window,
+            position=position,
+            scope=sorted(self._labels),
+        )
         refused: dict[str, Refused] = {}
         after: dict[str, Score | None] = {}
-        for (member, _, _), receipt in zip(events, receipts, strict=True):
+        for (member, *_), receipt in zip(events, receipts, strict=True):
             if receipt.status == "refused":
                 code, message = receipt.reason or "", receipt.message or ""
                 refused[member] = Refused(member, code, message)

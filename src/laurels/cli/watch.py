@@ -19,6 +19,7 @@ from laurels.http.live import Change, MemberChange, Top
 from .failures import Usage
 from .following import followed
 from .options import DEFAULT_URL, AsJson, BoardName, Url, WindowName
+from .scoping import By, Labels, labels_given, scope_words
 from .show import (
     Side,
     complain_of,
@@ -88,6 +89,8 @@ def watch(
     member: Annotated[
         str | None, typer.Option("--member", "-m", metavar="MEMBER", help="Watch one member.")
     ] = None,
+    label: Labels = None,
+    by: By = None,
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
@@ -99,16 +102,20 @@ def watch(
     Examples:
       laurels watch gifts --at http://127.0.0.1:8080
       laurels watch gifts --window day --member alice --at http://127.0.0.1:8080
+      laurels watch gifts --label room=42 --at http://127.0.0.1:8080
     """
+    labels = labels_given(label)
     if config.is_direct(at):
         with followed(at) as boards:
-            events = boards.events(board, window, limit, member)
+            events = boards.events(board, window, limit, member, by, labels)
             _put(boards.get(board), events, member, json=json)
         return 0
     if not config.is_remote(at):
         raise Usage("a board is watched at a server: give --at http://... or redis://...")
     with config.remote(at) as lb:
-        asked = partial(feed.live, board, window=window, limit=limit, member=member)
+        asked = partial(
+            feed.live, board, window=window, limit=limit, member=member, by=by, labels=labels
+        )
         events = feed.watched(lb.wire, lambda last: asked(after=last), time.sleep, lost=complain_of)
         _put(lb.get(board), events, member, json=json)
     return 0
@@ -178,7 +185,9 @@ class _screen:  # noqa: N801 (it is used as a function)
 
 def picture(board: laurels.Board, ranking: Ranking) -> RenderableType:
     """A ranking as a table, with what moved marked."""
-    columns: list[tuple[str, Side]] = [("rank", "right"), ("", "left"), ("member", "left")]
+    as_of = ranking.as_of
+    who = as_of.by if as_of is not None and as_of.by is not None else "member"
+    columns: list[tuple[str, Side]] = [("rank", "right"), ("", "left"), (who, "left")]
     columns += [(column.name, "right") for column in board.columns]
     rows = [
         [str(entry.rank), ranking.mark(entry.member), entry.member, *numbers(entry.score)]
@@ -186,8 +195,9 @@ def picture(board: laurels.Board, ranking: Ranking) -> RenderableType:
     ]
     table = table_of(columns, rows)
     title = board.title or board.name
-    if (as_of := ranking.as_of) is not None:
+    if as_of is not None:
         title = f"{title}, {as_of.window}{f' {as_of.period}' if as_of.period else ''}"
+        title += scope_words(as_of.labels, as_of.by)
     return Group(
         Text(harmless(title), style="bold"), table, Text(f"{ranking.total:,} members", style="dim")
     )

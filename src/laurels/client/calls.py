@@ -5,9 +5,9 @@ its events has an id, its own or by the batch key. One without may have been cou
 answer came, and whoever sent it is told so.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import Any, NamedTuple, overload
 
 import msgspec
 
@@ -15,51 +15,85 @@ from laurels.accept import batch_list, data_bytes, ensure_position
 from laurels.board import Board
 from laurels.errors import (
     BatchRefused,
-    InvalidLimit,
-    InvalidOffset,
-    InvalidRadius,
-    InvalidRank,
 )
 from laurels.event import Value
-from laurels.http.answers import BatchAnswer, CardAnswer, to_json
-from laurels.http.refusals import InvalidBody, MemberNotRanked, RankNotHeld
+from laurels.http.answers import BatchAnswer, to_json
+from laurels.http.refusals import InvalidBody
 from laurels.http.requests import MAX_BATCH, BatchTooLong
-from laurels.queries import MAX_LIMIT, MAX_RADIUS, Bound, friends, whole
 from laurels.receipt import Receipt, Receipts
-from laurels.score import Score
-from laurels.standing import Page, PeriodInfo, Standing
 from laurels.stats import BoardStats, CheckReport, Stats
 
-from .call import Call, nothing, then
-from .given import Batch, batch, board_path, bound, member_text, percent, target, window_name
+from .call import Call, decoder, nothing, then
+from .given import (
+    Batch,
+    Sent,
+    batch,
+    board_path,
+    member_text,
+    scope_text,
+    target,
+)
 from .given import event as event_sent
+from .questions import (
+    around,
+    at_rank,
+    card,
+    count,
+    periods,
+    range,  # noqa: A004
+    rank,
+    ranks,
+    scopes,
+    score_at_percentile,
+    standing,
+    standings,
+    top,
+)
 from .receipts import RemoteReceipts, joined
 
-T = TypeVar("T")
+__all__ = [
+    "Submission",
+    "around",
+    "at_rank",
+    "boards",
+    "card",
+    "change",
+    "check",
+    "count",
+    "create",
+    "delete",
+    "get",
+    "periods",
+    "position",
+    "range",
+    "rank",
+    "ranks",
+    "rebuild",
+    "remove",
+    "scopes",
+    "score_at_percentile",
+    "set",
+    "set_data",
+    "snapshot",
+    "standing",
+    "standings",
+    "stats",
+    "submit",
+    "submit_many",
+    "top",
+]
 
-
-def _decoder(kind: type[T]) -> Callable[[bytes], T]:
-    return msgspec.json.Decoder(kind).decode
-
-
-_page = _decoder(Page)
-_standing = _decoder(Standing)
-_receipt = _decoder(Receipt)
-_batch = _decoder(BatchAnswer)
-_card_windows = then(_decoder(CardAnswer), lambda found: found.windows)
-_score = then(_decoder(dict[str, Score | None]), lambda found: found["score"])
-_count = then(_decoder(dict[str, int]), lambda found: found["count"])
-_offset = then(_decoder(dict[str, int]), lambda found: found["offset"])
-_removed = then(_decoder(dict[str, bool]), lambda found: found["removed"])
-_position = then(_decoder(dict[str, str | None]), lambda found: found["position"])
-_periods = _decoder(list[PeriodInfo])
-_stats = _decoder(Stats)
-_board_stats = _decoder(BoardStats)
-_report = _decoder(CheckReport)
+_receipt = decoder(Receipt)
+_batch = decoder(BatchAnswer)
+_offset = then(decoder(dict[str, int]), lambda found: found["offset"])
+_removed = then(decoder(dict[str, bool]), lambda found: found["removed"])
+_position = then(decoder(dict[str, str | None]), lambda found: found["position"])
+_stats = decoder(Stats)
+_board_stats = decoder(BoardStats)
+_report = decoder(CheckReport)
 _definitions = then(
-    _decoder(list[msgspec.Raw]), lambda found: [Board.from_json(bytes(raw)) for raw in found]
+    decoder(list[msgspec.Raw]), lambda found: [Board.from_json(bytes(raw)) for raw in found]
 )
-_UNRANKED = {MemberNotRanked.code: None}
 
 
 # Boards
@@ -103,9 +137,11 @@ def submit(
     at: Any = None,
     id: str | None = None,
     window: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    scope: Sequence[str] | None = None,
 ) -> Call[Receipt]:
-    path = target(board_path(board, "scores"), window=window)
-    return _of_event(path, member, value, at, id)
+    path = target(board_path(board, "scores"), window=window, scope=scope_text(scope))
+    return _of_event(path, event_sent(member, value, at, id, labels))
 
 
 def set(
@@ -116,15 +152,16 @@ def set(
     at: Any = None,
     id: str | None = None,
     window: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    scope: Sequence[str] | None = None,
 ) -> Call[Receipt]:
-    path = target(board_path(board, "set"), window=window)
-    return _of_event(path, member, value, at, id)
+    path = target(board_path(board, "set"), window=window, scope=scope_text(scope))
+    return _of_event(path, event_sent(member, value, at, id, labels))
 
 
-def _of_event(path: str, member: str, value: Value, at: Any, id: str | None) -> Call[Receipt]:
-    body = to_json.encode(event_sent(member, value, at, id))
-    named = id is not None
-    return Call("POST", path, _receipt, body=body, repeats=named, keyed=named)
+def _of_event(path: str, event: Sent) -> Call[Receipt]:
+    named = event.id is not None
+    return Call("POST", path, _receipt, to_json.encode(event), repeats=named, keyed=named)
 
 
 class Submission(NamedTuple):
@@ -161,6 +198,7 @@ def submit_many(
     all_or_nothing: bool = False,
     key: str | None = None,
     position: tuple[str, str] | None = None,
+    scope: Sequence[str] | None = None,
 ) -> Submission:
     """The requests of a batch. Raises BatchTooLong where several have to be one commit."""
     given = batch_list(events)
@@ -178,6 +216,7 @@ def submit_many(
         all_or_nothing=True if all_or_nothing else None,
         position_source=source,
         position=text,
+        scope=scope_text(scope),
     )
     calls = [
         Call("POST", path, _batch, body=body, repeats=read.repeats, keyed=read.repeats)
@@ -202,184 +241,6 @@ def remove(board: str, member: str) -> Call[bool]:
 
 def position(board: str, source: str) -> Call[str | None]:
     return Call("GET", target(board_path(board, "position"), source=source), _position)
-
-
-# Questions
-
-
-def top(
-    board: str,
-    *,
-    window: str | None = None,
-    limit: int = 10,
-    offset: int = 0,
-    reverse: bool = False,
-    after: str | None = None,
-    period: str | None = None,
-    with_data: bool = False,
-) -> Call[Page]:
-    path = target(
-        board_path(board, "top"),
-        window=window,
-        limit=whole(limit, 0, MAX_LIMIT, InvalidLimit),
-        offset=whole(offset, 0, None, InvalidOffset),
-        reverse=bool(reverse),
-        after=after,
-        period=period,
-        with_data=bool(with_data),
-    )
-    return Call("GET", path, _page)
-
-
-def around(
-    board: str,
-    member: str,
-    *,
-    radius: int = 5,
-    window: str | None = None,
-    period: str | None = None,
-    with_data: bool = False,
-) -> Call[Page | None]:
-    path = target(
-        board_path(board, "around"),
-        member=member_text(member),
-        radius=whole(radius, 0, MAX_RADIUS, InvalidRadius),
-        window=window,
-        period=period,
-        with_data=bool(with_data),
-    )
-    return Call("GET", path, _page, otherwise=_UNRANKED)
-
-
-def standing(
-    board: str,
-    member: str,
-    *,
-    window: str | None = None,
-    period: str | None = None,
-    to_rank: int | None = None,
-    with_data: bool = False,
-) -> Call[Standing | None]:
-    path = target(
-        board_path(board, "standing"),
-        member=member_text(member),
-        window=window_name(window),
-        period=period,
-        to_rank=_rank(to_rank),
-        with_data=bool(with_data),
-    )
-    return Call("GET", path, _standing, otherwise=_UNRANKED)
-
-
-def _rank(rank: int | None) -> int | None:
-    return None if rank is None else whole(rank, 1, None, InvalidRank)
-
-
-def card(
-    board: str,
-    member: str,
-    *,
-    to_rank: int | None = None,
-    with_data: bool = False,
-) -> Call[dict[str, Standing | None] | None]:
-    """None stands for a member that is in no window."""
-    path = target(
-        board_path(board, "standing"),
-        member=member_text(member),
-        window="*",
-        to_rank=_rank(to_rank),
-        with_data=bool(with_data),
-    )
-    return Call("GET", path, _card_windows, otherwise=_UNRANKED)
-
-
-def standings(
-    board: str,
-    members: Iterable[str],
-    *,
-    window: str | None = None,
-    period: str | None = None,
-    with_data: bool = False,
-) -> Call[Page]:
-    path = target(
-        board_path(board, "standings"), window=window, period=period, with_data=bool(with_data)
-    )
-    return Call("POST", path, _page, body=to_json.encode(friends(members)))
-
-
-def range(
-    board: str,
-    *,
-    low: Bound | None = None,
-    high: Bound | None = None,
-    limit: int = 100,
-    offset: int = 0,
-    after: str | None = None,
-    window: str | None = None,
-    period: str | None = None,
-    with_data: bool = False,
-) -> Call[Page]:
-    path = target(
-        board_path(board, "range"),
-        low=bound(low),
-        high=bound(high),
-        limit=whole(limit, 0, MAX_LIMIT, InvalidLimit),
-        offset=whole(offset, 0, None, InvalidOffset),
-        after=after,
-        window=window,
-        period=period,
-        with_data=bool(with_data),
-    )
-    return Call("GET", path, _page)
-
-
-def at_rank(
-    board: str,
-    rank: int,
-    *,
-    window: str | None = None,
-    period: str | None = None,
-    with_data: bool = False,
-) -> Call[Standing | None]:
-    path = target(
-        board_path(board, "at-rank"),
-        rank=whole(rank, 1, None, InvalidRank),
-        window=window,
-        period=period,
-        with_data=bool(with_data),
-    )
-    return Call("GET", path, _standing, otherwise={RankNotHeld.code: None})
-
-
-def score_at_percentile(
-    board: str,
-    percentile: Any,
-    *,
-    window: str | None = None,
-    period: str | None = None,
-) -> Call[Score | None]:
-    path = target(
-        board_path(board, "percentile"), percent=percent(percentile), window=window, period=period
-    )
-    return Call("GET", path, _score)
-
-
-def count(
-    board: str,
-    *,
-    low: Bound | None = None,
-    high: Bound | None = None,
-    window: str | None = None,
-    period: str | None = None,
-) -> Call[int]:
-    path = target(
-        board_path(board, "count"), low=bound(low), high=bound(high), window=window, period=period
-    )
-    return Call("GET", path, _count)
-
-
-def periods(board: str, window: str | None = None) -> Call[list[PeriodInfo]]:
-    return Call("GET", target(board_path(board, "periods"), window=window), _periods)
 
 
 @overload

@@ -1,6 +1,6 @@
 """The live feed of a server: its events, one after the other, across broken connections."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 
 from msgspec import Struct
@@ -8,8 +8,8 @@ from msgspec import Struct
 from laurels.errors import Unavailable
 from laurels.http.live import RETRY_MS
 
-from .call import Call, nothing
-from .given import board_path, member_text, target
+from .call import NO_LABEL, Call, nothing
+from .given import board_path, labelled, member_text, target
 
 
 class Event(Struct, frozen=True):
@@ -32,17 +32,20 @@ def live(
     window: str | None = None,
     limit: int = 10,
     member: str | None = None,
+    by: str | None = None,
+    labels: Mapping[str, str] | None = None,
     after: str = "",
 ) -> Call[None]:
     """The request of a feed, which goes on after the event `after`."""
     path = target(
         board_path(board, "live"),
+        labelled(labels or {}, by),
         window=window,
         limit=limit if member is None else None,
         member=None if member is None else member_text(member),
     )
     also = {"Accept": "text/event-stream"} | ({"Last-Event-ID": after} if after else {})
-    return Call("GET", path, nothing, also=also)
+    return Call("GET", path, nothing, instead=NO_LABEL if labels else {}, also=also)
 
 
 def events(lines: Iterable[bytes]) -> Iterator[Event]:

@@ -4,6 +4,7 @@ What can be judged of an argument alone is judged here, by the functions that ju
 the rest is left to the server, which gets it digit for digit.
 """
 
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from math import isfinite
 from typing import Any
@@ -11,20 +12,25 @@ from urllib.parse import quote, urlencode
 
 from msgspec import Struct
 
+from laurels.between import Bound
 from laurels.errors import (
+    InvalidLabel,
     InvalidPercentile,
     InvalidRange,
     InvalidValue,
     LaurelsError,
     NotFinite,
     UnknownBoard,
+    UnknownScope,
     UnknownWindow,
     ValueOutOfRange,
 )
 from laurels.event import at_ms, event_fields, id_bytes, member_bytes, member_of
 from laurels.given import is_name, is_unicode, shown
 from laurels.http.refusals import InvalidQuery
-from laurels.queries import Bound
+from laurels.http.requests import scope_written
+from laurels.labels import label_texts, label_value
+from laurels.scopes import RESERVED
 from laurels.score import LIMIT
 
 Number = int | Decimal | str
@@ -39,6 +45,7 @@ class Sent(Struct, omit_defaults=True):
     value: Number | list[Number]
     at: int | None = None
     id: str | None = None
+    labels: object = None
 
 
 class Batch(Struct):
@@ -77,12 +84,36 @@ def batch(given: list[Any], key: str | None) -> Batch:
     return read
 
 
-def event(member: object, value: object, at: object, id: object, spare: str | None = None) -> Sent:
+def event(
+    member: object,
+    value: object,
+    at: object,
+    id: object,
+    labels: object = None,
+    spare: str | None = None,
+) -> Sent:
     """One event; raises what refuses it whatever the board."""
     sent = Sent(member_text(member), values(value), at_ms(at))
+    sent.labels = event_labels(labels)
     named = id_bytes(id)
     sent.id = spare if named is None else named.decode()
     return sent
+
+
+def event_labels(labels: object) -> object:
+    """What an event carries as labels, as JSON has it: the server judges them, as it knows those of
+    the board. InvalidLabel for what has no form there."""
+    if not isinstance(labels, Mapping):
+        return _said(labels)
+    return {str(_said(label)): _said(value) for label, value in labels.items()}
+
+
+def _said(part: object) -> object:
+    if part is None or isinstance(part, int | float | list | tuple):
+        return part
+    if isinstance(part, str) and is_unicode(part):
+        return part
+    raise InvalidLabel(f"{shown(part)} is no label: give names and values as text")
 
 
 def member_text(member: object) -> str:
@@ -141,9 +172,39 @@ def window_name(window: str | None) -> str | None:
     return window
 
 
-def target(path: str, **query: object) -> str:
+def labelled(labels: Mapping[str, object], by: object) -> dict[str, str]:
+    """The labels of a scope, or what it ranks by, as parameters. Raises UnknownScope where no board
+    can have such a label, InvalidLabel."""
+    for name in labels:
+        if name in RESERVED or not name.isidentifier():
+            raise UnknownScope(f"no board has a label called {shown(name)}")
+    said = {name: label_value(name, value) for name, value in labels.items()}
+    return said if by is None else {**said, "by": str(by)}
+
+
+def scope_text(scope: object) -> str | None:
+    """The labels of a scope by their names, as text. Raises UnknownScope for what is no list of
+    them."""
+    if scope is None:
+        return None
+    if isinstance(scope, Sequence) and not isinstance(scope, str):
+        names = [str(name) for name in scope]
+        if all(map(str.isidentifier, names)):
+            return ",".join(names)
+    raise UnknownScope(f"there is no scope {shown(scope)}: give a list of the names of labels")
+
+
+def scope_after(labels: Mapping[str, str] | None) -> str | None:
+    """The labels of one scope, as text. Raises InvalidLabel, UnknownScope for what is none."""
+    if labels is not None and not (isinstance(labels, Mapping) and labels):
+        raise UnknownScope(f"{shown(labels)} is no scope to go on after")
+    said = label_texts(labels)
+    return None if said is None else scope_written(said)
+
+
+def target(path: str, labels: Mapping[str, str] | None = None, /, **query: object) -> str:
     """A path with its query: None is left out. Raises InvalidQuery for what is not Unicode."""
-    said = {
+    said = dict(labels or {}) | {
         name: str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in query.items()
         if value is not None

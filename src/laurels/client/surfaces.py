@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable, Coroutine, Iterable, Sized
+from collections.abc import Callable, Coroutine, Iterable, Sequence, Sized
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 from laurels.aio import AsyncLeaderboards
@@ -26,9 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 def _named(verb: F, describe: Callable[..., Any]) -> F:
     """A verb with the name and parameters of its description, and what `Leaderboards` says."""
     parameters = inspect.signature(describe).parameters.values()
-    itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-    if not any(each.kind is inspect.Parameter.POSITIONAL_ONLY for each in parameters):
-        itself = itself.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    itself, *_ = inspect.signature(getattr(Leaderboards, describe.__name__)).parameters.values()
     verb.__name__ = describe.__name__
     verb.__doc__ = getattr(Leaderboards, describe.__name__).__doc__
     vars(verb)["__signature__"] = inspect.Signature([itself, *parameters])
@@ -81,12 +79,15 @@ class RemoteLeaderboards(Leaderboards):
     top = _sync(calls.top)
     around = _sync(calls.around)
     standing = _sync(calls.standing)
+    rank = _sync(calls.rank)
+    ranks = _sync(calls.ranks)
     standings = _sync(calls.standings)
     range = _sync(calls.range)
     at_rank = _sync(calls.at_rank)
     score_at_percentile = _sync(calls.score_at_percentile)
     count = _sync(calls.count)
     periods = _sync(calls.periods)
+    scopes = _sync(calls.scopes)
 
     check = _sync(calls.check)
     rebuild = _sync(calls.rebuild)
@@ -102,6 +103,7 @@ class RemoteLeaderboards(Leaderboards):
         all_or_nothing: bool = False,
         key: str | None = None,
         position: tuple[str, str] | None = None,
+        scope: Sequence[str] | None = None,
     ) -> Receipts:
         parts = calls.submit_many(
             board,
@@ -111,14 +113,25 @@ class RemoteLeaderboards(Leaderboards):
             all_or_nothing=all_or_nothing,
             key=key,
             position=position,
+            scope=scope,
         )
         with parts.seen_through():
             return parts.join([self.wire.answer(call) for call in parts.calls])
 
     def card(
-        self, board: str, member: str, *, to_rank: int | None = None, with_data: bool = False
+        self,
+        /,
+        board: str,
+        member: str,
+        *,
+        to_rank: int | None = None,
+        with_data: bool = False,
+        by: str | None = None,
+        **labels: str,
     ) -> dict[str, Standing | None]:
-        found = self.wire.answer(calls.card(board, member, to_rank=to_rank, with_data=with_data))
+        found = self.wire.answer(
+            calls.card(board, member, to_rank=to_rank, with_data=with_data, by=by, **labels)
+        )
         return dict.fromkeys(self.get(board).rules().windows) if found is None else found
 
     @overload
@@ -156,12 +169,15 @@ class AsyncRemoteLeaderboards(AsyncLeaderboards):
     top = _async(calls.top)
     around = _async(calls.around)
     standing = _async(calls.standing)
+    rank = _async(calls.rank)
+    ranks = _async(calls.ranks)
     standings = _async(calls.standings)
     range = _async(calls.range)
     at_rank = _async(calls.at_rank)
     score_at_percentile = _async(calls.score_at_percentile)
     count = _async(calls.count)
     periods = _async(calls.periods)
+    scopes = _async(calls.scopes)
 
     check = _async(calls.check)
     rebuild = _async(calls.rebuild)
@@ -177,6 +193,7 @@ class AsyncRemoteLeaderboards(AsyncLeaderboards):
         all_or_nothing: bool = False,
         key: str | None = None,
         position: tuple[str, str] | None = None,
+        scope: Sequence[str] | None = None,
     ) -> Receipts:
         def described() -> calls.Submission:
             return calls.submit_many(
@@ -187,6 +204,7 @@ class AsyncRemoteLeaderboards(AsyncLeaderboards):
                 all_or_nothing=all_or_nothing,
                 key=key,
                 position=position,
+                scope=scope,
             )
 
         short = isinstance(events, Sized) and len(events) <= _AT_ONCE
@@ -195,9 +213,17 @@ class AsyncRemoteLeaderboards(AsyncLeaderboards):
             return parts.join([await self.wire.answer(call) for call in parts.calls])
 
     async def card(
-        self, board: str, member: str, *, to_rank: int | None = None, with_data: bool = False
+        self,
+        /,
+        board: str,
+        member: str,
+        *,
+        to_rank: int | None = None,
+        with_data: bool = False,
+        by: str | None = None,
+        **labels: str,
     ) -> dict[str, Standing | None]:
-        call = calls.card(board, member, to_rank=to_rank, with_data=with_data)
+        call = calls.card(board, member, to_rank=to_rank, with_data=with_data, by=by, **labels)
         found = await self.wire.answer(call)
         return dict.fromkeys((await self.get(board)).rules().windows) if found is None else found
 

@@ -3,10 +3,14 @@
 from laurels.boards import BoardState
 from laurels.index.asking import Ask
 from laurels.index.base import changes
-from laurels.plan import next_boundary, ranking_key
+from laurels.plan import kept_periods, next_boundary, ranking_key
 from laurels.stats import BoardStats, CheckReport, Kept, Stats, WindowStats
+from laurels.windows import MIN_MS
 
 from .present import Present, opened_as
+
+MEASURED = 10
+"""Scopes of the same labels by which the memory of all of them is told."""
 
 
 class Figures:
@@ -30,26 +34,57 @@ class Figures:
         ]
         due_ms = next_boundary(state.rules, now_ms)
         read = await self._present.index.read(opened, asks, now_ms=now_ms, due_ms=due_ms)
+        self._present.note(state, read.stands)
         windows = [
             WindowStats(
                 window=name,
-                period=window.period_at(now_ms).label or None,
+                period=window.period_at(state.seen_ms(window, now_ms)).label or None,
                 members=found.total,
                 rankings=sum(key.window == name for key in keys),
                 nbytes=sum(size for key, size in sizes.items() if key.window == name),
             )
             for (name, window), found in zip(state.rules.windows.items(), read.found, strict=True)
         ]
+        scopes, scopes_nbytes = await self._scopes(state, now_ms)
         return BoardStats(
             board=state.board.name,
             version=state.version,
             created_ms=state.created_ms,
             windows=windows,
             remembered=await self._present.index.remembered(opened, now_ms),
-            nbytes=sum(sizes.values()),
+            nbytes=sum(sizes.values()) + scopes_nbytes,
             offset=read.offset,
             layout=self._present.index.layout(state.rules),
+            left_out=await self._present.index.left_out(opened),
+            scopes=scopes,
+            scopes_nbytes=scopes_nbytes,
         )
+
+    async def _scopes(self, state: BoardState, now_ms: int) -> tuple[dict[str, int], int]:
+        """How many scopes there are of each tuple of labels, those included that hold nobody and
+        that no sweep has come to; and about how much memory their rankings take, with those by a
+        label."""
+        opened, counts = opened_as(state), dict[str, int]()
+        by_label = {place.name for place in state.rules.places if place.by}
+        nbytes = sum([await self._nbytes(state, scope, now_ms) for scope in by_label])
+        for form in [",".join(labels) for labels in state.rules.scopes if labels]:
+            counts[form] = await self._present.index.scope_count(opened, form)
+            if some := await self._present.index.scopes(opened, form, "", MEASURED):
+                of_some = sum([await self._nbytes(state, scope, now_ms) for scope in some])
+                nbytes += of_some * counts[form] // len(some)
+        return counts, nbytes
+
+    async def _nbytes(self, state: BoardState, scope: str, now_ms: int) -> int:
+        """About how much memory the rankings of a scope take."""
+        opened = opened_as(state)
+        sizes = [
+            await self._present.index.nbytes(
+                opened, ranking_key(state.number, window, period, scope)
+            )
+            for window in state.rules.windows.values()
+            for period in kept_periods(window, state.floors.get(window.name, MIN_MS), now_ms)
+        ]
+        return sum(sizes)
 
     async def of_all(self) -> Stats:
         """The figures of all boards."""
@@ -77,6 +112,9 @@ class Figures:
             for key in await self._present.index.keys(opened, empty=True):
                 entries += await self._present.index.audit(opened, key, mend=mend)
                 rankings += 1
+            if state.rules.scoped:
+                of_scopes = await self._present.index.audit_scopes(opened, mend=mend)
+                rankings, entries = rankings + of_scopes[0], entries + of_scopes[1]
             offset += changes(await self._present.index.offset(opened))
 
         names = self._known()

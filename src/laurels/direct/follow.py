@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Collection
 
 from laurels.boards import BoardState, pulse_of
-from laurels.index.base import changes
 
 from .present import Present, opened_as
 
@@ -36,7 +35,7 @@ class Follower:
         await asyncio.gather(*map(self._look, states))
 
     async def _look(self, state: BoardState) -> None:
-        offset = changes(await self._present.index.offset(opened_as(state)))
+        offset = await self._present.index.changes(opened_as(state))
         if offset < self._offsets.get(state.number, 0):  # it was deleted, by another process
             await self._present.registry.load()
         if self._present.boards.numbered(state.number) is None:

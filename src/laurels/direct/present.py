@@ -4,7 +4,9 @@ The copy of the definitions may be old and so may be what time it is: the index 
 (`index.remote`), and whoever asked looks again.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import TypeVar
 
 from laurels.boards import Boards, BoardState
@@ -15,16 +17,34 @@ from laurels.errors import (
     LaurelsError,
     NotReady,
     Unavailable,
+    UnknownScope,
     UnknownWindow,
 )
-from laurels.index.remote import Behind, Opened, RemoteIndex, Stale, Unturned
+from laurels.index.due import Due, due_of
+from laurels.index.remote import (
+    Behind,
+    FollowedIndex,
+    Opened,
+    Renewed,
+    Stale,
+    Stands,
+    Unswept,
+    Unturned,
+)
+from laurels.labels import ALL
 from laurels.plan import counted_from, next_boundary, roll_of
+from laurels.refreshed import NEVER, Refreshed
 from laurels.service import MOST, SHARE
 from laurels.windows import MIN_MS, Rolling
 
+from .refreshing import Place, refreshed_of
 from .registry import Registry
 
 TRIES = 100
+AT_ONCE = 6
+"""Calls for a window by the commit that finds it due: a small board is refreshed by these."""
+MOST_DUE = 20
+"""Windows to be refreshed that are looked at in one go."""
 
 T = TypeVar("T")
 
@@ -32,7 +52,7 @@ T = TypeVar("T")
 class Present:
     """The boards as they are known here, the index that holds them, and the time."""
 
-    def __init__(self, index: RemoteIndex, registry: Registry, clock: Clock) -> None:
+    def __init__(self, index: FollowedIndex, registry: Registry, clock: Clock) -> None:
         self.index = index
         self.registry = registry
         self.clock = clock
@@ -40,6 +60,8 @@ class Present:
         """The newest time that was seen."""
         self._prepared: dict[tuple[int, str], int] = {}
         """The step in which the pass of a rolling window was found complete."""
+        self._swept: dict[int, tuple[int, int]] = {}
+        """The definition, and the boundary up to which no scope of a board is left behind."""
 
     @property
     def boards(self) -> Boards:
@@ -79,10 +101,10 @@ class Present:
         """What a look at a board says, repeated where the board was known wrongly."""
         reread = False
         for _ in range(TRIES):
-            state = await self.know(board)
+            state = self.boards.boards.get(board) or await self.know(board)
             try:
                 return await look(state)
-            except UnknownWindow:
+            except (UnknownWindow, UnknownScope):
                 if reread or not await self.registry.load():
                     raise
                 reread = True
@@ -90,8 +112,10 @@ class Present:
                 await self.refresh(state)
             except Behind as behind:
                 self.see(behind.now_ms)
-            except Unturned:
-                await self.turn(state, self.now())
+            except Unturned as behind_:
+                await self.bring(state, self.now(), behind_)
+            except Renewed:
+                continue
         raise NotReady(f"the board {board!r} does not stand still")
 
     # Time
@@ -118,7 +142,30 @@ class Present:
                 if await self.index.turn(opened_as(state), roll, now_ms, SHARE):
                     break
             else:
-                raise NotReady(f"a step of the board {state.board.name!r} is being prepared")
+                raise _not_ready(state)
+
+    async def bring(self, state: BoardState, now_ms: int, behind: Unturned) -> None:
+        """Brings what the index says is behind to the present; NotReady after MOST members. A
+        definition that changed meanwhile is read again, and who asked asks again."""
+        try:
+            await self._bring(state, now_ms, behind)
+        except Stale:
+            await self.refresh(state)
+
+    async def _bring(self, state: BoardState, now_ms: int, behind: Unturned) -> None:
+        if ALL in behind.scopes:
+            await self.turn(state, now_ms)
+        scopes = [scope for scope in behind.scopes if scope]
+        full = isinstance(behind, Unswept)
+        opened, due = opened_as(state), self.due(state, now_ms)
+        if scopes and not await self.index.bring(opened, scopes, due, MOST, full=full):
+            raise _not_ready(state)
+        if full:  # those that hold nobody have gone, and there may be many more of them
+            await self.index.sweep(opened, due, SHARE)
+
+    def due(self, state: BoardState, now_ms: int) -> Due:
+        """What time has made due for the scopes of a board."""
+        return due_of(state.number, state.rules, state.floors, now_ms)
 
     async def work(self, limit: int) -> tuple[int, int]:
         """Does a share of what time has made due; what is left, and the milliseconds until more
@@ -129,15 +176,87 @@ class Present:
             try:
                 if state.due_ms <= now_ms:
                     await self.pass_boundary(state, now_ms)
+                    if state.rules.fed:  # who counted and died left something
+                        left += not await self.feed(state.board.name)
                 left += await self._prepare(state, now_ms, limit)
+                left += await self.sweep(state, now_ms, limit)
             except Stale:
                 await self.refresh(state)
             except (Unavailable, Closed, Forked):
                 raise
             except LaurelsError:  # what is wrong with one board does not hold up the others
                 continue
+        refreshing = self.registry.refreshing
+        left += await self._refresh_due(AT_ONCE)
         due = [state.due_ms for state in self.boards.boards.values()]
-        return left, max(0, min(due, default=now_ms) - now_ms)
+        if (next_ms := refreshing.next_ms()) > now_ms:
+            due.append(next_ms)
+        until_ms = max(0, min(due, default=now_ms) - now_ms)
+        return left, min(until_ms, refreshing.interval_ms(self.boards))
+
+    # Windows that are refreshed
+
+    def note(self, state: BoardState, stands: Stands) -> None:
+        """Takes note of how the windows of a board stand that are refreshed."""
+        if state.rules.refreshed:
+            self.registry.refreshing.note(state, stands, self.latest_ms)
+
+    def ensure_shown(
+        self, state: BoardState, known: Sequence[Mapping[str, Refreshed]], stands: Stands
+    ) -> None:
+        """Raises Renewed where a window shows something else than was known: of rankings of members
+        and, where they are kept apart, by a label."""
+        self.note(state, stands)
+        by = state.rules.fed and state.rules.shards in stands
+        for window in state.rules.refreshed:
+            own = {shard: windows[window] for shard, windows in stands.items()}
+            found, was = refreshed_of(state, own, by=by), known[by].get(window)
+            if was is None or (was.offset, was.now_ms) != (found.offset, found.now_ms):
+                raise Renewed
+
+    async def refresh_due(self, *, paced: bool) -> None:
+        """Refreshes the windows that are due, before whoever has written is answered. Of what is
+        large it does a share, or nothing where a task sees to that."""
+        with suppress(LaurelsError):  # what is due stays due
+            await self._refresh_due(0 if paced else 1)
+
+    async def _refresh_due(self, calls: int) -> int:
+        """Goes on with the refreshes that are due, with large ones in so many calls; about how many
+        members are left."""
+        left = 0
+        for place in self.registry.refreshing.due(self.now(), MOST_DUE):
+            state = self.boards.numbered(place[0])
+            large = self.registry.refreshing.is_large(place)
+            most = calls if large else max(calls, AT_ONCE)
+            if state is None or not most:
+                continue
+            refresh = partial(self._refresh_window, place, most)
+            try:
+                left += await self.again(state.board.name, refresh)
+            except (Unavailable, Closed, Forked):
+                raise
+            except LaurelsError:  # what is wrong with one board does not hold up the others
+                continue
+        return left
+
+    async def _refresh_window(self, place: Place, calls: int, state: BoardState) -> int:
+        """Goes on with one refresh, if it still is due; about how many members are left."""
+        number, window = place
+        if state.number != number or window not in state.rules.refreshed:
+            return 0
+        now_ms, opened, left = self.now(), opened_as(state), 0
+        due_ms = next_boundary(state.rules, now_ms)
+        if not state.refreshed.get(window, NEVER).waiting:
+            read = await self.index.read(opened, [], now_ms=now_ms, due_ms=due_ms)
+            self.note(state, read.stands)
+        for _ in range(calls if self.registry.refreshing.is_due(place, now_ms) else 0):
+            left, stands = await self.index.refresh(opened, window, now_ms=now_ms, due_ms=due_ms)
+            self.note(state, stands)
+            if not left:
+                self._swept.pop(number, None)  # there may be scopes that hold nobody any more
+                break
+        self.registry.refreshing.went(place, left)
+        return left
 
     async def _prepare(self, state: BoardState, now_ms: int, limit: int) -> int:
         """Does a share of the passes of a board that are not known to be complete; what is
@@ -152,6 +271,26 @@ class Present:
                 self._prepared[state.number, window.name] = roll.running
             left += of_window
         return left
+
+    async def sweep(self, state: BoardState, now_ms: int, limit: int) -> int:
+        """Brings a share of the scopes that are behind, of about `limit` members; 0 when there are
+        no others until the next boundary."""
+        known = state.version, state.due_ms
+        if not state.rules.scoped or self._swept.get(state.number) == known:
+            return 0
+        if await self.index.sweep(opened_as(state), self.due(state, now_ms), limit):
+            self._swept[state.number] = known
+            return 0
+        return 1
+
+    async def feed(self, board: str) -> bool:
+        """Has the rankings by a label of a board count what its shards have; False where that did
+        not come to an end."""
+
+        async def look(state: BoardState) -> bool:
+            return await self.index.feed(opened_as(state), self.now())
+
+        return await self.again(board, look)
 
     async def pass_boundary(self, state: BoardState, now_ms: int) -> None:
         """Does what the end of a period or step has made due for a board."""
@@ -174,3 +313,7 @@ class Present:
 def opened_as(state: BoardState) -> Opened:
     """A board as the index is told of it."""
     return Opened(state.number, state.version, state.rules)
+
+
+def _not_ready(state: BoardState) -> NotReady:
+    return NotReady(f"a step of the board {state.board.name!r} is being prepared")

@@ -1,17 +1,33 @@
 """Questions about one board, each answered of one state of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from laurels.boards import BoardState
+from laurels.index.remote import Opened
 from laurels.plan import next_boundary
-from laurels.queries import Moment, Question
+from laurels.queries import Moment
+from laurels.question import Question
 
 from .present import Present, opened_as
-from .retry import read_again
 
 T = TypeVar("T")
+
+
+class _Now(Struct, frozen=True):
+    """What the index is told of a board, until a period or step of it ends."""
+
+    opened: Opened
+    due_ms: int
+
+    def holds(self, state: BoardState, now_ms: int) -> bool:
+        known = self.opened
+        return (
+            now_ms < self.due_ms and known.rules is state.rules and known.version == state.version
+        )
 
 
 class Questions:
@@ -19,22 +35,34 @@ class Questions:
 
     def __init__(self, present: Present) -> None:
         self._present = present
+        self._nows: dict[int, _Now] = {}
 
-    async def ask(self, board: str, asked: Callable[[Moment], Question[T]]) -> T:
+    def ask(self, board: str, asked: Callable[[Moment], Question[T]]) -> Coroutine[Any, Any, T]:
         """The answer to a question about a board."""
+        return self._present.again(board, partial(self._answer, asked))
 
-        async def look(state: BoardState) -> T:
-            now_ms = self._present.now()
-            return await self._answer(state, asked(Moment(state, now_ms)), now_ms)
-
-        return await self._present.again(board, look)
-
-    async def _answer(self, state: BoardState, question: Question[T], now_ms: int) -> T:
-        opened, due_ms = opened_as(state), next_boundary(state.rules, now_ms)
+    async def _answer(self, asked: Callable[[Moment], Question[T]], state: BoardState) -> T:
+        now_ms = self._present.now()
+        known = state.refreshed.copy(), state.refreshed_by.copy()
+        question = asked(Moment(state, now_ms))
+        now = self._now(state, now_ms)
         while True:
-            reading = partial(self._present.index.read, opened, question.asks)
-            read = await read_again(partial(reading, now_ms=now_ms, due_ms=due_ms))
+            read = await self._present.index.read(
+                now.opened, question.asks, now_ms=now_ms, due_ms=now.due_ms
+            )
+            if state.rules.refreshed:
+                self._present.ensure_shown(state, known, read.stands)
             answer = question.answer(read.found, read.offset)
             if not isinstance(answer, Question):
                 return answer
             question = answer
+
+    def _now(self, state: BoardState, now_ms: int) -> _Now:
+        """Worked out once for as long as it holds: time does not go back here."""
+        now = self._nows.get(state.number)
+        if now is None or not now.holds(state, now_ms):
+            if len(self._nows) > len(self._present.boards.boards):  # some of them are gone
+                self._nows.clear()
+            now = _Now(opened_as(state), next_boundary(state.rules, now_ms))
+            self._nows[state.number] = now
+        return now

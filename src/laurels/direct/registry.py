@@ -8,6 +8,8 @@ from laurels.boards import Boards, BoardState
 from laurels.index.remote import Opened
 from laurels.snapshot.state import BoardRecord, board_record, encode
 
+from .refreshing import Refreshing
+
 
 class Definitions(Protocol):
     """Definitions by name, on a server: bytes that are put in place of those that were read."""
@@ -42,6 +44,7 @@ class Registry:
         self._read: dict[str, bytes] = {}
         self._loading = asyncio.Lock()
         self.boards = Boards()
+        self.refreshing = Refreshing()
 
     async def answers(self) -> None:
         """Raises where the server does not answer."""
@@ -70,7 +73,9 @@ class Registry:
         found, next_number = await self._definitions.load()
         changed = found != self._read
         for name in [name for name in self._read if self._read[name] != found.get(name)]:
-            self.boards.forget(self.boards.boards[name].number)
+            number = self.boards.boards[name].number
+            self.boards.forget(number)
+            self.refreshing.forget(number)
             del self._read[name]
         for name in found.keys() - self._read.keys():
             self._open(found[name])
@@ -84,6 +89,7 @@ class Registry:
         state = self.boards.open(board, record.number, record.version, record.created_ms)
         state.floors = record.floors
         state.due_ms = record.due_ms
+        self.refreshing.watch(state)
 
     async def create(self, record: BoardRecord, name: str) -> bool:
         """Adds a board under the number its record has; False when another was faster."""

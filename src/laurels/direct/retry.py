@@ -23,7 +23,6 @@ REPEATS_SECONDS = 2.5
 allows (2 s), so that a write ends after 4.5 s at most for each call that carries it out."""
 PAUSES = (0.05, 0.1, 0.2, 0.4)
 """How long is waited before each repeat, in seconds; the last of them before all others."""
-READ_AGAIN_SECONDS = 0.5
 
 T = TypeVar("T")
 
@@ -100,17 +99,3 @@ def _doubtful(error: LaurelsError) -> IndexUnavailable:
         error.may_have_applied = True
         return error
     return IndexUnavailable(error.what, may_have_applied=True)
-
-
-async def read_again(read: Callable[[], Awaitable[T]]) -> T:
-    """What a reading answers, asked once more where its connection was cut at once: nothing is
-    changed by it, so nobody needs to hear of that."""
-    loop = asyncio.get_running_loop()
-    began = loop.time()
-    try:
-        return await read()
-    except IndexUnavailable as error:
-        if not error.may_have_applied or loop.time() - began > READ_AGAIN_SECONDS:
-            raise
-    await asyncio.sleep(PAUSES[0])
-    return await read()

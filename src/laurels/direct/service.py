@@ -6,19 +6,22 @@ process knows, and carried out by one call; where the server knows better, it is
 """
 
 import asyncio
-import os
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any, TypeVar, Unpack
 
-from laurels.accept import How, submission
+from laurels.accept import How, batch_list, submission
 from laurels.boards import BoardState
 from laurels.clock import Clock
 from laurels.errors import Closed, Forked, LaurelsError, NothingToBackUp
-from laurels.index.remote import RemoteIndex
-from laurels.queries import Moment, Question
+from laurels.forks import forks
+from laurels.index.remote import FollowedIndex
+from laurels.labels import has_scope
+from laurels.queries import Moment
+from laurels.question import Question
 from laurels.stats import BoardStats, CheckReport, Stats
-from laurels.writes import FoldedWrite, Submission
+from laurels.submission import Submission
+from laurels.writes import FoldedWrite
 
 from .figures import Figures
 from .follow import Follower
@@ -33,6 +36,28 @@ from .writes import Writer
 T = TypeVar("T")
 
 
+def is_newer(state: BoardState, events: Sequence[Any], window: str | None, how: How) -> bool:
+    """Whether events name what the board as it is known here has not: another process may have
+    added it."""
+    rules = state.rules
+    if window is not None and window not in rules.windows:
+        return True
+    scope = how.get("scope")
+    if scope is not None and not has_scope(rules, scope):
+        return True
+    known = {*rules.labels}
+    return any(not known.issuperset(labels) for labels in map(_labels_of, events) if labels)
+
+
+def _labels_of(event: Any) -> Any:
+    """The labels that an event carries, in whatever form; None where there is nothing to see."""
+    if type(event) is tuple:
+        labels = event[4] if len(event) > 4 else None
+    else:
+        labels = event.get("labels") if isinstance(event, dict) else getattr(event, "labels", None)
+    return labels if isinstance(labels, dict) else None
+
+
 class Direct:
     """Boards on an index server.
 
@@ -42,7 +67,7 @@ class Direct:
 
     def __init__(
         self,
-        index: RemoteIndex,
+        index: FollowedIndex,
         registry: Registry,
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
@@ -64,7 +89,7 @@ class Direct:
         self._close = close
         self._on_close: list[Callable[[], None]] = []
         self._ended: str | None = None
-        self._pid = os.getpid()
+        self._forks = forks()
 
     @property
     def paced(self) -> bool:
@@ -133,11 +158,11 @@ class Direct:
         self, board: str, events: Iterable[Any], window: str | None, **how: Unpack[How]
     ) -> Submission:
         """Accepts events: judges their form and makes them columns."""
-        event_time = self._present.event_time
+        given = batch_list(events)
         state = self.named(board)
-        if window is not None and window not in state.rules.windows:
+        if is_newer(state, given, window, how):
             state = self.newest(board)
-        return submission(state, events, window, event_time=event_time, **how)
+        return submission(state, given, window, event_time=self._present.event_time, **how)
 
     def position(self, board: str, source: str) -> str | None:
         """The position committed last for a source."""
@@ -175,10 +200,14 @@ class Direct:
         done: tuple[int, int] = self.run(self._present.work(limit))
         return done
 
+    def pace(self, limit: int) -> tuple[int, int]:
+        """The same for who sees to it."""
+        return self.work(limit)
+
     def ensure_usable(self) -> None:
         """Raises Forked in a child of the process that opened this, Closed after the end."""
-        if self._pid != os.getpid():
-            raise Forked(f"the boards were opened by process {self._pid}")
+        if self._forks != forks():
+            raise Forked("the boards were opened by the process that this one was forked from")
         if self._ended is not None:
             raise Closed(self._ended)
 
@@ -247,10 +276,12 @@ class Direct:
         """The board of that name."""
         return await self._present.know(board)
 
-    async def ask_async(self, board: str, asked: Callable[[Moment], Question[T]]) -> T:
+    def ask_async(
+        self, board: str, asked: Callable[[Moment], Question[T]]
+    ) -> Coroutine[Any, Any, T]:
         """The answer to a question about a board, all of one state."""
         self.ensure_usable()
-        return await self._questions.ask(board, asked)
+        return self._questions.ask(board, asked)
 
     async def write_async(self, write: FoldedWrite) -> Any:
         """Carries out a write and answers its result; raises what refused it."""

@@ -2,21 +2,21 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, Unpack, cast
+from typing import Any, NamedTuple, TypeVar, Unpack, cast
 
-from laurels.accept import How
+from laurels.accept import How, batch_list
 from laurels.aio import AsyncLeaderboards
 from laurels.board import Board
 from laurels.leaderboards import Leaderboards
-from laurels.queries import Moment, Question
-from laurels.writes import Submission
+from laurels.queries import Moment
+from laurels.question import Question
+from laurels.submission import Submission
 
-from .service import Direct
+from .service import Direct, is_newer
 
 _RARE: tuple[Any, ...] = (Leaderboards.position, Leaderboards.stats)
 """Verbs that read something else than rankings; they are carried out from a thread."""
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -54,11 +54,7 @@ class AsyncDirectLeaderboards(AsyncLeaderboards):
         self.sync = DirectLeaderboards(cast(Any, service))
 
     async def _asked(
-        self,
-        verb: Callable[Concatenate[Leaderboards, P], T],
-        /,
-        *args: P.args,
-        **kwargs: P.kwargs,
+        self, verb: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> T:
         found: Any = args[0] if args else kwargs.get("name")
         if verb is Leaderboards.get:
@@ -76,10 +72,10 @@ class AsyncDirectLeaderboards(AsyncLeaderboards):
     async def _submission(
         self, board: str, events: Iterable[Any], window: str | None, **how: Unpack[How]
     ) -> Submission:
-        state = await self._service.know(board)
-        if window is not None and window not in state.rules.windows:
+        given = batch_list(events)
+        if is_newer(await self._service.know(board), given, window, how):
             await self._service.newest_async(board)
-        return await super()._submission(board, events, window, **how)
+        return await super()._submission(board, given, window, **how)
 
     async def set_data(self, board: str, member: str, data: Any) -> None:
         await self._service.know(board)

@@ -12,9 +12,10 @@ import msgspec
 
 from laurels import record as records
 from laurels.board import Board
-from laurels.boards import record_of, redefine
+from laurels.boards import BoardState, record_of, redefine
 from laurels.errors import (
     BatchTooLarge,
+    BoardInvalid,
     LaurelsError,
     NotReady,
     PartlyCounted,
@@ -26,9 +27,11 @@ from laurels.index.base import Offset
 from laurels.index.remote import Behind, Opened, Stale, Unturned
 from laurels.plan import next_boundary
 from laurels.receipt import Ranks
+from laurels.rules import Rules
 from laurels.snapshot.state import BoardRecord
+from laurels.submission import Submission
 from laurels.windows import MIN_MS
-from laurels.writes import FoldedWrite, Single, Submission
+from laurels.writes import FoldedWrite, Single
 
 from .present import TRIES, Present, opened_as
 from .retry import Attempts, Calls, after
@@ -36,6 +39,8 @@ from .retry import Attempts, Calls, after
 CALL_MOST = 1_000
 """The members of one call."""
 CALL_EVENTS = 10_000
+SWEEP = 200
+"""How much of a sweep follows a submission, in members of a pass."""
 
 
 class Writer:
@@ -51,13 +56,29 @@ class Writer:
         """The results of a write, one for each that was joined in it."""
         if isinstance(write, Submission):
             offset = await self._submit(write)
-            if not self.paced and write.board.due_ms <= self._present.latest_ms:
+            if write.board.rules.fed and any(batch.labels for batch in write.batches):
+                with suppress(LaurelsError):  # it counted; who asks or submits next goes on
+                    await self._present.feed(write.board.board.name)
+            if not self.paced:
                 with suppress(LaurelsError):  # it counted; the next one does what is due
-                    await self._present.pass_boundary(write.board, self._present.latest_ms)
+                    await self._share(write.board)
+            if write.batches or write.bare is not None:
+                await self._present.refresh_due(paced=self.paced)
             return write.results(offset)
         assert isinstance(write, Single)
-        await self._record(write)
+        if await self._record(write):
+            await self._present.refresh_due(paced=self.paced)
         return write.results(0)
+
+    async def _share(self, state: BoardState) -> None:
+        """Does a share of what time has made due for a board."""
+        now_ms = self._present.latest_ms
+        try:
+            if state.due_ms <= now_ms:
+                await self._present.pass_boundary(state, now_ms)
+            await self._present.sweep(state, now_ms, SWEEP)
+        except Stale:
+            await self._present.refresh(state)
 
     async def _submit(self, write: Submission) -> Offset:
         boards = self._present.boards
@@ -68,10 +89,14 @@ class Writer:
         )
         if write.bare is not None:
             source, text = write.bare.position
-            await self._present.index.set_position(opened_as(write.board), source, text)
+
+            async def position(state: BoardState) -> None:
+                await self._present.index.set_position(opened_as(state), source, text)
+
+            await self._present.again(write.board.board.name, position)
         first = 0
         for batch in write.batches:
-            for call in _calls(batch):
+            for call in _calls(batch, _scopes_of(write.board.rules)):
                 attempts = self._calls.next(write.board.number)
                 with after(counted=first > 0), attempts.told():
                     offset = await self._count(write, call, first, attempts)
@@ -92,7 +117,7 @@ class Writer:
         self, write: Submission, batch: Batch, first: int, attempts: Attempts
     ) -> Offset:
         """Counts a piece of a submission, its events from the `first`; the offset after it."""
-        window, ranks = write.watched
+        place, ranks = write.watched
         places: list[int] | None = None
         for _ in range(TRIES):
             await self._ensure_there(write)
@@ -105,7 +130,7 @@ class Writer:
                     opened_as(state),
                     batch,
                     plan,
-                    plan.windows.index(window),
+                    plan.places.index(place),
                     ranks=ranks,
                     due_ms=next_boundary(state.rules, batch.now_ms),
                 )
@@ -114,9 +139,12 @@ class Writer:
                 await self._present.refresh(state)
             except Behind as behind:
                 batch = msgspec.structs.replace(batch, now_ms=max(batch.now_ms, behind.now_ms))
-            except Unturned:
-                await self._present.turn(state, batch.now_ms)
+            except Unturned as behind_:
+                await self._present.bring(state, batch.now_ms, behind_)
             else:
+                if state.rules.refreshed:
+                    self._present.note(state, applied.stands)
+                    plan = self._present.boards.plan(batch)  # by the step that the window shows
                 told = None
                 if applied.ranks_before is not None and applied.ranks_after is not None:
                     told = Ranks(applied.ranks_before, applied.ranks_after)
@@ -134,15 +162,16 @@ class Writer:
             raise PartlyCounted(f"{batch.size} events of the batch were not counted")
         raise NotReady(f"the board {write.board.board.name!r} does not stand still")
 
-    async def _record(self, write: Single) -> None:
-        """Carries out a write of one record, proposed again where another was faster. What is
-        refused by definitions that are old is judged again by those there are."""
+    async def _record(self, write: Single) -> bool:
+        """Carries out a write of one record, proposed again where another was faster; whether there
+        was anything to do. What is refused by definitions that are old is judged again by those
+        there are."""
         reread = False
         for _ in range(TRIES):
             try:
                 proposed = write.records(self._present.boards, self._present.now())
                 if not proposed or await self._done(write, proposed[0]):
-                    return
+                    return bool(proposed)
             except Stale:
                 await self._present.registry.load()
             except Unavailable:
@@ -172,7 +201,8 @@ class Writer:
                 if known is None:
                     return False
                 opened = opened_as(known)
-                write.settle(await self._present.index.remove(opened, record.member, record.now_ms))
+                due = self._present.due(known, max(record.now_ms, self._present.latest_ms))
+                write.settle(await self._present.index.remove(opened, record.member, due))
             case records.MemberData():
                 opened = opened_as(self._present.boards.by_number(record.board))
                 await self._present.index.set_data(opened, record.member, record.data)
@@ -198,6 +228,11 @@ class Writer:
         state = self._present.boards.by_number(record.board)
         changed = msgspec.structs.replace(state)
         board = Board.from_json(record.definition)
+        if not self._present.index.keeps_layout(state.rules, board.rules()):
+            raise BoardInvalid(
+                "with these windows an index server would lay out the rankings of the board "
+                "otherwise: create another board with them"
+            )
         redefine(changed, board, record.version, record.now_ms)
         if not await self._present.registry.change(state, record_of(changed)):
             return False
@@ -205,28 +240,41 @@ class Writer:
         return True
 
 
-def _calls(batch: Batch) -> list[Batch]:
+def _scopes_of(rules: Rules) -> int:
+    """In how many scopes, at most, one event is counted."""
+    return len(rules.scopes) + len(rules.rank_by)
+
+
+def _calls(batch: Batch, scopes: int = 1) -> list[Batch]:
     """A batch as the calls that carry it out: a long one holds the server up for everybody, so it
     goes in several, unless it is all or nothing or comes with a position: whoever goes on from
     there counts on all of it.
 
-    What a call costs the server is mostly its members, so a call has so many of these, and may have
-    several events of each.
+    What a call costs the server is mostly its members, in each of the scopes, so a call has so many
+    of these, and may have several events of each.
     """
-    if batch.size <= CALL_MOST:
+    most = CALL_MOST // scopes
+    if batch.size <= most:
         return [batch]
     if batch.atomic or batch.position is not None:
-        if batch.size > CALL_EVENTS:
+        if batch.size > CALL_EVENTS // scopes:
             raise BatchTooLarge(
                 f"the batch has {batch.size:,} events: on an index server one that is all or "
-                f"nothing or has a position has at most {CALL_EVENTS:,}"
+                f"nothing or has a position has at most {CALL_EVENTS // scopes:,}"
+                + (f" where each is counted in {scopes} scopes" if scopes > 1 else "")
             )
         return [batch]
     ends, seen, start = [], set[bytes](), 0
     for i, member in enumerate(batch.member_list()):
-        if i - start == CALL_EVENTS or (member not in seen and len(seen) == CALL_MOST):
+        if i - start == CALL_EVENTS or (member not in seen and len(seen) == most):
             ends.append(i)
             seen, start = set(), i
         seen.add(member)
     ends.append(batch.size)
-    return batch.split(ends, [batch.now_ms] * len(ends)) if len(ends) > 1 else [batch]
+    if len(ends) == 1:
+        return [batch]
+    calls = batch.split(ends, [batch.now_ms] * len(ends))
+    return [
+        call if call.labels is None else msgspec.structs.replace(call, labels=call.labels.trimmed())
+        for call in calls
+    ]

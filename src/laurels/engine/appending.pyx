@@ -4,23 +4,27 @@
 Who restores a ranking puts its entries in standing order. One by one each would be sought from the
 root and pushed into a leaf that is packed anew every few entries; so rows that follow the last
 entry are packed into a leaf at once, and the leaf gets its place in the tree by the same steps as
-the right half of a split. Whether rows do follow, in order and each member new, is found out by
-trying: rows that do not are left to be put in one by one.
+the right half of a split. Rows that do not follow, in order and each member new, are left to be put
+in one by one.
+
+Members are led to a leaf in the order of their entries, so each waits for a line of the table that
+is in no cache. So the lines of a leaf are asked for while the leaf before it is packed.
 """
 from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport free
+from libc.string cimport memcpy
 
 from .branch cimport children_of, counts_of, slot_of
 from .directory cimport enter_leaf, give_number, take_number
 from .growth cimport lower_root, make_room, open_slot, set_child
 from .leaf cimport (
-    LEAF_MOST, WORDS_MOST, Stage, leaf_bound, leaf_bytes, leaf_check, leaf_pack,
+    LEAF_MOST, WORDS_MOST, Stage, ids_of, leaf_bytes, leaf_pack, leaf_read,
 )
 from .page cimport Leaf, Page
 from .rows cimport Rows
 from .runs cimport count_runs_from
-from .search cimport Key
-from .table cimport NONE, table_drop, table_get, table_set
+from .search cimport Key, order_to_member
+from .table cimport NONE, table_add, table_drop, table_get, table_prefetch
 from .tree cimport Tree, set_key
 
 cdef enum:
@@ -40,17 +44,44 @@ cdef inline Leaf *last_leaf(const Tree *tree) noexcept nogil:
     return page
 
 
-cdef bint follow(const Tree *tree, Leaf *last, Leaf *leaf, Stage *stage) noexcept nogil:
-    """Whether a new leaf's entries ascend and stand behind those of the last one."""
+cdef inline bint is_after(const Tree *tree, uint32_t before, const int64_t *entry, uint32_t member,
+                          const Rows *rows, Py_ssize_t at) noexcept nogil:
+    """Whether a row's entry stands after one."""
     cdef Key key
-    cdef int64_t first[WORDS_MOST]
     cdef int word
-    for word in range(tree.words):
-        first[word] = stage.words[word][0]
-    set_key(&key, tree, stage.ids[0], first)
-    if leaf_bound(last, tree.words, tree.names, &key, True) < last.size:
+    for word in range(tree.ordered):
+        if rows.words[word][at] != entry[word]:
+            return rows.words[word][at] > entry[word]
+    set_key(&key, tree, member, entry)
+    return order_to_member(tree.names, &key, before) > 0
+
+
+cdef inline bint is_ascending(const Tree *tree, const uint32_t *ids, const Rows *rows,
+                              Py_ssize_t at) noexcept nogil:
+    """Whether a row's entry stands after that of the row before."""
+    cdef int64_t entry[WORDS_MOST]
+    cdef int64_t this, last
+    cdef int word
+    for word in range(tree.ordered):
+        this, last = rows.words[word][at], rows.words[word][at - 1]
+        if this != last:
+            return this > last
+        entry[word] = last
+    return is_after(tree, ids[at - 1], entry, ids[at], rows, at)
+
+
+cdef bint follow(const Tree *tree, const Leaf *last, const uint32_t *ids, const Rows *rows,
+                 Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    """Whether the entries of rows ascend and stand behind those of the last leaf."""
+    cdef int64_t entry[WORDS_MOST]
+    cdef Py_ssize_t at
+    leaf_read(last, tree.words, last.size - 1, entry)
+    if not is_after(tree, ids_of(last, tree.words)[last.size - 1], entry, ids[start], rows, start):
         return False
-    return leaf_check(leaf, tree.words, tree.ordered, tree.names) == NULL
+    for at in range(start + 1, stop):
+        if not is_ascending(tree, ids, rows, at):
+            return False
+    return True
 
 
 cdef bint lead_new(Tree *tree, const Stage *stage, uint32_t number) noexcept nogil:
@@ -58,7 +89,7 @@ cdef bint lead_new(Tree *tree, const Stage *stage, uint32_t number) noexcept nog
     cdef int i
     for i in range(stage.size):
         if table_get(&tree.places, stage.ids[i]) != NONE or (
-                table_set(&tree.places, stage.ids[i], number) < 0):
+                table_add(&tree.places, stage.ids[i], number) < 0):
             forget_led(tree, stage, i)
             return False
     return True
@@ -104,20 +135,24 @@ cdef int append_leaf(Tree *tree, const uint32_t *ids, const Rows *rows, Py_ssize
     cdef Stage stage
     cdef Leaf *last
     cdef Leaf *leaf
-    cdef int word, i
+    cdef Py_ssize_t ahead
+    cdef int word
     cdef int count = <int>min(stop - start, <Py_ssize_t>filling())
     if tree.height == 0 or count < min(<int>LEAST, filling()):
         return 0
+    last = last_leaf(tree)
+    if last.size == 0 or not follow(tree, last, ids, rows, start, start + count):
+        return 0
+    for ahead in range(start + count, min(stop, start + 2 * count)):
+        table_prefetch(&tree.places, ids[ahead])
     stage.size = count
-    for i in range(count):
-        stage.ids[i] = ids[start + i]
-        for word in range(tree.words):
-            stage.words[word][i] = rows.words[word][start + i]
+    memcpy(stage.ids, ids + start, count * sizeof(uint32_t))
+    for word in range(tree.words):
+        memcpy(stage.words[word], rows.words[word] + start, count * sizeof(int64_t))
     leaf = leaf_pack(&stage, tree.words, 0, count)
     if leaf == NULL:
         return 0
-    last = last_leaf(tree)
-    if follow(tree, last, leaf, &stage) and place(tree, last, leaf, &stage):
+    if place(tree, last, leaf, &stage):
         return count
     free(leaf)
     return 0

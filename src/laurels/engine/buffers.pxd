@@ -7,7 +7,7 @@ from cpython.buffer cimport (
 from libc.stdint cimport int64_t, uint32_t
 
 cdef enum:
-    BORROWED_MOST = 80
+    BORROWED_MOST = 160
 
 cdef struct Borrowed:
     Py_buffer views[BORROWED_MOST]

@@ -16,6 +16,7 @@ cdef enum:
 cdef struct Store:              # what a route names
     Tree *tree                  # a ranking, or NULL
     Cells *cells                # a tally, or NULL
+    Rolling *rolling            # of a tally: the rolling set whose step it is
 
 cdef struct Route:
     const int32_t *each         # NULL: every event goes to `all`
@@ -33,12 +34,11 @@ cdef struct Job:
     Store *stores
     int store_count
     Route routes[WINDOWS_MOST]
-    Rolling *rollings[WINDOWS_MOST]     # NULL: the window does not roll
     Fading fadings[WINDOWS_MOST]
     int windows
     int all_window
     int watch
-    const uint32_t *ids
+    const uint32_t *ids[WINDOWS_MOST]   # who is counted in a window
     const int64_t *values[COLUMNS_MOST]
     const int64_t *stamps       # NULL: stamp
     const int64_t *ats          # NULL: at

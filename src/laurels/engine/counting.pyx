@@ -7,14 +7,17 @@ draft is within range are they written, and then what a rolling window has prepa
 step. So an event counts in all its windows or in none, and no draft has to be taken back. An
 absolute event is first made a relative one: its value less the total in the window `all`, the same
 difference for every window. In a window that fades, the draft is that of `fading.pxd`: a total of two
-words, without bounds.
+words, without bounds. In a deferred rolling window only the cell is judged, and what is told of its
+ranking is how it was refreshed last.
 
 **Looking ahead.** What an event costs in a large ranking is waiting for memory: for the member's
 place, then its leaf, then the leaf the entry will go to. So the loop asks for each of them some
 events before it is needed; for the last it drafts the event twice, once as things stand then to
-learn where it will go, and once when it is counted.
+learn where it will go, and once when it is counted. Events of as many members are visited in an
+order that leads from neighbour to neighbour (`visiting.pxd`).
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdlib cimport free
 from libc.string cimport memcpy
 
 from .candidates cimport FAILED, SAME, add_candidate
@@ -26,14 +29,16 @@ from .fading cimport fade_in
 from .journal cimport note_cell
 from .leaf cimport WORDS_MOST, leaf_read
 from .prepare cimport foresee_prepared, prepare
-from .ring cimport Rolling, cells_for, leaving_of, newest_of
+from .ring cimport Rolling, cells_for, leaving_of, newest_of, ranking_of
 from .rule cimport OP_SUM, SANE, Draft, draft_entry
 from .tree cimport Spot, Tree
+from .visiting cimport VISITS_LEAST, Visit, are_distinct, order_visits
 from .write cimport Write, clear_hint, read_entry, write_entry
 
 
 cdef struct Part:               # an event in one window, on its way
-    Write entry                 # in the ranking, of a rolling window in `live`
+    Write entry                 # in the ranking, of a rolling window in `live`, of a deferred
+                                # one in `prepared` where the build has been to the member
     Rolling *rolling            # NULL: the window does not roll
     Cells *cells                # of a rolling window: the tally of the event's step
     Spot cell_spot              # where the member's cell is, if its draft is present
@@ -72,15 +77,15 @@ cdef inline void read_part(const Job *job, int window, Py_ssize_t event, Part *p
     """Read what the member has in a window, if that takes the event."""
     cdef Store *store = store_for(job, window, event)
     cdef Tree *tree = NULL
-    part.rolling = job.rollings[window]
-    if store != NULL and part.rolling == NULL:
-        tree = store.tree
-    elif store != NULL:
-        tree = part.rolling.live
+    part.rolling = NULL if store == NULL else store.rolling
+    if part.rolling != NULL:
+        tree = ranking_of(part.rolling, job.ids[window][event])
         part.cells = store.cells
-        if not part.rolling.rule.best:
-            read_cell_of(part, job.ids[event])
-    read_entry(tree, job.ids[event], &part.entry)
+        if not part.rolling.rule.best or part.rolling.deferred:
+            read_cell_of(part, job.ids[window][event])
+    elif store != NULL:
+        tree = store.tree
+    read_entry(tree, job.ids[window][event], &part.entry)
 
 
 cdef void read_parts(const Job *job, Py_ssize_t event, Part *parts) noexcept nogil:
@@ -131,6 +136,20 @@ cdef inline void draft_faded(const Job *job, int window, Py_ssize_t event, int64
     draft.write = draft.changed
 
 
+cdef inline bint draft_deferred(const int64_t *values, int64_t stamp, int64_t at,
+                                Part *part) noexcept nogil:
+    """Draft the cell of a deferred window, by which the event is judged, and the entry that is being
+    built; False when the cell is out of range."""
+    cdef Draft *draft = &part.entry.draft
+    if not draft_entry(&part.rolling.step_rule, values, stamp, at, &part.cell):
+        return False
+    if part.entry.tree != NULL and not draft_entry(
+            &part.rolling.rule, values, stamp, at, draft):
+        return False
+    draft.changed = part.cell.changed
+    return True
+
+
 cdef bint draft_parts(const Job *job, Py_ssize_t event, Part *parts) noexcept nogil:
     """Draft what an event makes of all that was read; False when anything is out of range."""
     cdef int64_t values[COLUMNS_MOST]
@@ -141,6 +160,10 @@ cdef bint draft_parts(const Job *job, Py_ssize_t event, Part *parts) noexcept no
     read_values(job, event, parts, values)
     for window in range(job.windows):
         part = &parts[window]
+        if part.rolling != NULL and part.rolling.deferred:
+            if not draft_deferred(values, stamp, at, part):
+                return False
+            continue
         if part.entry.tree == NULL:
             continue
         if job.fadings[window].on:
@@ -179,10 +202,22 @@ cdef int write_cell(const Job *job, uint32_t member, Part *part) noexcept nogil:
     return True
 
 
+cdef bint write_deferred(const Job *job, uint32_t member, Part *part) noexcept nogil:
+    """Write the cell and, where it is drafted, the entry that is being built; False without memory."""
+    cdef Write *entry = &part.entry
+    if part.cell.write and not (note_cell(job.book, part.cells, member) and put_cell_at(
+            part.cells, member, part.cell.new, &part.cell_spot, part.cell.present)):
+        return False
+    return entry.tree == NULL or not entry.draft.write or write_entry(
+        entry, member, entry.draft.new, job.book)
+
+
 cdef bint write_part(const Job *job, uint32_t member, Part *part) noexcept nogil:
     """Write what was drafted for a window; False without memory."""
     cdef Write *entry = &part.entry
     cdef int written = SAME
+    if part.rolling != NULL and part.rolling.deferred:
+        return write_deferred(job, member, part)
     if entry.tree == NULL:
         return True
     if part.rolling != NULL:
@@ -203,7 +238,7 @@ cdef int count_event(const Job *job, Py_ssize_t event, Part *parts) noexcept nog
     if not draft_parts(job, event, parts):
         return ST_OUT_OF_RANGE
     for window in range(job.windows):
-        if not write_part(job, job.ids[event], &parts[window]):
+        if not write_part(job, job.ids[window][event], &parts[window]):
             return -1
         changed |= parts[window].entry.draft.changed
     return ST_APPLIED if changed else ST_UNCHANGED
@@ -221,7 +256,12 @@ cdef inline void ask_in_step(Rolling *rolling, Cells *cells, uint32_t member,
                              bint near) noexcept nogil:
     """As `ask`, for what only a rolling window touches: the prepared entry and two cells."""
     cdef Cells *leaving = cells_for(rolling, leaving_of(rolling))
-    if near:
+    if rolling.deferred:
+        if near:
+            ask_for_cell(cells, member)
+        else:
+            ask_for_bucket(cells, member)
+    elif near:
         ask_for_entry(rolling.prepared, member)
         ask_for_cell(cells, member)
         if leaving != NULL:
@@ -243,14 +283,16 @@ cdef void ask(const Job *job, Py_ssize_t event, bint near) noexcept nogil:
         store = store_for(job, window, event)
         if store == NULL:
             continue
-        rolling = job.rollings[window]
-        tree = store.tree if rolling == NULL else rolling.live
-        if near:
-            ask_for_entry(tree, job.ids[event])
-        else:
-            ask_for_place(tree, job.ids[event])
+        rolling = store.rolling
+        tree = store.tree
         if rolling != NULL:
-            ask_in_step(rolling, store.cells, job.ids[event], near)
+            tree = ranking_of(rolling, job.ids[window][event])
+        if tree != NULL and near:
+            ask_for_entry(tree, job.ids[window][event])
+        elif tree != NULL:
+            ask_for_place(tree, job.ids[window][event])
+        if rolling != NULL:
+            ask_in_step(rolling, store.cells, job.ids[window][event], near)
 
 
 cdef void look_into(const Job *job, Py_ssize_t event, Foreseen *hints, Part *parts) noexcept nogil:
@@ -266,25 +308,33 @@ cdef void look_into(const Job *job, Py_ssize_t event, Foreseen *hints, Part *par
         entry = &parts[window].entry
         if not entry.draft.write:
             continue
-        foresee(entry.tree, job.ids[event], entry.draft.new,
+        foresee(entry.tree, job.ids[window][event], entry.draft.new,
                 &entry.spot if entry.draft.present else NULL, &hints[window].entry)
-        if parts[window].rolling != NULL:
-            foresee_prepared(parts[window].rolling, job.ids[event], entry.draft.new,
+        if parts[window].rolling != NULL and not parts[window].rolling.deferred:
+            foresee_prepared(parts[window].rolling, job.ids[window][event], entry.draft.new,
                              &hints[window].prepared)
 
 
-cdef inline void look_ahead(const Job *job, Py_ssize_t event, Foresight *foresight,
-                            Part *parts) noexcept nogil:
+cdef inline Py_ssize_t event_at(const Job *job, const Visit *order, Py_ssize_t visit) noexcept nogil:
+    """The event that is visited at a place of the order (NULL: they are as they came)."""
+    return visit if order == NULL else order[visit - job.start].event
+
+
+cdef inline void look_ahead(const Job *job, const Visit *order, Py_ssize_t visit,
+                            Foresight *foresight, Part *parts) noexcept nogil:
     """Ask for what the events to come will need, in three steps as each becomes known."""
-    if event + FAR < job.stop:
-        ask(job, event + FAR, False)
-    if event + NEAR < job.stop:
-        ask(job, event + NEAR, True)
-    if event + NEXT < job.stop:
-        if job.status[event + NEXT] == 0:
-            look_into(job, event + NEXT, &foresight.hints[event % NEXT][0], parts)
+    cdef Foreseen *hints = &foresight.hints[visit % NEXT][0]
+    cdef Py_ssize_t event
+    if visit + FAR < job.stop:
+        ask(job, event_at(job, order, visit + FAR), False)
+    if visit + NEAR < job.stop:
+        ask(job, event_at(job, order, visit + NEAR), True)
+    if visit + NEXT < job.stop:
+        event = event_at(job, order, visit + NEXT)
+        if job.status[event] == 0:
+            look_into(job, event, hints, parts)
         else:
-            clear_hints(job, &foresight.hints[event % NEXT][0])
+            clear_hints(job, hints)
 
 
 cdef inline void report(const Job *job, Py_ssize_t event, const Draft *draft,
@@ -300,6 +350,15 @@ cdef inline void report(const Job *job, Py_ssize_t event, const Draft *draft,
         job.after[column][row] = draft.new[column] if written else draft.old[column]
 
 
+cdef inline void report_shown(const Job *job, Py_ssize_t event,
+                              const Rolling *rolling) noexcept nogil:
+    """Note the entry of a deferred window, as it was refreshed last: no event changes it."""
+    cdef Write shown
+    clear_hint(&shown.hint)
+    read_entry(rolling.live, job.ids[job.watch][event], &shown)
+    report(job, event, &shown.draft, False)
+
+
 cdef bint is_large(const Job *job) noexcept nogil:
     """Whether any ranking or tally is larger than a cache, so that looking ahead pays."""
     cdef int i
@@ -308,8 +367,7 @@ cdef bint is_large(const Job *job) noexcept nogil:
             return True
         if job.stores[i].cells != NULL and job.stores[i].cells.size > LARGE:
             return True
-    for i in range(job.windows):
-        if job.rollings[i] != NULL and job.rollings[i].live.size > LARGE:
+        if job.stores[i].rolling != NULL and job.stores[i].rolling.live.size > LARGE:
             return True
     return False
 
@@ -326,27 +384,53 @@ cdef int take_event(const Job *job, Py_ssize_t event, Part *parts) noexcept nogi
         job.status[event] = <uint8_t>status
     elif job.watch >= 0:
         read_part(job, job.watch, event, &parts[job.watch])
-    if job.watch >= 0:
+    if job.watch < 0:
+        return 0
+    if parts[job.watch].rolling != NULL and parts[job.watch].rolling.deferred:
+        report_shown(job, event, parts[job.watch].rolling)
+    else:
         report(job, event, &parts[job.watch].entry.draft,
                not passed_over and status != ST_OUT_OF_RANGE)
     return 0
 
 
-cdef int count_events(const Job *job) noexcept nogil:
-    """Count all events of the job in order; -1 without memory."""
+cdef bint are_members_distinct(const Job *job) noexcept nogil:
+    """Whether every event is plainly of another member, in all windows."""
+    cdef int window
+    for window in range(job.windows):
+        if job.ids[window] != job.ids[0]:
+            return False
+    return job.windows > 0 and are_distinct(job.ids[0] + job.start, job.stop - job.start)
+
+
+cdef int count_in_order(const Job *job, const Visit *order, bint looking) noexcept nogil:
+    """Count all events of the job in an order; -1 without memory."""
     cdef Part parts[WINDOWS_MOST]
     cdef Foresight foresight
-    cdef bint looking = is_large(job)
-    cdef Py_ssize_t event
+    cdef Py_ssize_t visit
     cdef int window
-    for event in range(NEXT):
-        clear_hints(job, &foresight.hints[event][0])
-    for event in range(job.start, job.stop):
+    for visit in range(NEXT):
+        clear_hints(job, &foresight.hints[visit][0])
+    for visit in range(job.start, job.stop):
         for window in range(job.windows):
-            parts[window].entry.hint = foresight.hints[event % NEXT][window].entry
-            parts[window].prepared = foresight.hints[event % NEXT][window].prepared
-        if take_event(job, event, parts) < 0:
+            parts[window].entry.hint = foresight.hints[visit % NEXT][window].entry
+            parts[window].prepared = foresight.hints[visit % NEXT][window].prepared
+        if take_event(job, event_at(job, order, visit), parts) < 0:
             return -1
         if looking:
-            look_ahead(job, event, &foresight, parts)
+            look_ahead(job, order, visit, &foresight, parts)
     return 0
+
+
+cdef int count_events(const Job *job) noexcept nogil:
+    """Count all events of the job, those of one member in their order; -1 without memory."""
+    cdef Visit *room = NULL
+    cdef const Visit *order = NULL
+    cdef Py_ssize_t count = job.stop - job.start
+    cdef bint looking = is_large(job)
+    cdef int outcome
+    if looking and count >= VISITS_LEAST and are_members_distinct(job):
+        order = order_visits(job.values[0], job.start, count, &room)
+    outcome = count_in_order(job, order, looking)
+    free(room)
+    return outcome

@@ -22,7 +22,7 @@ def apply(
     stores: Sequence[RankedSet | Tally],
     routes: Sequence[int | array[int]],
     rollings: Sequence[RollingSet | None],
-    ids: array[int],
+    ids: array[int] | list[array[int]],
     values: Sequence[array[int]],
     stamps: int | array[int],
     ats: int | array[int],

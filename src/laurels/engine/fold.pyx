@@ -48,39 +48,36 @@ cdef int take_ranking(Job *job, Store *store, RankedSet ranking) except -1:
     return 0
 
 
-cdef int take_stores(Job *job, list stores) except -1:
+cdef int take_rolling(Job *job, Store *store, object given) except -1:
+    """Note the rolling set whose step a tally is, None for a ranking."""
+    cdef RollingSet rolling
+    store.rolling = NULL
+    if given is None:
+        return 0
+    rolling = given
+    if not rolling.serves(job.rule):
+        raise ValueError("the words of a rolling set are not those of the shape")
+    store.rolling = &rolling.rolling
+    return 0
+
+
+cdef int take_stores(Job *job, list stores, list rollings) except -1:
     """Note the rankings and tallies that routes name."""
     cdef Store *store
     if len(set(map(id, stores))) != len(stores):
         raise ValueError("a ranking belongs to one window")
+    if len(rollings) != len(stores):
+        raise ValueError("one rolling set, or None, for each ranking or tally")
     job.store_count = <int>len(stores)
     for i, given in enumerate(stores):
         store = &job.stores[i]
         store.tree = NULL
         store.cells = NULL
+        take_rolling(job, store, rollings[i])
         if isinstance(given, Tally):
             store.cells = &(<Tally>given).cells
         else:
             take_ranking(job, store, given)
-    return 0
-
-
-cdef int take_rollings(Job *job, list rollings) except -1:
-    """Note the state of the windows that roll; the shapes agree."""
-    cdef RollingSet rolling
-    cdef int window
-    if len(rollings) != job.windows:
-        raise ValueError("one rolling set, or None, for each window")
-    for window in range(job.windows):
-        job.rollings[window] = NULL
-        if rollings[window] is None:
-            continue
-        if rollings[window] in rollings[:window]:
-            raise ValueError("a rolling set belongs to one window")
-        rolling = rollings[window]
-        if not rolling.serves(job.rule):
-            raise ValueError("the words of a rolling set are not those of the shape")
-        job.rollings[window] = &rolling.rolling
     return 0
 
 
@@ -100,25 +97,32 @@ cdef bint is_shaped(const Job *job, int window, const Tree *tree) noexcept:
     return tree.columns == columns and tree.words == job.rule.words - job.rule.columns + columns
 
 
-cdef int own_store(const Job *job, bytearray owners, int32_t store, int window) except -1:
+cdef int own_store(const Job *job, bytearray owners, dict rollings, int32_t number,
+                   int window) except -1:
     """Check that a store a route names is there, and is of that window and of no other."""
     cdef char *owner
-    if store < 0:
+    cdef const Store *store
+    if number < 0:
         return 0
-    if store >= job.store_count:
-        raise IndexError(f"there is no ranking {store}")
-    owner = PyByteArray_AS_STRING(owners) + store
+    if number >= job.store_count:
+        raise IndexError(f"there is no ranking {number}")
+    owner = PyByteArray_AS_STRING(owners) + number
     if owner[0] == <char>(window + 1):
         return 0
     if owner[0] != 0:
         raise ValueError("a ranking belongs to one window")
-    if job.rollings[window] == NULL:
-        if job.stores[store].tree == NULL:
+    store = &job.stores[number]
+    if store.rolling == NULL:
+        if store.tree == NULL:
             raise ValueError("a tally belongs to a rolling window")
-        if not is_shaped(job, window, job.stores[store].tree):
+        if not is_shaped(job, window, store.tree):
             raise ValueError("the rankings' words are not those of the shape")
-    elif not is_in_ring(job.rollings[window], &job.stores[store]):
+    elif not is_in_ring(store.rolling, store):
         raise ValueError("a rolling window takes the tallies of its own steps")
+    elif rollings.setdefault(<size_t>store.rolling, window) != window:
+        raise ValueError("a rolling set belongs to one window")
+    elif job.fadings[window].on:
+        raise ValueError("what fades is one sum, in a window that does not roll")
     owner[0] = <char>(window + 1)
     return 0
 
@@ -147,15 +151,16 @@ cdef int check_routes(const Job *job) except -1:
     """Check every store that a route names."""
     cdef const Route *route
     cdef bytearray owners = bytearray(job.store_count)
+    cdef dict rollings = {}
     cdef Py_ssize_t event
     cdef int window
     for window in range(job.windows):
         route = &job.routes[window]
         if route.each == NULL:
-            own_store(job, owners, route.all, window)
+            own_store(job, owners, rollings, route.all, window)
             continue
         for event in range(job.start, job.stop):
-            own_store(job, owners, route.each[event], window)
+            own_store(job, owners, rollings, route.each[event], window)
     return 0
 
 
@@ -163,21 +168,39 @@ cdef int check_roster(const Job *job) except -1:
     """Check that all rankings are over one roster, and all ids of it."""
     cdef const Tree *first = NULL
     cdef const Tree *tree
-    cdef Py_ssize_t i
-    for i in range(job.store_count + job.windows):
-        if i < job.store_count:
-            tree = job.stores[i].tree
-        elif job.rollings[i - job.store_count] != NULL:
-            tree = job.rollings[i - job.store_count].live
-        else:
-            continue
-        if tree == NULL:
-            continue
+    cdef int i
+    for i in range(job.store_count):
+        tree = job.stores[i].tree
+        if job.stores[i].rolling != NULL:
+            tree = job.stores[i].rolling.live
         if first != NULL and tree.names != first.names:
             raise ValueError("the rankings are over different rosters")
         first = tree
-    if first != NULL:
-        check_ids(first.names.count, job.ids + job.start, job.stop - job.start)
+    if first == NULL:
+        return 0
+    for i in range(job.windows):
+        if i == 0 or job.ids[i] != job.ids[0]:
+            check_ids(first.names.count, job.ids[i] + job.start, job.stop - job.start)
+    return 0
+
+
+cdef int take_members(Job *job, Borrowed *held, object ids) except -1:
+    """Borrow who the events are counted for: the same in all windows, or some one in each."""
+    cdef int window
+    cdef list each = ids if isinstance(ids, list) else [ids]
+    cdef dict taken = {}
+    if len(each) not in (1, job.windows):
+        raise ValueError("one column of members, or one for each window")
+    for window in range(len(each)):
+        if id(each[window]) not in taken:
+            borrow(held, each[window], c'I')
+            check_length(held, job.stop)
+            taken[id(each[window])] = window
+            job.ids[window] = uints(held, held.count - 1)
+        else:
+            job.ids[window] = job.ids[<int>taken[id(each[window])]]
+    for window in range(<int>len(each), job.windows):
+        job.ids[window] = job.ids[0]
     return 0
 
 
@@ -188,9 +211,7 @@ cdef int take_events(Job *job, Borrowed *held, object status, object ids, object
     borrow(held, status, c'B', True)
     check_length(held, job.stop)
     job.status = <uint8_t *>held.views[held.count - 1].buf
-    borrow(held, ids, c'I')
-    check_length(held, job.stop)
-    job.ids = uints(held, held.count - 1)
+    take_members(job, held, ids)
     if len(values) != job.rule.columns:
         raise ValueError("one column of values for each column of the shape")
     for given in values:
@@ -220,7 +241,7 @@ cdef int take_fadings(Job *job, Borrowed *held, list fadings) except -1:
         fading.on = len(fadings) > 0 and fadings[window] is not None
         if not fading.on:
             continue
-        if job.rule.columns != 1 or job.rule.ops[0] != OP_SUM or job.rollings[window] != NULL:
+        if job.rule.columns != 1 or job.rule.ops[0] != OP_SUM:
             raise ValueError("what fades is one sum, in a window that does not roll")
         exponents, mantissas = fadings[window]
         fading.exponents = fading.mantissas = NULL
@@ -273,8 +294,9 @@ def apply(RuledShape shape not None, stores: object, routes: object, rollings: o
     """Count the events from start to before stop, in order.
 
     Each window has a route: what takes every event (a place in `stores`), or one per event, -1
-    where the window does not take it. That is a ranking; for a window with a rolling set in
-    `rollings` the tally of one of its steps. `values` are signed words, one column each; `stamps`
+    where the window does not take it. That is a ranking, or the tally of a step of the rolling set
+    that stands at the same place in `rollings`. `ids` are the members, one column for all windows
+    or a list of one for each. `values` are signed words, one column each; `stamps`
     and `ats` are one integer for all events or one per event, and in a rolling window ascend with
     the steps; in a window with a pair in `fadings`, exponents and mantissas as `fading.weights` gives
     them (each one integer for all events or one per event), scores fade; `sets` marks with 1 the events whose sums are absolute. Events with a status other
@@ -303,10 +325,9 @@ def apply(RuledShape shape not None, stores: object, routes: object, rollings: o
         job.sets = NULL
         if sets is not None:
             job.sets = <const uint8_t *>PyBytes_AS_STRING(sets)
-        take_events(&job, &held, status, ids, values, stamps, ats)
         take_routes(&job, &held, routes)
-        take_stores(&job, taking)
-        take_rollings(&job, turning)
+        take_events(&job, &held, status, ids, values, stamps, ats)
+        take_stores(&job, taking, turning)
         take_fadings(&job, &held, list(fadings))
         check_routes(&job)
         check_roster(&job)

@@ -4,6 +4,8 @@ from typing import Final, final
 
 from typing_extensions import Buffer
 
+from laurels.labels import Labels
+
 MISSING: Final = -9223372036854775808
 
 @final
@@ -16,6 +18,8 @@ class Columns:
     ids: list[bytes | None] | None
     kept: array[int] | None
     errors: list[tuple[int, Exception]]
+    groups: array[int] | None
+    labels: Labels | None
     def __init__(
         self,
         n: int,
@@ -26,8 +30,11 @@ class Columns:
         ids: list[bytes | None] | None = None,
         kept: array[int] | None = None,
         errors: Iterable[tuple[int, Exception]] = (),
+        groups: array[int] | None = None,
+        labels: Labels | None = None,
     ) -> None: ...
 
+def are_plain(texts: list[str]) -> bool: ...
 def gather(
     events: Sequence[object],
     *,
@@ -36,8 +43,12 @@ def gather(
     highs: Sequence[int],
     at_low: int,
     at_high: int,
-    parse: Callable[[object], tuple[bytes, tuple[int, ...], int | None, bytes | None]],
+    parse: Callable[[object], tuple[bytes, tuple[int, ...], int | None, bytes | None, object]],
     refusal: type[Exception],
+    labelled: Callable[[object], int],
+    always: bool = False,
 ) -> Columns: ...
+def bounds(values: Buffer) -> tuple[int, int]: ...
+def behind(start: int, values: Buffer) -> array[int]: ...
 def pack(values: Buffer) -> bytes: ...
 def unpack(data: bytes, n: int) -> array[int]: ...

@@ -2,12 +2,13 @@
 """Columns in and out: events of Python objects as columns, and columns as few bytes.
 
 `gather` reads a batch into columns. Events mostly are plain tuples `(member, value[, at[, id]])` of
-exact str and int: those are judged and copied here, in a few tens of nanoseconds each. This path
+exact str and int, perhaps with labels behind: those are judged and copied here, in a few tens of nanoseconds each. This path
 never refuses: whatever it does not know to be right, in form or in range, goes to the caller's
 `parse`, which states the rules and their errors. So the rules stand once, in Python, and a test
 over both paths pins that they agree.
 
-`pack` and `unpack` write a column of integers in the narrowest whole bytes, for the log.
+`pack` and `unpack` write a column of integers in the narrowest whole bytes, for the log; `behind`
+makes instants ages, which are narrower, and `bounds` tells between which instants a batch lies.
 """
 cimport cython
 from cpython cimport array
@@ -15,6 +16,7 @@ from cpython.bytes cimport (
     PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE,
 )
 from cpython.exc cimport PyErr_Clear
+from cpython.list cimport PyList_CheckExact, PyList_GET_ITEM
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
 from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
@@ -24,6 +26,7 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy
 
 from .buffers cimport Borrowed, borrow, give_back, items, longs
+from .table cimport prefetch
 
 cdef extern from "Python.h":
     bint PyUnicode_IS_COMPACT_ASCII(object text) noexcept
@@ -37,6 +40,7 @@ cdef enum:
     COLUMNS_MOST = 4
     BYTES_MOST = 128            # of a member or an id on the fast path
     BYTES_A_MEMBER = 16         # first guess for the arena
+    AHEAD = 16                  # texts that are asked for before they are read
 
 cdef array.array LONGS = array.array("q")
 cdef array.array PLACES = array.array("I")
@@ -66,8 +70,9 @@ cdef class Columns:
 
     `arena` holds the members' bytes one after another and `lengths` one byte each; `values` one
     column per score column, in units; `ats` milliseconds, MISSING where not given (None when none
-    was); `ids` the events' own ids (None when none has one); `kept` the places of the kept events
-    in the input (None when all were); `errors` the others' places and errors.
+    was); `ids` the events' own ids (None when none has one); `groups` a number for the labels of
+    each (None when none has any), of which `labels` is what the caller makes; `kept` the places of the kept events in the input (None when all
+    were); `errors` the others' places and errors.
     """
 
     cdef public Py_ssize_t n
@@ -78,9 +83,12 @@ cdef class Columns:
     cdef public object ids
     cdef public object kept
     cdef public list errors
+    cdef public object groups
+    cdef public object labels
 
     def __init__(self, n: int, arena: bytes, lengths: bytes, values: tuple, ats: object = None,
-                 ids: object = None, kept: object = None, errors: object = ()) -> None:
+                 ids: object = None, kept: object = None, errors: object = (),
+                 groups: object = None, labels: object = None) -> None:
         self.n = n
         self.arena = arena
         self.lengths = lengths
@@ -89,6 +97,8 @@ cdef class Columns:
         self.ids = ids
         self.kept = kept
         self.errors = list(errors)
+        self.groups = groups
+        self.labels = labels
 
 
 cdef inline bint read_text(object text, const char **start, Py_ssize_t *size) noexcept:
@@ -104,6 +114,22 @@ cdef inline bint read_text(object text, const char **start, Py_ssize_t *size) no
             PyErr_Clear()
             return False
     return 0 < size[0] <= BYTES_MOST
+
+
+def are_plain(list texts not None) -> bool:
+    """Whether all are exact str of 1 to 128 bytes, all of ASCII: members beyond doubt."""
+    cdef Py_ssize_t count = len(texts)
+    cdef Py_ssize_t i
+    cdef object text
+    for i in range(count):
+        if i + AHEAD < count:
+            prefetch(<void *>PyList_GET_ITEM(texts, i + AHEAD))
+        text = <object>PyList_GET_ITEM(texts, i)
+        if not PyUnicode_CheckExact(text) or not PyUnicode_IS_COMPACT_ASCII(text):
+            return False
+        if not 0 < PyUnicode_GET_LENGTH(text) <= BYTES_MOST:
+            return False
+    return True
 
 
 cdef inline bint read_int(object value, int64_t low, int64_t high, int64_t *found) noexcept:
@@ -140,7 +166,7 @@ cdef bint read_event(object event, const Limits *limits, Row *row) noexcept:
     if not PyTuple_CheckExact(event):
         return False
     size = PyTuple_GET_SIZE(event)
-    if not 2 <= size <= 4:
+    if not 2 <= size <= 5:
         return False
     if not read_text(<object>PyTuple_GET_ITEM(event, 0), &row.member, &row.member_size):
         return False
@@ -177,6 +203,7 @@ cdef class _Gathering:
     cdef list values
     cdef array.array ats
     cdef list ids
+    cdef array.array labels
     cdef array.array kept
     cdef list errors
 
@@ -241,6 +268,22 @@ cdef class _Gathering:
         self.ids.append(id)
         return 0
 
+    cdef int add_labels(self, object labelled, object labels, bint always) except -1:
+        """Note the labels of the event that is kept next; `labelled` may refuse them."""
+        cdef int64_t nothing
+        cdef int64_t number
+        cdef Py_ssize_t i
+        if labels is None and self.labels is None and not always:
+            return 0
+        number = labelled(labels)
+        if self.labels is None:
+            nothing = labelled(None) if self.n else 0
+            self.labels = array.clone(LONGS, self.size, False)
+            for i in range(self.n):
+                self.labels.data.as_longlongs[i] = nothing
+        self.labels.data.as_longlongs[self.n] = number
+        return 0
+
     cdef int add(self, Py_ssize_t place, const Row *row) except -1:
         """Keep an event read on the fast path."""
         cdef int column
@@ -260,7 +303,7 @@ cdef class _Gathering:
         """Keep an event the caller's parse read."""
         cdef int column
         cdef int64_t when = INT64_MIN
-        member, values, at, id = parsed
+        member, values, at, id = parsed[:4]
         if not PyBytes_CheckExact(member) or not 0 < len(member) <= 255:
             raise ValueError("parse gives a member of 1 to 255 bytes")
         if len(values) != self.limits.columns:
@@ -289,41 +332,91 @@ cdef class _Gathering:
     cdef Columns finish(self):
         cdef object column
         if self.n < self.size:
-            for column in (*self.values, self.ats, self.kept):
+            for column in (*self.values, self.ats, self.labels, self.kept):
                 if column is not None:
                     array.resize(column, self.n)
         return Columns(
             self.n, self.arena[:self.arena_size], (<char *>self.lengths)[:self.n],
-            tuple(self.values), self.ats, self.ids, self.kept, self.errors,
+            tuple(self.values), self.ats, self.ids, self.kept, self.errors, self.labels,
         )
 
 
 def gather(events: object, *, multipliers: object, lows: object, highs: object, at_low: int,
-           at_high: int, parse: object, refusal: object) -> Columns:
+           at_high: int, parse: object, refusal: object, labelled: object,
+           always: bool = False) -> Columns:
     """The events of a batch as columns.
 
     Values are multiplied (by 10^scale) and must then lie within lows and highs, `at` within
-    at_low and at_high. `parse` judges every event that is not plainly right; what it raises of the
-    class `refusal` is collected with the event's place, anything else is raised.
+    at_low and at_high. `parse` judges every event that is not plainly right, and answers a row that
+    ends in its labels; `labelled` answers the number of what labels an event has (None: none), and
+    is asked about events without any only where others have some, or `always`. What they raise of
+    the class `refusal` is collected with the event's place, anything else is raised.
     """
-    cdef tuple given = tuple(events)
+    cdef list given = events if PyList_CheckExact(events) else list(events)
     cdef Py_ssize_t size = len(given)
     cdef _Gathering gathering = _Gathering(size, multipliers, lows, highs, at_low, at_high)
     cdef Py_ssize_t place
     cdef object event
+    cdef bint plain
     cdef Row row
     for place in range(size):
-        event = <object>PyTuple_GET_ITEM(given, place)
-        if read_event(event, &gathering.limits, &row):
-            gathering.add(place, &row)
-            continue
+        event = given[place]
+        plain = read_event(event, &gathering.limits, &row)
         try:
-            parsed = parse(event)
+            if plain:
+                labels = event[4] if PyTuple_GET_SIZE(event) > 4 else None
+            else:
+                parsed = parse(event)
+                labels = parsed[4]
+            gathering.add_labels(labelled, labels, always)
         except refusal as error:
             gathering.refuse(place, error)
+            continue
+        if plain:
+            gathering.add(place, &row)
         else:
             gathering.add_parsed(place, parsed)
     return gathering.finish()
+
+
+def bounds(values: object) -> tuple[int, int]:
+    """The least and the greatest of a column of int64 that is not empty. O(n)."""
+    cdef Borrowed held
+    cdef const int64_t *column
+    cdef int64_t least, most
+    cdef Py_ssize_t i
+    held.count = 0
+    try:
+        borrow(&held, values, c'q')
+        if items(&held, 0) == 0:
+            raise ValueError("an empty column has no bounds")
+        column = longs(&held, 0)
+        least = most = column[0]
+        for i in range(1, items(&held, 0)):
+            least = min(least, column[i])
+            most = max(most, column[i])
+        return least, most
+    finally:
+        give_back(&held)
+
+
+def behind(int64_t start, values: object) -> array.array:
+    """How far each of a column of int64 lies before a start: instants as ages, and ages as
+    instants. O(n)."""
+    cdef Borrowed held
+    cdef array.array column
+    cdef int64_t *found
+    cdef Py_ssize_t i
+    held.count = 0
+    try:
+        borrow(&held, values, c'q')
+        column = array.clone(LONGS, items(&held, 0), False)
+        found = <int64_t *>column.data.as_longlongs
+        for i in range(items(&held, 0)):
+            found[i] = <int64_t>(<uint64_t>start - <uint64_t>longs(&held, 0)[i])
+        return column
+    finally:
+        give_back(&held)
 
 
 cdef inline void store(uint8_t *at, uint64_t value, const int width) noexcept nogil:

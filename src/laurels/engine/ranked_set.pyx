@@ -26,7 +26,7 @@ from .entries cimport (
 from .growth cimport tree_close, tree_open
 from .leaf cimport WORDS_MOST, ids_of, leaf_read, leaf_unpack
 from .order cimport bound, rank_of, select
-from .roster cimport Roster
+from .roster cimport Roster, find_names, text_of
 from .rows cimport (
     Rows, borrow_rows, check_ids, new_columns, new_ids, read_row, take_bounds,
 )
@@ -46,6 +46,7 @@ DENSE = 2
 
 cdef enum:
     MANY = 1000                 # entries for which the GIL is released
+    BLOCK = 256                 # members found, and ranked, together
 
 cdef array.array LONGS = array.array("q")
 
@@ -165,9 +166,14 @@ cdef bint are_columns_equal(Tree *tree, const Spot *left, const Spot *right) noe
 
 cdef void ranks_in_order(Tree *tree, uint64_t start, uint64_t count, int style,
                          int64_t *ranks) noexcept nogil:
-    """The ranks of successive entries: one search, then a step from each to the next."""
+    """The ranks of successive entries: their positions, or one search, then a step from each to
+    the next."""
     cdef uint64_t i
     cdef Spot spot, before
+    if style == 0:
+        for i in range(count):
+            ranks[i] = <int64_t>(start + i)
+        return
     if count:
         select(tree, start, &spot)
         ranks[0] = <int64_t>rank_of(tree, &spot, style)
@@ -177,9 +183,7 @@ cdef void ranks_in_order(Tree *tree, uint64_t start, uint64_t count, int style,
         if spot.at == spot.leaf.size:
             spot.leaf = neighbour(spot.leaf, 1)
             spot.at = 0
-        if style == 0:
-            ranks[i] = ranks[i - 1] + 1
-        elif are_columns_equal(tree, &before, &spot):
+        if are_columns_equal(tree, &before, &spot):
             ranks[i] = ranks[i - 1]
         else:
             ranks[i] = <int64_t>(start + i) if style == 1 else ranks[i - 1] + 1
@@ -190,6 +194,31 @@ cdef int check_style(Tree *tree, int style) except -1:
         raise ValueError("the style is ORDINAL, COMPETITION or DENSE")
     if style == 2 and not tree.dense:
         raise ValueError("this set was made without dense ranks")
+    return 0
+
+
+cdef list ranks_of(RankedSet ranked, list members, int style, int first, object absent):
+    """The ranks of members, counted from `first`; `absent` for those that are not there."""
+    cdef uint32_t ids[BLOCK]
+    cdef int64_t ranks[BLOCK]
+    cdef list found = []
+    cdef Py_ssize_t place = 0
+    cdef Py_ssize_t count, i
+    check_style(&ranked.tree, style)
+    while place < len(members):
+        count = min(len(members) - place, <Py_ssize_t>BLOCK)
+        find_names(&ranked.roster.book, members, place, count, ids)
+        rank_all(&ranked.tree, ids, count, style, ranks)
+        for i in range(count):
+            found.append(absent if ranks[i] < 0 else ranks[i] + first)
+        place += count
+    return found
+
+
+cdef int add_all(list items, const int64_t *values, uint64_t count) except -1:
+    cdef uint64_t i
+    for i in range(count):
+        items.append(values[i])
     return 0
 
 
@@ -340,6 +369,26 @@ cdef class RankedSet:
         finally:
             give_back(&held)
 
+    def rank_of(self, member: object, int style) -> int:
+        """The rank of a member (str or bytes), as `rank`; -1 as well for one the roster never saw.
+        O(log n)."""
+        cdef uint32_t id
+        cdef Spot spot
+        cdef list one = [member]
+        check_style(&self.tree, style)
+        find_names(&self.roster.book, one, 0, 1, &id)
+        return <int64_t>rank_of(&self.tree, &spot, style) if (
+            seek(&self.tree, id, &spot)) else -1
+
+    def ranks_of(self, members: object, int style) -> list[int]:
+        """The ranks of members (str or bytes), as `rank`; -1 as well for those the roster never
+        saw. O(log n) each."""
+        return ranks_of(self, list(members), style, 0, -1)
+
+    def ranks_from(self, members: object, int style, int first) -> list[int | None]:
+        """The same, counted from `first`, and None for those that are not there."""
+        return ranks_of(self, list(members), style, first, None)
+
     def slice(self, start: int, stop: int) -> tuple[array.array, list[array.array]]:
         """The ids and words of the entries from position start to before stop, in order.
 
@@ -357,15 +406,36 @@ cdef class RankedSet:
                 slice_all(&self.tree, first, count, ids.data.as_uints, columns)
         return ids, words
 
-    def ranks_at(self, start: int, stop: int, int style) -> array.array:
-        """The ranks, as `rank`, of the entries `slice` would give. O(log n + entries)."""
+    def listed(self, start: int, stop: int, int style) -> tuple[
+            list[str], list[int], list[list[int]]]:
+        """The members, the ranks and, column by column, the words of the entries that `slice` would
+        give. O(log n + entries)."""
+        cdef uint32_t ids[BLOCK]
+        cdef int64_t ranks[BLOCK]
+        cdef int64_t words[WORDS_MOST][BLOCK]
+        cdef int64_t *columns[WORDS_MOST]
         cdef uint64_t first = max(0, min(start, self.tree.size))
-        cdef uint64_t count = max(0, min(stop, self.tree.size) - <int64_t>first)
-        cdef array.array ranks = array.clone(LONGS, count, False)
+        cdef uint64_t last = max(first, min(stop, self.tree.size))
+        cdef uint64_t count, i
+        cdef int word
+        cdef list names = []
+        cdef list places = []
+        cdef list shown = []
         check_style(&self.tree, style)
-        with nogil:
-            ranks_in_order(&self.tree, first, count, style, <int64_t *>ranks.data.as_longlongs)
-        return ranks
+        for word in range(self.tree.words):
+            columns[word] = words[word]
+            shown.append([])
+        while first < last:
+            count = min(last - first, <uint64_t>BLOCK)
+            slice_all(&self.tree, first, count, ids, columns)
+            ranks_in_order(&self.tree, first, count, style, ranks)
+            for i in range(count):
+                names.append(text_of(&self.roster.book, ids[i]))
+                places.append(ranks[i])
+            for word in range(self.tree.words):
+                add_all(<list>shown[word], words[word], count)
+            first += count
+        return names, places, shown
 
     def bound(self, words: object, member: bytes | None = None, *, bint right = False) -> int:
         """How many entries stand before a key, or before and at it (right). O(log n).

@@ -15,7 +15,7 @@ from .order cimport select
 from .page cimport Leaf
 from .prepare cimport row_after
 from .ring cimport Rolling, cells_for, leaving_of, newest_of
-from .rule cimport COLUMNS_MOST, OP_SUM, Rule
+from .rule cimport OP_SUM, Rule
 from .runs cimport neighbour
 from .table cimport NONE, Table, table_add, table_close, table_get, table_open
 from .tree cimport Spot, Tree
@@ -88,6 +88,17 @@ cdef void add_best(const Rule *rule, int64_t *words, const int64_t *cell) noexce
         memcpy(words, cell, rule.words * sizeof(int64_t))
 
 
+cdef void add_cell(const Rule *rule, int64_t *words, const int64_t *cell,
+                   bint first) noexcept nogil:
+    """Add a cell to the words of its member; cells come from the oldest step on."""
+    if first:
+        memcpy(words, cell, rule.words * sizeof(int64_t))
+    elif rule.best:
+        add_best(rule, words, cell)
+    else:
+        add_running(rule, words, cell)
+
+
 cdef const char *check_links(const Rolling *rolling, const Row *row, const int64_t *cell,
                              int64_t step, bint first) noexcept nogil:
     """Check a candidate against the one before it."""
@@ -116,12 +127,7 @@ cdef const char *count_cell(const Rolling *rolling, Count *count, uint32_t membe
         return "there is no memory to check with"
     if rule.best:
         fault = check_links(rolling, row, cell, step, first)
-    if first:
-        memcpy(row.words, cell, rule.words * sizeof(int64_t))
-    elif rule.best:
-        add_best(rule, row.words, cell)
-    else:
-        add_running(rule, row.words, cell)
+    add_cell(rule, row.words, cell, first)
     row.words[newest_of(rolling)] = step
     memcpy(row.last, cell, words * sizeof(int64_t))
     return fault

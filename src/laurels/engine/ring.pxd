@@ -19,15 +19,23 @@ windows, the *newest* step in which the member has an event: it tells whether an
 a tally leaves. For sums the cell is taken off; the value of `last` columns and the stamps are those
 of the newest step, which stays. Best values are not taken off but followed: see `candidates.pyx`.
 
+**Deferred.** A set that is *deferred* ranks only when it is told to. An event writes the cell of its
+step and nothing else, so cells of best columns are no candidates but the best of their step. `live`
+stands as it was refreshed last; `prepared` is what the tallies add up to, for the members whose
+places in hash order are below `built`: a *build* goes on there in shares (`deferred.pyx`), and an event
+of a member it has been to is counted in `prepared` by the same rule. When the build is complete,
+`prepared` takes the place of `live` and another begins with nobody, whenever it is wanted. A step that
+passes begins it anew.
+
 **Modules.** `prepare.pyx` states what must be prepared and runs the pass, `candidates.pyx` keeps
 what best columns need, `recount.pyx` checks, `rolling.pyx` is the Python face and owns the ring.
 
 **Invariants** (`recount.pyx`): live is what the tallies of the window add up to, member by member;
 prepared is as above for every member but those the pass has still to visit.
 """
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from .cells cimport PLACES, Cells
+from .cells cimport PLACES, Cells, place_of
 from .rule cimport Rule
 from .tree cimport Tree
 
@@ -42,6 +50,8 @@ cdef struct Rolling:
     int steps                   # of the window
     uint64_t left_place         # up to which the pass has visited the tally that left,
     uint64_t leaving_place      # and the one about to leave
+    bint deferred               # whether live is only refreshed
+    uint64_t built              # of a deferred set: up to which place members are in prepared
 
 cdef inline int newest_of(const Rolling *rolling) noexcept nogil:
     """The word of an entry that tells the member's newest step."""
@@ -59,6 +69,12 @@ cdef inline Cells **slot_for(const Rolling *rolling, int64_t number) noexcept no
 cdef inline Cells *cells_for(const Rolling *rolling, int64_t number) noexcept nogil:
     """The tally of a step from running - steps to running, or NULL."""
     return slot_for(rolling, number)[0]
+
+cdef inline Tree *ranking_of(const Rolling *rolling, uint32_t member) noexcept nogil:
+    """The ranking in which an event of a member is counted; NULL: none."""
+    if not rolling.deferred:
+        return rolling.live
+    return rolling.prepared if place_of(member) < rolling.built else NULL
 
 cdef inline bint is_complete(const Rolling *rolling) noexcept nogil:
     return rolling.left_place >= PLACES and rolling.leaving_place >= PLACES

@@ -12,9 +12,12 @@ cdef class RollingSet:
     cdef Rolling rolling
     cdef readonly RankedSet live
     cdef readonly RankedSet prepared
+    cdef Roster roster
+    cdef bint dense
     cdef int swept              # the slot up to which empty tallies were given up
 
     cdef bint serves(self, Rule rule)
+    cdef RankedSet empty(self)
     cdef Tally at(self, int64_t number)
     cdef int release(self, Cells **slot) except -1
     cdef int release_all(self) except -1

@@ -11,14 +11,17 @@ from libc.stdlib cimport calloc, free
 
 from .buffers cimport Borrowed, borrow, give_back, items, uints
 from .cells cimport PLACES, Cells
+from .deferred cimport build_on, check_build, count_cells
+from .growth cimport tree_close
 from .leaf cimport WORDS_MOST
 from .prepare cimport pass_on
 from .ranked_set cimport RankedSet
 from .recount cimport recount
+from .restoring cimport tree_copy
 from .ring cimport Rolling, cells_for, is_complete, leaving_of, slot_for
 from .roster cimport Roster
 from .rows cimport Rows, borrow_rows, check_ids
-from .rule cimport OP_SUM, Rule
+from .rule cimport OP_SUM, SANE, Rule
 from .shape cimport Shape
 from .tally cimport Tally, new_tally, put_cells
 
@@ -53,12 +56,13 @@ cdef class RollingSet:
     """The state of a rolling window of `steps` steps (2 to 10,000), with nothing counted.
 
     `lows` and `highs` bound a step's total, in signed words, of the sum columns; `dense` is as in
-    a ranked set; `running` numbers the step that runs. An empty one takes 8 bytes a step. Not
+    a ranked set; `running` numbers the step that runs; a `deferred` set ranks only what `build` and
+    `refresh` had it rank. An empty one takes 8 bytes a step. Not
     collected by the garbage collector: it refers to nothing that refers to it.
     """
 
     def __cinit__(self, Roster roster not None, Shape shape not None, *, int steps, object lows,
-                  object highs, bint dense, int64_t running) -> None:
+                  object highs, bint dense, int64_t running, bint deferred = False) -> None:
         cdef Rule *rule = &self.rolling.step_rule
         cdef int column
         if not 2 <= steps <= STEPS_MOST:
@@ -71,10 +75,15 @@ cdef class RollingSet:
             if rule.ops[column] == OP_SUM:
                 rule.lows[column] = lows[column]
                 rule.highs[column] = highs[column]
-        self.live = RankedSet(roster, columns=rule.columns, tie=rule.tie != 0,
-                              stamped=rule.stamped, dense=dense, stepped=True)
-        self.prepared = RankedSet(roster, columns=rule.columns, tie=rule.tie != 0,
-                                  stamped=rule.stamped, dense=dense, stepped=True)
+        if deferred:
+            for column in range(rule.columns):
+                self.rolling.rule.lows[column] = -SANE
+                self.rolling.rule.highs[column] = SANE
+        self.dense = dense
+        self.roster = roster
+        self.rolling.deferred = deferred
+        self.live = self.empty()
+        self.prepared = self.empty()
         self.rolling.live = &self.live.tree
         self.rolling.prepared = &self.prepared.tree
         self.rolling.steps = steps
@@ -93,6 +102,13 @@ cdef class RollingSet:
     cdef bint serves(self, Rule rule):
         """Whether the set was made for that write rule."""
         return are_rules_equal(&self.rolling.rule, &rule)
+
+    cdef RankedSet empty(self):
+        """A ranking of this set that holds nobody."""
+        cdef const Rule *rule = &self.rolling.rule
+        return RankedSet(self.roster, columns=rule.columns, tie=rule.tie != 0,
+                         stamped=rule.stamped, dense=self.dense,
+                         stepped=not self.rolling.deferred)
 
     cdef Tally at(self, int64_t number):
         """The tally of a step, None without one."""
@@ -131,6 +147,8 @@ cdef class RollingSet:
         """Have the pass visit both tallies from their beginning; nobody, where they are empty."""
         cdef Cells *left = cells_for(&self.rolling, leaving_of(&self.rolling) - 1)
         cdef Cells *leaving = cells_for(&self.rolling, leaving_of(&self.rolling))
+        if self.rolling.deferred:
+            return 0
         self.rolling.left_place = PLACES if left == NULL or left.size == 0 else 0
         self.rolling.leaving_place = PLACES if leaving == NULL or leaving.size == 0 else 0
         return 0
@@ -212,7 +230,8 @@ cdef class RollingSet:
         self.check_number(number)
         tally = self.at(number)
         if tally is None:
-            tally = new_tally(self.rolling.rule.words + 2 * self.rolling.rule.best, number)
+            linked = self.rolling.rule.best and not self.rolling.deferred
+            tally = new_tally(self.rolling.rule.words + 2 * linked, number)
             Py_INCREF(tally)
             slot_for(&self.rolling, number)[0] = &tally.cells
         return tally
@@ -238,8 +257,11 @@ cdef class RollingSet:
     def turn(self) -> None:
         """Go to the next step: the rankings change places, and a new pass begins. O(1).
 
-        Tallies that were left without cells may be given up. RuntimeError unless all is prepared.
+        Tallies that were left without cells may be given up. RuntimeError unless all is prepared,
+        and of a deferred set.
         """
+        if self.rolling.deferred:
+            raise RuntimeError("a deferred set goes on by `pass_to`")
         if not is_complete(&self.rolling):
             raise RuntimeError("the next step is not prepared yet")
         self.release(slot_for(&self.rolling, leaving_of(&self.rolling) - 1))
@@ -251,11 +273,99 @@ cdef class RollingSet:
         self.rolling.prepared = &self.prepared.tree
         self.begin_pass()
 
+    # A deferred set
+
+    @property
+    def deferred(self) -> bool:
+        """Whether `live` is only refreshed."""
+        return self.rolling.deferred
+
+    @property
+    def cells(self) -> int:
+        """How many cells the window counts. O(steps)."""
+        return count_cells(&self.rolling)
+
+    @property
+    def building(self) -> bool:
+        """Whether a build of a deferred set has begun: events are counted in it."""
+        return self.rolling.built > 0
+
+    @property
+    def built(self) -> bool:
+        """Whether a build of a deferred set is complete: `prepared` is what the tallies add up to."""
+        return self.rolling.built >= PLACES
+
+    @property
+    def to_build(self) -> int:
+        """About how many cells a build has still to visit. O(steps)."""
+        return (count_cells(&self.rolling) * ((PLACES - self.rolling.built) >> 16)) >> 16
+
+    def build(self, limit: int) -> bool:
+        """Add up about `limit` more cells of a deferred set; whether `prepared` is complete now.
+
+        O(limit * log n + steps).
+        """
+        cdef int64_t most = min(limit, <int64_t>1 << 62)
+        cdef bint done
+        if not self.rolling.deferred:
+            raise RuntimeError("the set is not deferred")
+        if self.rolling.built >= PLACES:
+            return True
+        if most < MANY:
+            done = build_on(&self.rolling, most)
+        else:
+            with nogil:
+                done = build_on(&self.rolling, most)
+        if not done:
+            raise MemoryError
+        return self.rolling.built >= PLACES
+
+    def refresh(self) -> RankedSet:
+        """Put what was built in the place of `live`; the ranking that was there. O(1).
+
+        RuntimeError before the build is complete.
+        """
+        cdef RankedSet before = self.live
+        if self.rolling.built < PLACES:
+            raise RuntimeError("what the tallies add up to is not built yet")
+        self.live = self.prepared
+        self.rolling.live = &self.live.tree
+        self.give_up()
+        return before
+
+    def give_up(self) -> RankedSet:
+        """Begin the build of a deferred set anew; what there was of it."""
+        cdef RankedSet before = self.prepared
+        self.prepared = self.empty()
+        self.rolling.prepared = &self.prepared.tree
+        self.rolling.built = 0
+        return before
+
+    def pass_to(self, running: int) -> list[RankedSet | Tally]:
+        """Bring a deferred set to a later step; what it let go: tallies that left, and what was
+        built. O(steps that left)."""
+        cdef list left = [self.give_up()]
+        cdef int64_t step = leaving_of(&self.rolling)
+        cdef int64_t missed = running - self.rolling.running
+        cdef int64_t end = min(running - self.rolling.steps, self.rolling.running) + 1
+        cdef Tally tally
+        while step < end:
+            tally = self.at(step)
+            if tally is not None:
+                left.append(tally)
+                self.release(slot_for(&self.rolling, step))
+            step += 1
+        self.rolling.running = running
+        self.rolling.running_slot = (self.rolling.running_slot + missed) % (self.rolling.steps + 1)
+        self.sweep()
+        return left
+
     def reset(self, running: int) -> None:
         """Begin anew at a step, with nothing counted. O(steps + cells / 100)."""
         self.release_all()
         self.live.clear()
         self.prepared.clear()
+        self.rolling.built = 0
         self.rolling.running = running
         self.begin_pass()
 
@@ -294,21 +404,25 @@ cdef class RollingSet:
             give_back(&held)
         self.begin_pass()
 
-    def load_live(self, ids: object, words: object) -> None:
-        """Restore entries of `live`, as `slice` gave them; the pass begins anew.
-
-        Into a set that counts nothing or was restored so far in the same way. `prepared` is made
-        from them and the tallies: it need not be kept.
-        """
-        self.live.put(ids, words)
-        self.prepared.put(ids, words)
+    def prepare(self) -> None:
+        """Make `prepared` anew, after the tallies were restored by `load` and `live` by its own
+        `put`: neither it nor how far the pass was need be kept. O(n / 100)."""
+        cdef bint done
+        if self.rolling.deferred:
+            return
+        with nogil:
+            tree_close(&self.prepared.tree)
+            done = tree_copy(&self.prepared.tree, &self.live.tree)
+        if not done:
+            raise MemoryError
         self.begin_pass()
 
     def check(self) -> None:
         """Assert every invariant; CheckFailed names the first that does not hold. O(cells).
 
         Live is what the tallies add up to, for every member, and prepared what is to be left of
-        it when the oldest tally leaves, for every member but those whom the pass has to visit.
+        it when the oldest tally leaves, for every member but those whom the pass has to visit. In a
+        deferred set what is built is what the tallies add up to.
         """
         cdef const char *fault
         cdef int64_t number
@@ -322,6 +436,6 @@ cdef class RollingSet:
                 if tally.cells.number != number:
                     raise CheckFailed("rolling set: a tally is in the slot of another step")
         with nogil:
-            fault = recount(&self.rolling)
+            fault = check_build(&self.rolling) if self.rolling.deferred else recount(&self.rolling)
         if fault != NULL:
             raise CheckFailed(f"rolling set: {fault.decode()}")

@@ -18,11 +18,14 @@ wyhash), begun from a secret seed, so that nobody who chooses members can aim at
 is found under its own hash with its own id; the table holds exactly the members.
 """
 from cpython cimport array
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.bytes cimport (
+    PyBytes_AS_STRING, PyBytes_Check, PyBytes_FromStringAndSize, PyBytes_GET_SIZE,
+)
+from cpython.list cimport PyList_GET_ITEM
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcpy
 
 from .buffers cimport Borrowed, borrow, give_back, items, uints
 from .table cimport (
@@ -68,19 +71,41 @@ cdef uint32_t hash_bytes(const uint8_t *start, uint32_t length, uint64_t seed) n
     return <uint32_t>(fold_multiply(mixed ^ seed, <uint64_t>0x8EBC6AF09C88C6E3) >> 32)
 
 
+cdef inline bint are_same(const uint8_t *left, const uint8_t *right, uint32_t length) noexcept nogil:
+    """Whether so many bytes are the same; without a call, for they are few."""
+    cdef uint64_t one, other
+    while length >= 8:
+        memcpy(&one, left, 8)
+        memcpy(&other, right, 8)
+        if one != other:
+            return False
+        left += 8
+        right += 8
+        length -= 8
+    while length:
+        length -= 1
+        if left[length] != right[length]:
+            return False
+    return True
+
+
+cdef inline bint is_named(const Names *names, uint32_t member, const uint8_t *start,
+                          uint32_t length) noexcept nogil:
+    """Whether a member of the roster has these bytes."""
+    cdef uint32_t its_length = 0
+    cdef const uint8_t *its = name_of(names, member, &its_length)
+    return its_length == length and are_same(its, start, length)
+
+
 cdef uint32_t find_member(Names *names, const uint8_t *start, uint32_t length,
                           uint32_t tag) noexcept nogil:
     """The id of a member, or NONE."""
     cdef Segment *segment = segment_of(&names.table, tag)
     cdef Slot *slots = slots_of(segment)
     cdef uint32_t at = home_of(segment, tag)
-    cdef uint32_t its_length = 0
-    cdef const uint8_t *its
     while slots[at].value != NONE:
-        if slots[at].tag == tag:
-            its = name_of(names, slots[at].value, &its_length)
-            if its_length == length and memcmp(its, start, length) == 0:
-                return slots[at].value
+        if slots[at].tag == tag and is_named(names, slots[at].value, start, length):
+            return slots[at].value
         at = slot_after(segment, at)
     return NONE
 
@@ -202,7 +227,9 @@ cdef int intern_all(Names *names, const uint8_t *arena, const uint8_t *lengths, 
                 prefetch(name_of(names, guesses[i], &length))
         for i in range(block):
             length = lengths[first + i]
-            members[first + i] = find_member(names, arena, length, tags[i])
+            members[first + i] = guesses[i]
+            if guesses[i] == NONE or not is_named(names, guesses[i], arena, length):
+                members[first + i] = find_member(names, arena, length, tags[i])
             if members[first + i] == NONE:
                 members[first + i] = add_member(names, arena, length, tags[i])
                 if members[first + i] == NONE:
@@ -212,29 +239,53 @@ cdef int intern_all(Names *names, const uint8_t *arena, const uint8_t *lengths, 
     return 0
 
 
-cdef int find_block(Names *names, list texts, Py_ssize_t first, int64_t *found) except -1:
+cdef const uint8_t *bytes_of_text(object text, Py_ssize_t *length) except NULL:
+    """The bytes of a member given as str or bytes."""
+    if PyBytes_Check(text):
+        length[0] = PyBytes_GET_SIZE(text)
+        return <const uint8_t *>PyBytes_AS_STRING(text)
+    return <const uint8_t *>PyUnicode_AsUTF8AndSize(text, length)
+
+
+cdef int find_block(Names *names, list texts, Py_ssize_t first, Py_ssize_t count,
+                    uint32_t *found) except -1:
     """Find up to AHEAD members from the first on; as `intern_all`, line by line together."""
-    cdef Py_ssize_t count = min(len(texts) - first, <Py_ssize_t>AHEAD)
     cdef const uint8_t *starts[AHEAD]
     cdef Py_ssize_t lengths[AHEAD]
     cdef uint32_t tags[AHEAD]
+    cdef uint32_t guesses[AHEAD]
     cdef uint32_t member
+    cdef uint32_t length = 0
     cdef Py_ssize_t i
     for i in range(count):
-        starts[i] = <const uint8_t *>PyUnicode_AsUTF8AndSize(texts[first + i], &lengths[i])
+        prefetch(<void *>PyList_GET_ITEM(texts, first + i))
+    for i in range(count):
+        starts[i] = bytes_of_text(texts[first + i], &lengths[i])
         tags[i] = 0
         if 0 < lengths[i] <= LONGEST:
             tags[i] = hash_bytes(starts[i], <uint32_t>lengths[i], names.seed)
             table_prefetch(&names.table, tags[i])
     for i in range(count):
-        member = guess_member(names, tags[i])
-        if member != NONE:
-            prefetch(group_of(names, member))
+        guesses[i] = guess_member(names, tags[i])
+        if guesses[i] != NONE:
+            prefetch(group_of(names, guesses[i]))
     for i in range(count):
-        member = NONE
-        if 0 < lengths[i] <= LONGEST:
+        if guesses[i] != NONE:
+            prefetch(name_of(names, guesses[i], &length))
+    for i in range(count):
+        member = guesses[i] if 0 < lengths[i] <= LONGEST else NONE
+        if member != NONE and not is_named(names, member, starts[i], <uint32_t>lengths[i]):
             member = find_member(names, starts[i], <uint32_t>lengths[i], tags[i])
-        found[first + i] = -1 if member == NONE else <int64_t>member
+        found[i] = member
+    return 0
+
+
+cdef int find_names(Names *names, list texts, Py_ssize_t first, Py_ssize_t count,
+                    uint32_t *found) except -1:
+    """The ids of `count` members (str or bytes) from the first on, NONE for each never seen."""
+    cdef Py_ssize_t done
+    for done in range(0, count, AHEAD):
+        find_block(names, texts, first + done, min(count - done, <Py_ssize_t>AHEAD), found + done)
     return 0
 
 
@@ -357,13 +408,16 @@ cdef class Roster:
         return -1 if found == NONE else <int64_t>found
 
     def find_many(self, members: object) -> array.array:
-        """The ids of members (str), -1 for each never seen. O(bytes)."""
+        """The ids of members (str or bytes), -1 for each never seen. O(bytes)."""
         cdef list texts = list(members)
+        cdef array.array ids = array.clone(IDS, len(texts), False)
         cdef array.array found = array.clone(FOUND, len(texts), False)
-        cdef Py_ssize_t first = 0
-        while first < len(texts):
-            find_block(&self.book, texts, first, <int64_t *>found.data.as_longlongs)
-            first += AHEAD
+        cdef uint32_t member
+        cdef Py_ssize_t i
+        find_names(&self.book, texts, 0, len(texts), ids.data.as_uints)
+        for i in range(len(texts)):
+            member = ids.data.as_uints[i]
+            found.data.as_longlongs[i] = -1 if member == NONE else <int64_t>member
         return found
 
     def name(self, id: int) -> str:

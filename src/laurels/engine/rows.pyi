@@ -1,1 +1,5 @@
-# For other engine modules only (see rows.pxd): nothing is visible from Python.
+from array import array
+
+from typing_extensions import Buffer
+
+def negated(column: Buffer) -> array[int]: ...

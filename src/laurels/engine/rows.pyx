@@ -3,7 +3,7 @@
 from cpython cimport array
 from libc.stdint cimport int64_t, uint32_t
 
-from .buffers cimport Borrowed, borrow, items, longs
+from .buffers cimport Borrowed, borrow, give_back, items, longs
 
 cdef array.array IDS = array.array("I")
 cdef array.array LONGS = array.array("q")
@@ -59,3 +59,20 @@ cdef int check_ids(uint32_t members, const uint32_t *ids, Py_ssize_t count) exce
     if count and most >= members:
         raise IndexError(f"no member has the id {most}")
     return 0
+
+
+def negated(column: object) -> array.array:
+    """The items of a column (q) with their signs changed."""
+    cdef Borrowed held
+    cdef array.array found
+    cdef Py_ssize_t i, count
+    held.count = 0
+    try:
+        borrow(&held, column, c'q')
+        count = items(&held, 0)
+        found = array.clone(LONGS, count, False)
+        for i in range(count):
+            found.data.as_longlongs[i] = -longs(&held, 0)[i]
+        return found
+    finally:
+        give_back(&held)

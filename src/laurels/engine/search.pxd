@@ -83,8 +83,17 @@ cdef inline int order_to_member(const Names *names, Key *key, uint32_t member) n
 
 cdef inline int bound_members(const Names *names, const uint32_t *members, int low, int high,
                               Key *key, bint right) noexcept nogil:
-    """How many of the first `high` members stand before the key's (or at it, when right)."""
+    """How many of the first `high` members stand before the key's (or at it, when right).
+
+    Each costs a wait for its bytes. Many are taken in by their names, each after all that are there,
+    so the last is asked first.
+    """
     cdef int middle, order
+    if low < high:
+        order = order_to_member(names, key, members[high - 1])
+        if order > 0 or (right and order == 0):
+            return high
+        high -= 1
     while low < high:
         middle = (low + high) >> 1
         if high - low > 3:                      # one of these is next

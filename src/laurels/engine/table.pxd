@@ -41,8 +41,10 @@ cdef inline uint32_t *places_of(Segment *segment) noexcept nogil:
     return <uint32_t *>(segment + 1)
 
 cdef inline uint32_t home_of(const Segment *segment, uint32_t tag) noexcept nogil:
-    """The slot where the search for the tag begins: Fibonacci hashing of its undirected bits."""
-    cdef uint32_t mixed = (tag >> segment.depth) * <uint32_t>0x9E3779B1
+    """The slot where the search for the tag begins: hashing of its undirected bits as Fibonacci's,
+    but by the square root of 2. By the golden ratio, in whose order tallies keep their members,
+    those that are put in that order would all begin at the same slots."""
+    cdef uint32_t mixed = (tag >> segment.depth) * <uint32_t>0x6A09E667
     return <uint32_t>((<uint64_t>mixed * segment.room) >> 32)
 
 cdef inline uint32_t slot_after(const Segment *segment, uint32_t at) noexcept nogil:
@@ -80,3 +82,4 @@ cdef int table_set(Table *table, uint32_t tag, uint32_t value) noexcept nogil
 cdef void table_drop(Table *table, uint32_t tag) noexcept nogil
 cdef uint64_t table_bytes(Table *table) noexcept nogil
 cdef const char *table_check(Table *table, uint64_t expected) noexcept nogil
+cdef int table_open_for(Table *table, bint unique, uint64_t count, uint32_t tags) noexcept nogil

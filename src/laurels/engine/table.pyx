@@ -24,7 +24,7 @@ members of its class is dense whatever the others are.
 tag is in the segment of its low bits, reachable from its home without crossing a free slot; `used`
 counts the taken slots; a hashed segment has a free slot; unique tags occur once.
 """
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
@@ -418,3 +418,57 @@ cdef const char *table_check(Table *table, uint64_t expected) noexcept nogil:
     if total != expected:
         return "the table holds another number of entries than expected"
     return NULL
+
+
+# Made ready for many
+
+
+cdef uint32_t room_for_many(bint dense, uint64_t count, uint32_t tags, uint32_t low,
+                            uint32_t depth) noexcept nogil:
+    """The room of a segment in which an even share of the entries leaves some to grow, as in
+    `plan_form`."""
+    cdef uint64_t spread = low * <uint32_t>0x9E3779B1
+    cdef uint64_t share = (tags if dense else count) >> depth
+    if dense:
+        return <uint32_t>(share + 1 + (share >> 4) + (spread * (share >> 3) >> 32))
+    return <uint32_t>(share + (share >> 2) + (share >> 4) + (spread * (share >> 3) >> 32) + SMALLEST)
+
+
+cdef int table_open_for(Table *table, bint unique, uint64_t count, uint32_t tags) noexcept nogil:
+    """Make an empty table that holds about `count` entries, of tags less than `tags` where they are
+    unique, without splitting; -1 without memory, and no table."""
+    cdef bint dense = unique and count > 0 and <uint64_t>tags * 2 <= count * 5
+    cdef uint32_t most = DENSE_MOST if dense else HASHED_MOST
+    cdef uint32_t depth = 0
+    cdef uint64_t low, size
+    cdef Segment *segment
+    while depth < DEEPEST and room_for_many(dense, count, tags, 0xFFFFFFFF, depth) > most:
+        depth += 1
+    table.depth = <uint8_t>depth
+    table.mask = (<uint32_t>1 << depth) - 1
+    table.unique = unique
+    table.directory = <Segment **>calloc(<uint64_t>1 << depth, sizeof(Segment *))
+    if table.directory == NULL:
+        return -1
+    for low in range(<uint64_t>1 << depth):
+        size = size_of(dense, room_for_many(dense, count, tags, <uint32_t>low, depth))
+        segment = <Segment *>malloc(size)
+        if segment == NULL:
+            close_until(table, low)
+            return -1
+        segment.used = 0
+        segment.room = room_for_many(dense, count, tags, <uint32_t>low, depth)
+        segment.depth = depth
+        segment.dense = dense
+        memset(segment + 1, 0xFF, size - sizeof(Segment))
+        table.directory[low] = segment
+    return 0
+
+
+cdef void close_until(Table *table, uint64_t stop) noexcept nogil:
+    """Give back a table of segments of its own depth, of which so many were made."""
+    cdef uint64_t low
+    for low in range(stop):
+        free(table.directory[low])
+    free(table.directory)
+    table.directory = NULL

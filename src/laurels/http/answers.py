@@ -53,6 +53,13 @@ class CardAnswer(Struct, frozen=True):
     windows: dict[str, Standing | None]
 
 
+class ScopesAnswer(Struct, frozen=True):
+    """Scopes by their labels, and `after` what to ask for more; null where there are none."""
+
+    scopes: list[dict[str, str]]
+    next: str | None = None
+
+
 class Problem(Struct, frozen=True, omit_defaults=True):
     """Why a request was refused, and what to do. `code` never changes its meaning."""
 

@@ -8,12 +8,20 @@ protocol that takes the answer.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import msgspec
 import structlog
-from granian.rsgi import HTTPProtocol, ProtocolClosed, Scope  # type: ignore[attr-defined]
+from granian.rsgi import (  # type: ignore[attr-defined]
+    Headers as Incoming,
+)
+from granian.rsgi import (  # type: ignore[attr-defined]
+    HTTPProtocol,
+    ProtocolClosed,
+    Scope,
+)
 from msgspec import Struct
 
 from laurels.errors import Fault, LaurelsError, Unavailable
@@ -45,6 +53,8 @@ from .routes import ROUTES
 
 NOT_MODIFIED = 304
 _RETRY_SECONDS = "1"
+_PATHS = 1_024
+"""So many paths are known by heart."""
 _ALIVE, _READY, _NOT_READY = b"alive\n", b"ready\n", b"not ready\n"
 _log = structlog.get_logger("laurels")
 
@@ -87,7 +97,8 @@ class Application:
         self._worker = worker
         self._replays = Replays()
         self._kept = Kept()
-        self._origins = Origins(server.settings.cors_origins)
+        allowed = server.settings.cors_origins
+        self._origins = Origins(allowed) if allowed else None
         self._router: Router[Route | Beside] = Router()
         for row in ROUTES:
             self._router.put(row.method, row.path, row)
@@ -98,10 +109,12 @@ class Application:
         self._router.put("GET", "/healthz", lambda _: Written(_ALIVE, "text/plain"))
         self._router.put("GET", "/readyz", self._ready)
         self._router.put("GET", "/metrics", self._metrics)
+        self._find = lru_cache(_PATHS)(self._router.find)
 
     async def __rsgi__(self, scope: Scope, protocol: HTTPProtocol) -> None:
         """Answers one request."""
-        request_id = scope.headers.get("x-request-id") or self._new_request_id()
+        sent = scope.headers
+        request_id = sent.get("x-request-id") or self._new_request_id()
         try:
             answers, part = self._found(scope)
             if isinstance(answers, Route):
@@ -118,31 +131,36 @@ class Application:
         headers = [("x-request-id", request_id), *written.headers]
         if written.kind:
             headers.append(("content-type", written.kind))
-        if self._origins:
-            headers += self._origins.headers(scope.headers.get("origin"))
-        with suppress(ProtocolClosed):
+        if self._origins is not None:
+            headers += self._origins.headers(sent.get("origin"))
+        try:
             protocol.response_bytes(written.status, headers, written.content)
+        except ProtocolClosed:
+            return
 
     def _found(self, scope: Scope) -> tuple[Route | Beside, str]:
         """What answers a path and a method, and the part of the path that varies."""
-        requests.ensure_text(scope.path)
-        if len(scope.path) + len(scope.query_string) > self._settings.max_url:
+        path, method = scope.path, scope.method
+        requests.ensure_text(path)
+        if len(path) + len(scope.query_string) > self._settings.max_url:
             raise UrlTooLong(f"the URL has more than {self._settings.max_url:,} bytes")
-        found = self._router.find(scope.path)
+        found = self._find(path)
         if found is None:
-            raise NoSuchPath(f"there is no path {scope.path!r}")
-        answers = found.methods.get(scope.method)
-        if answers is None and scope.method == "HEAD":
+            raise NoSuchPath(f"there is no path {path!r}")
+        answers = found.methods.get(method)
+        if method == "HEAD":
             answers = found.methods.get("GET")  # its body is left out on the way
-        if answers is None or (scope.method == "HEAD" and _streams(answers)):
+            if answers is not None and _streams(answers):
+                answers = None
+        if answers is None:
             return self._other_method(scope, found)
         return answers, found.part
 
     def _other_method(
         self, scope: Scope, found: Found[Route | Beside]
     ) -> tuple[Route | Beside, str]:
-        origin = scope.headers.get("origin")
-        if scope.method == "OPTIONS" and self._origins.allows(origin):
+        origins = self._origins
+        if scope.method == "OPTIONS" and origins and origins.allows(scope.headers.get("origin")):
             return lambda _: Written(b"", "", NO_CONTENT, PREFLIGHT), ""
         raise MethodNotAllowed(
             f"{scope.method} is not for {scope.path}, {', '.join(found.methods)} are",
@@ -158,9 +176,21 @@ class Application:
         began = self._clock()
         caller = UNKNOWN
         try:
-            caller = await self._let_in(row, part, scope)
-            ask, query = await self._asked(row, part, caller, scope, protocol)
-            written = await self._asking(row, ask, query, scope, protocol, request_id)
+            caller = await self._caller(_secret(scope))
+            self._rates.take(caller.name, caller.rate)
+            caller.ensure(row.level, part if row.of_board else None)
+            ask = Ask(self._server, caller, part)
+            if row.method != "GET":
+                await self._read(ask, scope.headers, protocol)
+            raw_query = scope.query_string
+            if "token=" in raw_query:
+                raw_query = _without_token(raw_query)
+            query, ask.labels = requests.query_of(raw_query, row.query)
+            if row.plain and ask.key is None:
+                accept = scope.headers.get("accept")
+                written = Written(*_encoded(row, await row.handler(ask, query), accept))
+            else:
+                written = await self._asking(row, ask, query, scope, protocol, request_id)
         except EventRefused as refused:
             written = _problem(refused.error, EVENT_REFUSED, request_id)
         except LaurelsError as error:
@@ -192,9 +222,8 @@ class Application:
                 request_id=request_id,
             )
 
-    async def _caller(self, scope: Scope) -> Caller:
+    async def _caller(self, secret: str | None) -> Caller:
         """Who asks. A key that is not known may have been made by another process just now."""
-        secret = _secret(scope)
         try:
             return self._server.keys.caller(secret)
         except Unauthorized:
@@ -203,28 +232,12 @@ class Application:
         await self._read_keys()
         return self._server.keys.caller(secret)
 
-    async def _let_in(self, row: Route, part: str, scope: Scope) -> Caller:
-        caller = await self._caller(scope)
-        self._rates.take(caller.name, caller.rate)
-        caller.ensure(row.level, part if row.of_board else None)
-        return caller
-
-    async def _asked(
-        self, row: Route, part: str, caller: Caller, scope: Scope, protocol: HTTPProtocol
-    ) -> tuple[Ask, Any]:
-        """What is asked: the query in the form of the row, and the body, if there is one."""
-        raw_query = scope.query_string
-        if "token=" in raw_query:
-            raw_query = _without_token(raw_query)
-        ask = Ask(self._server, caller, part)
-        if row.method == "GET":
-            return ask, requests.query_of(raw_query, row.query)
-        headers = scope.headers
+    async def _read(self, ask: Ask, headers: Incoming, protocol: HTTPProtocol) -> None:
+        """Reads what comes with a request that has a body."""
         ask.raw = await self._body(headers.get("content-length"), protocol)
         ask.content_type = headers.get("content-type")
         key = headers.get("idempotency-key")
         ask.key = None if key is None else judged_key(key)
-        return ask, requests.query_of(raw_query, row.query)
 
     async def _body(self, length: str | None, protocol: HTTPProtocol) -> bytes:
         most = self._settings.max_body
@@ -253,6 +266,7 @@ class Application:
         protocol: HTTPProtocol,
         request_id: str,
     ) -> Written:
+        """The answer to a request that is not plain."""
         accept = scope.headers.get("accept")
         if ask.key is not None and not row.reads:
             return await self._once(row, ask, query, scope, accept)
@@ -308,7 +322,7 @@ class Application:
             ("cache-control", "no-store"),
             ("x-accel-buffering", "no"),
         ]
-        if self._origins:
+        if self._origins is not None:
             headers += self._origins.headers(scope.headers.get("origin"))
         with self._server.room.streaming(caller.name), _until_gone(protocol) as is_gone:
             transport = protocol.response_stream(200, headers)
@@ -336,7 +350,7 @@ class Application:
         return Written(_READY, "text/plain")
 
     async def _metrics(self, scope: Scope) -> Written:
-        (await self._caller(scope)).ensure(LEVEL["read"], None)
+        (await self._caller(_secret(scope))).ensure(LEVEL["read"], None)
         server = self._server
         exposed = Exposed(server.figures, server.room, await server.backing.held(), self._worker)
         return Written(exposition(exposed), CONTENT_TYPE)

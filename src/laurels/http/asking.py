@@ -28,7 +28,8 @@ class Server(Struct, frozen=True):
 
 
 class Ask(Struct):
-    """One request, let in. `part` is what varies in its path, `key` its Idempotency-Key."""
+    """One request, let in. `part` is what varies in its path, `key` its Idempotency-Key,
+    `labels` the parameters that are labels of a scope."""
 
     server: Server
     caller: Caller
@@ -37,6 +38,7 @@ class Ask(Struct):
     content_type: str | None = None
     key: str | None = None
     last_event_id: str | None = None
+    labels: dict[str, str] = {}
 
     @property
     def board(self) -> str:

@@ -63,10 +63,14 @@ def backing_of(
 
 
 def _held_here(lb: AsyncLeaderboards, snapshot_age: float) -> Held:
-    shown = lb.sync.boards()[:BOARDS_SHOWN]
+    shown = [lb.sync.stats(board.name) for board in lb.sync.boards()[:BOARDS_SHOWN]]
     return Held(
         store=lb.sync.stats(),
-        boards=[(board.name, lb.sync.stats(board.name).nbytes) for board in shown],
+        boards=[(stats.board, stats.nbytes) for stats in shown],
+        scopes=[
+            (stats.board, form, count) for stats in shown for form, count in stats.scopes.items()
+        ],
+        scopes_memory=[(stats.board, stats.scopes_nbytes) for stats in shown if stats.scopes],
         snapshot_age=snapshot_age,
     )
 

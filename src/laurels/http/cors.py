@@ -22,9 +22,6 @@ class Origins:
     def __init__(self, allowed: Sequence[str]) -> None:
         self._allowed = frozenset(allowed)
 
-    def __bool__(self) -> bool:
-        return bool(self._allowed)
-
     def allows(self, origin: str | None) -> bool:
         return origin is not None and ("*" in self._allowed or origin in self._allowed)
 

@@ -52,6 +52,19 @@ class Rates:
             del self._buckets[name]
 
 
+class _Writing:
+    """The place of a write, while it is taken; one for all, since it only counts them."""
+
+    def __init__(self, room: "Room") -> None:
+        self._room = room
+
+    def __enter__(self) -> None:
+        self._room.writes += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._room.writes -= 1
+
+
 class Room:
     """How many writes may wait, and how many feeds may be open."""
 
@@ -60,22 +73,18 @@ class Room:
         self._most_streams = streams
         self._most_each = streams_each
         self._each: dict[str, int] = {}
+        self._writing = _Writing(self)
         self.writes = 0
         self.streams = 0
         self.stopping = False
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
+    def writing(self) -> _Writing:
         """Has a write take its place. Raises Overloaded where all are taken."""
         if self.stopping:
             raise Stopping("the server is ending")
         if self.writes >= self._most_writes:
             raise Overloaded(f"{self.writes} writes are waiting already")
-        self.writes += 1
-        try:
-            yield
-        finally:
-            self.writes -= 1
+        return self._writing
 
     @contextmanager
     def streaming(self, caller: str) -> Iterator[None]:

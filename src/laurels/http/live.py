@@ -1,6 +1,6 @@
 """The live feed: what changed in a list, told once to all who watch it.
 
-Watchers of the same list (board, window, limit, interval) share a *channel*. While somebody
+Watchers of the same list (board, window, scope, limit, interval) share a *channel*. While somebody
 watches, one ticker looks every few milliseconds which of the watched boards were written to, or
 have passed a boundary; it reads the list of such a channel once, compares it with what was sent
 last, and puts the same bytes into the slot of every watcher. A slot holds one frame: a watcher who
@@ -18,6 +18,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from itertools import count
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -83,13 +84,21 @@ class MemberChange(Struct, frozen=True):
 
 
 class What(Struct, frozen=True):
-    """What is watched: the first `limit` of a list, or, with a member, its standing."""
+    """What is watched: the first `limit` of a list, or, with a member, its standing; in the scope
+    of some `labels`, or `by` one."""
 
     board: str
     window: str | None
     limit: int
     interval_ms: int
     member: str | None = None
+    by: str | None = None
+    labels: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def scope(self) -> dict[str, Any]:
+        """The scope, as the verbs take it."""
+        return {"by": self.by, **dict(self.labels)}
 
 
 def frame(kind: str, number: str, document: object) -> bytes:
@@ -405,15 +414,19 @@ class Hub:
             await self._read_alone(channel)
 
     async def _read_alone(self, channel: Channel) -> None:
-        what, lb = channel.what, self._lb
+        what = channel.what
         channel.pulse = self._pulse(what.board)
         if what.member is None:
-            page = await lb.top(what.board, window=what.window, limit=what.limit)
-            channel.tell(page, None, self._clock())
+            channel.tell(await self._top(what, what.limit), None, self._clock())
             return
-        standing = await lb.standing(what.board, what.member, window=what.window)
+        standing = await self._lb.standing(
+            what.board, what.member, window=what.window, **what.scope
+        )
         if standing is None:
-            page = await lb.top(what.board, window=what.window, limit=0)
+            page = await self._top(what, 0)
         else:
             page = Page([], standing.total, standing.as_of)
         channel.tell(page, standing, self._clock())
+
+    async def _top(self, what: What, limit: int) -> Page:
+        return await self._lb.top(what.board, window=what.window, limit=limit, **what.scope)

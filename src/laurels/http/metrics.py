@@ -96,6 +96,10 @@ class Held(Struct, frozen=True):
     store: Stats | None = None
     boards: Sequence[tuple[str, int]] = ()
     """Names, and the bytes that the rankings take."""
+    scopes: Sequence[tuple[str, str, int]] = ()
+    """Boards, the labels of scopes of theirs, and how many such scopes hold anybody."""
+    scopes_memory: Sequence[tuple[str, int]] = ()
+    """Boards that have scopes, and the bytes that the rankings of these take."""
     snapshot_age: float = 0.0
     count: int = 0
     answers: bool = True
@@ -197,6 +201,22 @@ class Exposed(Collector):
         for board, nbytes in self._held.boards:
             memory.add_metric([board], nbytes)
         yield memory
+        scopes = GaugeMetricFamily(
+            "laurels_board_scopes",
+            "Scopes of a board that hold anybody, by their labels.",
+            labels=["board", "labels"],
+        )
+        for board, form, count in self._held.scopes:
+            scopes.add_metric([board, form], count)
+        yield scopes
+        held = GaugeMetricFamily(
+            "laurels_board_scopes_memory_bytes",
+            "Memory of the rankings of a board's scopes, part of the board's; of many an estimate.",
+            labels=["board"],
+        )
+        for board, nbytes in self._held.scopes_memory:
+            held.add_metric([board], nbytes)
+        yield held
 
 
 def _gauge(name: str, said: str, value: float) -> Metric:

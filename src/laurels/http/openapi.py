@@ -7,15 +7,20 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 
 import laurels
-from laurels.errors import table
+from laurels import errors
+from laurels.index.redis import failures
 
+from . import refusals, requests
 from .answers import PROBLEM, Problem
-from .requests import JSON, MSGPACK, NDJSON
+from .requests import JSON, MSGPACK, NDJSON, Scoped
 from .route import NO_CONTENT, Route
 
 _REFERENCE = "#/components/schemas/{name}"
 _ALWAYS = ("400", "401", "403", "404", "409", "410", "413", "414", "429", "500", "503")
 _WITH_BODY = ("415", "422")
+_CODED = frozenset(module.__name__ for module in (errors, failures, refusals, requests))
+"""Whose errors the service answers. What else a process has imported, a shell or a client, is not
+part of it: all processes of a service give one description."""
 
 
 def openapi(routes: Sequence[Route]) -> bytes:
@@ -25,9 +30,7 @@ def openapi(routes: Sequence[Route]) -> bytes:
         for route in routes
         for kind in (*_alternatives(route.body), *_alternatives(route.returns))
     ]
-    _, components = msgspec.json.schema_components(
-        [*types, Problem], ref_template=_REFERENCE, schema_hook=_schema_of
-    )
+    _, components = msgspec.json.schema_components([*types, Problem], ref_template=_REFERENCE)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
@@ -45,10 +48,14 @@ def openapi(routes: Sequence[Route]) -> bytes:
                 "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
             },
             "security": [{}, {"key": []}],
-            "x-errors": [row._asdict() for row in table()],
+            "x-errors": [row._asdict() for row in errors.table() if _is_answered(row)],
         }
     )
     return msgspec.json.encode(document)
+
+
+def _is_answered(row: errors.ErrorRow) -> bool:
+    return errors.by_code(row.code).__module__ in _CODED
 
 
 def _plain_numbers(schema: Any) -> Any:
@@ -62,10 +69,6 @@ def _plain_numbers(schema: Any) -> Any:
     return {name: _plain_numbers(each) for name, each in schema.items()}
 
 
-def _schema_of(kind: type) -> dict[str, Any]:
-    raise NotImplementedError(f"no schema for {kind}")
-
-
 def _alternatives(kind: Any) -> tuple[Any, ...]:
     if kind is None or kind is bytes:
         return ()
@@ -75,9 +78,7 @@ def _alternatives(kind: Any) -> tuple[Any, ...]:
 def _schema(kind: Any) -> dict[str, Any]:
     if isinstance(kind, tuple):
         return {"anyOf": list(map(_schema, kind))}
-    (found,), _ = msgspec.json.schema_components(
-        [kind], ref_template=_REFERENCE, schema_hook=_schema_of
-    )
+    (found,), _ = msgspec.json.schema_components([kind], ref_template=_REFERENCE)
     return found
 
 
@@ -156,6 +157,23 @@ def _query_parameters(route: Route) -> Iterator[dict[str, Any]]:
             "required": field.required,
             "schema": schema,
         }
+    if issubclass(route.query, Scoped):
+        yield _LABELS
+
+
+_LABELS = {
+    "name": "labels",
+    "in": "query",
+    "description": "The labels of a scope of the board, each a parameter of its own: room=42",
+    "required": False,
+    "style": "form",
+    "explode": True,
+    "schema": {
+        "type": "object",
+        "propertyNames": {"pattern": "^[A-Za-z][A-Za-z0-9_]*$"},
+        "additionalProperties": {"type": "string", "minLength": 1, "maxLength": 128},
+    },
+}
 
 
 def _without_none(kind: Any) -> Any:

@@ -1,16 +1,18 @@
 """From bytes to what a verb takes: queries and bodies. The only place of the service that parses.
 
 Queries are strict: an unknown parameter, a wrong form or bytes that are no UTF-8 are refused by
-name. Bodies are read with exact numbers. Events are first read as what most are, records of the
-known fields; where one of them is not, they are read as whatever they are, so that each is refused
-by itself, with its receipt.
+name; only where a question may name a scope are other parameters labels, for the board to judge.
+Bodies are read with exact numbers. Events are first read as what most are, records of the known
+fields; where one of them is not, they are read as whatever they are, so that each is refused by
+itself, with its receipt.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
+from functools import cache
 from typing import Any, TypeVar
-from urllib.parse import unquote_to_bytes
+from urllib.parse import quote, unquote_to_bytes
 
 import msgspec
 from msgspec import Struct
@@ -49,22 +51,55 @@ class BatchTooLong(TooLarge):
     advice = "send them in several requests, each with an Idempotency-Key of its own"
 
 
-def query_of(raw: str, form: type[Q]) -> Q:
-    """The parameters of a query. Raises InvalidQuery."""
-    found: dict[str, str] = {}
-    if raw:
-        for part in raw.split("&"):
-            name, is_there, value = part.partition("=")
-            if not is_there:
-                raise InvalidQuery(f"the parameter {shown(_text(name))} has no value")
-            key = _text(name)
-            if key in found:
-                raise InvalidQuery(f"the parameter {shown(key)} is there twice")
-            found[key] = _text(value)
+class Scoped(Struct, forbid_unknown_fields=True):
+    """The parameters of a question that may name a scope: by its labels, which are parameters of
+    their own, or `by` the label whose values are ranked."""
+
+    by: str | None = None
+
+
+def query_of(raw: str, form: type[Q]) -> tuple[Q, dict[str, str]]:
+    """The parameters of a query, and the labels among them. Raises InvalidQuery."""
+    found = _parameters(raw) if raw else {}
+    labels: dict[str, str] = {}
+    own = _own_names(form)
+    if own is not None and not found.keys() <= own:
+        labels = {name: found.pop(name) for name in [*found] if name not in own}
     try:
-        return msgspec.convert(found, form, strict=False)
+        return msgspec.convert(found, form, strict=False), labels
     except msgspec.ValidationError as error:
         raise InvalidQuery(_fault(str(error), found)) from error
+
+
+@cache
+def _own_names(form: type[Struct]) -> frozenset[str] | None:
+    """The parameters of a form that takes labels beside them; None of any other."""
+    return frozenset(form.__struct_fields__) if issubclass(form, Scoped) else None
+
+
+def _parameters(raw: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    is_escaped = "%" in raw or "+" in raw
+    for part in raw.split("&"):
+        name, is_there, value = part.partition("=")
+        if is_escaped:
+            name, value = _text(name), _text(value)
+        if not is_there:
+            raise InvalidQuery(f"the parameter {shown(name)} has no value")
+        if name in found:
+            raise InvalidQuery(f"the parameter {shown(name)} is there twice")
+        found[name] = value
+    return found
+
+
+def scope_names(text: str | None) -> list[str] | None:
+    """The names of labels in a parameter: `zone,gender`; nothing stands for the scope of all."""
+    return None if text is None else [name for name in text.split(",") if name]
+
+
+def scope_written(labels: Mapping[str, str]) -> str:
+    """A scope as one parameter, which `labels.labels_of` reads: `gender=f,zone=cn`."""
+    return ",".join([f"{name}={quote(value, safe='')}" for name, value in sorted(labels.items())])
 
 
 def _fault(message: str, found: dict[str, str]) -> str:
@@ -79,8 +114,6 @@ def _fault(message: str, found: dict[str, str]) -> str:
 
 
 def _text(raw: str) -> str:
-    if "%" not in raw and "+" not in raw:
-        return raw
     try:
         return unquote_to_bytes(raw.replace("+", " ")).decode()
     except UnicodeDecodeError as error:
@@ -95,12 +128,14 @@ def ensure_text(path: str) -> None:
 
 class EventFields(Struct, forbid_unknown_fields=True):
     """An event in a body: `value` a number, decimal text, or an array of them for several columns;
-    `at` milliseconds since 1970 UTC or RFC 3339, by default the moment of acceptance."""
+    `at` milliseconds since 1970 UTC or RFC 3339, by default the moment of acceptance; `labels` say
+    in which of the board's scopes it counts."""
 
     member: str
     value: Any
     at: int | datetime | None = None
     id: str | None = None
+    labels: dict[str, str | None] | None = None
 
 
 _one = msgspec.json.Decoder(EventFields, float_hook=exact)
@@ -138,8 +173,8 @@ def events(raw: bytes, content_type: str | None) -> tuple[list[Any], bool]:
             read = [_one.decode(raw)] if single else _many.decode(raw)
         found: list[Any] = [
             (each.member, tuple(each.value) if type(each.value) is list else each.value)
-            if each.at is None and each.id is None
-            else (each.member, _value(each.value), each.at, each.id)
+            if each.at is None and each.id is None and each.labels is None
+            else (each.member, _value(each.value), each.at, each.id, each.labels)
             for each in read
         ]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -168,10 +203,10 @@ def timed(event: Any) -> Any:
     if isinstance(event, dict):
         return {**event, **_columns(event)}
     if isinstance(event, list):
-        member, value, at, id = (*event[:4], None, None, None, None)[:4]
-        if len(event) < 2 or len(event) > 4:
+        if len(event) < 2 or len(event) > 5:
             return event
-        return member, _value(value), _time(at) if isinstance(at, str) else at, id
+        member, value, at, id, labels = (*event, None, None, None)[:5]
+        return member, _value(value), _time(at) if isinstance(at, str) else at, id, labels
     return event
 
 
@@ -198,6 +233,8 @@ def _is_object(raw: bytes, kind: str) -> bool:
 
 
 def _kind(content_type: str | None) -> str:
+    if content_type == JSON:
+        return JSON
     kind = JSON if content_type is None else content_type.partition(";")[0].strip().lower()
     if kind in (JSON, NDJSON, MSGPACK):
         return kind

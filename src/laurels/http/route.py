@@ -1,13 +1,18 @@
 """A row of the table of endpoints, and how handlers get into it."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import wraps
 from typing import Any
 
 from msgspec import Struct
 
+from laurels.errors import UnknownScope
+
 from .access import LEVEL
-from .asking import Handler
+from .asking import Ask, Handler
 from .key_places import Scope
+from .refusals import InvalidQuery
+from .requests import Scoped
 
 NO_CONTENT, CREATED = 204, 201
 
@@ -33,6 +38,8 @@ class Route(Struct, frozen=True):
     """Whether the answer is made while it is sent."""
     shared: bool
     """Whether many ask just this: the answer is kept until the board changes."""
+    plain: bool
+    """Whether it is neither: each request has its handler asked, and gets what that answers."""
 
 
 class NoQuery(Struct, forbid_unknown_fields=True):
@@ -91,7 +98,7 @@ class Routes(list[Route]):
                     method,
                     path,
                     scope,
-                    handler,
+                    _knowing_labels(handler) if issubclass(query, Scoped) else handler,
                     query,
                     body,
                     returns,
@@ -102,8 +109,32 @@ class Routes(list[Route]):
                     of_board="{board}" in path,
                     streams=returns is bytes,
                     shared=shared,
+                    plain=returns is not bytes and not shared,
                 )
             )
             return handler
 
         return put
+
+
+def _knowing_labels(handler: Handler) -> Handler:
+    """A handler of questions about a scope: a parameter that is no label of the board is refused as
+    any other that there is not."""
+
+    async def answer_labelled(ask: Ask, query: Any) -> object:
+        try:
+            return await handler(ask, query)
+        except UnknownScope:
+            known = (await ask.lb.get(ask.board)).rules().labels
+            for name in ask.labels:
+                if name not in known:
+                    raise InvalidQuery(
+                        f"there is no parameter `{name}`, and the board has no such label"
+                    ) from None
+            raise
+
+    @wraps(handler)
+    def answer(ask: Ask, query: Any) -> Awaitable[object]:
+        return answer_labelled(ask, query) if ask.labels else handler(ask, query)
+
+    return answer

@@ -30,7 +30,7 @@ from laurels.given import shown
 from .answers import problem
 from .ports import Order, free
 from .refusals import InvalidSettings, WorkerFailed
-from .serving import Said, opened, run, settle_log, warn_of
+from .serving import Said, opened, run, settle_collector, settle_log, warn_of
 from .settings import Settings
 
 END_SECONDS = 10.0
@@ -175,6 +175,7 @@ async def _work(order: Order) -> None:
         _say(_READY + address.encode())
 
     try:
+        settle_collector()
         await run(order.settings, service, order.admin_key, ending, said, order)
     finally:
         watching.cancel()

@@ -4,6 +4,9 @@ A question of a user ("who is around ann?") becomes an `Ask`: anchors are places
 of a ranking, spans are runs of entries that begin and end so many entries from an anchor. An index
 answers any number of asks from one state, wherever that state is kept, so that no answer shows a
 list before a write and a total after it. Positions start at 0.
+
+Asks and what is found are many at a time and never part of a cycle, so the garbage collector need
+not look at them (`gc=False`).
 """
 
 from collections.abc import Sequence
@@ -58,22 +61,33 @@ class Span(Struct, frozen=True):
     fit: bool = False
 
 
-class Ask(Struct, frozen=True):
+class Listing(Struct, frozen=True):
+    """The next scopes of a board of some labels (`form`, as `Place.name`), behind one of them."""
+
+    form: str
+    after: str
+    limit: int
+
+
+class Ask(Struct, frozen=True, gc=False):
     """What is asked of one ranking: where anchors are, which entries spans hold, where `members`
-    stand; with `data` also what the members found carry."""
+    stand, with `ranks` only their ranks; with `data` also what the members found carry. With
+    `scopes` it is which scopes of the ranking's board hold anybody, and nothing else."""
 
     key: RankingKey
     anchors: tuple[Anchor, ...] = ()
     spans: tuple[Span, ...] = ()
     members: tuple[str, ...] = ()
     data: bool = False
+    scopes: Listing | None = None
+    ranks: bool = False
 
 
-class Found(Struct, frozen=True):
+class Found(Struct, frozen=True, gc=False):
     """What an index found: the size of the ranking, positions of the anchors, slices of the spans.
 
     `data` has for each slice, then for the members asked for, what each member carries; None where
-    it was not asked for.
+    it was not asked for. Asked for `ranks`, an index may find nothing else.
     """
 
     total: int
@@ -81,6 +95,7 @@ class Found(Struct, frozen=True):
     slices: list[Slice]
     located: Located | None
     data: list[list[bytes | None]] | None
+    scopes: list[str] = []
 
 
 def extent(span: Span, positions: Sequence[int], total: int) -> tuple[int, int]:
@@ -112,6 +127,9 @@ def position_of(index: Index, key: RankingKey, anchor: Anchor, total: int) -> in
 def find(index: Index, ask: Ask) -> Found:
     """The answer to an ask by an index whose calls see one state."""
     key = ask.key
+    if ask.ranks:
+        ranks = index.ranks(key, ask.members)
+        return Found(0, [], [], Located(ranks, ranks, []), None)
     total = index.size(key)
     positions: list[int] = []
     for anchor in ask.anchors:
@@ -124,4 +142,7 @@ def find(index: Index, ask: Ask) -> Found:
     if ask.data:
         groups = [*(part.members for part in slices), ask.members]
         data = [index.data(key.board, group) for group in groups]
-    return Found(total, positions, slices, located, data)
+    scopes: list[str] = []
+    if (listing := ask.scopes) is not None:
+        scopes = index.scopes(key.board, listing.form, listing.after, listing.limit)
+    return Found(total, positions, slices, located, data, scopes)

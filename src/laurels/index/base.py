@@ -8,7 +8,7 @@ decides. Positions and ranks in here start at 0.
 """
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from enum import IntEnum
 from typing import Protocol
 
@@ -50,9 +50,6 @@ class Scores(Struct, frozen=True):
     present: bytearray
     words: list["array[int]"]
 
-    def at(self, i: int) -> tuple[int, ...] | None:
-        return tuple(column[i] for column in self.words) if self.present[i] else None
-
 
 class Outcomes(Struct, frozen=True):
     """What became of a batch, event by event; `before` and `after` in the watched window."""
@@ -67,7 +64,7 @@ class Outcomes(Struct, frozen=True):
         return sum(map(self.codes.count, REFUSED))
 
 
-class Slice(Struct, frozen=True):
+class Slice(Struct, frozen=True, gc=False):
     """Entries of a ranking side by side, in standing order, the first at position `start`.
 
     `words` are all that is kept of each entry, those that decide the order first.
@@ -75,15 +72,23 @@ class Slice(Struct, frozen=True):
 
     start: int
     members: list[str]
-    ranks: "array[int]"
-    words: list["array[int]"]
+    ranks: Sequence[int]
+    words: Sequence[Sequence[int]]
 
 
-class Located(Struct, frozen=True):
+class Beside(Struct, frozen=True, gc=False):
+    """A member's position, among so many, and its entry between those of its neighbours."""
+
+    total: int
+    position: int
+    part: Slice
+
+
+class Located(Struct, frozen=True, gc=False):
     """Where members stand, in the order asked; position -1 where one is not ranked."""
 
-    positions: "array[int]"
-    ranks: "array[int]"
+    positions: Sequence[int]
+    ranks: Sequence[int]
     words: list["array[int]"]
 
 
@@ -105,7 +110,17 @@ class Copy(Protocol):
 
 class Load(Protocol):
     """A copy taken in again: `see` every section, have the boards `described` opened, `open`,
-    `take` every section again, `finish`."""
+    `take` every section, `finish`. `see` may leave out sections of kinds that are not `seen`, and
+    `take` those that are.
+
+    Sections of different *lanes* may be taken by different threads at once, those of one lane one
+    after another."""
+
+    @property
+    def seen(self) -> Collection[bytes]: ...
+
+    def lane(self, kind: bytes, begins: bytes) -> int:
+        """The lane of a section by what its body begins with, which need not be verified."""
 
     def see(self, kind: bytes, body: bytes) -> None: ...
 
@@ -132,8 +147,9 @@ class Index(Protocol):
     def apply(self, batch: Batch, plan: Plan, watch: int | None = None) -> Outcomes:
         """Counts a batch as planned, event by event; `watch` is a place in the plan's routes."""
 
-    def remove(self, board: int, member: bytes) -> bool:
-        """Takes a member and its data out of every ranking; whether it was in any."""
+    def remove(self, board: int, member: bytes, scopes: Iterable[str] = ()) -> bool:
+        """Takes a member and its data out of the rankings of all and of these scopes; whether it
+        was in any."""
 
     def set_data(self, board: int, member: bytes, data: bytes | None) -> None: ...
 
@@ -146,18 +162,62 @@ class Index(Protocol):
         """Brings a rolling window to the step that runs: finishes the pass for each step missed
         and changes the rankings' places. False when `limit` members were not enough."""
 
-    def advance(self, board: int, window: str, limit: int) -> int:
+    def advance(self, board: int, window: str, limit: int, scope: str = "") -> int:
         """Does about `limit` members of the pass that prepares a rolling window's next step;
         what is left, as `pass_left`. May be broken off and begun again anywhere."""
 
-    def pass_left(self, board: int, window: str) -> int:
+    def pass_left(self, board: int, window: str, scope: str = "") -> int:
         """About how many members that pass has still to visit; 0 when the next step is ready."""
 
-    def keys(self, board: int) -> list[RankingKey]:
-        """The rankings of a board that hold anybody; of a rolling window the running step's."""
+    def begin_build(self, board: int, window: str) -> None:
+        """Begins to build what the next refresh of a window will show."""
 
-    def tallies(self, board: int) -> list[RankingKey]:
-        """The tallies of a board's rolling windows that hold anybody and still count."""
+    def build(self, board: int, window: str, limit: int, scope: str = "") -> int:
+        """Adds up about `limit` more cells of a scope for that; what is left, as `build_left`. What
+        is counted meanwhile is counted in it. A step that passes has it begin anew."""
+
+    def build_left(self, board: int, window: str, scope: str = "") -> int:
+        """About how many cells a scope has still to add up; 0 when it is ready."""
+
+    def refresh_cost(self, board: int, window: str, most: int) -> int:
+        """About how many cells a refresh from nothing would add up, over all scopes; not counted
+        further when it is above `most`."""
+
+    def refresh(self, board: int, window: str) -> bool:
+        """Has a window show, in every scope, what its tallies add up to, and builds first what is
+        not built of that; whether it lists anybody. All scopes have been brought. O(scopes)."""
+
+    def show_built(self, board: int, window: str) -> bool:
+        """As `refresh`, where `build` has left nothing in any scope. O(1): what a scope shows is
+        another ranking from now on, which it takes up when it is brought or asked."""
+
+    def keys(self, board: int, scope: str = "") -> list[RankingKey]:
+        """The rankings of a scope that hold anybody; of a rolling window the running step's."""
+
+    def tallies(self, board: int, scope: str = "") -> list[RankingKey]:
+        """The tallies of a scope's rolling windows that hold anybody and still count."""
+
+    def mark(self, board: int, scope: str) -> int:
+        """What was noted when a scope was brought; 0 for a new one."""
+
+    def brought(self, board: int, scope: str, mark: int) -> None:
+        """Notes that a scope was brought, and forgets one that holds nobody."""
+
+    def holding(self, board: int, member: bytes, scopes: Iterable[str]) -> list[str]:
+        """Those of the scopes in which a member is ranked. O(scopes)."""
+
+    def next_scopes(
+        self, board: int, place: tuple[str, str] | None, limit: int
+    ) -> list[tuple[str, str]]:
+        """The next scopes that hold anybody, but that of all, each as a place to go on from; None
+        begins."""
+
+    def scopes(self, board: int, form: str, after: str, limit: int) -> list[str]:
+        """The next scopes of some labels (`Place.name`) that hold anybody, in the order of their
+        texts, behind one."""
+
+    def scope_count(self, board: int, form: str) -> int:
+        """How many scopes of some labels hold anybody."""
 
     def digest(self, key: RankingKey) -> tuple[int, int]:
         """The cells of a tally: how many, and a sum over their hashes; alike for alike tallies of
@@ -176,6 +236,10 @@ class Index(Protocol):
     def nbytes(self, key: RankingKey) -> int:
         """Memory a ranking holds, in bytes."""
 
+    def scopes_nbytes(self, board: int) -> int:
+        """Memory of the rankings of all scopes but that of all, in bytes; an estimate by some of
+        them where there are many."""
+
     def shared_nbytes(self) -> int:
         """Memory that all rankings share (the roster), in bytes."""
 
@@ -185,10 +249,19 @@ class Index(Protocol):
     def position(self, key: RankingKey, member: bytes) -> int:
         """Where a member stands, -1 for one that is not ranked."""
 
-    def ranks(self, key: RankingKey, members: Sequence[bytes]) -> "array[int]":
+    def ranks(self, key: RankingKey, members: Sequence[str] | Sequence[bytes]) -> list[int]:
         """The ranks of members in the board's style, -1 for those that are not ranked."""
 
+    def rank(self, key: RankingKey, member: str) -> int:
+        """As `ranks`, of one member."""
+
+    def ranks_from(self, key: RankingKey, members: Sequence[str], first: int) -> list[int | None]:
+        """As `ranks`, counted from `first`, and None for those that are not ranked."""
+
     def locate(self, key: RankingKey, members: Sequence[str]) -> Located: ...
+
+    def beside(self, key: RankingKey, member: str) -> "Beside | None":
+        """A member with who is next to it; None for one that is not ranked."""
 
     def slice(self, key: RankingKey, start: int, stop: int) -> Slice:
         """The entries at positions start to stop (exclusive), cut to what there is."""

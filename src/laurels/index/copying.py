@@ -23,7 +23,7 @@ one and copied anew.
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 
 import msgspec
 from msgspec import Struct
@@ -35,7 +35,7 @@ from laurels.engine.tally import Tally
 from laurels.plan import RankingKey
 
 from .base import Describe, Section
-from .held import Held
+from .held import Held, Part
 from .remembered import Remembered
 
 ROWS, NAMES, BOARD, DATA, IDS = b"R", b"N", b"B", b"D", b"I"
@@ -74,8 +74,9 @@ class Stored(Struct, frozen=True, array_like=True):
 
 
 class Contents(Struct, frozen=True, array_like=True):
-    """A board: what the fold says of it (None: it is gone), its structures, the running steps of
-    its rolling windows, and when the oldest event id it remembers was accepted."""
+    """A scope of a board: what the fold says of the board (None: it is gone), its structures, the
+    running steps of its rolling windows, and when the oldest event id that the board remembers was
+    accepted."""
 
     number: int
     described: bytes | None
@@ -83,6 +84,7 @@ class Contents(Struct, frozen=True, array_like=True):
     tallies: list[Stored] = []
     running: dict[str, int] = {}
     remembers_from_ms: int | None = None
+    scope: str = ""
 
 
 class Data(Struct, frozen=True, array_like=True):
@@ -99,8 +101,12 @@ class Ids(Struct, frozen=True, array_like=True):
     groups: list[tuple[int, list[bytes]]]
 
 
+Unit = tuple[int, str]
+"""A scope of a board: what is copied, and told of, as one."""
+
+
 class Touched(Struct):
-    """What of a board was written to since it was copied."""
+    """What of a scope was written to since it was copied; the data is of the board as a whole."""
 
     ids: set[int] = msgspec.field(default_factory=set)
     structures: set[Structure] = msgspec.field(default_factory=set)
@@ -114,18 +120,24 @@ class Copying:
     """A copy under way. Every method is called under the lock that keeps writes out."""
 
     def __init__(
-        self, held: Callable[[int], Held | None], boards: Sequence[int], roster: Roster
+        self,
+        held: Callable[[int], Held | None],
+        followed: Callable[[int, str], Part | None],
+        boards: Sequence[int],
+        roster: Roster,
     ) -> None:
         self._held = held
+        self._followed = followed
         self._roster = roster
         self._flags = bytearray(len(roster))
         self._named_to = 0
         self._numbers: dict[Structure, int] = {}
         self._next_number = 0
-        self._touched: dict[int, Touched] = {}
-        self._known: set[int] = set()
-        self._waiting = deque(boards)
-        self._round: dict[int, Touched] = {}
+        self._touched: dict[Unit, Touched] = {}
+        self._known: set[Unit] = set()
+        self._waiting: deque[Unit] = deque((board, "") for board in boards)
+        self._listing: dict[int, None] = dict.fromkeys(boards)
+        self._round: dict[Unit, Touched] = {}
         self._rounds = 1
         self._renewed = 0
         self._work: Iterator[list[Section]] | None = None
@@ -133,23 +145,31 @@ class Copying:
     # What is written meanwhile
 
     def touch(
-        self, board: int, ids: Sequence[int] = (), structures: Sequence[Structure] = ()
+        self,
+        board: int,
+        scope: str,
+        ids: Sequence[int] = (),
+        structures: Sequence[Structure] = (),
     ) -> None:
-        """Notes that members of structures, or only what a board is, may have changed."""
-        if (touched := self._touched.get(board)) is None:
-            touched = self._touched[board] = Touched()
+        """Notes that members of structures, or only what a scope is, may have changed."""
+        if (touched := self._touched.get((board, scope))) is None:
+            touched = self._touched[board, scope] = Touched()
         touched.ids.update(ids)
         touched.structures.update(structures)
 
     def touch_data(self, board: int, member: bytes) -> None:
         """Notes that the data of a member changed."""
-        self._touched.setdefault(board, Touched()).data[member] = None
+        self._touched.setdefault((board, ""), Touched()).data[member] = None
 
     def end(self) -> None:
         """Ends the copy, whether it was finished or given up."""
-        for board in self._known:
-            if (held := self._held(board)) is not None:
+        for board, scope in self._known:
+            if not scope and (held := self._held(board)) is not None:
                 held.remembered.unfollow()
+
+    def look_again(self, board: int) -> None:
+        """Notes that what the scopes of a board show may be another ranking in each."""
+        self._listing[board] = None
 
     def renew(self, structure: Structure) -> None:
         """Notes that all of a structure may have changed: it is copied anew."""
@@ -173,7 +193,13 @@ class Copying:
     def finish(self, describe: Describe) -> list[Section]:
         """All that is left. What was taken is the index as it is now."""
         sections: list[Section] = []
-        while self._work is not None or self._waiting or self._touched or self._unnamed():
+        while (
+            self._work is not None
+            or self._waiting
+            or self._listing
+            or self._touched
+            or self._unnamed()
+        ):
             for piece in self._work or self._pieces(describe):
                 sections += piece
             self._work = None
@@ -182,7 +208,9 @@ class Copying:
     def _is_little(self) -> bool:
         if self._rounds > MOST_ROUNDS:
             return True
-        if self._waiting or any(board not in self._known for board in self._touched):
+        if self._listing or self._waiting:
+            return False
+        if any(unit not in self._known for unit in self._touched):
             return False
         rows = self._renewed + sum(
             len(each.ids) * len(each.structures) + len(each.data) for each in self._touched.values()
@@ -198,14 +226,16 @@ class Copying:
         self._rounds += 1
         self._renewed = 0
         self._round, self._touched = self._touched, {}
-        self._waiting.extend(board for board in self._round if board not in self._known)
-        again = [board for board in self._round if board in self._known]
-        boards = [*self._waiting, *again]
+        self._waiting.extend(unit for unit in self._round if unit not in self._known)
+        again = [unit for unit in self._round if unit in self._known]
+        first = [*self._waiting]
         self._waiting.clear()
+        scopes = self._scopes_of(list(self._listing))
+        self._listing.clear()
         piece: list[Section] = []
         rows = 0
-        for board in boards:
-            for section, weight in self._board(board, self._round.get(board), describe):
+        for unit in chain(first, scopes, again):
+            for section, weight in self._unit(unit, self._round.get(unit), describe):
                 piece.append(section)
                 rows += weight
                 if rows >= CHUNK:
@@ -216,32 +246,59 @@ class Copying:
         for name in self._names():
             yield [name]
 
-    def _board(
-        self, number: int, touched: Touched | None, describe: Describe
+    def _scopes_of(self, boards: Sequence[int]) -> Iterator[Unit]:
+        """The scopes that boards have, or have when their turn comes, but those that are copied and
+        have followed the last refresh."""
+        for board in boards:
+            place: tuple[str, str] | None = None
+            while (held := self._held(board)) is not None:
+                found = held.scopes.next(place, _BOARDS)
+                if not found:
+                    break
+                place = found[-1]
+                yield from [
+                    (board, scope)
+                    for _, scope in found
+                    if (board, scope) not in self._known
+                    or held.parts[scope].refreshes != held.refreshes
+                ]
+
+    def _unit(
+        self, unit: Unit, touched: Touched | None, describe: Describe
     ) -> Iterator[tuple[Section, int]]:
-        """A board's sections and what each weighs: those of a new board, or of one touched."""
-        if (held := self._held(number)) is None:
-            yield (BOARD, _encode(Contents(number, None))), _BOARDS
-            return
-        first = number not in self._known
-        self._known.add(number)
-        for structure in held.structures():
+        """The sections of a scope and what each weighs: those of a new one, or of one touched."""
+        number, scope = unit
+        first = unit not in self._known
+        part = self._part(unit)
+        self._known.add(unit)
+        for structure in [] if part is None else part.structures():
             if structure not in self._numbers:
                 yield from self._whole(structure)
             elif touched is not None and structure in touched.structures:
                 yield from self._again(structure, touched.ids)
+        if not scope:
+            yield from self._of_board(number, touched, first=first)
+        yield self._contents(unit, describe(number)), _BOARDS
+
+    def _of_board(
+        self, number: int, touched: Touched | None, *, first: bool
+    ) -> Iterator[tuple[Section, int]]:
+        """What a board keeps once for all its scopes: member data and remembered ids."""
+        if (held := self._held(number)) is None:
+            return
         if first:
             yield from _all_ids(number, held.remembered)
             yield from _some_data(number, held.data, list(held.data))
         elif touched is not None:
             yield from _some_data(number, held.data, list(touched.data))
         if (held := self._held(number)) is None:
-            yield (BOARD, _encode(Contents(number, None))), _BOARDS
             return
         added = held.remembered.take_added()
         if added:
             yield (IDS, _encode(Ids(number, added))), len(added)
-        yield (BOARD, _encode(self._contents(number, held, describe(number)))), _BOARDS
+
+    def _part(self, unit: Unit) -> Part | None:
+        return None if self._held(unit[0]) is None else self._followed(*unit)
 
     def _whole(self, structure: Structure) -> Iterator[tuple[Section, int]]:
         """All rows of a structure."""
@@ -283,24 +340,30 @@ class Copying:
         mark(self._flags, ids)
         return ROWS, _encode(Rows(number, ids.tobytes(), list(map(pack, words))))
 
-    def _contents(self, number: int, held: Held, described: bytes | None) -> Contents:
-        """What a board has now, as far as it is copied."""
-        return Contents(
+    def _contents(self, unit: Unit, described: bytes | None) -> Section:
+        """What a scope has now, as far as it is copied."""
+        number, scope = unit
+        held, part = self._held(number), self._part(unit)
+        if held is None or part is None:
+            return BOARD, _encode(Contents(number, None, scope=scope))
+        contents = Contents(
             number,
             described,
             [
                 Stored(key, self._numbers[ranking], len(ranking))
-                for key, ranking in _rankings(number, held)
+                for key, ranking in _rankings(unit, part)
                 if ranking in self._numbers
             ],
             [
                 Stored(key, self._numbers[tally], len(tally))
-                for key, tally in _tallies(number, held)
+                for key, tally in part.tallies(number, scope)
                 if tally in self._numbers
             ],
-            {window: rolling.running for window, rolling in held.rolling.items()},
+            {window: rolling.running for window, rolling in part.rolling.items()},
             held.remembered.oldest_ms,
+            scope,
         )
+        return BOARD, _encode(contents)
 
     def _names(self) -> Iterator[Section]:
         """Members that rows named since the last round."""
@@ -311,17 +374,12 @@ class Copying:
                 yield NAMES, _encode(Names(ids.tobytes(), arena, lengths))
 
 
-def _rankings(number: int, held: Held) -> Iterator[tuple[RankingKey, RankedSet]]:
-    yield from held.rankings.items()
-    for window, rolling in held.rolling.items():
-        yield RankingKey(number, window, rolling.running), rolling.live
-
-
-def _tallies(number: int, held: Held) -> Iterator[tuple[RankingKey, Tally]]:
-    for window, rolling in held.rolling.items():
-        for step in rolling.numbers():
-            if step >= rolling.leaving and (tally := rolling.tally(step)) is not None:
-                yield RankingKey(number, window, step), tally
+def _rankings(unit: Unit, part: Part) -> Iterator[tuple[RankingKey, RankedSet]]:
+    number, scope = unit
+    for name, ranking in part.rankings.items():
+        yield RankingKey(number, *name, scope), ranking
+    for window, rolling in part.rolling.items():
+        yield RankingKey(number, window, rolling.running, scope), rolling.live
 
 
 def _cells(tally: Tally) -> Iterator[tuple["array[int]", list["array[int]"]]]:

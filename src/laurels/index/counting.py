@@ -29,8 +29,9 @@ from laurels.event import Batch
 from laurels.plan import Plan
 
 from .base import COUNTED, Offset, Outcome, Outcomes, Scores, changes
+from .feed import told_of
 from .redis.failures import IndexUnavailable
-from .remote import Applied, CallId, Opened, RemoteIndex
+from .remote import Applied, CallId, Opened, ShardIndex, Stands
 from .shards import REFUSED, shard_of, shards, together, worst
 
 Ranks = Callable[[Batch, Plan, int], Awaitable["array[int]"]]
@@ -55,7 +56,7 @@ class Counting:
 
     def __init__(
         self,
-        index: RemoteIndex,
+        index: ShardIndex,
         board: Opened,
         batch: Batch,
         plan: Plan,
@@ -69,6 +70,7 @@ class Counting:
         self._plan = plan
         self._watch = watch
         self._call = call
+        self._number = 0 if call is None else call.number
         count = len(self._shards)
         self._homes = [shard_of(member, count) for member in batch.member_list()]
         touched: dict[int, list[int]] = {}
@@ -102,6 +104,7 @@ class Counting:
             _chosen(after, events, left),
             offset,
             left,
+            self._stands(),
         )
 
     # What is done, in which order
@@ -169,12 +172,22 @@ class Counting:
         board, batch, plan = self._shards[share.shard], self._batch, self._plan
         if len(share.events) < batch.size:
             batch, plan = batch.take(share.events), plan.taken(share.events)
+            if batch.labels is not None:
+                batch = replace(batch, labels=batch.labels.trimmed())
         if self._room is not None:
             most = self._remembered[share.shard] + self._room
             board = replace(board, rules=replace(board.rules, dedupe_max=most))
         batch = replace(batch, position=share.position)
+        told = told_of(board.rules, batch, plan, share.events, self._number)
         applied = await self._index.apply(
-            board, batch, plan, self._watch, ranks=False, due_ms=due_ms, call=self._call
+            board,
+            batch,
+            plan.without_labels() if board.rules.fed else plan,
+            self._watch,
+            ranks=False,
+            due_ms=due_ms,
+            call=self._call,
+            told=told,
         )
         if self._room is not None and batch.ids is not None:
             codes = applied.outcomes.codes
@@ -218,7 +231,7 @@ class Counting:
         """What became of these events; those that were passed over had been counted before."""
         place = {event: i for i, event in enumerate(events)}
         rules = self._board.rules
-        watched = None if self._watch is None else self._plan.windows[self._watch]
+        watched = None if self._watch is None else self._plan.places[self._watch].window
         width = 0 if watched is None else rules.score_words(watched)
         codes = bytearray([Outcome.DUPLICATE]) * len(events)
         before, after = _no_scores(len(events), width), _no_scores(len(events), width)
@@ -244,6 +257,11 @@ class Counting:
             return await ranks(self._batch, self._plan, self._watch)
         except Exception:
             return None
+
+    def _stands(self) -> Stands:
+        """How the windows stand in the shards that counted."""
+        told = [share.applied.stands for share in self._done if share.applied is not None]
+        return {shard: stands for of_shard in told for shard, stands in of_shard.items()}
 
     async def _offset(self) -> Offset:
         """The offsets of the shards; 0 for one that counted nothing and does not tell it."""

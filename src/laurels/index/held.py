@@ -1,62 +1,71 @@
 """What the memory index holds of one board."""
 
-from msgspec import Struct
+from array import array
+from collections.abc import Iterator
+from itertools import chain
+
+from msgspec import Struct, field
 
 from laurels.engine.fold import Shape
-from laurels.engine.ranked_set import RankedSet
+from laurels.engine.ranked_set import ORDINAL, RankedSet
 from laurels.engine.rolling import RollingSet
 from laurels.engine.roster import Roster
 from laurels.engine.tally import Tally
+from laurels.errors import CheckFailed
 from laurels.plan import RankingKey
 from laurels.rules import Rules
 from laurels.score import step_bounds
 
+from .directory import Directory
 from .remembered import Remembered
 
 
-class Held(Struct):
-    """One board: its rankings by key and its rolling windows by name, the event ids it remembers,
-    what its members carry. `stamped` says that entries carry the exact time of their newest
-    event beside the tie stamp."""
+class Part(Struct, eq=False, gc=False):
+    """One scope of a board: its rankings by window and instance, its rolling windows by name;
+    `mark` is what the fold noted when it brought it last, `refreshes` how many refreshes of the
+    board its rankings have followed."""
 
-    rules: Rules
-    shape: Shape
-    stamped: bool
-    rankings: dict[RankingKey, RankedSet]
-    rolling: dict[str, RollingSet]
-    remembered: Remembered
-    data: dict[bytes, bytes]
+    rankings: dict[tuple[str, int], RankedSet] = field(default_factory=dict)
+    rolling: dict[str, RollingSet] = field(default_factory=dict)
+    mark: int = 0
+    refreshes: int = 0
 
-    def open_ranking(self, key: RankingKey, roster: Roster) -> RankedSet:
-        """The ranking of a period; made, empty, where there is none."""
-        if key not in self.rankings:
-            self.rankings[key] = RankedSet(
-                roster,
-                columns=self.rules.score_words(key.window),
-                tie=self.rules.tie != 0,
-                stamped=self.stamped,
-                dense=self.rules.rank == "dense",
-            )
-        return self.rankings[key]
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self.rankings or self.rolling)
 
-    def open_rolling(self, window: str, steps: int, running: int, roster: Roster) -> RollingSet:
-        """The tallies and rankings of a rolling window; made, empty, where there are none."""
-        if window not in self.rolling:
-            bounds = [step_bounds(c.low, c.high, steps) for c in self.rules.columns]
-            signed = [
-                sorted((c.sign * low, c.sign * high))
-                for c, (low, high) in zip(self.rules.columns, bounds, strict=True)
-            ]
-            self.rolling[window] = RollingSet(
-                roster,
-                self.shape,
-                steps=steps,
-                lows=[low for low, _ in signed],
-                highs=[high for _, high in signed],
-                dense=self.rules.rank == "dense",
-                running=running,
-            )
-        return self.rolling[window]
+    @property
+    def nbytes(self) -> int:
+        """Memory of its rankings and tallies, in bytes. O(windows * steps)."""
+        of_rankings = sum([ranking.nbytes for ranking in self.rankings.values()])
+        return of_rankings + sum([rolling.nbytes for rolling in self.rolling.values()])
+
+    def holds(self, id: int) -> bool:
+        """Whether a member is in any ranking, or in a tally of a window that is refreshed: so it is
+        where it has an event that counts."""
+        rankings = chain(self.rankings.values(), [each.live for each in self.rolling.values()])
+        if any(ranking.rank(id, ORDINAL) >= 0 for ranking in rankings):
+            return True
+        one = array("I", [id])
+        deferred = [each for each in self.rolling.values() if each.deferred]
+        return any(tally.words(one)[0][0] for each in deferred for tally in tallies_of(each))
+
+    def keys(self, board: int, scope: str) -> list[RankingKey]:
+        """The rankings that hold anybody; of a rolling window the running step's."""
+        kept = [RankingKey(board, *name, scope) for name in self.rankings]
+        running = [
+            RankingKey(board, name, rolling.running, scope)
+            for name, rolling in self.rolling.items()
+            if len(rolling.live)
+        ]
+        return kept + running
+
+    def tallies(self, board: int, scope: str) -> Iterator[tuple[RankingKey, Tally]]:
+        """The tallies that hold anybody and still count."""
+        for window, rolling in self.rolling.items():
+            for step in rolling.numbers():
+                if step >= rolling.leaving and (tally := rolling.tally(step)) is not None:
+                    yield RankingKey(board, window, step, scope), tally
 
     def structures(self) -> list[RankedSet | Tally]:
         """All rankings and tallies that count, but the prepared rankings."""
@@ -68,10 +77,140 @@ class Held(Struct):
 
     def drop_empty(self) -> None:
         """Forgets the rankings and rolling windows that hold nobody."""
-        for key in [key for key, ranking in self.rankings.items() if not len(ranking)]:
-            del self.rankings[key]
-        for name in [n for n, r in self.rolling.items() if not len(r.live) and not r.numbers()]:
-            del self.rolling[name]
+        for name in [name for name, ranking in self.rankings.items() if not len(ranking)]:
+            del self.rankings[name]
+        for window in [name for name, rolling in self.rolling.items() if is_empty(rolling)]:
+            del self.rolling[window]
+
+
+class Held(Struct, eq=False):
+    """One board: its parts by scope (the empty one ranks all, and is always there; `scopes` lists
+    the others), the event ids it remembers, what its members carry. `stamped` says that entries
+    carry the exact time of their newest event beside the tie stamp.
+
+    `building` are the windows of which the next refresh is being built, and the scopes in which it
+    will list anybody, as far as it has come: what is new is counted in it from its beginning.
+    `refreshes` counts the refreshes that found everything built; `refreshed` tells by window which
+    of them was its last. A part that has followed fewer still has the ranking that is shown in
+    `prepared`."""
+
+    rules: Rules
+    shape: Shape
+    stamped: bool
+    parts: dict[str, Part]
+    remembered: Remembered
+    data: dict[bytes, bytes]
+    scopes: Directory = field(default_factory=Directory)
+    building: dict[str, set[str]] = field(default_factory=dict)
+    refreshes: int = 0
+    refreshed: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def whole(self) -> Part:
+        """The part that ranks all."""
+        return self.parts[""]
+
+    def open_ranking(self, key: RankingKey, roster: Roster) -> RankedSet:
+        """The ranking of a period; made, empty, where there is none."""
+        rankings = self.open_part(key.scope).rankings
+        name = key.window, key.instance
+        if name not in rankings:
+            rankings[name] = RankedSet(
+                roster,
+                columns=self.rules.score_words(key.window),
+                tie=self.rules.tie != 0,
+                stamped=self.stamped,
+                dense=self.rules.rank == "dense",
+            )
+        return rankings[name]
+
+    def open_rolling(
+        self, scope: str, window: str, steps: int, running: int, roster: Roster
+    ) -> RollingSet:
+        """The tallies and rankings of a rolling window; made, empty, where there are none."""
+        rolling = self.open_part(scope).rolling
+        if window not in rolling:
+            bounds = [step_bounds(c.low, c.high, steps) for c in self.rules.columns]
+            signed = [
+                sorted((c.sign * low, c.sign * high))
+                for c, (low, high) in zip(self.rules.columns, bounds, strict=True)
+            ]
+            rolling[window] = RollingSet(
+                roster,
+                self.shape,
+                steps=steps,
+                lows=[low for low, _ in signed],
+                highs=[high for _, high in signed],
+                dense=self.rules.rank == "dense",
+                running=running,
+                deferred=window in self.rules.refreshed,
+            )
+            if window in self.building:
+                rolling[window].build(1)
+        return rolling[window]
+
+    def open_part(self, scope: str) -> Part:
+        """The part of a scope; made, empty, where there is none."""
+        if (part := self.parts.get(scope)) is None:
+            part = self.parts[scope] = Part(refreshes=self.refreshes)
+            self.scopes.add(scope)
+        return part
+
+    def behind(self, part: Part) -> list[RollingSet]:
+        """The rolling windows of a part whose rankings have not followed their last refresh."""
+        return [
+            part.rolling[window]
+            for window, number in self.refreshed.items()
+            if number > part.refreshes and window in part.rolling
+        ]
+
+    def foresee(self, window: str, scope: str) -> None:
+        """Notes whether the refresh that is being built of a window, if one is, will list anybody
+        in a scope: to be told whenever its first cell came or some went. O(steps)."""
+        if (listed := self.building.get(window)) is None:
+            return
+        part = self.parts.get(scope)
+        rolling = None if part is None else part.rolling.get(window)
+        if rolling is not None and rolling.cells:
+            listed.add(scope)
+        else:
+            listed.discard(scope)
+
+    def check(self) -> None:
+        """Asserts that every scope with a part is listed, once, and holds something; that what
+        waits for its place is built; and that builds know where they will list anybody."""
+        if sorted(self.scopes) != sorted(scope for scope in self.parts if scope):
+            raise CheckFailed(f"the scopes listed are {list(self.scopes)}, not {list(self.parts)}")
+        for scope, part in self.parts.items():
+            if scope and not part:
+                raise CheckFailed(f"the scope {scope} is there and holds nobody")
+            if not all(rolling.built for rolling in self.behind(part)):
+                raise CheckFailed(f"the scope {scope} has not built what was refreshed")
+        for window, listed in self.building.items():
+            self._check_listed(window, listed)
+
+    def _check_listed(self, window: str, listed: set[str]) -> None:
+        found = {scope: p.rolling[window] for scope, p in self.parts.items() if window in p.rolling}
+        if not listed <= {scope for scope, rolling in found.items() if rolling.cells}:
+            raise CheckFailed(f"the next refresh of {window} lists nobody in some of {listed}")
+        known = {scope for scope in found if not self.behind(self.parts[scope])}
+        if any(found[s].built and found[s].cells for s in known - listed):
+            raise CheckFailed(f"the next refresh of {window} lists somebody outside of {listed}")
+
+    def drop_empty(self, scope: str) -> None:
+        """Forgets what of a scope holds nobody, and the scope when that is all."""
+        if (part := self.parts.get(scope)) is None:
+            return
+        part.drop_empty()
+        if scope and not part:
+            del self.parts[scope]
+            self.scopes.discard(scope)
+
+
+def is_empty(rolling: RollingSet) -> bool:
+    """Whether a rolling window holds nobody: whoever has an event in a step that counts is in the
+    live ranking, whatever a tally that has left still holds; where it is refreshed, in a tally."""
+    return not len(rolling.live) and not (rolling.deferred and rolling.numbers())
 
 
 def tallies_of(rolling: RollingSet) -> list[Tally]:
@@ -82,5 +221,7 @@ def tallies_of(rolling: RollingSet) -> list[Tally]:
 
 def changed_with(rolling: RollingSet, *, best: bool) -> list[RankedSet | Tally]:
     """What an event may change besides the tally of its step: the live ranking, and on best boards
-    the cells of other steps, which may be beaten."""
+    the cells of other steps, which may be beaten. In a deferred set it changes nothing else."""
+    if rolling.deferred:
+        return []
     return [rolling.live, *(tallies_of(rolling) if best else ())]

@@ -12,6 +12,7 @@ import msgspec
 
 from laurels.engine.intake import unpack
 from laurels.engine.ranked_set import RankedSet
+from laurels.engine.restoring import expect
 from laurels.engine.rolling import RollingSet
 from laurels.engine.roster import Roster, renumber
 from laurels.engine.tally import Tally
@@ -19,7 +20,20 @@ from laurels.errors import SnapshotDamaged
 from laurels.plan import RankingKey
 from laurels.windows import Rolling
 
-from .copying import BOARD, DATA, IDS, NAMES, ROWS, Contents, Data, Ids, Names, Rows, Stored
+from .copying import (
+    BOARD,
+    DATA,
+    IDS,
+    NAMES,
+    ROWS,
+    Contents,
+    Data,
+    Ids,
+    Names,
+    Rows,
+    Stored,
+    Unit,
+)
 from .held import Held
 
 _contents = msgspec.msgpack.Decoder(Contents)
@@ -28,6 +42,12 @@ _rows = msgspec.msgpack.Decoder(Rows)
 _data = msgspec.msgpack.Decoder(Data)
 _ids = msgspec.msgpack.Decoder(Ids)
 _NOBODY = 2**32 - 1
+_MOST_EXPECTED = 2**26
+"""Members for whom a table is made ahead: half a gigabyte. Beyond, it grows."""
+_APART = -1
+"""The lane of what is not rows: member data and ids of events."""
+_INTEGERS = {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}
+"""How many bytes the integers of MessagePack have, by the byte before them."""
 
 
 class Loading:
@@ -36,38 +56,51 @@ class Loading:
     def __init__(self, boards: dict[int, Held], roster: Roster) -> None:
         self._boards = boards
         self._roster = roster
-        self._contents: dict[int, Contents] = {}
+        self._contents: dict[Unit, Contents] = {}
         self._numbers = array("I")
+        self._same = True
         self._rankings: dict[int, RankedSet] = {}
         self._live: dict[int, RollingSet] = {}
         self._tallies: dict[int, tuple[RollingSet, int]] = {}
         self._sizes: list[tuple[Stored, RankedSet | RollingSet]] = []
+        self._expected: dict[int, int] = {}
+
+    seen = frozenset({BOARD, NAMES})
+
+    def lane(self, kind: bytes, begins: bytes) -> int:
+        """The number of the structure, which rows begin with."""
+        if kind != ROWS or len(begins) < 2:
+            return _APART
+        width = _INTEGERS.get(begins[1], 0)
+        return int.from_bytes(begins[2 : 2 + width] if width else begins[1:2])
 
     def see(self, kind: bytes, body: bytes) -> None:
         """The first pass over the sections."""
         if kind == BOARD:
             contents = _contents.decode(body)
-            self._contents[contents.number] = contents
+            self._contents[contents.number, contents.scope] = contents
         elif kind == NAMES:
             self._name(_names.decode(body))
 
     def described(self) -> Iterator[tuple[int, bytes]]:
         """The boards there are, by number, with what the fold said of each."""
-        for number in sorted(self._contents):
-            described = self._contents[number].described
-            if described is not None:
+        for number, scope in sorted(self._contents):
+            described = self._contents[number, scope].described
+            if not scope and described is not None:
                 yield number, described
 
     def open(self) -> None:
         """Makes the structures, now that all boards are known to the index."""
-        for number, _ in self.described():
-            contents, held = self._contents[number], self._boards[number]
+        for (number, scope), contents in self._contents.items():
+            if contents.described is None or number not in self._boards:
+                continue
+            held = self._boards[number]
             for window, running in contents.running.items():
-                self._open_rolling(held, window, running)
+                self._open_rolling(held, scope, window, running)
             for stored in contents.rankings:
                 self._open_ranking(held, stored)
             for stored in contents.tallies:
-                rolling = held.rolling[stored.key.window]
+                rolling = held.parts[scope].rolling[stored.key.window]
                 self._tallies[stored.structure] = (rolling, stored.key.instance)
                 self._sizes.append((stored, rolling))
 
@@ -82,6 +115,8 @@ class Loading:
 
     def finish(self) -> None:
         """Raises SnapshotDamaged where a structure does not hold what it should."""
+        for rolling in self._live.values():
+            rolling.prepare()
         for stored, structure in self._sizes:
             held: RankedSet | Tally | None
             if isinstance(structure, RankedSet):
@@ -97,21 +132,31 @@ class Loading:
         most = max(ids, default=-1) + 1
         if most > len(self._numbers):
             self._numbers.extend(array("I", [_NOBODY]) * (most - len(self._numbers)))
+        if not len(self._roster):
+            expect(self._roster, self._least_members())
         numbers = self._roster.intern(names.arena, names.lengths)
+        self._same = self._same and ids == numbers
         if ids and most - ids[0] == len(ids):  # no gaps, as ids ascend
             self._numbers[ids[0] : most] = numbers
             return
         for id, number in zip(ids, numbers, strict=True):
             self._numbers[id] = number
 
-    def _open_rolling(self, held: Held, window: str, running: int) -> None:
+    def _least_members(self) -> int:
+        """Members of the largest ranking of what was seen of boards."""
+        rankings = (each.rankings for each in self._contents.values())
+        size = max((stored.size for each in rankings for stored in each), default=0)
+        return max(0, min(size, _MOST_EXPECTED))
+
+    def _open_rolling(self, held: Held, scope: str, window: str, running: int) -> None:
         rule = held.rules.windows[window]
         assert isinstance(rule, Rolling), "only rolling windows have a running step"
-        held.open_rolling(window, rule.steps, running, self._roster)
+        held.open_rolling(scope, window, rule.steps, running, self._roster)
 
     def _open_ranking(self, held: Held, stored: Stored) -> None:
         key = stored.key
-        rolling = held.rolling.get(key.window)
+        self._expected[stored.structure] = stored.size
+        rolling = held.open_part(key.scope).rolling.get(key.window)
         if rolling is not None:
             self._live[stored.structure] = rolling
             self._sizes.append((stored, rolling.live))
@@ -128,32 +173,38 @@ class Loading:
             and (number not in self._tallies)
         ):
             return
-        ids = renumber(array("I", rows.ids), self._numbers)
+        ids = array("I", rows.ids)
+        if not self._same:
+            ids = renumber(ids, self._numbers)
         if not rows.columns:
             self._discard(number, ids)
             return
         words = [unpack(column, len(ids)) for column in rows.columns]
-        if number in self._rankings:
-            self._rankings[number].put(ids, words)
-        elif number in self._live:
-            self._live[number].load_live(ids, words)
-        else:
+        if number in self._tallies:
             rolling, step = self._tallies[number]
             rolling.load(step, ids, words)
+            return
+        ranking = self._ranking(number)
+        ranking.put(ids, words)
+        if (size := self._expected.pop(number, 0)) > len(ranking):
+            expect(ranking, size)
+
+    def _ranking(self, number: int) -> RankedSet:
+        """A ranking that stands, or the live one of a rolling window, from which `finish` makes the
+        one that is prepared."""
+        rolling = self._live.get(number)
+        return self._rankings[number] if rolling is None else rolling.live
 
     def _discard(self, number: int, ids: "array[int]") -> None:
-        if number in self._rankings:
-            self._rankings[number].discard(ids)
-        elif number in self._live:
-            self._live[number].live.discard(ids)
-            self._live[number].prepared.discard(ids)
-        else:
-            rolling, step = self._tallies[number]
-            if (tally := rolling.tally(step)) is not None:
-                tally.discard(ids)
+        if number not in self._tallies:
+            self._ranking(number).discard(ids)
+            return
+        rolling, step = self._tallies[number]
+        if (tally := rolling.tally(step)) is not None:
+            tally.discard(ids)
 
     def _remember(self, ids: Ids) -> None:
-        contents = self._contents.get(ids.board)
+        contents = self._contents.get((ids.board, ""))
         if contents is None or contents.remembers_from_ms is None:
             return
         remembered = self._boards[ids.board].remembered

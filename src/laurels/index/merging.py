@@ -12,13 +12,13 @@ entries of the whole are among the next so many of each shard.
 """
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import ceil, sqrt
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from laurels.rules import Rules
 
-from .asking import Anchor, Ask, AtBound, AtMember, End, Found, Span, Start, extent
+from .asking import Anchor, Ask, AtBound, AtMember, End, Found, Listing, Span, Start, extent
 from .base import Located, Slice
 from .regions import Region, Row, Words, empty_slice
 from .shards import shard_of
@@ -39,6 +39,54 @@ class Pivot(NamedTuple):
     before: int
     behind: int
     shared: bool = False
+
+
+class Merged(Protocol):
+    """An ask of a board in several shards, through the rounds: `far` are the positions of spans to
+    which a pivot has to be sought."""
+
+    ask: Ask
+    far: dict[int, tuple[int, int]]
+
+    def of_shard(self, shard: int) -> Ask:
+        """What this round asks of a shard."""
+
+    def answer(self, parts: Sequence[Found]) -> Found | None:
+        """The answer, if this round has it; else what the next round asks is set right."""
+
+    def near(self, span: int, place: Anchor, position: int) -> None:
+        """Takes in a pivot that was sought for a span in `far`."""
+
+
+def merged(ask: Ask, rules: Rules, count: int, *, lenient: bool) -> Merged:
+    """An ask of a board in so many shards; a lenient one takes what it learns at once."""
+    if ask.scopes is not None:
+        return _Listed(ask, ask.scopes)
+    return Merging(ask, rules, count, lenient=lenient)
+
+
+def next_of(found: Iterable[Sequence[str]], limit: int) -> list[str]:
+    """The next so many scopes of those next in each shard, each once."""
+    return sorted({scope for part in found for scope in part})[:limit]
+
+
+class _Listed:
+    """An ask for scopes: a scope may be in any of the shards."""
+
+    def __init__(self, ask: Ask, listing: Listing) -> None:
+        self.ask = ask
+        self.far: dict[int, tuple[int, int]] = {}
+        self._limit = listing.limit
+
+    def of_shard(self, shard: int) -> Ask:
+        return self.ask
+
+    def answer(self, parts: Sequence[Found]) -> Found:
+        scopes = next_of([part.scopes for part in parts], self._limit)
+        return Found(0, [], [], None, None, scopes)
+
+    def near(self, span: int, place: Anchor, position: int) -> None:
+        raise AssertionError("there are no spans")
 
 
 class Merging:

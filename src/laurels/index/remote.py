@@ -6,18 +6,22 @@ is refused (`Stale`, `Behind`, `Unturned`) without having done anything, and is 
 """
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from typing import Protocol
 
 from msgspec import Struct
 
 from laurels.event import Batch
+from laurels.labels import ALL
 from laurels.plan import Plan, RankingKey, Roll
+from laurels.refreshed import Stand
 from laurels.rules import Rules
 from laurels.stats import BoardLayout
 
 from .asking import Ask, Found
 from .base import Offset, Outcomes
+from .due import Due
+from .feed import FeedPlace, Pending
 
 
 class Stale(Exception):  # noqa: N818 (says what the caller is)
@@ -33,16 +37,44 @@ class Behind(Exception):  # noqa: N818
 
 
 class Unturned(Exception):  # noqa: N818
-    """A rolling window has not been brought to the step that runs: turn it first."""
+    """A rolling window has not been brought to the step that runs: turn it first, in these scopes
+    (the empty one ranks all)."""
+
+    def __init__(self, scopes: Iterable[str] = (ALL,)) -> None:
+        self.scopes = tuple(dict.fromkeys(scopes))
+        super().__init__(f"{len(self.scopes)} scopes are behind")
+
+
+class Unswept(Unturned):
+    """Scopes that are to be listed have to be brought first: they may hold nobody any more."""
+
+
+class Overtaken(Exception):  # noqa: N818
+    """Others have counted entries of feeds meanwhile: go on from these places, one of each
+    feed."""
+
+    def __init__(self, places: Iterable[FeedPlace]) -> None:
+        self.places = list(places)
+        super().__init__(f"it is at {self.places} there")
+
+
+class Renewed(Exception):  # noqa: N818
+    """A window shows something else than the caller counts on: ask again."""
+
+
+Stands = dict[int, dict[str, Stand]]
+"""How the windows stand that are refreshed: by shard, and by name."""
 
 
 class Opened(Struct, frozen=True):
-    """A board as a process knows it; of a board in several shards, one of them."""
+    """A board as a process knows it; of a board in several shards, one of them, or with `feeds`
+    what follows so many of them."""
 
     number: int
     version: int
     rules: Rules
     shard: int = 0
+    feeds: int = 0
 
 
 class CallId(Struct, frozen=True):
@@ -62,7 +94,8 @@ class Applied(Struct, frozen=True):
 
     `left` are the places of events that were not counted because their shards refused them: all
     else is about the others, and a batch of these is to be planned and applied again, even an empty
-    one. None where nothing is left to do.
+    one. None where nothing is left to do. `stands` are those of the shards that
+    counted, afterwards.
     """
 
     outcomes: Outcomes
@@ -70,13 +103,15 @@ class Applied(Struct, frozen=True):
     ranks_after: "array[int] | None"
     offset: Offset
     left: list[int] | None = None
+    stands: Stands = {}
 
 
-class Reading(Struct, frozen=True):
-    """What was found, all of the state at an offset."""
+class Reading(Struct, frozen=True, gc=False):
+    """What was found, all of the state at an offset, in which the windows stood so."""
 
     found: list[Found]
     offset: Offset
+    stands: Stands = {}
 
 
 class RemoteIndex(Protocol):
@@ -105,9 +140,9 @@ class RemoteIndex(Protocol):
         answer it had.
         """
 
-    async def read(
+    def read(
         self, board: Opened, asks: Sequence[Ask], *, now_ms: int, due_ms: int
-    ) -> Reading:
+    ) -> Awaitable[Reading]:
         """Answers asks from one state."""
 
     async def turn(self, board: Opened, roll: Roll, now_ms: int, limit: int) -> bool:
@@ -117,8 +152,10 @@ class RemoteIndex(Protocol):
     async def advance(self, board: Opened, window: str, limit: int) -> int:
         """Does about `limit` members of the pass for the next step; what is left."""
 
-    async def remove(self, board: Opened, member: bytes, now_ms: int) -> bool:
-        """Takes a member and its data out of every ranking; whether it was in any."""
+    async def remove(self, board: Opened, member: bytes, due: Due) -> bool:
+        """Takes a member and its data out of every ranking but those by a label; whether it was in
+        any. Where the board has scopes that is no single step: others may see it half done, and who
+        is told of an error does it again."""
 
     async def set_data(self, board: Opened, member: bytes, data: bytes | None) -> None: ...
 
@@ -127,12 +164,44 @@ class RemoteIndex(Protocol):
     async def position(self, board: Opened, source: str) -> str | None: ...
 
     async def keys(self, board: Opened, *, empty: bool = False) -> list[RankingKey]:
-        """The rankings that hold anybody, or with `empty` all that there should be."""
+        """The rankings over all that hold anybody, or with `empty` all that there should be; not
+        those of scopes."""
+
+    async def bring(
+        self, board: Opened, scopes: Sequence[str], due: Due, limit: int, *, full: bool
+    ) -> bool:
+        """Turns the rolling windows of scopes, with `full` also forgets what they no longer keep
+        and prepares their next steps; False when `limit` members were not enough."""
+
+    async def sweep(self, board: Opened, due: Due, limit: int) -> bool:
+        """Does about `limit` members of the same for all scopes that are behind; whether there are
+        no others. Any number of processes may do so at once, and break off anywhere."""
+
+    async def refresh(
+        self, board: Opened, window: str, *, now_ms: int, due_ms: int
+    ) -> tuple[int, Stands]:
+        """Goes on with the refresh of a window, in every shard in which it is due; about how many
+        members are left, 0 where nothing is left to do, and how the windows stand. Any number of
+        processes may do so at once, and break off anywhere."""
+
+    async def scope_count(self, board: Opened, form: str) -> int:
+        """How many scopes of some labels (`Place.name`) there are, those included that hold nobody
+        any more and that no sweep has come to yet."""
+
+    async def scopes(self, board: Opened, form: str, after: str, limit: int) -> list[str]:
+        """The next of these, behind one of them."""
+
+    async def audit_scopes(self, board: Opened, *, mend: bool) -> tuple[int, int]:
+        """`audit` of every ranking of every scope; how many there are, and their entries. Of a
+        board in several shards a ranking counts in each of them."""
 
     async def forget(self, board: Opened, now_ms: int) -> None:
         """Forgets a share of the ids that are no longer remembered at `now_ms`."""
 
     async def drop(self, board: Opened, keys: Sequence[RankingKey]) -> None: ...
+
+    def keeps_layout(self, rules: Rules, changed: Rules) -> bool:
+        """Whether a board with these rules that changes to others can stay laid out as it is."""
 
     def layout(self, rules: Rules) -> BoardLayout:
         """How a board with these rules is laid out, and what would make it cheaper."""
@@ -149,3 +218,60 @@ class RemoteIndex(Protocol):
     async def audit(self, board: Opened, key: RankingKey, *, mend: bool) -> int:
         """Compares a ranking with what it follows from, and with `mend` puts it right; its
         entries. CheckFailed names the first difference."""
+
+
+class FollowedIndex(RemoteIndex, Protocol):
+    """One that sees to it that the rankings by a label of a board in several shards follow
+    these."""
+
+    async def feed(self, board: Opened, now_ms: int) -> bool:
+        """Counts in them what the shards had counted before this call, whoever brought it; False
+        when that did not come to an end. Any number of processes may do so at once."""
+
+    async def changes(self, board: Opened) -> int:
+        """How often anything of a board has changed, its rankings by a label included; it costs
+        little to ask."""
+
+    async def left_out(self, board: Opened) -> int:
+        """How many events count for their members and not for their labels, whose total would have
+        left the range."""
+
+
+class ShardIndex(RemoteIndex, Protocol):
+    """One that has each shard of a board as a board of its own, and so what follows them."""
+
+    async def apply(
+        self,
+        board: Opened,
+        batch: Batch,
+        plan: Plan,
+        watch: int | None,
+        *,
+        ranks: bool,
+        due_ms: int,
+        call: CallId | None = None,
+        told: bytes | None = None,
+    ) -> Applied:
+        """Counts a batch as planned; what is `told` goes to the feed in the same step."""
+
+    async def pending(self, board: Opened, after: FeedPlace, limit: int) -> Pending:
+        """The next entries of a shard's feed; those up to that place are forgotten."""
+
+    async def follow(
+        self,
+        board: Opened,
+        batch: Batch,
+        plan: Plan,
+        *,
+        due_ms: int,
+        spans: Sequence[tuple[int, FeedPlace, FeedPlace]],
+        aways: Sequence[Sequence[int] | bool] | None,
+    ) -> None:
+        """Counts a batch made of entries, by shard behind one and up to another, in one step with
+        the note that they count. Raises Overtaken where others have been there."""
+
+    async def followed(self, board: Opened) -> list[FeedPlace]:
+        """The last entry of each feed that counts."""
+
+    async def left_out(self, board: Opened) -> int:
+        """How many events of such batches would have left the range."""

@@ -6,13 +6,14 @@ through. Calls that change several shards do so one by one, side by side: a batc
 """
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from functools import partial
 
 from msgspec.structs import replace
 
 from laurels.errors import NotReady
 from laurels.event import Batch
+from laurels.labels import is_by
 from laurels.plan import Plan, RankingKey, Roll
 from laurels.rules import Rules
 from laurels.stats import BoardLayout
@@ -20,28 +21,34 @@ from laurels.stats import BoardLayout
 from .asking import Ask, Found
 from .base import Offset, changes
 from .counting import Counting, keeper_of
-from .merging import NEAR, Merging
-from .remote import Applied, CallId, Opened, Reading, RemoteIndex
+from .due import Due
+from .following import Following
+from .merging import NEAR, merged, next_of
+from .remote import Applied, CallId, Opened, Reading, ShardIndex, Stands
 from .seeking import seek
-from .shards import home, shards, together
+from .shards import home, labelled, parts_of, shards, together
 
+LISTED = 2_000
+"""Scopes that are listed in one go when they are counted."""
 ROUNDS = 40
 """How often a question is asked of all shards before it is given up."""
 
 
 class Sharded:
-    """Implements `RemoteIndex` over another that has every shard as a board of its own."""
+    """Implements `FollowedIndex` over another that has every shard as a board of its own."""
 
-    def __init__(self, index: RemoteIndex) -> None:
+    def __init__(self, index: ShardIndex) -> None:
         self._index = index
+        self._following = Following(index)
 
     async def open(self, board: Opened) -> None:
         """Makes a board known, or its changed definition; again does nothing."""
-        await together(map(self._index.open, shards(board)))
+        await together(map(self._index.open, parts_of(board)))
 
     async def close(self, board: Opened) -> None:
         """Forgets a board with all it holds; again does nothing."""
-        await together(map(self._index.close, shards(board)))
+        await together(map(self._index.close, parts_of(board)))
+        self._following.forget(board)
 
     async def apply(
         self,
@@ -67,13 +74,16 @@ class Sharded:
         counting = Counting(self._index, board, batch, plan, watch, call)
         return await counting.apply(partial(self._ranks, board, due_ms) if ranks else None, due_ms)
 
-    async def read(
+    def read(
         self, board: Opened, asks: Sequence[Ask], *, now_ms: int, due_ms: int
-    ) -> Reading:
-        """Answers asks from one state of each shard."""
+    ) -> Awaitable[Reading]:
+        """Answers asks from one state of each shard; those by a label from what follows them, when
+        that has all they had counted before."""
         if board.rules.shards == 1:
-            return await self._index.read(board, asks, now_ms=now_ms, due_ms=due_ms)
-        return await self._merged(board, asks, now_ms, due_ms)
+            return self._index.read(board, asks, now_ms=now_ms, due_ms=due_ms)
+        if board.rules.fed and any(is_by(ask.key.scope) for ask in asks):
+            return self._following.read(board, asks, now_ms=now_ms, due_ms=due_ms)
+        return self._merged(board, asks, now_ms, due_ms)
 
     async def turn(self, board: Opened, roll: Roll, now_ms: int, limit: int) -> bool:
         """Brings a rolling window to the step that runs; False where the limit was too low."""
@@ -90,11 +100,73 @@ class Sharded:
             await together(self._index.advance(shard, window, each) for shard in shards(board))
         )
 
-    async def remove(self, board: Opened, member: bytes, now_ms: int) -> bool:
-        """Takes a member and its data out of every ranking; whether it was in any."""
-        return await self._index.remove(home(board, member), member, now_ms)
+    async def bring(
+        self, board: Opened, scopes: Sequence[str], due: Due, limit: int, *, full: bool
+    ) -> bool:
+        """Brings scopes to the present, in every shard, rankings by a label where they are; False
+        where the limit was too low."""
+        apart = [scope for scope in scopes if board.rules.fed and is_by(scope)]
+        rest = [scope for scope in scopes if scope not in apart]
+        calls = [
+            self._index.bring(shard, rest, due, limit, full=full) for shard in shards(board) if rest
+        ]
+        if apart:
+            calls.append(self._index.bring(labelled(board), apart, due, limit, full=full))
+        return all(await together(calls))
+
+    async def sweep(self, board: Opened, due: Due, limit: int) -> bool:
+        """Brings a share of the scopes that are behind; whether there are no others."""
+        each = max(1, limit // board.rules.shards)
+        return all(await together(self._index.sweep(part, due, each) for part in parts_of(board)))
+
+    async def refresh(
+        self, board: Opened, window: str, *, now_ms: int, due_ms: int
+    ) -> tuple[int, Stands]:
+        """Goes on with the refresh of a window, in every shard in which it is due."""
+        found = await together(
+            self._index.refresh(part, window, now_ms=now_ms, due_ms=due_ms)
+            for part in parts_of(board)
+        )
+        stands: Stands = {}
+        for _, of_shard in found:
+            stands |= of_shard
+        return sum(left for left, _ in found), stands
+
+    async def scope_count(self, board: Opened, form: str) -> int:
+        """How many scopes of some labels there are: as many as are listed, since those of a board
+        in several shards may be in any number of them. O(scopes), in calls of so many."""
+        if board.rules.shards == 1:
+            return await self._index.scope_count(board, form)
+        count, page = 0, await self.scopes(board, form, "", LISTED)
+        while page:
+            count += len(page)
+            page = await self.scopes(board, form, page[-1], LISTED)
+        return count
+
+    async def scopes(self, board: Opened, form: str, after: str, limit: int) -> list[str]:
+        """The next scopes of some labels in any shard, behind one of them."""
+        found = await together(
+            self._index.scopes(shard, form, after, limit) for shard in shards(board)
+        )
+        return next_of(found, limit)
+
+    async def audit_scopes(self, board: Opened, *, mend: bool) -> tuple[int, int]:
+        """`audit` of every ranking of every scope in every shard."""
+        found = await together(
+            self._index.audit_scopes(part, mend=mend) for part in parts_of(board)
+        )
+        return sum(rankings for rankings, _ in found), sum(entries for _, entries in found)
+
+    async def remove(self, board: Opened, member: bytes, due: Due) -> bool:
+        """Takes a member and its data out of every ranking but those by a label."""
+        if board.rules.fed:
+            await self._index.set_data(labelled(board), member, None)
+        return await self._index.remove(home(board, member), member, due)
 
     async def set_data(self, board: Opened, member: bytes, data: bytes | None) -> None:
+        """Sets it beside the rankings by a label as well: a value may be called like a member."""
+        if board.rules.fed:
+            await self._index.set_data(labelled(board), member, data)
         await self._index.set_data(home(board, member), member, data)
 
     async def set_position(self, board: Opened, source: str, text: str) -> None:
@@ -120,6 +192,10 @@ class Sharded:
     async def drop(self, board: Opened, keys: Sequence[RankingKey]) -> None:
         await together(self._index.drop(shard, keys) for shard in shards(board))
 
+    def keeps_layout(self, rules: Rules, changed: Rules) -> bool:
+        """Whether every shard can stay laid out as it is."""
+        return self._index.keeps_layout(rules, changed)
+
     def layout(self, rules: Rules) -> BoardLayout:
         """How a board with these rules is laid out, the same in every shard."""
         return self._index.layout(rules)
@@ -129,6 +205,18 @@ class Sharded:
         if board.rules.shards == 1:
             return await self._index.offset(board)
         return _vector(await together(map(self._index.offset, shards(board))))
+
+    async def changes(self, board: Opened) -> int:
+        """How often anything of a board has changed."""
+        return sum(map(changes, await together(map(self._index.offset, parts_of(board)))))
+
+    async def feed(self, board: Opened, now_ms: int) -> bool:
+        """Counts in the rankings by a label what the shards have counted before this call."""
+        return not board.rules.fed or await self._following.feed(board, now_ms)
+
+    async def left_out(self, board: Opened) -> int:
+        """How many events count for their members and not for their labels."""
+        return await self._index.left_out(labelled(board)) if board.rules.fed else 0
 
     async def remembered(self, board: Opened, now_ms: int) -> int:
         """How many event ids the board remembers at `now_ms`."""
@@ -156,16 +244,18 @@ class Sharded:
     ) -> Reading:
         """Answers asks of a board in several shards."""
         parts = shards(board)
-        merging = [Merging(ask, board.rules, len(parts), lenient=lenient) for ask in asks]
+        merging = [merged(ask, board.rules, len(parts), lenient=lenient) for ask in asks]
         offset: Offset = ()
+        stands: Stands = {}
 
         async def read(asked: list[list[Ask]]) -> list[Sequence[Found]]:
-            nonlocal offset
+            nonlocal offset, stands
             readings = await together(
                 self._index.read(shard, of_shard, now_ms=now_ms, due_ms=due_ms)
                 for shard, of_shard in zip(parts, asked, strict=True)
             )
             offset = _vector([reading.offset for reading in readings])
+            stands = {shard: each for of in readings for shard, each in of.stands.items()}
             return [reading.found for reading in readings]
 
         for _ in range(ROUNDS):
@@ -175,7 +265,7 @@ class Sharded:
             ]
             whole = [answer for answer in answers if answer is not None]
             if len(whole) == len(asks):
-                return Reading(whole, offset)
+                return Reading(whole, offset, stands)
             for each in merging:
                 for span, (low, _) in each.far.items():
                     width = board.rules.order_words(each.ask.key.window)
@@ -186,7 +276,11 @@ class Sharded:
     async def _ranks(
         self, board: Opened, due_ms: int, batch: Batch, plan: Plan, watch: int
     ) -> "array[int]":
-        """The ranks of a batch's members in the window watched, -1 where not ranked."""
+        """The ranks of a batch's members in the window watched, -1 where not ranked.
+
+        It looks at all rolling windows that the batch goes to: one that is behind in some shard is
+        found before others have counted.
+        """
         members = [member.decode() for member in batch.member_list()]
         asked: dict[RankingKey, dict[str, int]] = {}
         for event, member in enumerate(members):
@@ -194,8 +288,11 @@ class Sharded:
             if target is not None:
                 asked.setdefault(target.key, {}).setdefault(member, 0)
         asks = [Ask(key, members=tuple(named)) for key, named in asked.items()]
+        asks += [Ask(key) for key in _rolling(plan) - asked.keys()]
         read = await self._merged(board, asks, batch.now_ms, due_ms, lenient=True)
         for ask, found in zip(asks, read.found, strict=True):
+            if not ask.members:
+                continue
             assert found.located is not None
             asked[ask.key] = dict(zip(ask.members, found.located.ranks, strict=True))
         targets = [plan.ranking(watch, event) for event in range(batch.size)]
@@ -206,6 +303,16 @@ class Sharded:
                 for target, member in zip(targets, members, strict=True)
             ],
         )
+
+
+def _rolling(plan: Plan) -> set[RankingKey]:
+    """The rankings of rolling windows that a batch goes to, in scopes."""
+    rolls = {roll.ranking.key.window: roll for roll in plan.rolls if roll is not None}
+    return {
+        rolls[target.key.window].in_scope(target.key.scope).key
+        for target in plan.targets
+        if target.key.scope and target.key.window in rolls
+    }
 
 
 def _vector(offsets: Sequence[Offset]) -> Offset:

@@ -1,13 +1,13 @@
 """The shards of a board: which one a member is in, and calls that go to several of them."""
 
 import asyncio
-from collections.abc import Coroutine, Iterable
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Iterable
+from typing import TypeVar
 from zlib import crc32
 
 from msgspec.structs import replace
 
-from .remote import Behind, Opened, Stale, Unturned
+from .remote import Behind, Opened, Stale, Unswept, Unturned
 
 REFUSED = (Stale, Behind, Unturned)
 """What a shard raises that has done nothing and is asked again."""
@@ -31,7 +31,18 @@ def home(board: Opened, member: bytes) -> Opened:
     return replace(board, shard=shard_of(member, board.rules.shards))
 
 
-async def together(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+def labelled(board: Opened) -> Opened:
+    """What has the rankings by a label of a board in several shards, as a board of its own."""
+    count = board.rules.shards
+    return replace(board, rules=board.rules.by_label, shard=count, feeds=count)
+
+
+def parts_of(board: Opened) -> list[Opened]:
+    """All that a board is made of: its shards, and what has its rankings by a label."""
+    return [*shards(board), labelled(board)] if board.rules.fed else shards(board)
+
+
+async def together(calls: Iterable[Awaitable[T]]) -> list[T]:
     """What calls answer that are made at once; when all have ended, the worst of their errors."""
     answers = await asyncio.gather(*calls, return_exceptions=True)
     errors = [answer for answer in answers if isinstance(answer, BaseException)]
@@ -42,8 +53,14 @@ async def together(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 
 def worst(errors: Iterable[BaseException]) -> BaseException:
     """The error to tell of several: one that may have counted, before one that has not, before a
-    refusal after which the caller asks again."""
-    return max(errors, key=_badness)
+    refusal after which the caller asks again. Scopes that are behind are told together."""
+    found = list(errors)
+    error = max(found, key=_badness)
+    if isinstance(error, Unturned):
+        behind = [each for each in found if isinstance(each, Unturned)]
+        kind = Unswept if any(isinstance(each, Unswept) for each in behind) else Unturned
+        return kind(scope for each in behind for scope in each.scopes)
+    return error
 
 
 def _badness(error: BaseException) -> tuple[int, int]:

@@ -24,7 +24,7 @@ from laurels.errors import FolderMissing, FormatTooNew, LogDamaged, StorageFaile
 FORMAT = 1
 MARK_NAME = "log.mark"
 _FETCH = 64
-_CHECKPOINT_BYTES = 4 << 20
+_CHECKPOINT_BYTES = 16 << 20
 _CHECKPOINT_PAGES = 16_384
 """Where SQLite checkpoints within a commit all the same: 64 MiB."""
 _PAGE = 4_096

@@ -8,11 +8,12 @@ All numbers are unsigned and little-endian. A file is whole when every checksum 
 is where it says: whatever was cut off, turned round or never written is found by reading it.
 """
 
+import os
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from laurels.errors import FormatTooNew, SnapshotDamaged, StorageFailed
 
@@ -23,6 +24,7 @@ _VERSION = struct.Struct("<I")
 _HEAD = struct.Struct("<cI")
 _CRC = struct.Struct("<I")
 _COUNT = struct.Struct("<Q")
+_BEGINS = 16
 
 Section = tuple[bytes, bytes]
 """A kind, one byte, and a body."""
@@ -48,14 +50,7 @@ def read_sections(file: BinaryIO, called: str) -> Iterator[Section]:
 
     Raises SnapshotDamaged where a byte is wrong or missing, FormatTooNew, in both `called` so.
     """
-    head = _exactly(file, len(MAGIC) + _VERSION.size, called)
-    if not head.startswith(MAGIC):
-        raise SnapshotDamaged(f"{called} does not begin as a snapshot does")
-    (version,) = _VERSION.unpack(head[len(MAGIC) :])
-    if version < 1:
-        raise SnapshotDamaged(f"{called} is in format {version}, which there never was")
-    if version > FORMAT:
-        raise FormatTooNew(f"{called} is in format {version}, this version reads up to {FORMAT}")
+    _judge(_exactly(file, len(MAGIC) + _VERSION.size, called), called)
     count = 0
     while True:
         kind, body = _read(file, called)
@@ -63,6 +58,20 @@ def read_sections(file: BinaryIO, called: str) -> Iterator[Section]:
             break
         yield kind, body
         count += 1
+    _judge_count(body, count, called)
+
+
+def _judge(head: bytes, called: str) -> None:
+    if not head.startswith(MAGIC):
+        raise SnapshotDamaged(f"{called} does not begin as a snapshot does")
+    (version,) = _VERSION.unpack(head[len(MAGIC) :])
+    if version < 1:
+        raise SnapshotDamaged(f"{called} is in format {version}, which there never was")
+    if version > FORMAT:
+        raise FormatTooNew(f"{called} is in format {version}, this version reads up to {FORMAT}")
+
+
+def _judge_count(body: bytes, count: int, called: str) -> None:
     if body != _COUNT.pack(count):
         raise SnapshotDamaged(f"{called} has {count} sections, which is not what its end says")
 
@@ -72,15 +81,85 @@ def _read(file: BinaryIO, called: str) -> Section:
     (crc,) = _CRC.unpack(_exactly(file, _CRC.size, called))
     kind, length = _HEAD.unpack(head)
     body = _exactly(file, length, called)
+    _judge_section(head, crc, body, called)
+    return kind, body
+
+
+def _judge_section(head: bytes, crc: int, body: bytes, called: str) -> None:
     if zlib.crc32(body, zlib.crc32(head)) != crc:
         raise SnapshotDamaged(f"a section of {called} is not what was written")
-    return kind, body
 
 
 def _exactly(file: BinaryIO, length: int, called: str) -> bytes:
     read = file.read(length)
     if len(read) != length:
-        raise SnapshotDamaged(f"{called} ends before its end")
+        raise _ended(called)
+    return read
+
+
+def _ended(called: str) -> SnapshotDamaged:
+    return SnapshotDamaged(f"{called} ends before its end")
+
+
+class Place(NamedTuple):
+    """Where a section lies in a file, and what it and its body begin with. That is what the file
+    says, which may be wrong: it is verified by `read_at`, with the body."""
+
+    at: int
+    head: bytes
+    begins: bytes
+
+    @property
+    def kind(self) -> bytes:
+        return self.head[:1]
+
+    @property
+    def length(self) -> int:
+        """Bytes of the body."""
+        return int(_HEAD.unpack_from(self.head)[1])
+
+
+def find_sections(file: int, called: str) -> list[Place]:
+    """Where the sections of a snapshot lie but its end, by a descriptor of the file.
+
+    Their bodies are not read: the file is whole when `read_at` reads every one of them. Raises as
+    `read_sections`.
+    """
+    at = len(MAGIC) + _VERSION.size
+    _judge(_exactly_at(file, at, 0, called), called)
+    places: list[Place] = []
+    size = _HEAD.size + _CRC.size
+    while True:
+        found = os.pread(file, size + _BEGINS, at)
+        if len(found) < size:
+            raise _ended(called)
+        place = Place(at, found[:size], found[size:])
+        if place.length <= _BEGINS:
+            read_at(file, place, called)  # else a stretch of zeros would pass for many sections
+        if place.kind == END:
+            break
+        places.append(place)
+        at += size + place.length
+    _judge_count(read_at(file, place, called), len(places), called)
+    return places
+
+
+def read_at(file: int, place: Place, called: str) -> bytes:
+    """The body of a section, verified; several threads may read at once. Raises SnapshotDamaged."""
+    (crc,) = _CRC.unpack_from(place.head, _HEAD.size)
+    body = _exactly_at(file, place.length, place.at + len(place.head), called)
+    _judge_section(place.head[: _HEAD.size], crc, body, called)
+    return body
+
+
+def _exactly_at(file: int, length: int, at: int, called: str) -> bytes:
+    """So many bytes from a place on. A call may answer with fewer than are there, which are at
+    least 2 GiB then."""
+    read = os.pread(file, length, at)
+    while len(read) < length and (more := os.pread(file, length - len(read), at + len(read))):
+        read += more
+    if len(read) != length:
+        raise _ended(called)
     return read
 
 

@@ -4,10 +4,12 @@ import msgspec
 from msgspec import Struct
 
 from laurels.plan import Floors
+from laurels.refreshed import Refreshed
 
 
 class BoardRecord(Struct, frozen=True, array_like=True):
-    """A board as the log has left it; `due_ms` is up to when it was brought."""
+    """A board as the log has left it; `due_ms` is up to when it was brought, `refreshed` how the
+    windows stand that are refreshed."""
 
     number: int
     definition: bytes
@@ -16,6 +18,7 @@ class BoardRecord(Struct, frozen=True, array_like=True):
     floors: Floors
     positions: dict[str, str]
     due_ms: int
+    refreshed: dict[str, Refreshed] = {}
 
 
 class Head(Struct, frozen=True, array_like=True):

@@ -1,17 +1,18 @@
 """Taking a snapshot while serving, and opening one."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 import msgspec
 
-from laurels.errors import LogDamaged, SnapshotDamaged, StorageFailed
+from laurels.errors import LogDamaged, SnapshotDamaged
 from laurels.fold import Fold
-from laurels.index.base import Index, Section
+from laurels.index.base import Index, Load, Section
 
 from .files import SnapshotFile, SnapshotFiles
-from .form import read_sections
+from .form import Place
+from .reading import Sections, side_by_side
 from .state import HEAD, Head, encode, head
 
 LEAST_LOG_BYTES = 64 << 20
@@ -65,33 +66,44 @@ def opened(path: Path, index: Index) -> Fold:
     fold = Fold(index)
     loading = index.load()
     try:
-        found = _first_pass(path, loading.see)
-        fold.restore(found, loading.described())
-        loading.open()
-        for kind, body in _sections(path):
-            loading.take(kind, body)
-        loading.finish()
+        with closing(Sections(path)) as sections:
+            found = _first_pass(sections, loading)
+            fold.restore(found, loading.described())
+            loading.open()
+            _second_pass(sections, loading)
+            loading.finish()
     except (msgspec.MsgspecError, LogDamaged, ValueError, IndexError, KeyError) as error:
         raise SnapshotDamaged(f"{path} does not hold together: {error}") from error
     fold.resume_passes()
     return fold
 
 
-def _first_pass(path: Path, see: Callable[[bytes, bytes], None]) -> Head:
+def _first_pass(sections: Sections, loading: Load) -> Head:
     found: Head | None = None
-    for kind, body in _sections(path):
-        if kind == HEAD:
-            found = head(body)
-        else:
-            see(kind, body)
+    for place in sections.places:
+        if place.kind == HEAD:
+            found = head(sections.body(place))
+        elif place.kind in loading.seen:
+            loading.see(place.kind, sections.body(place))
     if found is None:
-        raise SnapshotDamaged(f"{path} does not say of which moment it is")
+        raise SnapshotDamaged(f"{sections.path} does not say of which moment it is")
     return found
 
 
-def _sections(path: Path) -> Iterator[Section]:
-    try:
-        with path.open("rb") as file:
-            yield from read_sections(file, str(path))
-    except OSError as error:
-        raise StorageFailed(f"{path} could not be read ({error})") from error
+def _second_pass(sections: Sections, loading: Load) -> None:
+    """Every section that the first pass left out, so that each has been read, and verified."""
+    lanes: dict[int, list[Place]] = {}
+    for place in sections.places:
+        if place.kind != HEAD and place.kind not in loading.seen:
+            lanes.setdefault(loading.lane(place.kind, place.begins), []).append(place)
+
+    def taken(lane: list[Place]) -> Iterator[None]:
+        for place in lane:
+            loading.take(place.kind, sections.body(place))
+            yield
+
+    def nbytes(lane: list[Place]) -> int:
+        return sum(place.length for place in lane)
+
+    longest_first = sorted(lanes.values(), key=nbytes, reverse=True)
+    side_by_side([taken(lane) for lane in longest_first])

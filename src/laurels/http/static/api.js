@@ -117,7 +117,8 @@ export function follow(board, query, hears, signal) {
   async function learnWhy() {
     const own = attempt;
     try {
-      await ask(url(boardPath(board, "top"), { window: query.window, limit: 1 }), { signal });
+      const { member: _, ...list } = query;
+      await ask(url(boardPath(board, "top"), { ...list, limit: 1 }), { signal });
       if (own === attempt) mend(null);
     } catch (error) {
       if (own === attempt) mend(error);

@@ -4,6 +4,7 @@ import { ask, boardPath, follow, url } from "./api.js";
 import { el, field, setText } from "./dom.js";
 import { grouped } from "./exact.js";
 import { Ranking } from "./ranking.js";
+import { isScoped, queryOf, rowLink, scopeForm, scopeIn, scopeList, scopeText } from "./scopes.js";
 import { submitForm } from "./submit.js";
 import { instantText, linkTo, titleOf, windowsOf } from "./windows.js";
 
@@ -15,19 +16,48 @@ export async function boardView(route, signal) {
   const board = await ask(boardPath(route.board), { signal });
   const windows = windowsOf(board);
   const window = windows.find(({ name }) => name === route.query.window) ?? windows[0];
-  const periods = await ask(url(boardPath(board.name, "periods"), { window: window.name }), { signal });
+  const scope = scopeIn(board, route.query);
+  if (scope.values === null) return choosingView(board, scope, window, windows, signal);
+  const asked = { window: window.name, ...queryOf(scope) };
+  const periods = await ask(url(boardPath(board.name, "periods"), asked), { signal });
   const past = periods.find(({ label, current }) => label === route.query.period && !current);
-  const view = new BoardView(board, window, past ?? null, signal);
+  const view = new BoardView(board, scope, window, past ?? null, signal);
   return {
-    title: titleOf(board),
+    title: `${titleOf(board)}${scopeText(scope)}`,
     nodes: view.nodes(windows, periods),
     start: (failed, again) => (past ? view.showPast(past.label) : view.followTop(failed, again)),
   };
 }
 
+/** A board in a scope of which the values are still to be chosen. */
+async function choosingView(board, scope, window, windows, signal) {
+  return {
+    title: `${titleOf(board)}${scopeText(scope)}`,
+    nodes: [
+      ...head(board, null),
+      el(
+        "div",
+        { class: "bar" },
+        windowTabs(board, scope, window, windows),
+        scopeForm(board, scope, window, signal),
+      ),
+      await scopeList(board, scope, window, signal),
+    ],
+  };
+}
+
+function head(board, pill) {
+  return [
+    el("nav", { class: "crumbs", "aria-label": "Path" }, el("a", { href: "#/" }, "Boards")),
+    el("header", { class: "head" }, el("h1", { tabindex: "-1" }, titleOf(board)), pill),
+  ];
+}
+
 class BoardView {
-  constructor(board, window, past, signal) {
+  constructor(board, scope, window, past, signal) {
     this.board = board;
+    this.scope = scope;
+    this.query = { window: window.name, ...queryOf(scope) };
     this.window = window;
     this.past = past;
     this.isCut = !["all", "rolling", "decay"].includes(window.type);
@@ -39,23 +69,29 @@ class BoardView {
     this.pill = el("p", { class: "pill", "data-state": past ? "past" : "waiting" }, past ? STATES.past : "Connecting");
     this.more = el("button", { type: "button", class: "more", hidden: true }, "Show more");
     this.empty = el("p", { class: "empty muted", hidden: true }, "Nobody is ranked here yet.");
-    const caption = `${titleOf(board)}, ${past?.label ?? window.label}`;
-    this.ranking = new Ranking(board, caption, (member) => linkTo(board.name, { window: window.name, member }));
+    const caption = `${titleOf(board)}${scopeText(scope)}, ${past?.label ?? window.label}`;
+    const link = (member) => rowLink(board, scope, window.name, member);
+    this.ranking = new Ranking(board, caption, link, null, scope.by ?? "Member");
   }
 
   nodes(windows, periods) {
-    const { board, window } = this;
+    const { board, scope, window } = this;
     return [
-      el("nav", { class: "crumbs", "aria-label": "Path" }, el("a", { href: "#/" }, "Boards")),
-      el("header", { class: "head" }, el("h1", { tabindex: "-1" }, titleOf(board)), this.pill),
-      el("div", { class: "bar" }, windowTabs(board, window, windows), periodSelect(board, window, this.past, periods)),
+      ...head(board, this.pill),
+      el(
+        "div",
+        { class: "bar" },
+        windowTabs(board, scope, window, windows),
+        scopeForm(board, scope, window, this.signal),
+        periodSelect(board, scope, window, this.past, periods),
+      ),
       el(
         "div",
         { class: "split" },
         this.figures(periods),
-        findForm(board, window),
+        findForm(board, scope, window),
         el("section", { class: "panel list", "aria-label": "Ranking" }, this.ranking.node, this.empty, this.more),
-        submitForm(board, window.name, this.signal),
+        submitForm(board, scope, window.name, this.signal),
       ),
     ];
   }
@@ -104,7 +140,7 @@ class BoardView {
         this.countLive(change.total);
       },
     };
-    follow(this.board.name, { window: this.window.name, limit: this.limit }, hears, signal);
+    follow(this.board.name, { ...this.query, limit: this.limit }, hears, signal);
   }
 
   followMore(failed, again) {
@@ -125,7 +161,7 @@ class BoardView {
   // Past
 
   async showPast(period, after = null) {
-    const query = { window: this.window.name, period, limit: PAGE, after };
+    const query = { ...this.query, period, limit: PAGE, after };
     const page = await ask(url(boardPath(this.board.name, "top"), query), { signal: this.signal });
     this.ranking.append(page.entries);
     this.count(page.total, this.ranking.order.length);
@@ -134,13 +170,13 @@ class BoardView {
   }
 }
 
-function windowTabs(board, current, windows) {
+function windowTabs(board, scope, current, windows) {
   const links = windows.map((window) => {
     const isCurrent = window.name === current.name;
     return el(
       "a",
       {
-        href: linkTo(board.name, { window: window.name }),
+        href: linkTo(board.name, { window: window.name, ...scopeQuery(board, scope) }),
         "aria-current": isCurrent && "page",
         "data-focus": `window ${window.name}`,
       },
@@ -150,10 +186,11 @@ function windowTabs(board, current, windows) {
   return el("nav", { class: "tabs", "aria-label": "Windows" }, links);
 }
 
-function periodSelect(board, window, past, periods) {
+function periodSelect(board, scope, window, past, periods) {
   if (periods.length < 2) return null;
   const go = (event) => {
-    location.hash = linkTo(board.name, { window: window.name, period: event.target.value });
+    const query = { window: window.name, ...scopeQuery(board, scope), period: event.target.value };
+    location.hash = linkTo(board.name, query);
   };
   const options = periods.map(({ label, current, total }) => {
     const isChosen = past ? label === past.label : current;
@@ -168,11 +205,16 @@ function periodSelect(board, window, past, periods) {
   );
 }
 
-function findForm(board, window) {
+/** What an address says of the scope: nothing where there is no other. */
+function scopeQuery(board, scope) {
+  return isScoped(board) ? queryOf(scope) : {};
+}
+
+function findForm(board, scope, window) {
   const go = (event) => {
     event.preventDefault();
     const member = new FormData(event.target).get("member");
-    location.hash = linkTo(board.name, { window: window.name, member });
+    location.hash = linkTo(board.name, { window: window.name, ...scopeQuery(board, scope), member });
   };
   return el(
     "form",

@@ -3,6 +3,7 @@
 import { ask, boardPath, url } from "./api.js";
 import { el, field, memberName } from "./dom.js";
 import { grouped, scoreText } from "./exact.js";
+import { queryOf, scopeIn } from "./scopes.js";
 import { linkTo, titleOf, windowsOf } from "./windows.js";
 
 const SEARCHED_FROM = 7;
@@ -76,8 +77,13 @@ function leaderWatcher(signal) {
 
 async function fill(figures, signal) {
   const { board } = figures;
+  const scope = scopeIn(board, {});
+  if (scope.values === null) {
+    figures.replaceChildren(el("div", {}, el("dt", {}, "Counted by"), el("dd", {}, scope.labels.join(", "))));
+    return;
+  }
   try {
-    const page = await ask(url(boardPath(board.name, "top"), { limit: 1 }), { signal });
+    const page = await ask(url(boardPath(board.name, "top"), { ...queryOf(scope), limit: 1 }), { signal });
     figures.replaceChildren(...pairs(page, board));
   } catch (error) {
     if (!signal.aborted) figures.replaceChildren(el("div", {}, el("dt", {}, "Not read"), el("dd", {}, error.message)));

@@ -10,6 +10,7 @@ const QUERIES = {
   count: "low=50",
   periods: "window=day",
   position: "source=orders",
+  scopes: "labels=room",
   top: "limit=10",
   live: "window=day&limit=10",
 };

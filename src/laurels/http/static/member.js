@@ -1,9 +1,11 @@
 // A member's card: all windows, what is missing to move up, and who is around.
 
 import { Refused, ask, boardPath, follow, url } from "./api.js";
+import { boardView } from "./board.js";
 import { el, memberName } from "./dom.js";
 import { gapText, grouped, isZero, scoreText, topPercent } from "./exact.js";
 import { Ranking } from "./ranking.js";
+import { isScoped, queryOf, rowLink, scopeIn, scopeText } from "./scopes.js";
 import { linkTo, titleOf, windowsOf } from "./windows.js";
 
 const AIM = 10;
@@ -15,21 +17,25 @@ export async function memberView(route, signal) {
   const board = await ask(boardPath(route.board), { signal });
   const windows = windowsOf(board);
   const window = windows.find(({ name }) => name === route.query.window) ?? windows[0];
-  const view = new MemberView(board, windows, window, route.query.member, signal);
+  const scope = scopeIn(board, route.query);
+  if (scope.values === null) return boardView(route, signal);
+  const view = new MemberView(board, scope, windows, window, route.query.member, signal);
   await view.refresh();
   return { title: route.query.member, nodes: view.nodes(), start: (failed) => view.follow(failed) };
 }
 
 class MemberView {
-  constructor(board, windows, window, member, signal) {
-    Object.assign(this, { board, windows, window, member, signal });
+  constructor(board, scope, windows, window, member, signal) {
+    Object.assign(this, { board, scope, windows, window, member, signal });
+    this.query = isScoped(board) ? queryOf(scope) : {};
     this.cards = el("div", { class: "standings" });
     this.pill = el("p", { class: "pill", "data-state": "waiting" }, "Connecting");
     this.around = new Ranking(
       board,
       `Around ${member}`,
-      (other) => linkTo(board.name, { window: window.name, member: other }),
+      (other) => rowLink(board, scope, window.name, other),
       member,
+      scope.by ?? "Member",
     );
     this.neighbours = el(
       "section",
@@ -43,13 +49,13 @@ class MemberView {
   }
 
   nodes() {
-    const back = linkTo(this.board.name, { window: this.window.name });
+    const back = linkTo(this.board.name, { window: this.window.name, ...this.query });
     return [
       el(
         "nav",
         { class: "crumbs", "aria-label": "Path" },
         el("a", { href: "#/" }, "Boards"),
-        el("a", { href: back }, titleOf(this.board)),
+        el("a", { href: back }, `${titleOf(this.board)}${scopeText(this.scope)}`),
       ),
       el("header", { class: "head" }, el("h1", { tabindex: "-1" }, memberName(this.member)), this.pill),
       this.cards,
@@ -60,9 +66,9 @@ class MemberView {
   async refresh() {
     this.askedAt = performance.now();
     const { board, member, signal, window } = this;
-    const query = { member, window: "*", to_rank: AIM };
+    const query = { ...this.query, member, window: "*", to_rank: AIM };
     const card = await asked(url(boardPath(board.name, "standing"), query), signal);
-    const near = { member, window: window.name, radius: RADIUS };
+    const near = { ...this.query, member, window: window.name, radius: RADIUS };
     const isHere = Boolean(card?.windows[window.name]);
     const around = isHere ? await asked(url(boardPath(board.name, "around"), near), signal) : null;
     this.isRanked = card !== null;
@@ -87,7 +93,7 @@ class MemberView {
     const link = el(
       "a",
       {
-        href: linkTo(this.board.name, { window: window.name, member: this.member }),
+        href: linkTo(this.board.name, { window: window.name, ...this.query, member: this.member }),
         "aria-current": isCurrent && "page",
         "data-focus": `window ${window.name}`,
       },
@@ -134,7 +140,8 @@ class MemberView {
         if (rank !== null || this.isRanked) this.refreshSoon(LEAST_MS, failed);
       },
     };
-    follow(this.board.name, { window: this.window.name, member: this.member }, hears, this.signal);
+    const watched = { ...this.query, window: this.window.name, member: this.member };
+    follow(this.board.name, watched, hears, this.signal);
     this.signal.addEventListener("abort", () => clearTimeout(this.timer));
     if (this.isRanked) this.refreshSoon(NEIGHBOURS_MS, failed);
   }

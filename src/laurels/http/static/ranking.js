@@ -16,9 +16,10 @@ const SAY_EVERY_MS = 5000;
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 export class Ranking {
-  /** `linkTo` makes the link of a member; the row of `own` stands out. */
-  constructor(board, caption, linkTo, own = null) {
+  /** `linkTo` makes the link of a member; the row of `own` stands out; `who` is what is ranked. */
+  constructor(board, caption, linkTo, own = null, who = "Member") {
     this.board = board;
+    this.who = who;
     this.linkTo = linkTo;
     this.own = own;
     this.held = new Map();
@@ -34,7 +35,7 @@ export class Ranking {
     const columns = this.board.columns.map((column) =>
       el("th", { scope: "col", class: "figure" }, column.name === "score" ? "Score" : column.name),
     );
-    const head = el("tr", {}, el("th", { scope: "col" }, "Rank"), el("th", { scope: "col" }, "Member"), columns);
+    const head = el("tr", {}, el("th", { scope: "col" }, "Rank"), el("th", { scope: "col" }, this.who), columns);
     return el("table", {}, el("caption", { class: "unseen" }, caption), el("thead", {}, head), this.body);
   }
 

@@ -3,6 +3,7 @@
 import { Refused, ask, boardPath, url } from "./api.js";
 import { el, field, memberName, problemNotice } from "./dom.js";
 import { grouped, scoreText } from "./exact.js";
+import { isScoped, labelsOf } from "./scopes.js";
 
 const STATUS = {
   applied: "Counted",
@@ -10,10 +11,11 @@ const STATUS = {
   duplicate: "Was counted already",
 };
 
-/** The form for a board; receipts tell scores and ranks in `window`. */
-export function submitForm(board, window, signal) {
+/** The form for a board; receipts tell scores and ranks in `window` and the scope. */
+export function submitForm(board, scope, window, signal) {
   const result = el("div", { class: "result", "aria-live": "polite" });
-  const send = sender(board, window, signal);
+  const query = { window, scope: isScoped(board) && !scope.by ? String(scope.labels) : null };
+  const send = sender(board, query, signal);
   const form = el(
     "form",
     { class: "panel", "aria-labelledby": "submit-title", onsubmit: (event) => submit(event, send, board, result) },
@@ -22,10 +24,22 @@ export function submitForm(board, window, signal) {
     board.columns.map((column) =>
       field(valueLabel(column), { name: "value", required: true, inputmode: "decimal", placeholder: example(column) }),
     ),
+    isScoped(board) ? labelsOf(board).map((label) => labelField(label, scope)) : null,
     el("button", { class: "primary", type: "submit" }, "Submit"),
     result,
   );
   return form;
+}
+
+function labelField(label, scope) {
+  const value = scope.values?.[label];
+  return field(`Label ${label}`, { name: `label ${label}`, value, spellcheck: "false", "data-focus": `label ${label}` });
+}
+
+/** The labels in the fields of the form; none where all are empty. */
+function labelsIn(fields) {
+  const said = [...fields].filter(([name, value]) => name.startsWith("label ") && value);
+  return said.length ? Object.fromEntries(said.map(([name, value]) => [name.slice("label ".length), value])) : undefined;
 }
 
 function valueLabel(column) {
@@ -40,14 +54,14 @@ function example(column) {
 
 /** Sends an event with an id of its own. What got no answer is sent again with the same id, so it
  * counts once. */
-function sender(board, window, signal) {
+function sender(board, query, signal) {
   let unanswered = null;
-  return async (member, value) => {
-    const said = JSON.stringify([member, value]);
+  return async (member, value, labels) => {
+    const said = JSON.stringify([member, value, labels]);
     if (unanswered?.said !== said) unanswered = { said, id: newId() };
-    const body = { member, value, id: unanswered.id };
+    const body = { member, value, id: unanswered.id, labels };
     try {
-      const receipt = await ask(url(boardPath(board.name, "scores"), { window }), { body, signal });
+      const receipt = await ask(url(boardPath(board.name, "scores"), query), { body, signal });
       unanswered = null;
       return receipt;
     } catch (error) {
@@ -70,7 +84,8 @@ async function submit(event, send, board, result) {
   const values = fields.getAll("value").map((value) => value.trim());
   button.disabled = true;
   try {
-    const receipt = await send(fields.get("member"), values.length > 1 ? values : values[0]);
+    const value = values.length > 1 ? values : values[0];
+    const receipt = await send(fields.get("member"), value, labelsIn(fields));
     result.replaceChildren(receiptNode(receipt, board));
     for (const input of form.querySelectorAll("[name=value]")) input.value = "";
   } catch (error) {

@@ -53,6 +53,8 @@ class BoardFields(Struct):
     dedupe_max: int = 1_000_000
     keep: int = 2
     shards: int = 1
+    scopes: list[list[str]] = msgspec.field(default_factory=lambda: [[]])
+    rank_by: str | list[str] = []
     format: int = 1
 
 
@@ -106,7 +108,8 @@ async def _there(ask: Ask) -> Board | None:
 
 @ROUTES.row("PATCH", "/v1/boards/{board}", "admin", body=dict[str, Any], returns=BoardFields)
 async def change(ask: Ask, _: NoQuery) -> object:
-    """Changes what may be changed: `title`, `keep`, and `windows` (to add some)."""
+    """Changes what may be changed: `title`, `keep`, and `windows`, `scopes` and `rank_by` (to add
+    some)."""
     said = requests.document(ask.raw, ask.content_type)
     if not isinstance(said, dict) or not all(isinstance(name, str) for name in said):
         raise InvalidBody(f"{shown(said)} is not an object of fields of a board to change")

@@ -1,13 +1,17 @@
 """Questions: who leads, where somebody stands, who is around."""
 
+from typing import Any
+
 from msgspec import Struct
 
 from laurels.given import shown
 from laurels.http import requests
-from laurels.http.answers import CardAnswer
+from laurels.http.answers import CardAnswer, ScopesAnswer
 from laurels.http.asking import Ask
 from laurels.http.refusals import InvalidBody, InvalidQuery, MemberNotRanked, RankNotHeld
+from laurels.http.requests import Scoped
 from laurels.http.route import NoQuery, Routes
+from laurels.labels import labels_of
 from laurels.score import Score
 from laurels.standing import Page, PeriodInfo, Standing
 from laurels.stats import BoardStats
@@ -16,7 +20,7 @@ ROUTES = Routes()
 ALL_WINDOWS = "*"
 
 
-class Place(Struct, forbid_unknown_fields=True):
+class Place(Scoped):
     window: str | None = None
     period: str | None = None
 
@@ -25,10 +29,24 @@ class Listed(Place):
     with_data: bool = False
 
 
-class WindowQuery(Struct, forbid_unknown_fields=True):
+class WindowQuery(Scoped):
     """`window`: by default the board's first."""
 
     window: str | None = None
+
+
+class ScopesQuery(Struct, forbid_unknown_fields=True):
+    """`labels`: the names of the labels of the scopes, as `zone,gender`; `after`: the `next` of the
+    answer before."""
+
+    labels: str = ""
+    after: str | None = None
+    limit: int = 1_000
+
+
+def scope_of(ask: Ask, query: Scoped) -> dict[str, Any]:
+    """The scope that a question is about, as the verbs take it."""
+    return {"by": query.by, **ask.labels}
 
 
 class TopQuery(Listed):
@@ -95,6 +113,7 @@ async def top(ask: Ask, query: TopQuery) -> object:
         after=query.after,
         period=query.period,
         with_data=query.with_data,
+        **scope_of(ask, query),
     )
 
 
@@ -108,6 +127,7 @@ async def around(ask: Ask, query: AroundQuery) -> object:
         window=query.window,
         period=query.period,
         with_data=query.with_data,
+        **scope_of(ask, query),
     )
     return _ranked(page, query.member)
 
@@ -131,7 +151,11 @@ async def standing(ask: Ask, query: StandingQuery) -> object:
         if query.period is not None:
             raise InvalidQuery("a period is of one window")
         card = await ask.lb.card(
-            ask.board, query.member, to_rank=query.to_rank, with_data=query.with_data
+            ask.board,
+            query.member,
+            to_rank=query.to_rank,
+            with_data=query.with_data,
+            **scope_of(ask, query),
         )
         if not any(card.values()):
             raise MemberNotRanked(f"{shown(query.member)} is in no window of the board")
@@ -143,6 +167,7 @@ async def standing(ask: Ask, query: StandingQuery) -> object:
         period=query.period,
         to_rank=query.to_rank,
         with_data=query.with_data,
+        **scope_of(ask, query),
     )
     return _ranked(found, query.member)
 
@@ -168,6 +193,7 @@ async def standings(ask: Ask, query: Listed) -> object:
         window=query.window,
         period=query.period,
         with_data=query.with_data,
+        **scope_of(ask, query),
     )
 
 
@@ -184,6 +210,7 @@ async def range_(ask: Ask, query: RangeQuery) -> object:
         window=query.window,
         period=query.period,
         with_data=query.with_data,
+        **scope_of(ask, query),
     )
 
 
@@ -200,6 +227,7 @@ async def at_rank(ask: Ask, query: RankQuery) -> object:
         window=query.window,
         period=query.period,
         with_data=query.with_data,
+        **scope_of(ask, query),
     )
     if found is None:
         raise RankNotHeld(f"nobody stands at {query.rank}")
@@ -222,7 +250,11 @@ async def score_at_percentile(ask: Ask, query: PercentQuery) -> object:
     """The score that this percent of the members do not exceed."""
     return ScoreAnswer(
         await ask.lb.score_at_percentile(
-            ask.board, query.percent, window=query.window, period=query.period
+            ask.board,
+            query.percent,
+            window=query.window,
+            period=query.period,
+            **scope_of(ask, query),
         )
     )
 
@@ -243,6 +275,7 @@ async def count(ask: Ask, query: CountQuery) -> object:
             high=_bound(query.high),
             window=query.window,
             period=query.period,
+            **scope_of(ask, query),
         )
     )
 
@@ -255,7 +288,22 @@ async def count(ask: Ask, query: CountQuery) -> object:
 )
 async def periods(ask: Ask, query: WindowQuery) -> object:
     """The periods of a window that can be read, newest first."""
-    return await ask.lb.periods(ask.board, query.window)
+    return await ask.lb.periods(ask.board, query.window, **scope_of(ask, query))
+
+
+@ROUTES.question(
+    "GET",
+    "/v1/boards/{board}/scopes",
+    query=ScopesQuery,
+    returns=ScopesAnswer,
+)
+async def scopes(ask: Ask, query: ScopesQuery) -> object:
+    """The scopes of some labels that hold anybody, in the order of their values."""
+    names = requests.scope_names(query.labels) or []
+    after = None if query.after is None else labels_of(query.after)
+    found = await ask.lb.scopes(ask.board, *names, after=after, limit=query.limit)
+    more = requests.scope_written(found[-1]) if found and len(found) == query.limit else None
+    return ScopesAnswer(found, more)
 
 
 @ROUTES.question("GET", "/v1/boards/{board}/stats", returns=BoardStats)

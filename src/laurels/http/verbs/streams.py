@@ -2,8 +2,6 @@
 
 from collections.abc import AsyncGenerator
 
-from msgspec import Struct
-
 from laurels.errors import LaurelsError
 from laurels.given import shown
 from laurels.http import requests
@@ -11,10 +9,11 @@ from laurels.http.answers import lines, problem
 from laurels.http.asking import Ask, Streamed
 from laurels.http.live import What
 from laurels.http.refusals import InvalidQuery
+from laurels.http.requests import Scoped
 from laurels.http.route import Routes
 from laurels.standing import Page
 
-from .questions import Listed
+from .questions import Listed, scope_of
 
 ROUTES = Routes()
 EXPORT_PAGE = 1_000
@@ -50,11 +49,13 @@ async def _export_page(ask: Ask, query: Listed, after: str | None) -> Page:
         limit=EXPORT_PAGE,
         after=after,
         with_data=query.with_data,
+        **scope_of(ask, query),
     )
 
 
-class LiveQuery(Struct, forbid_unknown_fields=True):
-    """The first `limit` of a window, or a `member`; changes at most every `interval` ms."""
+class LiveQuery(Scoped):
+    """The first `limit` of a window, or a `member`, in a scope; changes at most every `interval`
+    ms."""
 
     window: str | None = None
     limit: int = 10
@@ -75,5 +76,6 @@ async def live(ask: Ask, query: LiveQuery) -> object:
         )
     if not 1 <= query.limit <= MOST_LIVE:
         raise InvalidQuery(f"limit is {shown(query.limit)}, not 1 to {MOST_LIVE}")
-    what = What(ask.board, query.window, query.limit, interval_ms, query.member)
+    labels = tuple(sorted(ask.labels.items()))
+    what = What(ask.board, query.window, query.limit, interval_ms, query.member, query.by, labels)
     return Streamed(await ask.server.hub.watch(what, ask.last_event_id), "text/event-stream")

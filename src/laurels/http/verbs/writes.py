@@ -21,13 +21,13 @@ from laurels.http.requests import EventFields
 from laurels.http.route import NO_CONTENT, NoQuery, Routes
 from laurels.receipt import Receipt
 
-from .questions import WindowQuery
-
 ROUTES = Routes()
 
 
 class ScoresQuery(Struct, forbid_unknown_fields=True):
-    """`receipts`: which of a batch's receipts to list. A position is kept with the batch."""
+    """`receipts`: which of a batch's receipts to list; they tell scores and ranks in the `scope` of
+    these labels (`zone,gender`), by default the board's first. A position is kept with the
+    batch."""
 
     window: str | None = None
     ranks: bool = False
@@ -35,6 +35,14 @@ class ScoresQuery(Struct, forbid_unknown_fields=True):
     receipts: Literal["all", "refused", "none"] = "all"
     position_source: str | None = None
     position: str | None = None
+    scope: str | None = None
+
+
+class SetQuery(Struct, forbid_unknown_fields=True):
+    """The receipt tells score and rank in this window and scope, by default the board's first."""
+
+    window: str | None = None
+    scope: str | None = None
 
 
 @ROUTES.row(
@@ -65,6 +73,7 @@ async def scores(ask: Ask, query: ScoresQuery) -> object:
                 all_or_nothing=query.all_or_nothing and not single,
                 key=ask.key,
                 position=position,
+                scope=requests.scope_names(query.scope),
             )
         except BatchRefused as refused:
             ask.server.figures.submitted(refused.receipts)
@@ -112,19 +121,28 @@ async def scores_of_boards(ask: Ask, _: NoQuery) -> object:
 
 
 @ROUTES.row(
-    "POST", "/v1/boards/{board}/set", "write", query=WindowQuery, body=EventFields, returns=Receipt
+    "POST", "/v1/boards/{board}/set", "write", query=SetQuery, body=EventFields, returns=Receipt
 )
-async def set_(ask: Ask, query: WindowQuery) -> object:
+async def set_(ask: Ask, query: SetQuery) -> object:
     """Sets a member's score: on `sum` columns by an event of the difference."""
     found, single = requests.events(ask.raw, ask.content_type)
     if not single or not isinstance(found[0], (tuple, dict)):
         raise InvalidBody("the body is not one event")
-    member, value, at, id = _parts(found[0])
+    member, value, at, id, labels = _parts(found[0])
     if id is None and ask.key is not None:
         id = f"{ask.key}#0"
     with ask.server.room.writing():
         try:
-            receipt = await ask.lb.set(ask.board, member, value, at=at, id=id, window=query.window)
+            receipt = await ask.lb.set(
+                ask.board,
+                member,
+                value,
+                at=at,
+                id=id,
+                window=query.window,
+                labels=labels,
+                scope=requests.scope_names(query.scope),
+            )
         except LaurelsError as error:
             if not _is_of_event(error):
                 raise
@@ -134,12 +152,13 @@ async def set_(ask: Ask, query: WindowQuery) -> object:
     return receipt
 
 
-def _parts(event: Any) -> tuple[Any, Any, Any, Any]:
+def _parts(event: Any) -> tuple[Any, Any, Any, Any, Any]:
     if isinstance(event, tuple):
-        member, value, at, id = (*event, None, None)[:4]
-        return member, value, at, id
-    member, value, at, id = requests.fields(event, "member", "value", optional=("at", "id"))
-    return member, value, at, id
+        member, value, at, id, labels = (*event, None, None, None)[:5]
+        return member, value, at, id, labels
+    optional = ("at", "id", "labels")
+    member, value, at, id, labels = requests.fields(event, "member", "value", optional=optional)
+    return member, value, at, id, labels
 
 
 def _is_of_event(error: LaurelsError) -> bool:

@@ -1,38 +1,41 @@
-"""How boards, batches and asks are told to the scripts, and how what they found is read.
+"""How boards and asks are told to the scripts, and how what they found is read.
 
 Numbers go as they are: they stay below 2^53, which Lua's numbers keep exactly.
 """
 
 from array import array
-from collections.abc import Sequence
-from operator import neg
+from collections.abc import Iterable, Sequence
+from struct import unpack
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
-from laurels.event import Batch
 from laurels.index.asking import Anchor, Ask, AtBound, AtMember, Found, Span, Start
 from laurels.index.base import Located, Outcomes, Scores, Slice
-from laurels.index.remote import Applied, Opened
-from laurels.plan import Plan, Roll, roll_of
+from laurels.index.remote import Applied, Opened, Stands
+from laurels.plan import RankingKey, Roll, roll_of
+from laurels.refreshed import Stand
 from laurels.rules import Rules
-from laurels.score import stamps_of, step_bounds
+from laurels.score import step_bounds
 from laurels.windows import Rolling
 
 from .layout import Layout, is_stamped, layout_of
+from .names import scoped_name
 
-_BIAS = 2**53
+_ABOVE, _BIAS = 2**56, 2**53
 
 
 class Known(Struct, frozen=True):
     """What is worked out of a board once: its layout, and what scripts are told of it.
 
-    `steps` are the bounds of a member's total within a step, by rolling window.
+    `told` goes with every call, packed. `steps` are the bounds of a member's total within a step,
+    by rolling window.
     """
 
     rules: Rules
     layout: Layout
-    told: dict[str, Any]
+    told: msgspec.Raw
     rolling: list[Rolling]
     steps: dict[str, tuple[list[int], list[int]]]
 
@@ -57,10 +60,11 @@ def known_of(board: Opened) -> Known:
         "scored": layout.scored,
         "lows": layout.lows,
         "units": layout.units,
+        "refreshed": dict.fromkeys(rules.refreshed, True) or False,
         "fades": {n: True for n in rules.windows if rules.half_life_ms(n)} or False,
     }
     steps = {window.name: _step_bounds(rules, window.steps) for window in rolling}
-    return Known(rules, layout, told, rolling, steps)
+    return Known(rules, layout, msgspec.Raw(msgspec.msgpack.encode(told)), rolling, steps)
 
 
 def _signed(rules: Rules, bounds: Sequence[tuple[int, int]]) -> tuple[list[int], list[int]]:
@@ -80,85 +84,65 @@ def _step_bounds(rules: Rules, steps: int) -> tuple[list[int], list[int]]:
     return _signed(rules, bounds)
 
 
+def as_text(content: bytes) -> msgspec.Raw:
+    """Bytes packed as text of any content, since the server's reader knows no other kind."""
+    return msgspec.Raw(b"\xdb" + len(content).to_bytes(4, "big") + content)
+
+
 # Writing
 
 
-def rolls_told(known: Known, board: int, now_ms: int) -> list[dict[str, Any]]:
-    """Where the rolling windows of a board stand at an instant."""
+def rolls_told(
+    known: Known, board: int, now_ms: int, keys: Iterable[RankingKey] = ()
+) -> list[dict[str, Any]]:
+    """Where the rolling windows of a board stand at an instant, and those of the scopes of keys."""
+    found = [roll_told(roll) for roll in rolls_of(known, board, now_ms)]
+    if known.rules.scoped and found:
+        running = {each["name"]: each for each in found}
+        for key in dict.fromkeys(keys):
+            if key.scope and (roll := running.get(key.window)) is not None:
+                found.append({**roll, "name": scoped_name(key), "scope": key.scope})
+    return found
+
+
+def rolls_of(known: Known, board: int, now_ms: int) -> list[Roll]:
     rolls = [roll_of(board, window, now_ms) for window in known.rolling]
-    return [roll_told(roll) for roll in rolls if roll is not None]
+    return [roll for roll in rolls if roll is not None]
 
 
 def roll_told(roll: Roll) -> dict[str, Any]:
-    return {"name": roll.ranking.key.window, "steps": roll.steps, "running": roll.running}
+    key = roll.ranking.key
+    return {"name": scoped_name(key), "steps": roll.steps, "running": roll.running}
 
 
-def batch_told(known: Known, batch: Batch, plan: Plan) -> dict[str, Any]:
-    """A batch and its plan, as `count` takes them; each member is told once."""
-    rules = known.rules
-    places = {name: i + 1 for i, name in enumerate(plan.windows)}
-    ats = batch.now_ms if batch.ats is None else batch.ats
-    stamps = stamps_of(ats, rules.resolution_ms)
-    slots: dict[bytes, int] = {}
-    who = [slots.setdefault(member, len(slots) + 1) for member in batch.member_list()]
-    said: dict[str, Any] = {
-        "now": batch.now_ms,
-        "rolls": [roll_told(roll) for roll in plan.rolls if roll is not None],
-        "windows": [_window(known, batch, plan, i) for i in range(len(plan.windows))],
-        "targets": [[places[t.key.window], t.key.instance] for t in plan.targets],
-        "routes": [
-            route + 1 if isinstance(route, int) else [each + 1 for each in route]
-            for route in plan.routes
-        ],
-        "members": [member.decode() for member in slots],
-        "values": [
-            list(column) if rule.sign > 0 else list(map(neg, column))
-            for rule, column in zip(rules.columns, batch.values, strict=True)
-        ],
-        "ats": ats if isinstance(ats, int) else list(ats),
-        "stamps": stamps if isinstance(stamps, int) else list(stamps),
-        "late": [event + 1 for event in plan.late],
-        "absolute": batch.absolute,
-        "atomic": batch.atomic,
-        "all": plan.all_window + 1,
-        "forget": rules.dedupe_ms,
-    }
-    if len(slots) < batch.size:
-        said["who"] = who
-    if batch.ids is not None:
-        said["ids"] = [False if id is None else id.decode() for id in batch.ids]
-    if batch.position is not None:
-        said["position"] = batch.position
-    return said
-
-
-def _window(known: Known, batch: Batch, plan: Plan, i: int) -> dict[str, Any]:
-    roll = plan.rolls[i]
-    if roll is None:
-        said = {"name": plan.windows[i], "steps": 0}
-        return said | _weights(batch, known.rules.half_life_ms(plan.windows[i]))
-    lows, highs = known.steps[plan.windows[i]]
-    return {**roll_told(roll), "lows": lows, "highs": highs}
-
-
-def _weights(batch: Batch, half_life_ms: int) -> dict[str, Any]:
-    """What the events weigh where scores fade."""
-    if not half_life_ms:
-        return {}
-    weights = batch.weights_in(half_life_ms)
-    told = {"exponents": weights.exponents, "mantissas": weights.mantissas}
-    return {key: each if isinstance(each, int) else list(each) for key, each in told.items()}
-
-
-def applied_of(answer: list[Any]) -> Applied:
+def applied_of(board: Opened, answer: list[Any]) -> Applied:
     """What `count` answered."""
-    _, seq, codes, before, after, ranks_before, ranks_after = answer
+    _, seq, codes, before, after, ranks_before, ranks_after, stands = answer
     return Applied(
         Outcomes(bytearray(codes), _scores(before), _scores(after)),
         None if ranks_before is False else array("q", ranks_before),
         None if ranks_after is False else array("q", ranks_after),
         seq,
+        stands=stands_of(board, stands),
     )
+
+
+def stands_of(board: Opened, told: Any) -> Stands:
+    """How the windows stand that are refreshed, as scripts tell it."""
+    if not told:
+        return {}
+    return {
+        board.shard: {
+            window: Stand(
+                offset=int(moved),
+                now_ms=None if shown is False else int(shown),
+                waiting=waiting,
+                since_ms=None if since is False else int(since),
+                seen=int(seen),
+            )
+            for window, (moved, shown, waiting, since, seen) in told.items()
+        }
+    }
 
 
 def _scores(columns: Any) -> Scores | None:
@@ -172,17 +156,18 @@ def _scores(columns: Any) -> Scores | None:
 # Asking
 
 
-def ask_told(known: Known, ask: Ask) -> dict[str, Any]:
-    window, instance = ask.key.window, ask.key.instance
-    return {
-        "window": window,
-        "instance": instance,
-        "rolling": isinstance(known.rules.windows[window], Rolling),
-        "anchors": [_anchor(known, anchor) for anchor in ask.anchors],
-        "spans": [_span(span) for span in ask.spans],
-        "members": ask.members,
-        "data": ask.data,
-    }
+def ask_told(known: Known, ask: Ask) -> list[Any]:
+    if (listing := ask.scopes) is not None:
+        return [False, listing.form, listing.after, listing.limit]
+    return [
+        scoped_name(ask.key),
+        ask.key.instance,
+        isinstance(known.rules.windows[ask.key.window], Rolling),
+        [_anchor(known, anchor) for anchor in ask.anchors],
+        [_span(span) for span in ask.spans],
+        ask.members,
+        ask.data,
+    ]
 
 
 def _anchor(known: Known, anchor: Anchor) -> list[Any]:
@@ -222,43 +207,45 @@ def _span(span: Span) -> list[Any]:
     return [span.anchor, span.low, span.high, first, last, span.fit]
 
 
-class Texts:
-    """The entries of the prefixed layout, which come behind an answer one after another."""
+class Told:
+    """What `ask` answered, read part by part; the entries of the prefixed layout come behind it."""
 
-    def __init__(self, texts: Sequence[bytes]) -> None:
+    def __init__(self, parts: Sequence[Any], texts: Sequence[bytes]) -> None:
+        self.next = iter(parts).__next__
         self._texts = texts
         self._place = 0
 
-    def take(self, count: int) -> Sequence[bytes]:
+    def texts(self, count: int) -> Sequence[bytes]:
+        """The next so many entries."""
         self._place += count
         return self._texts[self._place - count : self._place]
 
 
-def found_of(known: Known, answer: list[Any], ask: Ask, texts: Texts) -> Found:
+def found_of(known: Known, ask: Ask, told: Told) -> Found:
     """What was found for an ask."""
-    total, positions, slices, located, data = answer
+    if ask.scopes is not None:
+        return Found(0, [], [], None, None, list(told.next()))
     width = known.rules.order_words(ask.key.window)
     columns = known.rules.score_words(ask.key.window)
-    parts = [_slice(known, part, texts, columns, width) for part in slices]
-    carried = None
-    if ask.data:
-        carried = [[_data(each) for each in part[4]] for part in slices]
-        carried.append([_data(each) for each in data])
-    where = _located(known, located, texts, width) if ask.members else None
-    return Found(total, list(positions), parts, where, carried)
+    total = told.next()
+    positions = [told.next() for _ in ask.anchors]
+    slices = [_slice(known, told, columns, width) for _ in ask.spans]
+    located = _located(known, told, width) if ask.members else None
+    data = [_data(told.next()) for _ in range(len(slices) + 1)] if ask.data else None
+    return Found(total, positions, slices, located, data)
 
 
-def _data(said: Any) -> bytes | None:
-    return None if said is False else said.encode()
+def _data(told: list[Any]) -> list[bytes | None]:
+    return [None if each is False else each.encode() for each in told]
 
 
-def _slice(known: Known, part: list[Any], texts: Texts, columns: int, width: int) -> Slice:
-    start, count, rank, entries, _ = part
+def _slice(known: Known, told: Told, columns: int, width: int) -> Slice:
+    start, rank, entries = told.next(), told.next(), told.next()
     if known.layout.scored:
-        members = list(entries[::2])
-        words = _unpacked(known.layout, list(map(int, entries[1::2])))
+        members = entries[::2]
+        words = _unpacked(known.layout, map(int, entries[1::2]))
     else:
-        rows = texts.take(count)
+        rows = told.texts(entries)
         prefix = 8 * width
         members = [row[prefix:].decode() for row in rows]
         words = _words(rows, width)
@@ -280,31 +267,36 @@ def _ranks(rules: Rules, start: int, rank: int, words: Sequence["array[int]"]) -
     return ranks
 
 
-def _located(known: Known, found: list[Any], texts: Texts, width: int) -> Located:
-    positions, ranks, forms = found
+def _located(known: Known, told: Told, width: int) -> Located:
+    positions, ranks, forms = told.next(), told.next(), told.next()
     if known.layout.scored:
         words = _unpacked(known.layout, [form or 0 for form in forms])
     else:
         empty = bytes(8 * width)
-        words = _words([row or empty for row in texts.take(len(positions))], width)
+        words = _words([row or empty for row in told.texts(len(positions))], width)
     return Located(array("q", positions), array("q", ranks), words)
 
 
-def _unpacked(layout: Layout, forms: list[int]) -> list["array[int]"]:
+def _unpacked(layout: Layout, forms: Iterable[int]) -> list["array[int]"]:
     """The words of forms, column by column."""
     if layout.name == "plain":
         return [array("q", forms)]
     found = []
-    for low, unit in zip(layout.lows, layout.units, strict=True):
-        found.append(array("q", [form // unit + low for form in forms]))
-        forms = [form % unit for form in forms]
+    left = list(forms)
+    for low, unit in zip(layout.lows[:-1], layout.units[:-1], strict=True):
+        found.append(array("q", [form // unit + low for form in left]))
+        left = [form % unit for form in left]
+    low = layout.lows[-1]
+    found.append(array("q", [form + low for form in left]))
     return found
 
 
 def _words(rows: Sequence[bytes], width: int) -> list["array[int]"]:
-    return [array("q", [_word(row, 8 * place) for row in rows]) for place in range(width)]
-
-
-def _word(row: bytes, at: int) -> int:
-    word = int.from_bytes(row[at + 1 : at + 8], "big")
-    return word if row[at] else word - _BIAS
+    """The words at the beginning of rows, column by column: of each 8 bytes, the first says on
+    which side of zero the others are."""
+    size = 8 * width
+    found = unpack(f">{len(rows) * width}Q", b"".join([row[:size] for row in rows]))
+    return [
+        array("q", [each - (_ABOVE if each >= _ABOVE else _BIAS) for each in found[place::width]])
+        for place in range(width)
+    ]

@@ -7,7 +7,6 @@ out.
 """
 
 import asyncio
-import os
 from collections.abc import Coroutine
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from laurels.errors import Closed, Forked, LaurelsError
+from laurels.forks import forks
 
 from .failures import IndexDenied, IndexMoving, IndexUnavailable, MissingRedis, WrongServer
 from .moving import MOVING_SECONDS, beside, guarded, slot_of
@@ -68,7 +68,7 @@ class Connection:
         self.server = ""
         self._wire = wire
         self._timeout_ms = timeout_ms
-        self._pid = os.getpid()
+        self._forks = forks()
         self._closed = False
 
     async def script(self, script: Script, key: bytes, argument: bytes) -> Any:
@@ -93,7 +93,7 @@ class Connection:
 
     async def close(self) -> None:
         """Lets go of the server; calls that are under way end with Closed."""
-        if not self._closed and os.getpid() == self._pid:
+        if not self._closed and forks() == self._forks:
             self._closed = True
             await self._wire.close()
 
@@ -137,7 +137,7 @@ class Connection:
             call.close()
 
     def _ensure_usable(self) -> None:
-        if os.getpid() != self._pid:
+        if forks() != self._forks:
             raise Forked("the connection was made in the parent of this process")
         if self._closed:
             raise Closed("the connection to the index server is closed")

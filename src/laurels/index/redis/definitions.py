@@ -6,6 +6,7 @@ import msgspec
 
 from laurels.errors import FormatTooNew
 
+from .coding import as_text
 from .connection import Connection
 from .sources import script_of
 
@@ -15,10 +16,8 @@ _PUT = script_of("boards")
 
 
 def _packed(value: bytes | int | None) -> bytes:
-    """As msgpack; bytes as text of any content, since the server's reader knows no other kind."""
-    if isinstance(value, bytes):
-        return b"\xdb" + len(value).to_bytes(4, "big") + value
-    return msgspec.msgpack.encode(value)
+    """As msgpack; bytes as text."""
+    return msgspec.msgpack.encode(as_text(value) if isinstance(value, bytes) else value)
 
 
 class RedisDefinitions:

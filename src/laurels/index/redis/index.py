@@ -1,6 +1,6 @@
 """The index on a Redis or Valkey server: every call one script on the slot of its board."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Any
 
 import msgspec
@@ -8,44 +8,65 @@ import msgspec
 from laurels.errors import CheckFailed
 from laurels.event import Batch
 from laurels.index.asking import Ask
+from laurels.index.due import Due, since_ms
+from laurels.index.feed import NOWHERE, FeedPlace, Pending, entry_of
 from laurels.index.remote import (
     Applied,
     Behind,
     CallId,
     Opened,
+    Overtaken,
     Reading,
     Stale,
+    Stands,
+    Unswept,
     Unturned,
 )
-from laurels.plan import Plan, RankingKey, Roll
+from laurels.plan import Plan, RankingKey, Roll, roll_of
 from laurels.rules import Rules
 from laurels.stats import BoardLayout
 from laurels.windows import Rolling
 
+from .batches import batch_told
 from .coding import (
     Known,
-    Texts,
+    Told,
     applied_of,
+    as_text,
     ask_told,
-    batch_told,
     found_of,
     known_of,
     roll_told,
     rolls_told,
+    stands_of,
 )
 from .connection import Connection
-from .layout import describe
+from .layout import describe, is_alike, layout_of
+from .names import key_of, name_of, scoped_name
 from .reads import Reads
 from .scripts import Script
 from .sources import script_of
 
-_COUNT = script_of("count", "shard", "rolling", "rule", "batch", "merge")
-_ASK = script_of("ask", "shard")
-_KEEP = script_of("keep", "shard", "rolling")
-_AUDIT = script_of("audit", "shard", "rolling", "rule")
+_COUNT = script_of(
+    "count", "shard", "refreshed", "rolling", "rule", "cells", "feed", "batch", "merge"
+)
+_PENDING = script_of("pending", "shard")
+_ASK = script_of("ask", "shard", "refreshed")
+_PARTS = ("shard", "share", "refreshed", "rolling", "rule", "cells")
+_KEEP = script_of("keep", *_PARTS, "pass", "scopes", "refresh")
+_AUDIT = script_of("audit", *_PARTS)
 SHARE = 100
-"""Members of a pass that one call prepares; the server does nothing else meanwhile."""
+"""What one call does of a pass, in members with few candidates; the server does nothing else
+meanwhile."""
+_CELLS = 2_500
+"""What one call does of a refresh, in cells: 1 to 2 ms."""
+_DROP = 100
+"""Rankings of periods that one call takes away."""
+_SCOPES = 1_000
+"""Scopes that one call is asked to bring, at most."""
 _FORGET_CALLS = 20
+_BEGIN, _END = "0:", "0"
+"""The places where what is gone through in shares begins and ends."""
 
 
 class RedisIndex:
@@ -63,7 +84,8 @@ class RedisIndex:
 
     async def close(self, board: Opened) -> None:
         """Forgets a board with all it holds; again does nothing."""
-        await self._keep("close", board)
+        while not await self._keep("close", board):
+            pass
         self._known.pop(board.number, None)
 
     async def apply(
@@ -76,8 +98,10 @@ class RedisIndex:
         ranks: bool,
         due_ms: int,
         call: CallId | None = None,
+        told: bytes | None = None,
     ) -> Applied:
-        """Counts a batch as planned; `watch` is a place in the plan's routes."""
+        """Counts a batch as planned; `watch` is a place in the plan's routes, and what is `told`
+        goes to the feed in the same step."""
         known = self._of(board)
         said = batch_told(known, batch, plan)
         said |= {
@@ -88,13 +112,59 @@ class RedisIndex:
         }
         if call is not None:
             said["call"] = [call.token, call.number]
-        return applied_of(await self._call(_COUNT, board, said))
+        if told is not None:
+            said["feed"] = as_text(told)
+        return applied_of(board, await self._call(_COUNT, board, said))
 
-    async def read(
+    async def pending(self, board: Opened, after: FeedPlace, limit: int) -> Pending:
+        """The next entries of a shard's feed; those up to that place are forgotten."""
+        said = {"after": _entry_id(after), "limit": limit}
+        packed, *behind = await self._run(_PENDING, board, said)
+        _, last, ids = _answer(packed)
+        entries = [
+            entry_of(_feed_place(id), batch, but)
+            for id, batch, but in zip(ids, behind[::2], behind[1::2], strict=True)
+        ]
+        return Pending(entries, _feed_place(last))
+
+    async def follow(
+        self,
+        board: Opened,
+        batch: Batch,
+        plan: Plan,
+        *,
+        due_ms: int,
+        spans: Sequence[tuple[int, FeedPlace, FeedPlace]],
+        aways: Sequence[Sequence[int] | bool] | None,
+    ) -> None:
+        """Counts a batch made of entries of feeds, and notes that they count."""
+        said = batch_told(self._of(board), batch, plan)
+        said |= {
+            "due": due_ms,
+            "watch": 0,
+            "most_ids": 0,
+            "feeds": board.feeds,
+            "fed": [[shard, *map(_entry_id, ends)] for shard, *ends in spans],
+        }
+        if aways is not None:
+            said["aways"] = aways
+        await self._call(_COUNT, board, said)
+
+    async def followed(self, board: Opened) -> list[FeedPlace]:
+        """The last entry of each feed that counts."""
+        fields = [f"fed:{shard}".encode() for shard in range(board.feeds)]
+        found = await self._command(board, b"HMGET", b"m", *fields)
+        return [NOWHERE if id is None else _feed_place(bytes(id).decode()) for id in found]
+
+    async def left_out(self, board: Opened) -> int:
+        """How many events of such batches would have left the range."""
+        return int(await self._command(board, b"HGET", b"m", b"left") or 0)
+
+    def read(
         self, board: Opened, asks: Sequence[Ask], *, now_ms: int, due_ms: int
-    ) -> Reading:
+    ) -> Awaitable[Reading]:
         """Answers asks from one state."""
-        return await self._reads.read(board, asks, now_ms=now_ms, due_ms=due_ms)
+        return self._reads.read(board, asks, now_ms=now_ms, due_ms=due_ms)
 
     async def _read(
         self, board: Opened, asks: Sequence[Ask], *, now_ms: int, due_ms: int
@@ -103,16 +173,19 @@ class RedisIndex:
         said = {
             "now": now_ms,
             "due": due_ms,
-            "rolls": rolls_told(known, board.number, now_ms),
+            "rolls": rolls_told(known, board.number, now_ms, [ask.key for ask in asks]),
             "asks": [ask_told(known, ask) for ask in asks],
         }
+        if any(ask.scopes is not None for ask in asks):
+            said["since"] = since_ms(board.rules, now_ms)
+        if board.feeds:
+            said["feeds"] = board.feeds
         packed, *behind = await self._run(_ASK, board, said)
-        _, seq, answers = _answer(packed)
-        texts = Texts(behind)
-        found = [
-            found_of(known, answer, ask, texts) for answer, ask in zip(answers, asks, strict=True)
-        ]
-        return Reading(found, seq)
+        _, seq, parts, stands = _answer(packed)
+        told = Told(parts, behind)
+        found = [found_of(known, ask, told) for ask in asks]
+        offset = tuple(seq) if board.feeds else seq
+        return Reading(found, offset, stands_of(board, stands))
 
     async def turn(self, board: Opened, roll: Roll, now_ms: int, limit: int) -> bool:
         """Brings a rolling window to the step that runs; False where the limit was too low."""
@@ -132,9 +205,77 @@ class RedisIndex:
                 break
         return left
 
-    async def remove(self, board: Opened, member: bytes, now_ms: int) -> bool:
-        """Takes a member and its data out of every ranking; whether it was in any."""
-        return bool(await self._keep("remove", board, member=member.decode()))
+    async def bring(
+        self, board: Opened, scopes: Sequence[str], due: Due, limit: int, *, full: bool
+    ) -> bool:
+        """Brings scopes to the present; False where the limit was too low."""
+        said = {**_due_told(due), "full": full, "limit": SHARE}
+        left = list(dict.fromkeys(scopes))
+        for _ in range(0, limit, SHARE):
+            if not left:
+                break
+            done = await self._keep("bring", board, scopes=left[:_SCOPES], **said)
+            left = left[done:]
+        return not left
+
+    async def sweep(self, board: Opened, due: Due, limit: int) -> bool:
+        """Brings a share of the scopes that are behind; whether there are no others."""
+        said = {**_due_told(due), "limit": SHARE}
+        for _ in range(0, limit, SHARE):
+            if not await self._keep("sweep", board, **said):
+                return True
+        return False
+
+    async def refresh(
+        self, board: Opened, window: str, *, now_ms: int, due_ms: int
+    ) -> tuple[int, Stands]:
+        """Goes on with the refresh of a window, in one call; about how many members are left, and
+        how the windows stand."""
+        rolling = self._rolling(board, window)
+        roll = roll_of(board.number, rolling, now_ms)
+        assert roll is not None
+        left, stands = await self._keep(
+            "refresh",
+            board,
+            rolls=[roll_told(roll)],
+            now=now_ms,
+            due=due_ms,
+            before=rolling.due_by(now_ms),
+            forms=list(dict.fromkeys(place.name for place in board.rules.places if place.name)),
+            limit=_CELLS,
+        )
+        return int(left), stands_of(board, stands)
+
+    async def scope_count(self, board: Opened, form: str) -> int:
+        """How many scopes of some labels there are."""
+        return int(await self._command(board, b"ZCARD", f"l:{form}".encode()))
+
+    async def scopes(self, board: Opened, form: str, after: str, limit: int) -> list[str]:
+        """The next scopes of some labels, behind one of them."""
+        first = b"(" + after.encode() if after else b"-"
+        span = (first, b"+", b"LIMIT", b"0", b"%d" % limit)
+        found = await self._command(board, b"ZRANGEBYLEX", f"l:{form}".encode(), *span)
+        return [bytes(scope).decode() for scope in found]
+
+    async def audit_scopes(self, board: Opened, *, mend: bool) -> tuple[int, int]:
+        """`audit` of every ranking of every scope: how many, and their entries."""
+        rankings = entries = 0
+        place = _BEGIN
+        while place != _END:
+            names, place = await self._keep("scoped", board, place=place)
+            for key in dict.fromkeys(key_of(board.number, name) for name in names):
+                rankings, entries = rankings + 1, entries + await self.audit(board, key, mend=mend)
+        return rankings, entries
+
+    async def remove(self, board: Opened, member: bytes, due: Due) -> bool:
+        """Takes a member and its data out of every ranking but those by a label, that over all
+        last; whether it was in any."""
+        found, place = 0, _BEGIN if board.rules.scoped else _END
+        said = {**_due_told(due), "member": member.decode(), "limit": SHARE}
+        while place != _END:
+            more, place = await self._keep("discard", board, place=place, **said)
+            found += more
+        return bool(await self._keep("remove", board, member=member.decode()) + found)
 
     async def set_data(self, board: Opened, member: bytes, data: bytes | None) -> None:
         text = False if data is None else data.decode()
@@ -155,8 +296,12 @@ class RedisIndex:
     async def keys(self, board: Opened, *, empty: bool = False) -> list[RankingKey]:
         """The rankings that hold anybody, or with `empty` all that there should be; of a rolling
         window the running step's."""
-        found = await self._keep("keys", board, empty=empty)
-        return [_key(board.number, name) for name in found]
+        found: dict[str, None] = {}
+        place = _BEGIN
+        while place != _END:
+            names, place = await self._keep("keys", board, empty=empty, place=place)
+            found |= dict.fromkeys(names)
+        return [key_of(board.number, name) for name in found]
 
     async def forget(self, board: Opened, now_ms: int) -> None:
         """Forgets a share of the ids that are no longer remembered at `now_ms`."""
@@ -171,18 +316,21 @@ class RedisIndex:
         Where the score of a sorted set says all of a member, a ranking that does not roll follows
         from nothing else.
         """
-        said: dict[str, Any] = {"name": f"{key.window}:{key.instance}", "mend": mend}
+        said: dict[str, Any] = {"name": name_of(key), "mend": mend}
         sides: list[dict[str, Any]] = []
+        own = [{"side": "rows"}]
+        if not self._of(board).layout.scored:
+            own.append({"side": "entries"})
+        if board.rules.rank == "dense":
+            own += [{"side": "scores"}, {"side": "places"}]
         if isinstance(board.rules.windows[key.window], Rolling):
             window = self._rolling(board, key.window)
-            said["roll"] = {"name": window.name, "steps": window.steps}
+            said["roll"] = {"name": scoped_name(key), "steps": window.steps}
             first = key.instance - window.steps + 1
             sides += [{"side": "cells", "step": first + i} for i in range(window.steps)]
-        sides.append({"side": "rows"})
-        if not self._of(board).layout.scored:
-            sides.append({"side": "entries"})
-        if board.rules.rank == "dense":
-            sides += [{"side": "scores"}, {"side": "places"}]
+            if window.refresh_ms:
+                sides = [{**side, "built": True} for side in (*sides, *own)]
+        sides += own
         entries = 0
         for side in sides:
             seen = await self._audit_side(board, key, {**said, **side})
@@ -190,32 +338,39 @@ class RedisIndex:
         return entries
 
     async def _audit_side(self, board: Opened, key: RankingKey, said: dict[str, Any]) -> int:
-        entries, cursor = 0, "0"
-        while True:
-            share = {**said, "cursor": cursor}
-            _, cursor, seen, member = await self._call(_AUDIT, board, share)
+        entries, place = 0, _BEGIN
+        while place != _END:
+            share = {**said, "place": place}
+            _, place, seen, member = await self._call(_AUDIT, board, share)
             entries += int(seen)
             if member:
                 raise CheckFailed(f"{member!r} differs in {key}")
-            if cursor == "0":
-                return entries
+        return entries
 
     async def nbytes(self, board: Opened, key: RankingKey) -> int:
-        """About how much memory of the server a ranking takes, in bytes."""
-        instance = key.instance
-        rolling = isinstance(board.rules.windows[key.window], Rolling)
-        name = f"{key.window}:{instance % 2 if rolling else instance}".encode()
+        """About how much memory of the server a ranking takes, in bytes; where it is refreshed,
+        with the one that is built."""
+        window = board.rules.windows[key.window]
+        instances = [key.instance]
+        if isinstance(window, Rolling):
+            instances = [0, 1] if window.refresh_ms else [key.instance % 2]
+        names = [name_of(key._replace(instance=each)).encode() for each in instances]
         sizes = [
             await self._command(board, b"MEMORY", kind + name, before=b"USAGE")
+            for name in names
             for kind in (b"r:", b"k:")
         ]
         return sum(size or 0 for size in sizes)
 
     async def drop(self, board: Opened, keys: Sequence[RankingKey]) -> None:
         """Takes rankings of periods away."""
-        names = [f"{key.window}:{key.instance}" for key in keys]
-        if names:
-            await self._keep("drop", board, names=names)
+        names = [name_of(key) for key in keys]
+        for first in range(0, len(names), _DROP):
+            await self._keep("drop", board, names=names[first : first + _DROP])
+
+    def keeps_layout(self, rules: Rules, changed: Rules) -> bool:
+        """Whether a board with these rules that changes to others can stay laid out as it is."""
+        return is_alike(layout_of(rules), layout_of(changed))
 
     def layout(self, rules: Rules) -> BoardLayout:
         """How a board with these rules is laid out, and what would make it cheaper."""
@@ -270,10 +425,29 @@ def _answer(packed: bytes) -> list[Any]:
         case "behind":
             raise Behind(int(answer[1]))
         case "unturned":
-            raise Unturned
+            raise Unturned(answer[1])
+        case "fed":
+            raise Overtaken(map(_feed_place, answer[1]))
+        case "unswept":
+            raise Unswept(answer[1])
     return answer
 
 
-def _key(board: int, name: str) -> RankingKey:
-    window, _, instance = name.rpartition(":")
-    return RankingKey(board, window, int(instance))
+def _feed_place(id: str) -> FeedPlace:
+    """The place of an entry in a feed, by its id in the stream."""
+    time, _, number = id.partition("-")
+    return FeedPlace(int(time), int(number))
+
+
+def _entry_id(place: FeedPlace) -> str:
+    return f"{place.time}-{place.number}"
+
+
+def _due_told(due: Due) -> dict[str, Any]:
+    """What is due for scopes, with the rolling windows in the place of those `_keep` tells."""
+    return {
+        "now": due.now_ms,
+        "before": due.since_ms,
+        "oldest": due.oldest_ms,
+        "windows": list(map(roll_told, due.rolls)),
+    }

@@ -9,6 +9,9 @@ one number that a sorted set keeps exactly, up to 2^53, so its score says all of
               words stand as bytes in front of the member, and a hash keeps each member's; about
               twice the memory and the work
 
+A total in a window that is refreshed is judged step by step, so where a column sums numbers of one
+sign it may pass the declared range: the bits it takes are those of what its steps may add up to.
+
 A stamp covers all instants there can be, so its share of the bits depends on `tie_resolution`.
 """
 
@@ -16,8 +19,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from laurels.rules import Rules
-from laurels.score import stamp
+from laurels.rules import ColumnRule, Rules
+from laurels.score import stamp, step_bounds
 from laurels.stats import BoardLayout
 from laurels.windows import MAX_MS, MIN_MS
 
@@ -69,11 +72,29 @@ def layout_of(rules: Rules) -> Layout:
 
 def _ranges(rules: Rules) -> list[tuple[int, int]]:
     """The least and the greatest of each word."""
-    pairs = [(c.sign * c.low, c.sign * c.high) for c in rules.columns]
+    totals = [_total(rules, column) for column in rules.columns]
+    pairs = [
+        (column.sign * low, column.sign * high)
+        for column, (low, high) in zip(rules.columns, totals, strict=True)
+    ]
     if rules.tie != 0:
         ends = (stamp(MIN_MS, rules.resolution_ms), stamp(MAX_MS, rules.resolution_ms))
         pairs.append((rules.tie * ends[0], rules.tie * ends[1]))
     return [(min(pair), max(pair)) for pair in pairs]
+
+
+def _total(rules: Rules, column: ColumnRule) -> tuple[int, int]:
+    """The least and the greatest total of a column in any window."""
+    low, high = column.low, column.high
+    for window in rules.refreshed.values() if column.op == "sum" else ():
+        bounds = step_bounds(column.low, column.high, window.steps)
+        low, high = min(low, window.steps * bounds[0]), max(high, window.steps * bounds[1])
+    return low, high
+
+
+def is_alike(one: Layout, other: Layout) -> bool:
+    """Whether what is written in one layout can be read in the other."""
+    return one == other or (one.name == "plain" and other.name == "plain")
 
 
 def _bits(ends: tuple[int, int]) -> int:

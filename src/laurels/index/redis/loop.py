@@ -5,13 +5,13 @@ interrupted takes its coroutine back and leaves the others alone.
 """
 
 import asyncio
-import os
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import CancelledError
 from typing import Any, TypeVar
 
 from laurels.errors import Closed, Forked
+from laurels.forks import forks
 
 CLOSE_SECONDS = 5.0
 
@@ -23,7 +23,7 @@ class LoopThread:
 
     def __init__(self, name: str = "laurels-loop") -> None:
         self.loop = asyncio.new_event_loop()
-        self._pid = os.getpid()
+        self._forks = forks()
         self._lock = threading.Lock()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -52,7 +52,7 @@ class LoopThread:
 
     def close(self) -> None:
         """Cancels what is under way and ends the thread; again, or in a forked child, nothing."""
-        if os.getpid() != self._pid:
+        if forks() != self._forks:
             return
         if threading.current_thread() is self._thread:
             raise RuntimeError("a loop is not closed by its own thread: close it from another one")
@@ -63,7 +63,7 @@ class LoopThread:
         self._thread.join(CLOSE_SECONDS)
 
     def _ensure_usable(self) -> None:
-        if os.getpid() != self._pid:
+        if forks() != self._forks:
             raise Forked("the loop runs in the parent of this process")
         if threading.current_thread() is self._thread:
             raise RuntimeError("a coroutine of the loop must await, and not wait for the loop")

@@ -1,30 +1,49 @@
-"""Questions about one shard that come while others are under way are asked together in the next
-call: a call costs more than what most questions ask.
+"""Questions about one shard that come at once are asked together: a call costs more than what most
+questions ask.
 
-Nobody waits on a timer, and a lone question goes at once. All that is asked in one call is answered
-of one state.
+Nobody waits on a timer. What was asked in a turn of the event loop goes at its end, divided evenly
+over the calls that may be made, so that some are on their way while the server answers others; what
+comes when all of these are under way goes when one of them is answered. An ask that several
+questions have is asked once, and what was found for it is shared: nobody changes it. All that is
+asked in one call is answered of one state, of a time after each of the questions came.
+
+A call whose connection was cut at once is made once more: nothing is changed by it, so nobody needs
+to hear of that.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from functools import partial
+from math import ceil
+from typing import Protocol
+
+from msgspec import Struct
 
 from laurels.index.asking import Ask
 from laurels.index.remote import Opened, Reading
 
-UNDER_WAY = 2
-"""Calls for one shard at a time, so that one is on its way while the server answers another."""
-WEIGHT_MOST = 500
-"""The entries that one call asks for, about; a question for more goes alone."""
+from .failures import IndexUnavailable
+
+UNDER_WAY = 4
+"""Calls for one shard at a time."""
+LEAST = 8
+"""Questions that go in one call, if so many wait, before another call is made for more."""
+WEIGHT_MOST = 1_000
+"""The entries that one call asks for, about: half a millisecond of the server, in which it does
+nothing else. A question for more goes alone."""
+ASK_WEIGHT = 20
+"""What an ask takes beside its entries, in entries."""
+AGAIN_SECONDS = 0.5
+"""How soon a call must have failed to be made once more."""
+PAUSE_SECONDS = 0.05
 
 
-class _Wanted(NamedTuple):
+class _Wanted(Struct, frozen=True, gc=False):
     opened: Opened
     asks: Sequence[Ask]
     now_ms: int
     due_ms: int
-    weight: int
     reading: "asyncio.Future[Reading]"
 
     def goes_with(self, other: "_Wanted") -> bool:
@@ -38,6 +57,8 @@ class _Line:
     def __init__(self) -> None:
         self.waiting: deque[_Wanted] = deque()
         self.under_way = 0
+        self.called = False
+        """Whether it is looked at in this turn of the loop."""
 
 
 class Read(Protocol):
@@ -56,71 +77,112 @@ class Reads:
         self._lines: dict[tuple[int, int], _Line] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def read(
+    def read(
         self, board: Opened, asks: Sequence[Ask], *, now_ms: int, due_ms: int
-    ) -> Reading:
+    ) -> "asyncio.Future[Reading]":
         """Answers asks from one state. Raises as the index does."""
+        loop = asyncio.get_running_loop()
+        reading: asyncio.Future[Reading] = loop.create_future()
         place = board.number, board.shard
-        line = self._lines.setdefault(place, _Line())
-        if line.under_way < UNDER_WAY and not line.waiting:
-            line.under_way += 1
-            try:
-                return await self._read(board, asks, now_ms=now_ms, due_ms=due_ms)
-            finally:
-                self._go_on(place, line)
-        reading = asyncio.get_running_loop().create_future()
-        line.waiting.append(_Wanted(board, asks, now_ms, due_ms, sum(map(_weight, asks)), reading))
-        found: Reading = await reading
-        return found
+        line = self._lines.get(place)
+        if line is None:
+            line = self._lines[place] = _Line()
+        line.waiting.append(_Wanted(board, asks, now_ms, due_ms, reading))
+        self._look_at(place, line, loop)
+        return reading
 
-    def _go_on(self, place: tuple[int, int], line: _Line) -> None:
-        """After a call: the next one, or nothing more to do for the shard."""
-        if line.waiting:
-            task = asyncio.create_task(self._ask(place, line, _taken(line.waiting)))
+    def _look_at(
+        self, place: tuple[int, int], line: _Line, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        """Makes calls at the end of this turn, if any can be made."""
+        if not line.called and line.under_way < UNDER_WAY:
+            line.called = True
+            loop.call_soon(self._call, place, line)
+
+    def _call(self, place: tuple[int, int], line: _Line) -> None:
+        """Divides what waits over the calls that may be made."""
+        line.called = False
+        while line.waiting and line.under_way < UNDER_WAY:
+            share = ceil(len(line.waiting) / (UNDER_WAY - line.under_way))
+            group = _taken(line.waiting, max(LEAST, share))
+            line.under_way += 1
+            task = asyncio.create_task(self._ask(place, line, group))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-            return
-        line.under_way -= 1
         if not line.under_way:
             self._lines.pop(place, None)
 
-    async def _ask(self, place: tuple[int, int], line: _Line, group: list[_Wanted]) -> None:
-        first = group[0]
+    async def _ask(self, place: tuple[int, int], line: _Line, group: "_Group") -> None:
         try:
-            read = await self._read(
-                first.opened,
-                [ask for each in group for ask in each.asks],
-                now_ms=max(each.now_ms for each in group),
-                due_ms=first.due_ms,
-            )
+            read = await self._answer(group)
         except BaseException as error:
-            for each in group:
+            for each in group.wanted:
                 if not each.reading.done():
                     each.reading.set_exception(error)
             if not isinstance(error, Exception):
                 raise
         else:
-            at = 0
-            for each in group:
-                found = read.found[at : at + len(each.asks)]
-                at += len(each.asks)
+            for each in group.wanted:
                 if not each.reading.done():
-                    each.reading.set_result(Reading(found, read.offset))
+                    found = [read.found[group.asks[ask]] for ask in each.asks]
+                    each.reading.set_result(Reading(found, read.offset, read.stands))
         finally:
-            self._go_on(place, line)
+            line.under_way -= 1
+            self._look_at(place, line, asyncio.get_running_loop())
+
+    async def _answer(self, group: "_Group") -> Reading:
+        first = group.wanted[0]
+        read = partial(
+            self._read,
+            first.opened,
+            list(group.asks),
+            now_ms=max(each.now_ms for each in group.wanted),
+            due_ms=first.due_ms,
+        )
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            return await read()
+        except IndexUnavailable as error:
+            if not error.may_have_applied or loop.time() - began > AGAIN_SECONDS:
+                raise
+        await asyncio.sleep(PAUSE_SECONDS)
+        return await read()
+
+
+class _Group:
+    """Questions that are asked together, and their asks, each once, with its place in the call."""
+
+    def __init__(self) -> None:
+        self.wanted: list[_Wanted] = []
+        self.asks: dict[Ask, int] = {}
+
+    def take(self, wanted: _Wanted) -> None:
+        self.wanted.append(wanted)
+        for ask in wanted.asks:
+            self.asks.setdefault(ask, len(self.asks))
+
+
+def _taken(waiting: deque[_Wanted], most: int) -> _Group:
+    """The questions that are asked together now."""
+    group = _Group()
+    group.take(waiting.popleft())
+    first = group.wanted[0]
+    weight = sum(map(_weight, group.asks))
+    while waiting and len(group.wanted) < most and first.goes_with(waiting[0]):
+        more = sum([_weight(ask) for ask in waiting[0].asks if ask not in group.asks])
+        if more and weight + more > WEIGHT_MOST:
+            break
+        weight += more
+        group.take(waiting.popleft())
+    return group
 
 
 def _weight(ask: Ask) -> int:
-    return 1 + len(ask.members) + sum(max(0, span.high - span.low) for span in ask.spans)
-
-
-def _taken(waiting: deque[_Wanted]) -> list[_Wanted]:
-    """The questions that are asked together now."""
-    group = [waiting.popleft()]
-    weight = group[0].weight
-    while waiting and group[0].goes_with(waiting[0]):
-        weight += waiting[0].weight
-        if weight > WEIGHT_MOST:
-            break
-        group.append(waiting.popleft())
-    return group
+    listed = 0 if ask.scopes is None else ask.scopes.limit
+    return (
+        ASK_WEIGHT
+        + listed
+        + len(ask.members)
+        + sum([max(0, span.high - span.low) for span in ask.spans])
+    )

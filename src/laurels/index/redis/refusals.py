@@ -1,7 +1,8 @@
 """From what the client library raises to the error a caller gets.
 
 The library tells kinds of errors apart by the words a message begins with: its own names for those
-every server has ("ReadOnly: …"), the server's word for the others ("OOM: …").
+every server has ("ReadOnly: …"), the server's word for the others ("OOM: …"). What a script is
+refused comes the same way, but from a Redis before 7 wrapped in its name and its line.
 """
 
 import re
@@ -14,6 +15,9 @@ NO_SCRIPT = "NoScriptError"
 
 _SIGNALLED = "An error was signalled by the server: - "
 _WORD = re.compile(rf"(?:{_SIGNALLED})?([A-Za-z]+): (.*)", re.DOTALL)
+_IN_SCRIPT = re.compile(
+    r"Error running script \(call to f_\w+\): (?:@user_script: ?\d+: )+-([A-Z]+) (.*)", re.DOTALL
+)
 
 _NOT_NOW = {
     "BUSY": "it is busy with a script",
@@ -22,20 +26,26 @@ _NOT_NOW = {
     "BUSYLOADINGERROR": "it is loading what it had written",
     "MASTERDOWN": "it is a replica that has lost its primary",
     "CLUSTERDOWN": "the cluster is not whole",
-    "MOVED": "the keys have moved to another node",
     "MISCONF": "it cannot write to its disk",
     "NOREPLICAS": "it has fewer replicas than it wants",
 }
 """What a server refuses before it has done anything. Inside a script, too: Redis checks these at
-the first write and not after it, so that no script ends half-way."""
+the first write and not after it, so that no script ends half-way; but see `_AT_ANY_WRITE`."""
 
-_ON_THEIR_WAY = {"TRYAGAIN", "ASK"}
+_AT_ANY_WRITE = {"MISCONF"}
+"""What servers before Redis 7 check at every write of a script and may notice in the middle; the
+others of `_NOT_NOW` cannot begin to be so while it runs."""
+
+_ON_THEIR_WAY = {"TRYAGAIN", "ASK", "MOVED"}
+"""What keys that move are refused with, once the client library has followed them in vain: under
+load a call is seen to be sent on (ASK) and sent back (MOVED) until it gives up."""
 _FULL = "OOM"
 _NO_PRIMARY = {"READONLY", "MASTERDOWN", "LOADING", "BUSYLOADINGERROR"}
 """What a server says that is no primary any more, or not yet again."""
 _KILLED = "Script killed by user"
-_NOT_HERE = "attempted to access a non local key"
-"""What a script is told that looks at a key of a slot that moves: see `moving`."""
+_NOT_HERE = "to access a non local key"
+"""What a script is told that looks at a key of a slot that moves, however its server begins the
+sentence: see `moving`."""
 _CLUSTER_DOWN = "while the cluster is down"
 _DENIED = {"NOAUTH", "WRONGPASS", "NOPERM", "AUTHENTICATIONFAILED", "PERMISSIONDENIED"}
 DENIED_WORDS = ("NOAUTH", "WRONGPASS")
@@ -46,16 +56,17 @@ _UNREACHED = "connect failed"
 
 def word_of(message: str) -> str | None:
     """The word that says what kind of error it is; None where there is none."""
-    found = _WORD.match(message)
+    found = _WORD.match(_unwrapped(message))
     return found[1] if found else None
 
 
 def error_of(message: str, place: str) -> LaurelsError:
     """The error for what a server refused, or for what happened on the way there."""
-    found = _WORD.match(message)
+    found = _WORD.match(said := _unwrapped(message))
     word, rest = (found[1].upper(), found[2]) if found else ("", message)
     if word in _NOT_NOW:
-        return IndexUnavailable(f"{place} refuses the call: {_NOT_NOW[word]}")
+        maybe = said is not message and word in _AT_ANY_WRITE
+        return IndexUnavailable(f"{place} refuses the call: {_NOT_NOW[word]}", maybe)
     if word == _FULL:
         return IndexFull(f"{place} refuses the call: its memory is full")
     if word in _DENIED:
@@ -86,6 +97,12 @@ def unanswered(place: str, why: str) -> IndexUnavailable:
     return IndexUnavailable(
         f"{place} did not answer ({why}), and may have carried out the call", may_have_applied=True
     )
+
+
+def _unwrapped(message: str) -> str:
+    """What a script was refused, as it is told without one."""
+    found = _IN_SCRIPT.search(message)
+    return f"{found[1]}: {found[2]}" if found else message
 
 
 def _line(text: str) -> str:

@@ -1,27 +1,45 @@
--- ask(board, now, due, rolls, asks) -> {'done', seq, {total, positions, slices, located, data}…}, …
--- Answers asks (see index/asking.py) from one state.
+-- ask(board, now, due, rolls, asks, feeds) -> {'done', seq, parts, stands}, text…
+-- Answers asks (see index/asking.py) from one state; `stands` are those of refreshed.lua.
 --
--- ARGV[1]  msgpack: board, now, due, rolls, asks: {window, instance, run (or false), anchors, spans
---   {anchor, low, high, first, last, fit}, members, data}
+-- ARGV[1]  msgpack: board, now, due, rolls, asks: {window, instance, rolling, anchors, spans
+--   {anchor, low, high, first, last, fit}, members, data}, or {false, form, after, limit} for the
+--   next scopes of some labels, none of which may have been brought before `since`
 -- an anchor is {'start'}, {'end'}, {'member', member}, {'count', form} (entries below it) or
 --   {'within', form, next form, member, right} (those below the form, and of the ones between it
 --   and the next those below the member)
--- a slice is {start, number of entries, rank of the first, entries, data}; an entry is a member and
---   its form, in the prefixed layout one text, behind the answer; -1 stands for nobody.
+-- The parts of an answer stand in one list, which takes less than a table for each. Of an ask:
+--   the size of the ranking; the position of each anchor, -1 for nobody; of each span its first
+--   position, the rank there, the entries; with members a table of positions, one of ranks (-1 for
+--   nobody), one of forms; with data a table for each span and one for the members
+-- Entries are members and scores in turn; in the prefixed layout their number, and each is one of
+--   the texts behind the answer, as is the form of each member asked for.
 local no = refusal()
 if no then return {cmsgpack.pack(no)} end
 
-local rankings = {}
-for i, ask in ipairs(A.asks) do
-  local instance = ask.instance
-  if ask.rolling then
-    local run = tonumber(call('HGET', KEYS[1], 'run:' .. ask.window) or nil)
-    instance = run == instance and run % 2 or -1
-  end
-  rankings[i] = ranking(ask.window, instance)
-end
+local parts, texts = {}, {''}  -- the answer goes first of the texts
 
-local texts = {''}  -- the answer goes first
+local function say(part) parts[#parts + 1] = part end
+
+local rankings = {}
+
+-- A ranking with its size; of a rolling window one that is empty where another step runs. One that is
+-- refreshed has a single ranking to read, of whatever step.
+local function ranking_of(window, instance, rolling)
+  local name = window .. ':' .. text(instance)
+  local ranked = rankings[name]
+  if not ranked then
+    if rolling and is_refreshed(window) then
+      instance = shown_side(window)
+    elseif rolling then
+      local run = tonumber(call('HGET', KEYS[1], 'run:' .. window) or nil)
+      instance = run == instance and run % 2 or -1
+    end
+    ranked = ranking(window, instance)
+    ranked.total = call('ZCARD', ranked.r)
+    rankings[name] = ranked
+  end
+  return ranked
+end
 
 -- Whether a text comes before another one, byte by byte.
 local function precedes(one, other)
@@ -64,14 +82,18 @@ local function within(ranked, anchor)
   return call('ZLEXCOUNT', ranked.r, '-', place_of)
 end
 
-local function position(ranked, anchor, total)
+local function position_of(ranked, form, member)
+  return form and call('ZRANK', ranked.r, entry_of(ranked, form, member)) or -1
+end
+
+local function position(ranked, anchor)
   local kind = anchor[1]
   if kind == 'start' then return 0 end
-  if kind == 'end' then return total end
+  if kind == 'end' then return ranked.total end
   if kind == 'within' then return within(ranked, anchor) end
   if kind == 'member' then
-    local form = form_of(ranked, anchor[2])
-    return form and call('ZRANK', ranked.r, entry_of(ranked, form, anchor[2])) or -1
+    local member = anchor[2]
+    return position_of(ranked, scored or form_of(ranked, member), member)
   end
   if scored then return count_below(ranked, anchor[2]) end
   local first = prefix(anchor[2])
@@ -101,53 +123,102 @@ end
 
 local function data_of(members) return fetch('HMGET', P .. 'x', members) end
 
-local function slice(ranked, low, high, ask)
-  if low >= high then return {low, 0, 0, {}, {}} end
-  local entries, members, first
+-- Says the entries from `low` to `high`; their members where they are asked for.
+local function slice(ranked, low, high, named)
+  say(low)
+  if low >= high then
+    say(0)
+    say(scored and {} or 0)
+    return {}
+  end
+  local first, entries, members
   if scored then
     entries = call('ZRANGE', ranked.r, text(low), text(high - 1), 'WITHSCORES')
     first = tonumber(entries[2])
-    if ask.data then
-      members = {}
-      for i = 1, #entries, 2 do members[(i + 1) / 2] = entries[i] end
-    end
   else
-    local found = call('ZRANGE', ranked.r, text(low), text(high - 1))
-    first, entries, members = found[1], {}, {}
-    for i, entry in ipairs(found) do
-      texts[#texts + 1] = entry
-      if ask.data then members[i] = sub(entry, 8 * ranked.width + 1) end
+    entries = call('ZRANGE', ranked.r, text(low), text(high - 1))
+    first = entries[1]
+    for i = 1, #entries do texts[#texts + 1] = entries[i] end
+  end
+  say(B.rank == 'ordinal' and low or rank_of(ranked, first, ''))
+  say(scored and entries or #entries)
+  if named then
+    members = {}
+    for i = 1, high - low do
+      members[i] = scored and entries[2 * i - 1] or sub(entries[i], 8 * ranked.width + 1)
     end
   end
-  local rank = B.rank == 'ordinal' and low or rank_of(ranked, first, '')
-  return {low, high - low, rank, entries, ask.data and data_of(members) or {}}
+  return members
 end
 
-local function located(ranked, members)
+local function locate(ranked, members)
   local positions, ranks, forms = {}, {}, forms_of(ranked, members)
   for i, member in ipairs(members) do
     local form = forms[i]
-    positions[i] = form and call('ZRANK', ranked.r, entry_of(ranked, form, member)) or -1
+    positions[i] = position_of(ranked, form, member)
     ranks[i] = B.rank == 'ordinal' and positions[i] or rank_of(ranked, form, member)
     if not scored then
       texts[#texts + 1] = form and sub(form, 1, 8 * ranked.width) or ''
     end
   end
-  return {positions, ranks, scored and forms or {}}
+  say(positions)
+  say(ranks)
+  say(scored and forms or {})
 end
 
-local found = {}
-for i, ask in ipairs(A.asks) do
-  local ranked = rankings[i]
-  local total, positions, slices = call('ZCARD', ranked.r), {}, {}
-  for j, anchor in ipairs(ask.anchors) do positions[j] = position(ranked, anchor, total) end
-  for j, span in ipairs(ask.spans) do
-    local low, high = extent(span, positions, total)
-    slices[j] = slice(ranked, low, high, ask)
+local function answer(window, instance, rolling, anchors, spans, members, data)
+  local ranked = ranking_of(window, instance, rolling)
+  local positions, named = {}, {}
+  say(ranked.total)
+  for i = 1, #anchors do
+    positions[i] = position(ranked, anchors[i])
+    say(positions[i])
   end
-  found[i] = {total, positions, slices, located(ranked, ask.members),
-              ask.data and data_of(ask.members) or {}}
+  for i = 1, #spans do
+    local low, high = extent(spans[i], positions, ranked.total)
+    named[i] = slice(ranked, low, high, data)
+  end
+  if #members > 0 then locate(ranked, members) end
+  if data then
+    for i = 1, #spans do say(data_of(named[i])) end
+    say(data_of(members))
+  end
 end
-local seq = tonumber(call('HGET', KEYS[1], 'seq') or '0')
-texts[1] = cmsgpack.pack({'done', seq, found})
+
+-- The next scopes of some labels; those that are behind have to be brought first, since they may hold
+-- nobody any more.
+local function list(form, after_, limit)
+  local from = after_ == '' and '-' or '(' .. after_
+  local names = call('ZRANGEBYLEX', P .. 'l:' .. form, from, '+', 'LIMIT', '0', text(limit))
+  local behind, before = {}, behind_before(A.since)
+  for i, mark in ipairs(fetch('ZMSCORE', P .. 'o', names)) do
+    if not mark or tonumber(mark) < before then behind[#behind + 1] = names[i] end
+  end
+  say(names)
+  return behind
+end
+
+for _, ask in ipairs(A.asks) do
+  if ask[1] then
+    answer(unpack(ask, 1, 7))
+  else
+    local behind = list(ask[2], ask[3], ask[4])
+    if #behind > 0 then return {cmsgpack.pack({'unswept', behind})} end
+  end
+end
+
+-- Rankings by a label that follow the shards of a board show so many entries of each feed.
+local function state()
+  local seq, found = tonumber(call('HGET', KEYS[1], 'seq') or '0'), {}
+  for i = 1, A.feeds or 0 do
+    local entry = call('HGET', KEYS[1], 'fed:' .. text(i - 1)) or '0'
+    found[i] = tonumber(string.match(entry, '%d+$'))
+  end
+  if not A.feeds then return seq end
+  found[A.feeds + 1] = seq
+  return found
+end
+
+local seq = state()
+texts[1] = cmsgpack.pack({'done', seq, parts, stands()})
 return texts

@@ -1,11 +1,14 @@
--- audit(board, roll or nil, name, side, step, cursor, mend)
---   -> {'done', cursor, entries, difference or ''}
+-- audit(board, roll or nil, name, side, step, place, mend, built)
+--   -> {'done', place, entries, difference or ''}
 -- Compares a share of a ranking with what it follows from, member by member, so that writes in
--- between do not matter; with `mend` puts right what differs.
+-- between do not matter; with `mend` puts right what differs. What a member follows from is read in
+-- one call: its cells are in as many tallies as the window has steps.
 --
+-- With `built` all that is of what a window that is refreshed has built, as far as that is. What it
+-- shows follows from nothing that is there, but has to agree with itself.
 -- side 'rows': every member stands where its form says; of a rolling window that is what the
 --   tallies add up to, and, once the pass is complete, what is prepared follows from it
--- side 'cells': the same, of the members of the tally of a step
+-- side 'cells': the same, of those members of the tally of a step that do not stand there
 -- side 'entries': every entry in the sorted set is of a member that has that form
 -- side 'scores': of a dense board, each distinct score has as many members as is said
 -- side 'places': of a dense board, there is no other score among the distinct ones
@@ -14,34 +17,33 @@
 if call('HGET', KEYS[1], 'ver') ~= B.version then return cmsgpack.pack({'stale'}) end
 
 local rolled = A.roll and rolling(A.roll) or nil
-if A.roll and not rolled then return cmsgpack.pack({'done', '0', 0, ''}) end
+local going = rolled and call('HGET', KEYS[1], 'place:' .. rolled.name)
+if A.roll and (not rolled or going and string.find(going, '^gone:')) then
+  return cmsgpack.pack({'done', '0', 0, ''})
+end
 local window, instance = string.match(A.name, '^(.*):([^:]*)$')
 local ranked = rolled and rolled.live or ranking(window, tonumber(instance))
-local complete = rolled and call('HGET', KEYS[1], 'phase:' .. rolled.name) == '2'
+local built, through = rolled and A.built and build_of(window_of(rolled.name)), nil
+if A.built then
+  through = built and progress_of(built, rolled.name)
+  if not through or through == 'clear' then return cmsgpack.pack({'done', '0', 0, ''}) end
+  rolled, ranked = rolling(A.roll, built.step), rolled.prepared
+end
+local complete = rolled and not rolled.refreshed and call('HGET', KEYS[1], 'phase:' .. rolled.name) == '2'
+
+-- How many members a call looks at, and how many cells.
+local MEMBERS, CELLS = 100, 500
+local most = MEMBERS
+if rolled and rolled.candidates then
+  most = 10
+elseif rolled then
+  most = math.max(1, math.min(MEMBERS, floor(CELLS / rolled.steps)))
+end
 
 -- What tallies add up to: the forms and newest steps of members.
-local function from_cells(names)
-  local rows, newest, forms = rows_of({}, words), {}, {}
-  local w, there = rows.w, rows.there
-  for step = rolled.leaving, rolled.run do
-    local cells = fetch('HMGET', tally(rolled.name, step), names)
-    if scored then
-      for i = 1, #names do cells[i] = cells[i] and tonumber(cells[i]) end
-    end
-    local step_rows = rows_of(cells, words)
-    for i = 1, #names do
-      if cells[i] then
-        for c = 1, words do
-          local own = step_rows.w[c][i]
-          if c <= columns and sums[c] and there[i] then own = own + w[c][i] end
-          w[c][i] = own
-        end
-        there[i], newest[i] = true, step
-      end
-    end
-  end
+local function from_tallies(names)
+  local forms, newest = from_cells(rolled, names)
   for i = 1, #names do
-    forms[i] = there[i] and write(w, i, words) or false
     if forms[i] and not scored then forms[i] = forms[i] .. put(newest[i]) end
   end
   return forms, newest
@@ -49,19 +51,19 @@ end
 
 -- Newest steps are those that are kept: a candidate that was beaten leaves none behind.
 local function from_candidates(names, newest)
-  local lists, forms = candidates_of(rolled, names), {}
+  local candidates, forms = candidates_of(rolled, names), {}
   for i = 1, #names do
-    if #lists[i] > 0 then forms[i] = best_after(lists[i], rolled.leaving - 1, newest[i]) end
+    forms[i] = best_after(candidates[i] or '', rolled.leaving - 1, newest[i]) or nil
   end
   return forms, newest
 end
 
 -- What rows of members are due, and what is due to be prepared.
 local function due_of(names, forms)
-  if not rolled then return forms, nil end
+  if not rolled or rolled.refreshed then return built and from_cells(rolled, names) or forms end
   local newest = newest_of(rolled, names, forms)
   local due
-  if B.best then due = from_candidates(names, newest) else due, newest = from_cells(names) end
+  if B.best then due = from_candidates(names, newest) else due, newest = from_tallies(names) end
   local cells = fetch('HMGET', rolled.left, names)
   return due, prepared_forms(rolled, due, newest, cells, candidates_of(rolled, names)), newest
 end
@@ -124,7 +126,7 @@ local function judge_rows(names)
   local forms = forms_of(ranked, names)
   local due, prepared, newest = due_of(names, forms)
   local difference = judge(ranked, names, forms, due)
-  if rolled and scored and A.mend then
+  if newest and scored and A.mend then
     for i, member in ipairs(names) do
       if newest[i] then call('HSET', rolled.newest, member, newest[i]) end
     end
@@ -150,7 +152,7 @@ local function judge_entries(entries)
     local form = form_of(ranked, member)
     if not form or entry_of(ranked, form, member) ~= entry or not stands(ranked, form, member) then
       if not A.mend or (not form and B.stamped) then return member end
-      if form or rolled then
+      if form or rolled and not rolled.refreshed or built then
         call('ZREM', ranked.r, entry)
         if form then call('ZADD', ranked.r, '0', entry_of(ranked, form, member)) end
       else
@@ -162,29 +164,42 @@ local function judge_entries(entries)
   return nil
 end
 
-local function every_other(list)
-  local found = {}
-  for i = 1, #list, 2 do found[#found + 1] = list[i] end
-  return found
+-- Of the members of a tally those that are not ranked: of the others the side 'rows' tells. Where
+-- they are too many for a call, it is made again from the same place, when some have been put right.
+local function judge_cells(names)
+  local forms, lost = forms_of(ranked, names), {}
+  for i, name in ipairs(names) do
+    if not forms[i] and #lost <= most then lost[#lost + 1] = name end
+  end
+  local again = #lost > most
+  if again then lost[#lost] = nil end
+  return #lost > 0 and judge_rows(lost) or nil, again
 end
 
-local found, difference, seen
+local function share(command, from, limit) return share_of(command, from, A.place, limit, limit) end
+
+local names, after_, difference, again
+local seen = 0
 if A.side == 'scores' then
-  found = call('HSCAN', ranked.n, A.cursor, 'COUNT', '100')
-  difference, seen = judge_scores(every_other(found[2])), 0
+  names, after_ = share('HSCAN', ranked.n, MEMBERS)
+  difference = judge_scores(names)
 elseif A.side == 'places' then
-  found = call('ZSCAN', ranked.d, A.cursor, 'COUNT', '100')
-  difference, seen = judge_scores(every_other(found[2])), 0
+  names, after_ = share('ZSCAN', ranked.d, MEMBERS)
+  difference = judge_scores(names)
+elseif A.side == 'cells' and (A.step < rolled.leaving or through and A.step >= through) then
+  after_ = '0'
 elseif A.side == 'cells' then
-  found = call('HSCAN', tally(rolled.name, A.step), A.cursor, 'COUNT', '100')
-  difference, seen = judge_rows(every_other(found[2])), 0
-elseif A.side == 'rows' and not scored then
-  found = call('HSCAN', ranked.k, A.cursor, 'COUNT', '100')
-  difference, seen = judge_rows(every_other(found[2])), #found[2] / 2
+  names, after_ = share('HSCAN', tally(rolled.name, A.step), MEMBERS)
+  difference, again = judge_cells(names)
+elseif A.side == 'rows' then
+  if scored then
+    names, after_ = share('ZSCAN', ranked.r, most)
+  else
+    names, after_ = share('HSCAN', ranked.k, most)
+  end
+  difference, seen = judge_rows(names), #names
 else
-  found = call('ZSCAN', ranked.r, A.cursor, 'COUNT', '100')
-  local names = every_other(found[2])
-  seen = #names
-  if A.side == 'rows' then difference = judge_rows(names) else difference = judge_entries(names) end
+  names, after_ = share('ZSCAN', ranked.r, MEMBERS)
+  difference, seen = judge_entries(names), #names
 end
-return cmsgpack.pack({'done', found[1], seen, difference or ''})
+return cmsgpack.pack({'done', again and A.place or after_, seen, difference or ''})

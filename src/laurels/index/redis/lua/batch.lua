@@ -1,11 +1,16 @@
 -- What `count` is given, and what it reads: the rows of a batch's members, wherever it goes.
 --
--- ARGV[1]  msgpack: board, now, due, rolls {name, steps, running}, targets {window, instance},
---   windows {name, steps, running, lows, highs} (steps 0: not rolling; one in which scores fade has
---   exponents, mantissas: each a number or a list), routes {target or list of targets, 0 refuses},
---   members (each once), who (places in them, or nil: event by event), values
+-- ARGV[1]  msgpack: board, now, due, rolls {name, steps, running}, targets {window, instance, scope},
+--   windows {name, steps, running, lows, highs, form} (steps 0: not rolling; one in which scores fade
+--   has exponents, mantissas: each a number or a list), routes {target or list of targets, below 1
+--   nowhere}, members (each once), who (places in them, or nil: event by event), values
 --   (a list a column, signed), ats, stamps (a number or a list), ids (texts or false; or nil), late
---   (positions), absolute, atomic, all, watch, ranks, forget, most_ids, call {token, number}
+--   (positions), absolute, atomic, all, watch, ranks, forget, most_ids, call {token, number};
+--   on a board with scopes also scopes {name, form, slots or names}: whose members come to each, as
+--   places in members or by name; forms {name, who}: event by event the place among these;
+--   of a board whose rankings by a label are elsewhere feed, what these are told of the batch; there
+--   feeds, how many shards they follow, fed {shard, entry before, entry after} and aways, event by
+--   event what the member had whose total was set, or false
 local APPLIED, UNCHANGED, OUT_OF_RANGE, DUPLICATE, TOO_LATE, FULL, ROLLED_BACK = 1, 2, 3, 4, 5, 6, 7
 
 -- A call that comes again, since its answer was lost, is answered as it was; one that comes after a
@@ -19,27 +24,48 @@ if answers then
     if tonumber(number) > A.call[2] then return redis.error_reply('ERR a later call was made') end
   end
 end
-local no = refusal()
-if no then return cmsgpack.pack(no) end
 
 local windows, targets, members, who, watch = A.windows, A.targets, A.members, A.who, A.watch
 local events = who and #who or #members
 local ids = P .. 'q'
 
--- Where events go: the rows of a ranking, or the cells of a step beside the rows of its window.
-local stores, rolls = {}, {}
-for i, w in ipairs(windows) do
-  if w.steps > 0 then rolls[i] = rolling(w, w.running) end
-end
-for t, target in ipairs(targets) do
-  local w = windows[target[1]]
-  stores[t] = {}
-  if w.steps > 0 then
-    stores[t].step, stores[t].tally = target[2], tally(w.name, target[2])
-  else
-    stores[t].ranked = ranking(w.name, target[2])
+-- Scopes: of each only the members that come to it are read and written, in slots of their own.
+local scopes, forms, slots_of = A.scopes or {}, A.forms, {}
+for w, window in ipairs(windows) do slots_of[w] = window.form and forms[window.form].who end
+for _, scope in ipairs(scopes) do
+  if scope.slots then
+    scope.names = {}
+    for i, slot in ipairs(scope.slots) do scope.names[i] = members[slot] end
   end
 end
+
+-- Where events go: the rows of a ranking, or the cells of a step beside the rows of its window.
+local stores, rolls, of_window = {}, {}, {}
+
+local function rolled_of(name, w, scope)
+  if not of_window[name] then
+    of_window[name] = {name = name, steps = w.steps, running = w.running, scope = scope and scope.name}
+    rolls[#rolls + 1] = of_window[name]
+  end
+  return of_window[name]
+end
+
+for t, target in ipairs(targets) do
+  local w, scope = windows[target[1]], scopes[target[3]]
+  local name = in_scope(w.name, scope and scope.name or '')
+  local store = {names = scope and scope.names or members, scope = scope}
+  stores[t] = store
+  if w.steps > 0 then
+    store.rolled = rolled_of(name, w, scope)
+    store.rolled.watched = store.rolled.watched or target[1] == watch
+    store.step, store.tally = target[2], P .. 't:' .. name .. ':' .. text(target[2])
+  else
+    store.ranked = ranking(name, target[2])
+  end
+end
+
+local no = refusal(rolls) or others_fed()
+if no then return cmsgpack.pack(no) end
 
 local function store_of(w, event)
   local route = A.routes[w]
@@ -47,30 +73,64 @@ local function store_of(w, event)
   return stores[route]
 end
 
--- Reading: members have the same slot everywhere, so all are read from every store.
+-- What a build has ranked of the members of a window that is refreshed, if it has come there, and what
+-- the window shows of them. In a scope that is new nothing is left to build.
+local function read_refreshed(rolled)
+  if rolled.first then return end
+  rolled.first, rolled.cell = {}, {}
+  local build = build_of(window_of(rolled.name))
+  if build and build.step == rolled.run then
+    local at = rolled.run + 1
+    if rolled.known then at = progress_of(build, rolled.name) end
+    rolled.build, rolled.at = build, at ~= 'clear' and at or nil
+  end
+  rolled.building = build ~= nil
+  if rolled.at then
+    rolled.forms = forms_of(rolled.prepared, rolled.names)
+    rolled.rows = rows_of(rolled.forms, words)
+  end
+  if rolled.watched then rolled.shown = rows_of(forms_of(rolled.live, rolled.names), words) end
+end
+
+-- Reading: the members of a scope have the same slot in all its stores.
 for _, store in ipairs(stores) do
+  local names = store.names
   if store.ranked then
-    store.forms = forms_of(store.ranked, members)
+    store.forms = forms_of(store.ranked, names)
     store.rows = rows_of(store.forms, store.ranked.words)
+    store.held = next(store.rows.there) ~= nil
   else
-    local cells = fetch('HMGET', store.tally, members)
-    if B.best then
+    local cells = fetch('HMGET', store.tally, names)
+    if B.best and not is_refreshed(store.rolled.name) then
       store.rows = {}
     else
       if scored then
-        for slot = 1, #members do cells[slot] = cells[slot] and tonumber(cells[slot]) end
+        for slot = 1, #names do cells[slot] = cells[slot] and tonumber(cells[slot]) end
       end
       store.rows = rows_of(cells, words)
     end
     store.cells = cells
   end
 end
-for _, rolled in pairs(rolls) do
-  rolled.forms = forms_of(rolled.live, members)
-  rolled.rows = rows_of(rolled.forms, words)
-  rolled.steps_of = newest_of(rolled, members, rolled.forms)
-  rolled.lists = candidates_of(rolled, members)
-  rolled.moved, rolled.marks, rolled.cell = {}, {}, {}
+for _, store in ipairs(stores) do
+  local rolled, names = store.rolled, store.names
+  if rolled and not rolled.names then
+    for key, value in pairs(rolling(rolled, rolled.running)) do rolled[key] = value end
+    rolled.names = names
+  end
+  if rolled and rolled.refreshed then
+    read_refreshed(rolled)
+  elseif rolled and not rolled.rows then
+    rolled.forms = forms_of(rolled.live, names)
+    rolled.rows = rows_of(rolled.forms, words)
+    rolled.steps_of = newest_of(rolled, names, rolled.forms)
+    rolled.lists = {}
+    local candidates = candidates_of(rolled, names)
+    for slot = 1, B.best and #names or 0 do
+      rolled.lists[slot] = candidates_from(candidates[slot], rolled.leaving)
+    end
+    rolled.moved, rolled.marks, rolled.cell = {}, {}, {}
+  end
 end
 local drafts = {}
 for w = 1, #windows do drafts[w] = {} end
@@ -137,5 +197,6 @@ end
 
 local function watched_rows(event)
   local store = watch > 0 and store_of(watch, event)
-  return store and (rolls[watch] and rolls[watch].rows or store.rows)
+  if not store or not store.rolled then return store and store.rows end
+  return store.rolled.shown or store.rolled.rows
 end

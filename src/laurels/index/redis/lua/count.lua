@@ -1,5 +1,5 @@
 -- count(board, now, due, rolls, targets, routes, events…)
---   -> {'done', seq, codes, before, after, ranks before, ranks after}
+--   -> {'done', seq, codes, before, after, ranks before, ranks after, stands}
 -- Counts a batch as planned, event by event: in all windows that take it, or in none. Its argument
 -- is told in batch.lua; before and after are lists a column, false for a member that is not there.
 
@@ -8,7 +8,10 @@
 local function each(given, event) return type(given) == 'table' and given[event] or given end
 
 local function draft_in(w, event, store, slot, values, stamp, at)
-  local rolled, fading = rolls[w], windows[w]
+  local rolled, fading = store.rolled, windows[w]
+  if rolled and rolled.refreshed then
+    return draft_row(store.rows, slot, values, stamp, at, fading.lows, fading.highs, drafts[w])
+  end
   if fading.exponents then
     local value = values[1] - (values.away and values.away[1] or 0)
     draft_faded(store.rows, slot, value, each(fading.exponents, event),
@@ -47,10 +50,27 @@ local function count_rolling(w, rolled, store, slot, values, stamp)
   if written then mark(rolled.rows, slot) end
 end
 
+-- In a window that is refreshed, whose cell was drafted: what is built has no bounds of its own.
+local LEAST, MOST = {}, {}
+for i = 1, columns do LEAST[i], MOST[i] = -BIAS, BIAS end
+
+local function count_refreshed(rolled, store, slot, values, stamp, at, draft)
+  if draft.write then take(store.rows, slot, draft) end
+  rolled.counted = true
+  if not rolled.at then return end
+  if rolled.rows.there[slot] then
+    draft_row(rolled.rows, slot, values, stamp, at, LEAST, MOST, rolled.cell)
+    if rolled.cell.write then take(rolled.rows, slot, rolled.cell) end
+  elseif store.step <= rolled.at then
+    rolled.first[slot] = math.min(store.step, rolled.first[slot] or store.step)
+  end
+end
+
 -- An event in all windows
 
 local ats, stamps = A.ats, A.stamps
 local values = {}
+local aways = A.feed and A.absolute and A.all > 0 and {}
 
 -- Its values; of totals that are set, `away` is what the member has in the window `all`.
 local function read_values(event, slot)
@@ -59,6 +79,9 @@ local function read_values(event, slot)
     local rows = store_of(A.all, event).rows
     values.away = {}
     for i = 1, columns do values.away[i] = rows.there[slot] and rows.w[i][slot] or 0 end
+    if aways then aways[event] = values.away end
+  elseif A.aways then
+    values.away = A.aways[event] or nil
   end
 end
 
@@ -66,28 +89,40 @@ local function count(event, slot)
   read_values(event, slot)
   local at, stamp = each(ats, event), each(stamps, event)
   for w = 1, #windows do
-    local store = store_of(w, event)
-    if store and not draft_in(w, event, store, slot, values, stamp, at) then return OUT_OF_RANGE end
+    local store, slots = store_of(w, event), slots_of[w]
+    if store and not draft_in(w, event, store, slots and slots[event] or slot, values, stamp, at) then
+      return OUT_OF_RANGE
+    end
   end
-  local changed = false
+  local changed, elsewhere = false, A.feed
   for w = 1, #windows do
-    local store = store_of(w, event)
+    local store, slots = store_of(w, event), slots_of[w]
     if store then
-      local draft = drafts[w]
+      elsewhere = nil
+      local own, draft = slots and slots[event] or slot, drafts[w]
       changed = changed or draft.changed
-      if rolls[w] then
-        count_rolling(w, rolls[w], store, slot, values, stamp)
+      if store.rolled and store.rolled.refreshed then
+        count_refreshed(store.rolled, store, own, values, stamp, at, draft)
+      elseif store.rolled then
+        count_rolling(w, store.rolled, store, own, values, stamp)
       elseif draft.write then
-        take(store.rows, slot, draft)
+        take(store.rows, own, draft)
       end
     end
   end
-  return changed and APPLIED or UNCHANGED
+  return (changed or elsewhere) and APPLIED or UNCHANGED
+end
+
+-- The slot of an event in the watched window.
+local function watched_slot(event, slot)
+  local slots = slots_of[watch]
+  return slots and slots[event] or slot
 end
 
 local function report(list, event, slot)
   if watch == 0 then return end
   local rows = watched_rows(event)
+  slot = watched_slot(event, slot)
   local there = rows and rows.there[slot]
   for i = 1, watched_words do list[i][event] = there and rows.w[i][slot] or false end
 end
@@ -97,6 +132,7 @@ local function one_by_one()
   for event = 1, events do
     local slot = who and who[event] or event
     local code = verdict(results, event)
+    if aways then aways[event] = false end
     report(results.before, event, slot)
     if code == 0 then code = count(event, slot) end
     report(results.after, event, slot)
@@ -109,14 +145,15 @@ end
 local function ranks()
   local found, seen = {}, {}
   for event = 1, events do
-    local slot = who and who[event] or event
+    local slot = watched_slot(event, who and who[event] or event)
     local store = store_of(watch, event)
     found[event] = -1
     if store then
-      local ranked = rolls[watch] and rolls[watch].live or store.ranked
+      local ranked = store.rolled and store.rolled.live or store.ranked
       local name = ranked.name .. '\0' .. slot
       if not seen[name] then
-        seen[name] = rank_of(ranked, form_of(ranked, members[slot]), members[slot])
+        local member = store.names[slot]
+        seen[name] = rank_of(ranked, form_of(ranked, member), member)
       end
       found[event] = seen[name]
     end
@@ -130,15 +167,26 @@ local codes = results.codes
 
 -- Writing
 
+-- Notes that there is a ranking; that of a scope was there if any of these members was in it.
+local function note_ranking(store)
+  local scope = store.scope
+  if not scope then
+    call('SADD', P .. 'i', store.ranked.name)
+  elseif not store.held then
+    call('HSET', P .. 'i:' .. scope.name, store.ranked.name, '')
+  end
+end
+
 local function write_ranking(store)
   local names, olds, news, dirty = {}, {}, {}, store.rows.dirty
+  if store.scope and #dirty == 0 then return end
   for i = 1, #dirty do
     local slot = dirty[i]
-    names[i], olds[i] = members[slot], store.forms[slot]
+    names[i], olds[i] = store.names[slot], store.forms[slot]
     news[i] = write(store.rows.w, slot, store.ranked.words)
   end
   place(store.ranked, names, olds, news)
-  call('SADD', P .. 'i', store.ranked.name)
+  note_ranking(store)
 end
 
 local function write_cells(store)
@@ -146,36 +194,38 @@ local function write_cells(store)
   for i = 1, #dirty do
     local slot = dirty[i]
     local form = write(store.rows.w, slot, words)
-    args[2 * i - 1], args[2 * i], store.cells[slot] = members[slot], form, form
+    args[2 * i - 1], args[2 * i], store.cells[slot] = store.names[slot], form, form
   end
   send('HSET', store.tally, args)
 end
 
-local function write_candidates(rolled, dirty)
+local function write_candidates(rolled, names, candidates)
   local args = {}
-  for _, slot in ipairs(dirty) do
-    args[#args + 1], args[#args + 2] = members[slot], packed_candidates(rolled.lists[slot])
-  end
+  for i = 1, #names do args[2 * i - 1], args[2 * i] = names[i], candidates[i] end
   send('HSET', rolled.candidates, args)
   for step, slots in pairs(rolled.marks) do
     local here, gone = {}, {}
     for slot, said in pairs(slots) do
-      if said then here[#here + 1], here[#here + 2] = members[slot], ''
-      else gone[#gone + 1] = members[slot] end
+      if said then here[#here + 1], here[#here + 2] = rolled.names[slot], ''
+      else gone[#gone + 1] = rolled.names[slot] end
     end
     send('HDEL', tally(rolled.name, step), gone)
     send('HSET', tally(rolled.name, step), here)
   end
 end
 
+local began = {}  -- the rolling windows there were none of
+
 local function write_rolling(rolled)
   local dirty, names, olds, news = rolled.rows.dirty, {}, {}, {}
-  local newest, lists, moved = {}, {}, {}
+  local newest, candidates, moved = {}, {}, {}
+  if rolled.scope and #dirty == 0 then return end
   for i = 1, #dirty do
     local slot = dirty[i]
     local form = write(rolled.rows.w, slot, words)
     newest[i] = rolled.steps_of[slot]
-    names[i], olds[i], lists[i] = members[slot], rolled.forms[slot], rolled.lists[slot]
+    names[i], olds[i] = rolled.names[slot], rolled.forms[slot]
+    if B.best then candidates[i] = packed_candidates(rolled.lists[slot]) end
     if scored then
       if rolled.moved[slot] then moved[#moved + 1], moved[#moved + 2] = names[i], newest[i] end
     else
@@ -185,9 +235,62 @@ local function write_rolling(rolled)
   end
   place(rolled.live, names, olds, news)
   if scored then send('HSET', rolled.newest, moved) end
-  if B.best then write_candidates(rolled, dirty) end
-  prepare(rolled, names, news, newest, fetch('HMGET', rolled.left, names), lists)
-  call('HSETNX', KEYS[1], 'run:' .. rolled.name, text(rolled.run))
+  if B.best then write_candidates(rolled, names, candidates) end
+  prepare(rolled, names, news, newest, fetch('HMGET', rolled.left, names), candidates)
+  if not rolled.known then began[#began + 1], began[#began + 2] = 'run:' .. rolled.name, text(rolled.run) end
+end
+
+-- What is built of a window that is refreshed: who was ranked there, and who comes to be.
+local function write_built(rolled)
+  local names, olds, news, late, first = {}, {}, {}, {}, nil
+  for i, slot in ipairs(rolled.rows.dirty) do
+    names[i], olds[i] = rolled.names[slot], rolled.forms[slot]
+    news[i] = write(rolled.rows.w, slot, words)
+  end
+  place(rolled.prepared, names, olds, news)
+  for slot, step in pairs(rolled.first) do
+    late[#late + 1], first = rolled.names[slot], math.min(step, first or step)
+  end
+  if first then place(rolled.prepared, late, {}, (from_cells(rolled, late, first))) end
+end
+
+local function write_refreshed(rolled)
+  if not rolled.counted then return end
+  local name = window_of(rolled.name)
+  began[#began + 1], began[#began + 2] = 'waits:' .. name, '1'
+  if rolled.building then began[#began + 1], began[#began + 2] = 'some:' .. name, '1' end
+  if rolled.at then write_built(rolled) end
+  if rolled.known then return end
+  began[#began + 1], began[#began + 2] = 'run:' .. rolled.name, text(rolled.run)
+  if rolled.at then
+    began[#began + 1], began[#began + 2] = 'built:' .. rolled.name, progress_told(rolled.build, rolled.at, '')
+  end
+end
+
+-- Notes the scopes that are new among those in which anything was written.
+local function note_scopes()
+  local names, forms_of_names, seen = {}, {}, {}
+  for _, store in ipairs(stores) do
+    local rolled = store.rolled
+    local scope, rows = store.scope, rolled and not rolled.refreshed and rolled.rows or store.rows
+    if scope and not seen[scope.name] and #rows.dirty > 0 then
+      names[#names + 1], seen[scope.name] = scope.name, true
+      forms_of_names[#names] = forms[scope.form].name
+    end
+  end
+  local marks = fetch('ZMSCORE', P .. 'o', names)
+  local by_mark, by_form = {}, {}
+  for i, name in ipairs(names) do
+    if not marks[i] then
+      local form = forms_of_names[i]
+      by_mark[#by_mark + 1], by_mark[#by_mark + 2] = text(A.now), name
+      by_form[form] = by_form[form] or {}
+      table.insert(by_form[form], '0')
+      table.insert(by_form[form], name)
+    end
+  end
+  send('ZADD', P .. 'o', by_mark)
+  for form, entries in pairs(by_form) do send('ZADD', P .. 'l:' .. form, entries) end
 end
 
 if A.atomic and results.refused then
@@ -199,14 +302,25 @@ else
   send('ZREM', ids, expired)
   send('ZADD', ids, results.added)
   for _, store in ipairs(stores) do
-    if store.ranked then write_ranking(store) elseif not B.best then write_cells(store) end
+    if store.ranked then
+      write_ranking(store)
+    elseif store.rolled.refreshed or not B.best then
+      write_cells(store)
+    end
   end
-  for _, rolled in pairs(rolls) do write_rolling(rolled) end
+  for _, rolled in ipairs(rolls) do
+    if rolled.refreshed then write_refreshed(rolled) else write_rolling(rolled) end
+  end
+  send('HSET', KEYS[1], began)
+  if forms then note_scopes() end
   if A.position then call('HSET', P .. 'p', A.position[1], A.position[2]) end
+  if A.feed then tell_feed(codes, aways) end
+  if A.fed then note_fed(codes) end
 end
 local ranks_after = A.ranks and ranks() or false
 call('HSET', KEYS[1], 'now', text(A.now))
 local seq = tell('counted', text(results.counted))
-local reply = cmsgpack.pack({'done', seq, codes, results.before, results.after, ranks_before, ranks_after})
+local reply = cmsgpack.pack({'done', seq, codes, results.before, results.after, ranks_before, ranks_after,
+                              stands()})
 if answers then call('SET', answers, text(A.call[2]) .. ':' .. reply, 'EX', '60') end
 return reply

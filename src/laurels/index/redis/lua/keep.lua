@@ -1,35 +1,14 @@
 -- keep(op, board, …) -> {'done', …}
 -- What is done to a board beside counting: opening, passes, removal, what members carry.
 --
--- ARGV[1]  msgpack: op, board, now, windows (those that roll: {name, steps}), and
+-- ARGV[1]  msgpack: op, board, now, windows (those that roll: {name, steps, running}), and
 --   open; close; turn (roll, limit); advance (roll, limit); remove (member);
---   data (member, text or false); position (source, text); keys (empty: also those that hold
---   nobody); drop (names); forget (before)
+--   data (member, text or false); position (source, text); keys (place, empty: also those that hold
+--   nobody); drop (names, few); forget (before); and those told in scopes.lua and refresh.lua
+-- Of turn, advance and close a call does a share, and says whether it was the last. What is said of
+-- rankings is of those of all; scopes are gone through by other calls.
 local op = A.op
-
-local function unlink_ranking(ranked)
-  call('UNLINK', ranked.r, P .. 'k:' .. ranked.name, P .. 'd:' .. ranked.name, P .. 'n:' .. ranked.name)
-end
-
-local function unlink_rolling(rolled)
-  unlink_ranking(rolled.live)
-  unlink_ranking(rolled.prepared)
-  call('UNLINK', P .. 'e:' .. rolled.name, P .. 'c:' .. rolled.name)
-  for step = rolled.leaving - 1, rolled.run do
-    call('UNLINK', tally(rolled.name, step))
-  end
-  call('HDEL', KEYS[1], 'run:' .. rolled.name, 'phase:' .. rolled.name, 'place:' .. rolled.name)
-end
-
--- The rankings of periods that there are.
-local function periods()
-  local found = {}
-  for i, name in ipairs(call('SMEMBERS', P .. 'i')) do
-    local window, instance = string.match(name, '^(.*):([^:]*)$')
-    found[i] = ranking(window, tonumber(instance))
-  end
-  return found
-end
+local PERIODS = 100  -- that a call takes away
 
 local function windows()
   local found = {}
@@ -39,39 +18,33 @@ end
 
 local function open()
   local known = tonumber(call('HGET', KEYS[1], 'ver') or '0')
-  if known < tonumber(B.version) then call('HSET', KEYS[1], 'ver', B.version) end
+  if known < tonumber(B.version) then
+    call('HSET', KEYS[1], 'ver', B.version)
+    local now = call('HGET', KEYS[1], 'now')
+    if known > 0 and now then call('HSET', KEYS[1], 'since', text(tonumber(now) + 1)) end
+  end
   return {'done'}
 end
 
+-- From its first call on nobody knows the board.
 local function close()
-  local there, rolled = periods(), windows()
-  for _, ranked in ipairs(there) do unlink_ranking(ranked) end
-  for _, each in ipairs(rolled) do unlink_rolling(each) end
-  call('UNLINK', KEYS[1], P .. 'i', P .. 'q', P .. 'x', P .. 'p', P .. 's')
-  return {'done'}
+  call('HDEL', KEYS[1], 'ver')
+  local some = rankings_of(call('SPOP', P .. 'i', text(PERIODS)))
+  for _, ranked in ipairs(some) do unlink_ranking(ranked) end
+  if #some == PERIODS then return {'done', 0} end
+  for _, each in ipairs(windows()) do
+    if not unlink_rolling(each) then return {'done', 0} end
+  end
+  if not close_scopes() then return {'done', 0} end
+  call('UNLINK', KEYS[1], P .. 'i', P .. 'q', P .. 'x', P .. 'p', P .. 's', P .. 'f')
+  return {'done', 1}
 end
 
--- Brings a window to the step that runs, by about `limit` members of the passes that are missing.
+-- Brings a window to the step that runs.
 local function turn()
   local rolled = rolling(A.roll)
-  local running = A.roll.running
-  if not rolled or rolled.run >= running then return {'done', 1} end
-  local now = tonumber(call('HGET', KEYS[1], 'now') or '-1e300')
-  if A.now > now then call('HSET', KEYS[1], 'now', text(A.now)) end
-  if running - rolled.run >= rolled.steps then
-    unlink_rolling(rolled)
-    return {'done', 1}
-  end
-  local limit, complete = A.limit, true
-  while rolled.run < running do
-    complete, limit = advance(rolled, limit)
-    if not complete then return {'done', 0} end
-    call('UNLINK', tally(rolled.name, rolled.leaving - 1))
-    call('HSET', KEYS[1], 'run:' .. rolled.name, text(rolled.run + 1),
-         'phase:' .. rolled.name, '0', 'place:' .. rolled.name, '0')
-    rolled = rolling(A.roll)
-  end
-  return {'done', 1}
+  if rolled and rolled.run < A.roll.running then see() end
+  return {'done', turn_to(A.roll, A.roll.running, A.limit) and 1 or 0}
 end
 
 -- Answers about how many members are left.
@@ -80,34 +53,22 @@ local function pass()
   if not rolled then return {'done', 0} end
   local before = tally(rolled.name, rolled.leaving - 1)
   if advance(rolled, A.limit) then return {'done', 0} end
-  return {'done', math.max(1, call('HLEN', before) + call('HLEN', rolled.left))}
+  local left = call('HLEN', before) + (rolled.left and call('HLEN', rolled.left) or 0)
+  return {'done', math.max(1, left)}
 end
 
 local function remove()
-  local there, rolled, found = periods(), windows(), 0
-  local function discard(ranked)
-    local form = form_of(ranked, A.member)
-    place(ranked, {A.member}, {form}, {false})
-    return form and 1 or 0
-  end
+  local there, rolled, found = rankings_of(call('SMEMBERS', P .. 'i')), windows(), 0
   for _, ranked in ipairs(there) do found = found + discard(ranked) end
-  for _, each in ipairs(rolled) do
-    found = found + discard(each.live)
-    discard(each.prepared)
-    for step = each.leaving - 1, each.run do
-      call('HDEL', tally(each.name, step), A.member)
-    end
-    call('HDEL', P .. 'e:' .. each.name, A.member)
-    call('HDEL', P .. 'c:' .. each.name, A.member)
-  end
+  for _, each in ipairs(rolled) do found = found + discard_rolling(each) end
   call('HDEL', P .. 'x', A.member)
-  tell('removed', A.member)
+  move(tell('removed', A.member))
   return {'done', found}
 end
 
 local function data()
   if A.text then call('HSET', P .. 'x', A.member, A.text) else call('HDEL', P .. 'x', A.member) end
-  tell('data', A.member)
+  move(tell('data', A.member))
   return {'done'}
 end
 
@@ -117,28 +78,22 @@ local function position()
 end
 
 local function keys()
+  local names, place = share_of('SSCAN', P .. 'i', A.place, PERIODS, PERIODS)
   local found = {}
-  for _, ranked in ipairs(periods()) do
+  for _, ranked in ipairs(rankings_of(names)) do
     if A.empty or call('EXISTS', ranked.r) == 1 then found[#found + 1] = ranked.name end
   end
-  for _, each in ipairs(windows()) do
+  for _, each in ipairs(place == '0' and windows() or {}) do
     if A.empty or call('EXISTS', each.live.r) == 1 then
       found[#found + 1] = each.name .. ':' .. text(each.run)
     end
   end
-  return {'done', found}
+  return {'done', {found, place}}
 end
 
 local function drop()
-  local there = {}
-  for i, name in ipairs(A.names) do
-    local window, instance = string.match(name, '^(.*):([^:]*)$')
-    there[i] = ranking(window, tonumber(instance))
-  end
-  for _, ranked in ipairs(there) do
-    unlink_ranking(ranked)
-    call('SREM', P .. 'i', ranked.name)
-  end
+  for _, ranked in ipairs(rankings_of(A.names)) do unlink_ranking(ranked) end
+  send('SREM', P .. 'i', A.names)
   return {'done'}
 end
 
@@ -150,7 +105,9 @@ local function forget()
 end
 
 local ops = {open = open, close = close, turn = turn, advance = pass, remove = remove, data = data,
-             position = position, keys = keys, drop = drop, forget = forget}
+             position = position, keys = keys, drop = drop, forget = forget,
+             sweep = sweep, bring = bring, discard = discard_scopes, scoped = scoped,
+             refresh = refresh}
 if op ~= 'open' and op ~= 'close' and call('HGET', KEYS[1], 'ver') ~= B.version then
   return cmsgpack.pack({'stale'})
 end

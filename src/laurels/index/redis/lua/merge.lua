@@ -3,9 +3,12 @@
 
 -- Whether all events go the same way, and only add.
 local function only_adds()
-  if columns > 1 or not sums[1] or B.stamped or A.absolute or B.fades then return false end
+  if columns > 1 or not sums[1] or B.stamped or A.absolute or B.fades or forms then return false end
   for w = 1, #windows do
     if type(A.routes[w]) == 'table' then return false end
+  end
+  for _, rolled in ipairs(rolls) do
+    if rolled.at then return false end
   end
   return true
 end
@@ -67,8 +70,9 @@ local function add(rows, each)
   end
 end
 
--- The watched scores before and after each event.
-local function trace(results, each, rows)
+-- The watched scores before and after each event; no event changes what a window shows that is
+-- refreshed.
+local function trace(results, each, rows, stays)
   if not rows then
     for event = 1, watch > 0 and events or 0 do
       results.before[1][event], results.after[1][event] = false, false
@@ -78,10 +82,10 @@ local function trace(results, each, rows)
   local before, after_, first, there = results.before[1], results.after[1], rows.w[1], rows.there
   for event = 1, events do
     local slot = who and who[event] or event
-    local was, prefix = there[slot] and first[slot], each.prefix[event]
+    local was, prefix = there[slot] and first[slot], not stays and each.prefix[event]
     if was then was = was + (prefix or 0) else was = prefix or false end
     before[event] = was
-    after_[event] = results.codes[event] == APPLIED and (was or 0) + A.values[1][event] or was
+    after_[event] = not stays and results.codes[event] == APPLIED and (was or 0) + A.values[1][event] or was
   end
 end
 
@@ -92,18 +96,25 @@ local function merged()
   local each = add_up(results)
   if not each then return nil end
   for w = 1, #windows do
-    local store, rolled = store_of(w, 1), rolls[w]
-    if store and not fits(rolled and rolled.rows or store.rows, each, B.least, B.most) then return nil end
+    local store = store_of(w, 1)
+    local rolled = store and store.rolled
+    local bounded = store and not (rolled and rolled.refreshed)
+    if bounded and not fits(rolled and rolled.rows or store.rows, each, B.least, B.most) then return nil end
     if store and rolled and not fits(store.rows, each, windows[w].lows, windows[w].highs) then
       return nil
     end
   end
-  trace(results, each, watched_rows(1))
+  local watched = watch > 0 and store_of(watch, 1)
+  local stays = watched and watched.rolled and watched.rolled.refreshed
+  trace(results, each, watched_rows(1), stays)
   for w = 1, #windows do
-    local store, rolled = store_of(w, 1), rolls[w]
+    local store = store_of(w, 1)
+    local rolled = store and store.rolled
     if store then
       add(store.rows, each)
-      if rolled then
+      if rolled and rolled.refreshed then
+        rolled.counted = rolled.counted or #each.slots > 0
+      elseif rolled then
         for i = 1, #each.slots do
           local slot = each.slots[i]
           if not rolled.rows.there[slot] or store.step > rolled.steps_of[slot] then

@@ -5,12 +5,19 @@
 
 local function tally(name, step) return P .. 't:' .. name .. ':' .. text(step) end
 
--- A window as it stands at a running step; without one at the step it is known by, or nil.
+-- A window as it stands at a running step; without one at the step it is known by, or nil. Of one that
+-- is refreshed `live` is what it shows, and `prepared` what is being built.
 local function rolling(w, run)
   run = run or tonumber(call('HGET', KEYS[1], 'run:' .. w.name) or nil)
   if not run then return nil end
+  local refreshed = is_refreshed(w.name)
+  local side = refreshed and shown_side(w.name) or run % 2
   local rolled = {name = w.name, steps = w.steps, run = run, leaving = run - w.steps + 1,
-                  live = ranking(w.name, run % 2), prepared = ranking(w.name, (run + 1) % 2)}
+                  live = ranking(w.name, side), prepared = ranking(w.name, 1 - side)}
+  if refreshed then
+    rolled.refreshed = true
+    return rolled
+  end
   rolled.left = tally(w.name, rolled.leaving)
   if scored then rolled.newest = P .. 'e:' .. w.name end
   if B.best then rolled.candidates = P .. 'c:' .. w.name end
@@ -49,22 +56,26 @@ local function packed_candidates(found)
   return table.concat(parts)
 end
 
--- The form of the best candidate after a step; false without one.
-local function best_after(found, step, newest)
-  for _, candidate in ipairs(found) do
-    if candidate[1] > step then
-      local w = {}
-      for i = 1, width do w[i] = {candidate[i + 1]} end
-      local form = write(w, 1, width)
-      return scored and form or form .. put(newest)
-    end
+-- The form of the best candidate after a step, of packed ones; false without one. They stand in the
+-- order of their steps, each better than those behind it.
+local function best_after(packed, step, newest)
+  local each = width + 1
+  local low, high = 0, #packed / (8 * each)
+  while low < high do
+    local middle = floor((low + high) / 2)
+    if get(packed, middle * each + 1) > step then high = middle else low = middle + 1 end
   end
-  return false
+  local at = low * each + 1
+  if 8 * at > #packed then return false end
+  if not scored then return sub(packed, 8 * at + 1, 8 * (at + width)) .. put(newest) end
+  local w = {}
+  for i = 1, width do w[i] = {get(packed, at + i)} end
+  return write(w, 1, width)
 end
 
--- What is left of live forms when the oldest tally leaves; `cells` and `lists` (candidates) are
+-- What is left of live forms when the oldest tally leaves; `cells` and `candidates` (packed) are
 -- those of the members.
-local function prepared_forms(rolled, forms, newest, cells, lists)
+local function prepared_forms(rolled, forms, newest, cells, candidates)
   local found = {}
   for i = 1, #forms do
     local form = forms[i]
@@ -72,7 +83,7 @@ local function prepared_forms(rolled, forms, newest, cells, lists)
       found[i] = false
     elseif B.best then
       found[i] = form
-      if cells[i] then found[i] = best_after(lists[i], rolled.leaving, newest[i]) end
+      if cells[i] then found[i] = best_after(candidates[i] or '', rolled.leaving, newest[i]) end
     else
       found[i] = cells[i] and less(form, scored and tonumber(cells[i]) or cells[i]) or form
     end
@@ -81,62 +92,13 @@ local function prepared_forms(rolled, forms, newest, cells, lists)
 end
 
 -- Assigns what is prepared for members with these live forms.
-local function prepare(rolled, names, forms, newest, cells, lists)
-  local news = prepared_forms(rolled, forms, newest, cells, lists)
+local function prepare(rolled, names, forms, newest, cells, candidates)
+  local news = prepared_forms(rolled, forms, newest, cells, candidates)
   local blind = scored and not B.dense
   place(rolled.prepared, names, blind and {} or forms_of(rolled.prepared, names), news)
 end
 
+-- The packed candidates of members.
 local function candidates_of(rolled, names)
-  local lists = {}
-  if B.best then
-    local packed = fetch('HMGET', rolled.candidates, names)
-    for i = 1, #names do lists[i] = candidates_from(packed[i], rolled.leaving) end
-  end
-  return lists
-end
-
--- A member that has nothing left in the window needs no newest step and no candidates.
-local function forget_gone(rolled, names, forms)
-  local gone = {}
-  for i = 1, #names do
-    if not forms[i] then gone[#gone + 1] = names[i] end
-  end
-  if scored then send('HDEL', rolled.newest, gone) end
-  if B.best then send('HDEL', rolled.candidates, gone) end
-end
-
--- Where in a tally a pass is: a cursor is worth nothing to another process than the one that gave
--- it, such as the same server started again, or a replica that took its place.
-local function cursor_of(rolled, process)
-  local said = call('HGET', KEYS[1], 'place:' .. rolled.name) or '0'
-  local cursor, by = string.match(said, '^(%d+):?(%x*)$')
-  return by == process and cursor or '0'
-end
-
--- Does about `limit` members of the pass that prepares the next step; whether it is complete, and
--- what is left of the limit. A step costs a few members even where it is empty.
-local function advance(rolled, limit)
-  local phase = tonumber(call('HGET', KEYS[1], 'phase:' .. rolled.name) or '0')
-  local process = phase < 2 and string.match(call('INFO', 'server'), 'run_id:(%x+)')
-  while phase < 2 and limit > 0 do
-    local from = tally(rolled.name, rolled.leaving - 1 + phase)
-    local found = call('HSCAN', from, cursor_of(rolled, process), 'COUNT', text(math.min(limit, 100)))
-    local names, seen = {}, {}
-    for i = 1, #found[2], 2 do
-      local member = found[2][i]
-      if not seen[member] then names[#names + 1], seen[member] = member, true end
-    end
-    local forms = forms_of(rolled.live, names)
-    prepare(rolled, names, forms, newest_of(rolled, names, forms),
-            fetch('HMGET', rolled.left, names), candidates_of(rolled, names))
-    if phase == 0 then forget_gone(rolled, names, forms) end
-    limit = limit - #names - 2
-    if found[1] == '0' then
-      phase = phase + 1
-      call('HSET', KEYS[1], 'phase:' .. rolled.name, text(phase))
-    end
-    call('HSET', KEYS[1], 'place:' .. rolled.name, found[1] .. ':' .. process)
-  end
-  return phase >= 2, limit
+  return B.best and fetch('HMGET', rolled.candidates, names) or {}
 end

@@ -1,19 +1,26 @@
 -- What all scripts of a shard share: layouts, rows of members, rankings, what is refused.
 --
 -- KEYS[1] is P..'m'; every key of the shard begins with P and lies in its slot:
---   P m                     hash: ver, now, seq; of a rolling window run:<w>, phase:<w>, place:<w>
+--   P m                     hash: ver, now, seq, since; of a rolling window run:<w>, phase:<w>,
+--                           place:<w>; of one that is refreshed, what refreshed.lua tells
 --   P i                     set of the rankings there are: <window>:<instance>
 --   P r:<window>:<instance> sorted set of a ranking, ascending in the order of standings
 --   P k:<window>:<instance> prefixed only, hash: member -> form
 --   P d: and n:             of a dense board: its distinct scores, and how many members have each
 --   P t:<window>:<step>     hash: member -> form of its cell, the tally of a step
---   P e:<window>            plain and packed, hash: member -> newest step, of a rolling window
---   P c:<window>            hash: member -> candidates of best columns, by step
+--   P e:<window>            plain and packed, hash: member -> newest step, of a live rolling window
+--   P c:<window>            hash: member -> candidates of best columns, by step, of a live one
 --   P q                     sorted set of event ids by when they were accepted
 --   P x, p, s               member data, import positions, stream of changes
 --   P a:<process>           what the last call of a process was answered, for a while
--- Of a rolling window <instance> is the parity of the step: at a boundary two rankings change
--- places without being touched.
+--   P o                     sorted set of the scopes that hold anybody, by when each was brought
+--   P l:<labels>            sorted set of the scopes of these labels, all of score 0
+--   P i:<scope>             hash: the rankings there are of a scope, as in P i
+--   P f                     stream that feeds the rankings by a label: see feed.lua
+-- In a scope a window goes by a name of its own, `<window>\31<scope>`, and all else is made of that
+-- name: what is said of a window holds of it in each scope.
+-- Of a rolling window <instance> is the parity of the step, of one that is refreshed that of the
+-- number of refreshes: at a boundary, or a refresh, two rankings change places without being touched.
 --
 -- A row is the words of a member: columns, tie stamp, exact `at` (the last two where the board has
 -- them). Where scores fade (B.fades, by window) two words of a total stand for the column. How a row
@@ -127,12 +134,26 @@ local function send(command, to, args)
   end
 end
 
+-- Scopes
+
+local function in_scope(window, scope)
+  return scope == '' and window or window .. '\31' .. scope
+end
+
+-- A window as the definition of the board calls it.
+local function window_of(name) return string.match(name, '^[^\31]*') end
+
+-- Scopes that were brought before this are behind: the last boundary, or the last change of the board.
+local function behind_before(boundary)
+  return math.max(boundary, tonumber(call('HGET', KEYS[1], 'since') or boundary))
+end
+
 -- Rankings
 
 local function ranking(window, instance)
   local name = window .. ':' .. text(instance)
   local ranked = {r = P .. 'r:' .. name, name = name}
-  ranked.columns = B.fades and B.fades[window] and 2 or columns
+  ranked.columns = B.fades and B.fades[window_of(window)] and 2 or columns
   ranked.width, ranked.words = ranked.columns + width - columns, ranked.columns + words - columns
   if not scored then ranked.k = P .. 'k:' .. name end
   if B.dense then ranked.d, ranked.n = P .. 'd:' .. name, P .. 'n:' .. name end
@@ -235,21 +256,25 @@ end
 
 -- What is refused
 
--- Whether the caller knows the board and the time; what to say where it does not.
-local function refusal()
-  local asked = {'ver', 'now'}
-  for i, w in ipairs(A.rolls or {}) do asked[i + 2] = 'run:' .. w.name end
-  local known = call('HMGET', KEYS[1], unpack(asked))
+-- Whether the caller knows the board and the time; what to say where it does not. `more` are rolling
+-- windows to look at besides those of the argument: {name, running, scope}.
+local function refusal(more)
+  local rolls, asked = A.rolls or {}, {'ver', 'now'}
+  for _, w in ipairs(more or {}) do rolls[#rolls + 1] = w end
+  for i, w in ipairs(rolls) do asked[i + 2] = 'run:' .. w.name end
+  local known = fetch('HMGET', KEYS[1], asked)
   if known[1] ~= B.version then return {'stale'} end
   local now = tonumber(known[2] or '-1e300')
   if A.due and now >= A.due then return {'behind', now} end
   if A.now then A.now = math.max(A.now, now) end
-  for i, w in ipairs(A.rolls or {}) do
+  local behind = {}
+  for i, w in ipairs(rolls) do
     local run = tonumber(known[i + 2] or w.running)
-    if run < w.running then return {'unturned'} end
+    w.known = known[i + 2]
     if run > w.running then return {'behind', math.max(now, A.due)} end
+    if run < w.running then behind[#behind + 1] = w.scope or '' end
   end
-  return nil
+  return #behind > 0 and {'unturned', behind} or nil
 end
 
 -- Tells the stream of changes; the number of this one.

@@ -1,0 +1,1 @@
+"""What an operation costs as a board grows, beside what memory costs as it grows."""

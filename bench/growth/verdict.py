@@ -1,0 +1,67 @@
+"""Whether a cost grows no faster than the logarithm and the steps from cache to memory.
+
+The work of an operation may grow from the smallest board's as the logarithm of the members does.
+Beside it there may be a random read, of what one costs in the board's bytes, for each binary digit
+of the number of members: what a search pays that finds nothing in a cache. What an operation took
+of both together is a share; no size may have one over 1.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import log, log2
+
+from bench.growth.points import RANK, READ, TABLE, UPDATE
+from bench.outcome import Outcome
+from bench.report import short
+from bench.sizes import size_name, size_of
+from bench.timing import Sample
+
+Costs = Mapping[int, float]
+
+
+def lines_of(samples: Sequence[Sample]) -> dict[str, dict[int, float]]:
+    """The medians of each line by members, in ascending order."""
+    lines: dict[str, dict[int, float]] = {}
+    for sample in samples:
+        if sample.question.group == TABLE:
+            line = lines.setdefault(sample.contender, {})
+            line[size_of(sample.question.case)] = sample.middle
+    return {name: dict(sorted(line.items())) for name, line in lines.items()}
+
+
+def growth_outcomes(samples: Sequence[Sample]) -> list[Outcome]:
+    """A rank and an update, where there are two sizes or more."""
+    lines = lines_of(samples)
+    reads = lines.get(READ, {})
+    return [
+        outcome for name in (RANK, UPDATE) for outcome in _judged(name, lines.get(name, {}), reads)
+    ]
+
+
+def shares(costs: Costs, reads: Costs) -> dict[int, float]:
+    """What was taken of what is allowed, by size, the smallest left out."""
+    work = _work(costs)
+    return {size: costs[size] / (work[size] + log2(size) * reads[size]) for size in list(costs)[1:]}
+
+
+def _work(costs: Costs) -> dict[int, float]:
+    """What an operation would cost if the smallest board's cost grew by the logarithm alone."""
+    smallest = next(iter(costs), 0)
+    return {size: costs[smallest] * log(size) / log(smallest) for size in costs}
+
+
+def _judged(name: str, costs: Costs, reads: Costs) -> Iterator[Outcome]:
+    found = shares(costs, reads)
+    if not found:
+        return
+    largest = max(costs)
+    cold = (costs[largest] - _work(costs)[largest]) / reads[largest]
+    smallest = min(costs)
+    yield Outcome(
+        target=f"growth of {name}, of what logarithm and memory allow, the worst size",
+        measured=max(found.values()),
+        measure="of it",
+        most=1.0,
+        basis=f"{short(costs[smallest])} ns at {size_name(smallest)} members, "
+        f"{short(costs[largest])} at {size_name(largest)}: {cold:.1f} random reads of "
+        f"{short(reads[largest])} ns beside the logarithm",
+    )

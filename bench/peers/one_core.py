@@ -1,0 +1,51 @@
+"""A peer of ours with all threads of this process on one core."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.peers import Writer
+from bench.timing import Safety, Task
+from bench.workload import Batch
+
+
+class OnOneCore:
+    """The same board; its caller and the thread that commits hand over to each other without waking
+    a core that sleeps, as a Redis and its client do whose placement is *one core*."""
+
+    ours = True
+
+    def __init__(self, peer: Writer) -> None:
+        self._peer = peer
+        self.name = peer.name
+        self.settings = f"{peer.settings}, one core"
+        self.safety: Safety = peer.safety
+
+    def writes(self, batches: Sequence[Batch]) -> Task:
+        task = self._peer.writes(batches)
+
+        def run() -> None:
+            with _on_one_core():
+                task()
+
+        return run
+
+    def scores(self, members: Sequence[str]) -> list[int]:
+        return self._peer.scores(members)
+
+
+@contextmanager
+def _on_one_core() -> Iterator[None]:
+    """Has all threads of this process on one core."""
+    cores = os.sched_getaffinity(0)
+    _place({max(cores)})
+    try:
+        yield
+    finally:
+        _place(cores)
+
+
+def _place(cores: set[int]) -> None:
+    for thread in Path("/proc/self/task").iterdir():
+        os.sched_setaffinity(int(thread.name), cores)

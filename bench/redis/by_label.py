@@ -1,0 +1,89 @@
+"""Rankings by a label: what they cost an event, and how soon they show it.
+
+    python -m bench.redis.by_label [--events 100000] [--core 0]
+
+The same batches go to boards in one shard and in four, with the values of a label ranked and
+without, on one server; the processor time is that of its main thread. Then single events are
+submitted, and the ranking by the label is asked for as soon as each is acknowledged.
+"""
+
+import asyncio
+from argparse import ArgumentParser
+from random import Random
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import laurels
+from bench.redis.serving import Server, cost_of, serving
+from bench.workload import Population
+from laurels import config
+
+NOW_MS = 1_795_219_200_000
+BATCH = 1_000
+ROOMS = 1_000
+LOOKS = 300
+WINDOWS = {"all": ["all"], "all, day, rolling 7d/1h": ["all", "day", "7d=rolling:7d/1h"]}
+
+
+def batches(events: int, members: int) -> list[list[Any]]:
+    """The same events for all boards."""
+    random = Random(4)
+    given = Population(members, NOW_MS).traffic("zipf", events)
+    carried = [
+        (*event[:2], None, None, {"room": str(int(ROOMS ** random.random()))}) for event in given
+    ]
+    return [carried[first : first + BATCH] for first in range(0, events, BATCH)]
+
+
+async def measure(server: Server, windows: list[str], shards: int, *, by: bool, given: Any) -> None:
+    """Prints what an event costs on a board."""
+    clock = laurels.ManualClock(NOW_MS)
+    prefix = f"{len(windows)}.{shards}.{by}:"
+    async with await config.direct_async(f"{server.url}?prefix={prefix}", clock) as lb:
+        rank_by = ["room"] if by else []
+        await lb.create(laurels.Board("b", windows=windows, shards=shards, rank_by=rank_by))
+        plain = given if by else [[event[:2] for event in batch] for batch in given]
+
+        async def work() -> None:
+            for batch in plain:
+                await lb.submit_many("b", batch)
+
+        cost = await cost_of([server], work)
+        events = sum(map(len, given))
+        said = f"{1e6 * cost.server_seconds / events:.1f} µs of the server an event"
+        told = f"{1e6 * cost.client_seconds / events:.1f} µs of the client"
+        if by:
+            told += f"; shown {await shown_ms(lb):.2f} ms after its acknowledgement (median)"
+        print(f"{shards} shards, {'by room' if by else 'no label'}: {said}, {told}")
+
+
+async def shown_ms(lb: laurels.AsyncLeaderboards) -> float:
+    """How long it takes until an answer has an event that was acknowledged."""
+    waits = []
+    for number in range(LOOKS):
+        await lb.submit("b", f"late{number}", 1, labels={"room": "late"})
+        began = perf_counter()
+        found = await lb.standing("b", "late", by="room")
+        waits.append(1e3 * (perf_counter() - began))
+        assert found is not None
+        assert found.score == number + 1
+    return median(waits)
+
+
+async def run(events: int, core: int) -> None:
+    given = batches(events, 200_000)
+    for name, windows in WINDOWS.items():
+        print(name)
+        for shards in (1, 4):
+            for by in (False, True):
+                with serving(core) as server:
+                    await measure(server, windows, shards, by=by, given=given)
+
+
+if __name__ == "__main__":
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--events", type=int, default=100_000)
+    parser.add_argument("--core", type=int, default=0)
+    asked = parser.parse_args()
+    asyncio.run(run(asked.events, asked.core))

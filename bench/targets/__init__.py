@@ -1,0 +1,1 @@
+"""The targets of laurels, each measured in one run on one machine."""

@@ -1,0 +1,35 @@
+"""Ratios of ours to the best of theirs."""
+
+from collections.abc import Sequence
+
+from bench.outcome import Outcome
+from bench.report import short
+from bench.timing import TIMES, Sample
+
+
+def against_best(
+    target: str, rows: Sequence[Sample], ours: Sequence[Sample], least: float
+) -> list[Outcome]:
+    """How many times as fast our best is as the best of the others among the rows; nothing where
+    one side did not take part."""
+    theirs = [s for s in rows if not s.ours]
+    if not ours or not theirs:
+        return []
+    mine, other = best(ours), best(theirs)
+    ratio = mine.middle / other.middle
+    if mine.question.unit in TIMES:
+        ratio = 1 / ratio
+    basis = f"{told(mine)} against {told(other)}"
+    return [Outcome(target=target, measured=ratio, measure="x", least=least, basis=basis)]
+
+
+def best(samples: Sequence[Sample]) -> Sample:
+    """The one whose median is the best."""
+    choose = min if samples[0].question.unit in TIMES else max
+    return choose(samples, key=lambda sample: sample.middle)
+
+
+def told(sample: Sample) -> str:
+    """A figure with its owner."""
+    unit = sample.question.unit
+    return f"{short(sample.middle)} {unit} ({sample.contender}, {sample.settings})"

@@ -1,0 +1,118 @@
+"""The longest anybody waits on a large board while it is written to, rolls and is copied.
+
+One board with all + day + rolling 7d/1h. Every member has one event in the week: a quarter of them
+in the step that leaves first, a quarter in the one after it, so that the passes over the boundary
+visit half of all members, and nobody is gone in the end who was not due to go. Beside each phase a
+thread reads standings and another writes batches of 100, both as fast as they are answered with a
+pause of half a millisecond; writes wait for their own flush.
+"""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from time import sleep
+
+from bench.history import DAY_MS, HOUR_MS, WEEK, evening
+from bench.outcome import Findings, Outcome
+from bench.peers.rolling_api import RollingApi
+from bench.report import short
+from bench.rolling.boundary import watcher
+from bench.rolling.hiccups import Hiccups
+from bench.rolling.recovery import measure_copy
+from bench.rolling.table import Owner, Table
+from bench.rolling.waits import Waits
+from bench.sizes import size_name
+from bench.suite import Plan
+from bench.targets.recovery import recovery_outcome
+from bench.targets.scale import Scale
+from bench.timing import Sample, Task
+from bench.workload import Entry, Population
+from laurels.service import SHARE
+
+_GROUP = "Longest waits, all + day + rolling 7d/1h"
+_MOST_MS = 10.0
+_PAUSE_SECONDS = 0.001
+_PARTS = 4
+
+
+def measure_stalls(plan: Plan, scale: Scale) -> Iterator[Findings]:
+    """Writes alone, over a boundary, and beside a snapshot; then the same board opened from one."""
+    if "api" not in plan.chosen:
+        return
+    population = Population(scale.large, plan.now_ms)
+    now_ms = evening(plan.now_ms)
+    folder = plan.folder / f"stalls-{population.count}"
+    plan.say(f"{population.count:,} members: load of all + day + rolling")
+    try:
+        with closing(RollingApi(folder, now_ms)) as api:
+            api.load(leaving(population, now_ms))
+            api.boards._service.paced = True
+            yield from _phases(plan, api, population)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def leaving(population: Population, now_ms: int) -> Iterator[list[Entry]]:
+    """One event a member: the first two of four in the two oldest steps, the third anywhere in
+    the week, the fourth on the running day."""
+    begins_ms = WEEK.begins_ms(now_ms)
+    starts = (begins_ms, begins_ms + HOUR_MS, begins_ms, now_ms // DAY_MS * DAY_MS)
+    spans = (HOUR_MS, HOUR_MS, now_ms - begins_ms, now_ms % DAY_MS)
+    for batch in population.batches():
+        yield [
+            (member, score, starts[i % _PARTS] + at_ms % spans[i % _PARTS])
+            for i, (member, score, at_ms) in enumerate(batch)
+        ]
+
+
+def _phases(plan: Plan, api: RollingApi, population: Population) -> Iterator[Findings]:
+    waits = watcher(api, population)
+    phases: tuple[tuple[str, Task], ...] = (
+        ("writing", lambda: sleep(plan.effort.watched_seconds)),
+        ("writing and rolling", lambda: _roll(api)),
+    )
+    with api.boards._service._keeper.alone():
+        for name, task in phases:
+            yield _watched(plan, population, waits, name, task)
+    yield _watched(plan, population, waits, "writing and snapshotting", api.boards.snapshot)
+    plan.say(f"{population.count:,} members: recovery of all + day + rolling")
+    copied = measure_copy(api, population)
+    yield Findings(copied, [recovery_outcome(copied, population, api.shape)])
+
+
+def _roll(api: RollingApi) -> None:
+    """Prepares the step that leaves, goes over its boundary, and prepares the next one."""
+    for _ in range(2):
+        while not _is_prepared(api):
+            sleep(_PAUSE_SECONDS)
+        api.clock.advance(HOUR_MS)
+
+
+def _is_prepared(api: RollingApi) -> bool:
+    """Does a share; whether nothing is left. While a commit is on its way time stands still, so it
+    may not have come to where the clock is."""
+    left, _ = api.boards._service.work(SHARE)
+    return not left and api.boards._service._fold.now_ms >= api.clock.now_ms()
+
+
+def _watched(plan: Plan, population: Population, waits: Waits, name: str, task: Task) -> Findings:
+    plan.say(f"{population.count:,} members: waits while {name}")
+    hiccups = Hiccups()
+    with hiccups.watching(), waits.watching():
+        task()
+    table, owner = Table(_GROUP, population), Owner("laurels API", name, safety="each commit")
+    table.keep_waits(owner, waits.read, waits.write)
+    table.keep(owner, "the machine's longest hiccup, ms", "ms", hiccups.longest * 1e3)
+    return Findings(table.samples, [_outcome(table.samples, name, population)])
+
+
+def _outcome(samples: Sequence[Sample], name: str, population: Population) -> Outcome:
+    read, write, hiccup = (sample.middle for sample in samples)
+    return Outcome(
+        target=f"longest stall, {size_name(population.count)} members, {name}",
+        measured=max(read, write),
+        measure="ms",
+        most=_MOST_MS,
+        basis=f"a read {short(read)} ms, a write of 100 with its flush {short(write)} ms, "
+        f"a process that only sleeps {short(hiccup)} ms",
+    )

@@ -1,0 +1,82 @@
+"""Where a question begins and ends: the bounds of scores, and percentiles. Pure."""
+
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+
+from .errors import InvalidPercentile, InvalidRange
+from .given import shown
+from .index.asking import Anchor, AtBound, End, Start
+from .rules import Rules
+from .scale import Faded
+from .score import exact_units
+
+Bound = int | Decimal | str | tuple[int | Decimal | str, ...]
+
+
+def between(rules: Rules, low: Bound | None, high: Bound | None) -> tuple[Anchor, Anchor]:
+    """The first and the end of the entries between two scores, ends included."""
+    lower, upper = _prefix(rules, low), _prefix(rules, high)
+    if len(rules.columns) == 1 and _beyond(lower, upper):
+        raise InvalidRange(f"low {shown(low)} lies above high {shown(high)}")
+    worst, best = _signed(rules, lower), _signed(rules, upper)
+    if rules.columns[0].sign > 0:
+        worst, best = best, worst
+    if _beyond(best, worst):  # several columns have several directions: either end may lead
+        worst, best = best, worst
+    return (
+        Start() if best is None else AtBound(best, None, right=False),
+        End() if worst is None else AtBound(worst, None, right=True),
+    )
+
+
+def between_faded(scale: Faded, low: Bound | None, high: Bound | None) -> tuple[Anchor, Anchor]:
+    """The same of what is shown: the totals shown as `low` or more, and not as more than
+    `high`."""
+    lower, upper = scale.bound(low), scale.bound(high)
+    if lower is not None and upper is not None and lower > upper:
+        raise InvalidRange(f"low {shown(low)} lies above high {shown(high)}")
+    turned = scale.sign < 0
+    least = None if lower is None else AtBound(scale.words(lower), None, right=turned)
+    beyond = None if upper is None else AtBound(scale.words(upper + 1), None, right=turned)
+    if turned:
+        least, beyond = beyond, least
+    return least or Start(), beyond or End()
+
+
+def percentile_share(percentile: object) -> Fraction:
+    """A percentile as an exact share of 1; it has at most 30 decimal places."""
+    if isinstance(percentile, (int, float, Decimal, str)) and not isinstance(percentile, bool):
+        try:
+            share = Decimal(str(percentile))
+        except InvalidOperation:
+            share = Decimal("NaN")
+        exponent = share.as_tuple().exponent
+        if isinstance(exponent, int) and exponent >= -30 and 0 <= share <= 100:
+            return Fraction(share) / 100
+    raise InvalidPercentile(f"{shown(percentile)} is not within 0 to 100")
+
+
+def _prefix(rules: Rules, bound: Bound | None) -> tuple[int, ...] | None:
+    if bound is None:
+        return None
+    parts = tuple(bound) if isinstance(bound, (tuple, list)) else (bound,)
+    if not 1 <= len(parts) <= len(rules.columns):
+        raise InvalidRange(f"{shown(bound)} has not 1 to {len(rules.columns)} parts")
+    return tuple(
+        exact_units(part, column.scale, column.name)
+        for part, column in zip(parts, rules.columns, strict=False)
+    )
+
+
+def _signed(rules: Rules, units: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    if units is None:
+        return None
+    return tuple([u * column.sign for u, column in zip(units, rules.columns, strict=False)])
+
+
+def _beyond(first: tuple[int, ...] | None, second: tuple[int, ...] | None) -> bool:
+    """Whether the first lies above the second in the columns that both have."""
+    if first is None or second is None:
+        return False
+    shared = min(len(first), len(second))
+    return first[:shared] > second[:shared]

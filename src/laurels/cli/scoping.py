@@ -1,0 +1,137 @@
+"""Scopes on the command line: which one is asked about, and `scopes`, which lists them."""
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+import laurels
+from laurels.scopes import RESERVED
+
+from .failures import Usage
+from .options import DEFAULT_URL, AsJson, BoardName, Url
+from .show import put_json, put_line, put_table
+
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--label",
+        metavar="NAME=VALUE",
+        help="In the scope of this label, such as room=42. Repeat it where the scope has several.",
+    ),
+]
+By = Annotated[
+    str | None,
+    typer.Option("--by", metavar="LABEL", help="Rank the values of a label instead of members."),
+]
+Scopes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--scope",
+        metavar="LABELS",
+        help='Count events by these labels too, such as room or zone,gender; "" is the scope of '
+        "all. May be repeated; the first is what receipts tell of.",
+    ),
+]
+RankBy = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rank-by", metavar="LABEL", help="Rank the values of a label, too. May be repeated."
+    ),
+]
+
+
+def labels_given(texts: Sequence[str] | None, option: str = "--label") -> dict[str, str]:
+    """Labels out of NAME=VALUE. Raises Usage."""
+    labels: dict[str, str] = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not equals or not name.isidentifier():
+            raise Usage(f"{option} {text!r} is not of the form NAME=VALUE")
+        if name in RESERVED:
+            raise Usage(f"{option} {text!r}: no label is called {name}")
+        if name in labels:
+            raise Usage(f"{option}: {name} is given twice")
+        labels[name] = value
+    return labels
+
+
+def scope_asked(labels: Sequence[str] | None, by: str | None) -> dict[str, Any]:
+    """The scope a question is about, as the verbs take it. Raises Usage."""
+    return {**labels_given(labels), "by": by}
+
+
+def scope_given(text: str) -> list[str]:
+    """The labels of a scope out of `zone,gender`; of the scope of all out of nothing."""
+    return text.split(",") if text else []
+
+
+def with_scopes(
+    board: laurels.Board, scopes: Sequence[str] | None, rank_by: Sequence[str] | None
+) -> dict[str, Any]:
+    """The changes that add scopes, and labels to rank by, to those a board has."""
+    changes: dict[str, Any] = {}
+    if scopes:
+        changes["scopes"] = [*board.scopes, *map(scope_given, scopes)]
+    if rank_by:
+        changes["rank_by"] = [*board.rank_by, *rank_by]
+    return changes
+
+
+def scope_words(labels: Mapping[str, str] | None, by: str | None) -> str:
+    """A scope in a title: `, room=42`; nothing for all."""
+    if by is not None:
+        return f", by {by}"
+    return "".join([f", {name}={value}" for name, value in sorted((labels or {}).items())])
+
+
+def scopes_text(board: laurels.Board) -> str:
+    """What a board counts by besides all: `room; gender, zone; by room`."""
+    said = [form_text(",".join(labels)) for labels in board.scopes]
+    return "; ".join([*said, *[f"by {label}" for label in board.rank_by]])
+
+
+def form_text(form: str) -> str:
+    """The labels that scopes have in common, for people."""
+    return form.replace(",", ", ") or "all"
+
+
+def scopes(
+    board: BoardName,
+    labels: Annotated[
+        list[str], typer.Argument(metavar="LABEL...", help="The labels of the scopes.")
+    ],
+    limit: Annotated[int, typer.Option("--limit", "-n", help="How many.")] = 100,
+    after: Annotated[
+        list[str] | None,
+        typer.Option("--after", metavar="NAME=VALUE", help="Go on after this scope."),
+    ] = None,
+    at: Url = DEFAULT_URL,
+    json: AsJson = False,
+) -> int:
+    """List the scopes of some labels that hold anybody, in the order of their values.
+
+    \b
+    Examples:
+      laurels scopes gifts room
+      laurels scopes gifts room --limit 1000 --after room=42
+      laurels scopes gifts zone gender --json
+    """
+    begin = labels_given(after, "--after") or None
+    with laurels.open(at, create=False) as lb:
+        found = lb.scopes(board, *labels, after=begin, limit=limit)
+    if json:
+        put_json(found)
+        return 0
+    names = sorted(labels)
+    put_table(
+        [(name, "left") for name in names], [[each[name] for name in names] for each in found]
+    )
+    if found and len(found) == limit:
+        put_line(f"next page: {_after(found[-1].items())}")
+    return 0
+
+
+def _after(labels: Iterable[tuple[str, str]]) -> str:
+    return " ".join([f"--after {name}={shlex.quote(value)}" for name, value in sorted(labels)])

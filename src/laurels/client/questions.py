@@ -1,0 +1,319 @@
+"""The questions as the requests that stand for them; see `calls`."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from laurels.between import Bound
+from laurels.errors import (
+    InvalidLimit,
+    InvalidOffset,
+    InvalidRadius,
+    InvalidRank,
+)
+from laurels.http.answers import CardAnswer, ScopesAnswer, to_json
+from laurels.http.refusals import MemberNotRanked, RankNotHeld
+from laurels.queries import friends, named
+from laurels.question import MAX_LIMIT, MAX_RADIUS, whole
+from laurels.score import Score
+from laurels.standing import Page, PeriodInfo, Standing
+
+from .call import NO_LABEL, Call, decoder, then
+from .given import (
+    board_path,
+    bound,
+    labelled,
+    member_text,
+    percent,
+    scope_after,
+    scope_text,
+    target,
+    window_name,
+)
+
+_page = decoder(Page)
+_standing = decoder(Standing)
+_card_windows = then(decoder(CardAnswer), lambda found: found.windows)
+_score = then(decoder(dict[str, Score | None]), lambda found: found["score"])
+_count = then(decoder(dict[str, int]), lambda found: found["count"])
+_periods = decoder(list[PeriodInfo])
+_scopes = then(decoder(ScopesAnswer), lambda found: found.scopes)
+_UNRANKED = {MemberNotRanked.code: None}
+
+
+def top(
+    board: str,
+    *,
+    window: str | None = None,
+    limit: int = 10,
+    offset: int = 0,
+    reverse: bool = False,
+    after: str | None = None,
+    period: str | None = None,
+    with_data: bool = False,
+    by: str | None = None,
+    **labels: str,
+) -> Call[Page]:
+    path = target(
+        board_path(board, "top"),
+        labelled(labels, by),
+        window=window,
+        limit=whole(limit, 0, MAX_LIMIT, InvalidLimit),
+        offset=whole(offset, 0, None, InvalidOffset),
+        reverse=bool(reverse),
+        after=after,
+        period=period,
+        with_data=bool(with_data),
+    )
+    return Call("GET", path, _page, instead=NO_LABEL if labels else {})
+
+
+def around(
+    board: str,
+    member: str,
+    *,
+    radius: int = 5,
+    window: str | None = None,
+    period: str | None = None,
+    with_data: bool = False,
+    by: str | None = None,
+    **labels: str,
+) -> Call[Page | None]:
+    path = target(
+        board_path(board, "around"),
+        labelled(labels, by),
+        member=member_text(member),
+        radius=whole(radius, 0, MAX_RADIUS, InvalidRadius),
+        window=window,
+        period=period,
+        with_data=bool(with_data),
+    )
+    return Call("GET", path, _page, otherwise=_UNRANKED, instead=NO_LABEL if labels else {})
+
+
+def standing(
+    board: str,
+    member: str,
+    *,
+    window: str | None = None,
+    period: str | None = None,
+    to_rank: int | None = None,
+    with_data: bool = False,
+    by: str | None = None,
+    **labels: str,
+) -> Call[Standing | None]:
+    path = target(
+        board_path(board, "standing"),
+        labelled(labels, by),
+        member=member_text(member),
+        window=window_name(window),
+        period=period,
+        to_rank=_rank(to_rank),
+        with_data=bool(with_data),
+    )
+    return Call("GET", path, _standing, otherwise=_UNRANKED, instead=NO_LABEL if labels else {})
+
+
+def _rank(rank: int | None) -> int | None:
+    return None if rank is None else whole(rank, 1, None, InvalidRank)
+
+
+def card(
+    board: str,
+    member: str,
+    *,
+    to_rank: int | None = None,
+    with_data: bool = False,
+    by: str | None = None,
+    **labels: str,
+) -> Call[dict[str, Standing | None] | None]:
+    """None stands for a member that is in no window."""
+    path = target(
+        board_path(board, "standing"),
+        labelled(labels, by),
+        member=member_text(member),
+        window="*",
+        to_rank=_rank(to_rank),
+        with_data=bool(with_data),
+    )
+    return Call("GET", path, _card_windows, otherwise=_UNRANKED, instead=NO_LABEL if labels else {})
+
+
+def standings(
+    board: str,
+    members: Iterable[str],
+    *,
+    window: str | None = None,
+    period: str | None = None,
+    with_data: bool = False,
+    by: str | None = None,
+    **labels: str,
+) -> Call[Page]:
+    path = target(
+        board_path(board, "standings"),
+        labelled(labels, by),
+        window=window,
+        period=period,
+        with_data=bool(with_data),
+    )
+    return Call(
+        "POST",
+        path,
+        _page,
+        body=to_json.encode(friends(members)),
+        instead=NO_LABEL if labels else {},
+    )
+
+
+def rank(
+    board: str,
+    member: str,
+    *,
+    window: str | None = None,
+    period: str | None = None,
+    by: str | None = None,
+    **labels: str,
+) -> Call[int | None]:
+    call = standing(
+        board, member, window=window, period=period, to_rank=None, with_data=False, by=by, **labels
+    )
+    return Call(
+        call.method,
+        call.target,
+        then(_standing, lambda found: found.rank),
+        otherwise=_UNRANKED,
+        instead=call.instead,
+    )
+
+
+def ranks(
+    board: str,
+    members: Iterable[str],
+    *,
+    window: str | None = None,
+    period: str | None = None,
+    by: str | None = None,
+    **labels: str,
+) -> Call[list[int | None]]:
+    asked = named(members)
+    call = standings(board, asked, window=window, period=period, with_data=False, by=by, **labels)
+
+    def in_order(page: Page) -> list[int | None]:
+        found = {entry.member: entry.rank for entry in page.entries}
+        return [found.get(member) for member in asked]
+
+    return Call(call.method, call.target, then(_page, in_order), call.body, instead=call.instead)
+
+
+def range(
+    board: str,
+    *,
+    low: Bound | None = None,
+    high: Bound | None = None,
+    limit: int = 100,
+    offset: int = 0,
+    after: str | None = None,
+    window: str | None = None,
+    period: str | None = None,
+    with_data: bool = False,
+    by: str | None = None,
+    **labels: str,
+) -> Call[Page]:
+    path = target(
+        board_path(board, "range"),
+        labelled(labels, by),
+        low=bound(low),
+        high=bound(high),
+        limit=whole(limit, 0, MAX_LIMIT, InvalidLimit),
+        offset=whole(offset, 0, None, InvalidOffset),
+        after=after,
+        window=window,
+        period=period,
+        with_data=bool(with_data),
+    )
+    return Call("GET", path, _page, instead=NO_LABEL if labels else {})
+
+
+def at_rank(
+    board: str,
+    rank: int,
+    *,
+    window: str | None = None,
+    period: str | None = None,
+    with_data: bool = False,
+    by: str | None = None,
+    **labels: str,
+) -> Call[Standing | None]:
+    path = target(
+        board_path(board, "at-rank"),
+        labelled(labels, by),
+        rank=whole(rank, 1, None, InvalidRank),
+        window=window,
+        period=period,
+        with_data=bool(with_data),
+    )
+    return Call(
+        "GET",
+        path,
+        _standing,
+        otherwise={RankNotHeld.code: None},
+        instead=NO_LABEL if labels else {},
+    )
+
+
+def score_at_percentile(
+    board: str,
+    percentile: Any,
+    *,
+    window: str | None = None,
+    period: str | None = None,
+    by: str | None = None,
+    **labels: str,
+) -> Call[Score | None]:
+    path = target(
+        board_path(board, "percentile"),
+        labelled(labels, by),
+        percent=percent(percentile),
+        window=window,
+        period=period,
+    )
+    return Call("GET", path, _score, instead=NO_LABEL if labels else {})
+
+
+def count(
+    board: str,
+    *,
+    low: Bound | None = None,
+    high: Bound | None = None,
+    window: str | None = None,
+    period: str | None = None,
+    by: str | None = None,
+    **labels: str,
+) -> Call[int]:
+    path = target(
+        board_path(board, "count"),
+        labelled(labels, by),
+        low=bound(low),
+        high=bound(high),
+        window=window,
+        period=period,
+    )
+    return Call("GET", path, _count, instead=NO_LABEL if labels else {})
+
+
+def periods(
+    board: str, window: str | None = None, *, by: str | None = None, **labels: str
+) -> Call[list[PeriodInfo]]:
+    path = target(board_path(board, "periods"), labelled(labels, by), window=window)
+    return Call("GET", path, _periods, instead=NO_LABEL if labels else {})
+
+
+def scopes(
+    board: str, *labels: str, after: Mapping[str, str] | None = None, limit: int = 1_000
+) -> Call[list[dict[str, str]]]:
+    path = target(
+        board_path(board, "scopes"),
+        labels=scope_text(labels),
+        after=scope_after(after),
+        limit=whole(limit, 0, MAX_LIMIT, InvalidLimit),
+    )
+    return Call("GET", path, _scopes)

@@ -1,0 +1,121 @@
+"""What this process knows of the windows whose rankings are made now and then, and when it has to
+see to them.
+
+A call that counts tells how the windows of its board stand, and so does one that reads or
+refreshes. So a process knows when those are due that it has to do with; others it looks at once in
+an interval, in case the process that counted there has gone. Whether a window is due is decided on
+the server, where any other process may have refreshed it, or have begun to.
+"""
+
+import heapq
+from collections.abc import Mapping
+
+from laurels.boards import Boards, BoardState
+from laurels.index.remote import Stands
+from laurels.refreshed import Refreshed, Stand, of_shards
+from laurels.windows import MAX_MS, MIN_MS, Rolling
+
+Place = tuple[int, str]
+"""The number of a board, and a window of it."""
+
+
+class Refreshing:
+    """How the refreshed windows of all boards stand, and when each is due.
+
+    A window is in the queue once; an entry of another instant than `_due` says is passed over.
+    `_large` are those that a commit has begun and not ended.
+    """
+
+    def __init__(self) -> None:
+        self._stands: dict[Place, dict[int, Stand]] = {}
+        self._queue: list[tuple[int, int, str]] = []
+        self._due: dict[Place, int] = {}
+        self._large: set[Place] = set()
+
+    def watch(self, state: BoardState) -> None:
+        """Has the windows of a board looked at that is new here."""
+        for window in state.rules.refreshed:
+            self._put((state.number, window), MIN_MS)
+
+    def note(self, state: BoardState, stands: Stands, now_ms: int) -> None:
+        """Takes note of how windows stand; what is older than what is known is passed over."""
+        for shard, windows in stands.items():
+            for name, stand in windows.items():
+                own = self._stands.setdefault((state.number, name), {})
+                if shard not in own or own[shard].seen <= stand.seen:
+                    own[shard] = stand
+        for name, window in state.rules.refreshed.items():
+            own = self._stands.get((state.number, name), {})
+            state.refreshed[name] = refreshed_of(state, own)
+            if state.rules.fed:
+                state.refreshed_by[name] = refreshed_of(state, own, by=True)
+            self._put((state.number, name), _due_ms(window, own, now_ms))
+
+    def forget(self, number: int) -> None:
+        """Forgets a board."""
+        for place in [place for place in self._due if place[0] == number]:
+            del self._due[place]
+            self._stands.pop(place, None)
+            self._large.discard(place)
+
+    def next_ms(self) -> int:
+        """When the next window is to be looked at; MAX_MS without any."""
+        while self._queue and self._is_stale(self._queue[0]):
+            heapq.heappop(self._queue)
+        return self._queue[0][0] if self._queue else MAX_MS
+
+    def due(self, now_ms: int, most: int) -> list[Place]:
+        """Windows to be looked at now, the longest due first. They stay due until they are noted to
+        stand otherwise."""
+        found: list[tuple[int, int, str]] = []
+        while len(found) < most and self.next_ms() <= now_ms:
+            found.append(heapq.heappop(self._queue))
+        for entry in found:
+            heapq.heappush(self._queue, entry)
+        return list(dict.fromkeys(entry[1:] for entry in found))
+
+    def is_due(self, place: Place, now_ms: int) -> bool:
+        """Whether a window is due as far as is known."""
+        return self._due.get(place, MAX_MS) <= now_ms
+
+    def interval_ms(self, boards: Boards) -> int:
+        """The shortest interval of those that a commit has begun and not ended; MAX_MS without
+        any."""
+        states = [(boards.numbered(number), window) for number, window in self._large]
+        found = [
+            state.rules.refreshed[window].refresh_ms
+            for state, window in states
+            if state is not None and window in state.rules.refreshed
+        ]
+        return min(found, default=MAX_MS)
+
+    def is_large(self, place: Place) -> bool:
+        """Whether a refresh takes more than a commit does of it."""
+        return place in self._large
+
+    def went(self, place: Place, left: int) -> None:
+        """Takes note of how many members a refresh has left."""
+        if left:
+            self._large.add(place)
+        else:
+            self._large.discard(place)
+
+    def _put(self, place: Place, due_ms: int) -> None:
+        if self._due.get(place) != due_ms:
+            self._due[place] = due_ms
+            heapq.heappush(self._queue, (due_ms, *place))
+
+    def _is_stale(self, entry: tuple[int, int, str]) -> bool:
+        return self._due.get(entry[1:]) != entry[0]
+
+
+def refreshed_of(state: BoardState, stands: Mapping[int, Stand], *, by: bool = False) -> Refreshed:
+    """How a window of a board stands whose shards stand so; `by` a label, where such rankings are
+    kept apart from them."""
+    count = state.rules.shards
+    shards = [count] if by else range(count)
+    return of_shards([stands.get(shard, Stand()) for shard in shards])
+
+
+def _due_ms(window: Rolling, stands: Mapping[int, Stand], now_ms: int) -> int:
+    return min([window.due_after(now_ms), *[stand.due_ms(window) for stand in stands.values()]])

@@ -1,0 +1,163 @@
+// Scopes: which of a board's rankings is shown, and the form that chooses another.
+//
+// A scope is { labels, values, by }: the names of its labels, their values (null while they are still
+// to be chosen), or the label whose values are ranked. Labels stand in the address under their own
+// names, as they do in questions to the API.
+
+import { ask, boardPath, url } from "./api.js";
+import { el } from "./dom.js";
+import { linkTo } from "./windows.js";
+
+const SUGGESTED = 50;
+const LISTED = 100;
+const TYPING_MS = 150;
+
+/** Whether events of a board are counted by labels. */
+export function isScoped(board) {
+  return board.rank_by.length > 0 || board.scopes.length !== 1 || board.scopes[0].length > 0;
+}
+
+/** The names of all labels of a board. */
+export function labelsOf(board) {
+  return [...new Set([...board.scopes.flat(), ...board.rank_by])].sort();
+}
+
+/** The scope that an address names; without one that of all or, where there is none, the first. */
+export function scopeIn(board, query) {
+  if (board.rank_by.includes(query.by)) return { labels: [], values: {}, by: query.by };
+  const named = labelsOf(board).filter((label) => query[label]);
+  const of = (text) => board.scopes.find((labels) => String(labels) === text);
+  const found = (named.length > 0 && of(String(named))) || of(query.scope ?? "") || of("");
+  if (found) return chosen(found, query);
+  const [by] = board.rank_by;
+  return by ? { labels: [], values: {}, by } : chosen(board.scopes[0], query);
+}
+
+function chosen(labels, query) {
+  const isWhole = labels.every((label) => query[label]);
+  const values = Object.fromEntries(labels.map((label) => [label, query[label]]));
+  return { labels, values: isWhole ? values : null, by: null };
+}
+
+/** A scope as parameters, of the address and of questions alike. */
+export function queryOf(scope) {
+  if (scope.by) return { by: scope.by };
+  return scope.values ?? { scope: String(scope.labels) };
+}
+
+/** A scope after a title: `, room 42`. */
+export function scopeText(scope) {
+  if (scope.by) return `, by ${scope.by}`;
+  return scope.labels.map((label) => `, ${label}${scope.values ? ` ${scope.values[label]}` : ""}`).join("");
+}
+
+/** The link of a row: a member or, where values of a label are ranked, the scope of that value. */
+export function rowLink(board, scope, window, member) {
+  const isOwn = scope.by && board.scopes.some((labels) => String(labels) === scope.by);
+  return linkTo(board.name, { window, ...(isOwn ? { [scope.by]: member } : { ...queryOf(scope), member }) });
+}
+
+/** The form that chooses a scope; nothing on a board that has one only. */
+export function scopeForm(board, scope, window, signal) {
+  if (!isScoped(board)) return null;
+  const go = (query) => {
+    location.hash = linkTo(board.name, { window: window.name, ...query });
+  };
+  const fields = scope.by ? [] : scope.labels.map((label) => valueField(board, scope, label, signal));
+  const take = (event) => {
+    event.preventDefault();
+    const values = Object.fromEntries(new FormData(event.currentTarget));
+    if (scope.labels.every((label) => values[label])) go(values);
+  };
+  return el(
+    "form",
+    { class: "scope", "aria-label": "Scope", onsubmit: take },
+    select(board, scope, go),
+    fields,
+    fields.length ? el("button", { type: "submit" }, "Show") : null,
+  );
+}
+
+function select(board, scope, go) {
+  const forms = board.scopes.map((labels) => ({ text: labels.join(", ") || "All", query: { scope: String(labels) } }));
+  const lists = board.rank_by.map((label) => ({ text: `By ${label}`, query: { by: label } }));
+  const options = [...forms, ...lists];
+  const current = scope.by ? forms.length + board.rank_by.indexOf(scope.by) : board.scopes.indexOf(scope.labels);
+  return el(
+    "label",
+    { class: "field inline" },
+    el("span", {}, "Scope"),
+    el(
+      "select",
+      { "data-focus": "scope", onchange: (event) => go(options[event.target.value].query) },
+      options.map(({ text }, i) => el("option", { value: String(i), selected: i === current }, text)),
+    ),
+  );
+}
+
+function valueField(board, scope, label, signal) {
+  const list = el("datalist", { id: `values-${label}` });
+  let timer = null;
+  const suggest = (input) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => fill(list, board, scope, label, input.value, signal), TYPING_MS);
+  };
+  const input = el("input", {
+    name: label,
+    required: true,
+    autocomplete: "off",
+    spellcheck: "false",
+    list: list.id,
+    value: scope.values?.[label],
+    "data-focus": `scope ${label}`,
+    onfocus: (event) => suggest(event.target),
+    oninput: (event) => suggest(event.target),
+    onchange: (event) => event.target.form.requestSubmit(),
+  });
+  return el("label", { class: "field inline" }, el("span", {}, label), input, list);
+}
+
+/** Suggests values: of one label those that begin as what is typed, of several the first there are. */
+async function fill(list, board, scope, label, typed, signal) {
+  const isOne = scope.labels.length === 1;
+  const after = isOne && typed ? `${label}=${encodeURIComponent(typed)}` : null;
+  try {
+    const { scopes } = await listed(board, scope, { limit: SUGGESTED, after }, signal);
+    const values = [...new Set(scopes.map((each) => each[label]))];
+    const fitting = after ? [typed, ...values.filter((value) => value.startsWith(typed))] : values;
+    list.replaceChildren(...fitting.map((value) => el("option", { value })));
+  } catch {
+    list.replaceChildren();
+  }
+}
+
+function listed(board, scope, query, signal) {
+  const address = url(boardPath(board.name, "scopes"), { labels: String(scope.labels), ...query });
+  return ask(address, { signal });
+}
+
+/** The scopes that can be chosen, as links, page by page. */
+export async function scopeList(board, scope, window, signal) {
+  const list = el("ul", { class: "chips scopes" });
+  const more = el("button", { type: "button", class: "more" }, "Show more");
+  const show = async (after) => {
+    const { scopes, next } = await listed(board, scope, { limit: LISTED, after }, signal);
+    list.append(...scopes.map((values) => el("li", {}, scopeLink(board, scope, window, values))));
+    more.hidden = next === null;
+    more.onclick = () => show(next);
+  };
+  await show(null);
+  const what = scope.labels.join(" and ");
+  return el(
+    "section",
+    { class: "panel", "aria-label": "Scopes" },
+    el("h2", {}, `Choose ${what}`),
+    list.children.length ? list : el("p", { class: "muted" }, "Nobody is counted by this yet."),
+    more,
+  );
+}
+
+function scopeLink(board, scope, window, values) {
+  const text = scope.labels.map((label) => values[label]).join(", ");
+  return el("a", { href: linkTo(board.name, { window: window.name, ...values }) }, el("bdi", {}, text));
+}

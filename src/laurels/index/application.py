@@ -1,0 +1,231 @@
+"""A batch on its way into the rankings of its board.
+
+It is applied in three moves: ids and lateness decide which events count, the native write rule
+(`engine.fold`) counts them in all their windows at once, and what was counted has its id
+remembered. An all-or-nothing batch keeps a journal of what it writes and has it undone when one of
+its events is refused.
+"""
+
+from array import array
+from collections.abc import Iterator
+from typing import Any
+
+from laurels.engine import fold
+from laurels.engine.ranked_set import RankedSet
+from laurels.engine.rolling import RollingSet
+from laurels.engine.roster import Roster
+from laurels.engine.rows import negated
+from laurels.engine.tally import Tally
+from laurels.errors import CheckFailed
+from laurels.event import Batch
+from laurels.labels import ALL
+from laurels.plan import Plan, Roll, Target
+from laurels.score import stamps_of
+
+from .base import COUNTED, Outcome, Outcomes, Scores
+from .held import Held, changed_with
+from .remembered import key_of
+
+
+class Application:
+    """One batch on its way into the rankings of its board."""
+
+    def __init__(
+        self, held: Held, roster: Roster, batch: Batch, plan: Plan, watch: int | None
+    ) -> None:
+        rules = held.rules
+        self._held = held
+        self._batch = batch
+        self._plan = plan
+        self._watch = -1 if watch is None else watch
+        rolls = {roll.ranking.key.window: roll for roll in plan.rolls if roll is not None}
+        self._rollings = [self._roll(t, rolls.get(t.key.window), roster) for t in plan.targets]
+        self._stores = [
+            held.open_ranking(target.key, roster)
+            if rolling is None
+            else rolling.open_tally(target.key.instance)
+            for target, rolling in zip(plan.targets, self._rollings, strict=True)
+        ]
+        self._members = roster.intern(batch.members, batch.lengths)
+        self._counted = [
+            self._members if not place.by else _values_of(batch, place.by, roster)
+            for place in plan.places
+        ]
+        self._words = [
+            column if rule.sign > 0 else negated(column)
+            for rule, column in zip(rules.columns, batch.values, strict=True)
+        ]
+        self._fadings = [_weights(rules.half_life_ms(place.window), batch) for place in plan.places]
+        self._ats = batch.now_ms if batch.ats is None else batch.ats
+        self._stamps = stamps_of(self._ats, rules.resolution_ms)
+        self._sets = b"\1" * batch.size if batch.absolute else None
+        self._codes = bytearray(batch.size)
+        self._added: list[bytes] = []
+        self._journal = fold.Journal() if batch.atomic else None
+        self._before: list[tuple[bytearray, list[array[int]]]] = []
+        self._after: list[tuple[bytearray, list[array[int]]]] = []
+
+    def _roll(self, target: Target, roll: Roll | None, roster: Roster) -> RollingSet | None:
+        """The state, at the step that runs, of the rolling window that a target belongs to."""
+        if roll is None:
+            return None
+        window = roll.ranking.key.window
+        rolling = self._held.open_rolling(
+            target.key.scope, window, roll.steps, roll.running, roster
+        )
+        if rolling.running != roll.running:
+            raise CheckFailed(f"window {window!r} was not brought to step {roll.running}")
+        return rolling
+
+    def run(self) -> Outcomes:
+        for i in self._plan.late:
+            self._codes[i] = Outcome.TOO_LATE
+        if self._batch.ids is None:
+            self._count(0, self._batch.size)
+        else:
+            self._count_once(self._batch.ids)
+        outcomes = Outcomes(self._codes, _joined(self._before), _joined(self._after))
+        if self._journal is not None and outcomes.refused:
+            self._put_back(self._journal)
+            outcomes = Outcomes(self._codes)
+        return outcomes
+
+    def touched(self) -> "Iterator[tuple[str, array[int], list[RankedSet | Tally]]]":
+        """The members and the structures that may have changed, by scope."""
+        structures: dict[str, list[RankedSet | Tally]] = {}
+        best = self._held.rules.best
+        for target, store, rolling in zip(
+            self._plan.targets, self._stores, self._rollings, strict=True
+        ):
+            of_scope = structures.setdefault(target.key.scope, [])
+            of_scope.append(store)
+            if rolling is not None:
+                of_scope += changed_with(rolling, best=best)
+        if not self._held.rules.scoped:
+            yield ALL, self._members, structures.get(ALL, [])
+            return
+        for scope, ids in self._members_by_scope().items():
+            yield scope, array("I", ids), structures[scope]
+
+    def _members_by_scope(self) -> dict[str, list[int]]:
+        """Whose entries may have changed, by scope."""
+        found: dict[str, list[int]] = {}
+        scopes = [target.key.scope for target in self._plan.targets]
+        for place in range(len(self._plan.places)):
+            members = self._counted[place]
+            for event in range(self._batch.size):
+                if (index := self._plan.index_of(place, event)) >= 0:
+                    found.setdefault(scopes[index], []).append(members[event])
+        return found
+
+    def settle(self) -> None:
+        """Forgets what it touched that holds nobody, and notes where refreshes find somebody."""
+        for target, store, rolling in zip(
+            self._plan.targets, self._stores, self._rollings, strict=True
+        ):
+            if rolling is not None and rolling.deferred:
+                self._held.foresee(target.key.window, target.key.scope)
+            live = rolling is not None and not rolling.deferred
+            if not len(store) or (live and rolling is not None and not len(rolling.live)):
+                self._held.drop_empty(target.key.scope)
+
+    def _count(self, start: int, stop: int) -> None:
+        """Counts the events of a run whose code is still 0."""
+        if start == stop:
+            return
+        watched = fold.apply(
+            self._held.shape,
+            self._stores,
+            self._plan.routes,
+            self._rollings,
+            self._counted if self._held.rules.rank_by else self._members,
+            self._words,
+            self._stamps,
+            self._ats,
+            self._sets,
+            self._plan.all_window,
+            self._watch,
+            start,
+            stop,
+            self._codes,
+            self._journal,
+            self._fadings,
+        )
+        if watched is not None:
+            self._before.append(watched[0])
+            self._after.append(watched[1])
+
+    def _count_once(self, ids: list[bytes | None]) -> None:
+        """Counts events with ids in runs within which every decision stands on its own.
+
+        Whether an id is new depends on what became of the events before it: a run ends before
+        an id that is in the run already, and before one that might find the table full.
+        """
+        remembered, limit = self._held.remembered, self._held.rules.dedupe_max
+        remembered.forget_until(self._batch.now_ms - self._held.rules.dedupe_ms)
+        start = 0
+        run: dict[bytes, int] = {}
+        for i, key in self._keys(ids):
+            if key in run or len(remembered) + len(run) >= limit:
+                self._finish(start, i, run)
+                start = i
+            if key in remembered:
+                self._codes[i] = Outcome.DUPLICATE
+            elif not self._codes[i]:
+                if len(remembered) + len(run) >= limit:
+                    self._codes[i] = Outcome.DEDUPE_FULL
+                else:
+                    run[key] = i
+        self._finish(start, self._batch.size, run)
+
+    def _keys(self, ids: list[bytes | None]) -> Iterator[tuple[int, bytes]]:
+        start = 0
+        members = self._batch.members
+        for i, (length, id) in enumerate(zip(self._batch.lengths, ids, strict=True)):
+            if id is not None:
+                yield i, key_of(members[start : start + length], id)
+            start += length
+
+    def _finish(self, start: int, stop: int, run: dict[bytes, int]) -> None:
+        self._count(start, stop)
+        for key, i in run.items():
+            if self._codes[i] in COUNTED:
+                self._held.remembered.add(key, self._batch.now_ms)
+                self._added.append(key)
+        run.clear()
+
+    def _put_back(self, journal: fold.Journal) -> None:
+        """Takes the whole batch back."""
+        journal.undo()
+        self._held.remembered.undo(self._added)
+        for i, code in enumerate(self._codes):
+            if code in COUNTED:
+                self._codes[i] = Outcome.ROLLED_BACK
+
+
+def _values_of(batch: Batch, label: str, roster: Roster) -> "array[int]":
+    """The values of a label as members, one for each event; of one without, somebody's."""
+    if batch.labels is None:
+        return array("I", bytes(4 * batch.size))
+    values = [(value or "-").encode() for value in batch.labels.values(label)]
+    ids = roster.intern(b"".join(values), bytes(map(len, values)))
+    return array("I", [ids[group] for group in batch.labels.each])
+
+
+def _weights(half_life_ms: int, batch: Batch) -> Any:
+    """What the events weigh, for the engine; None where they do not fade."""
+    if not half_life_ms:
+        return None
+    weights = batch.weights_in(half_life_ms)
+    return weights.exponents, weights.mantissas
+
+
+def _joined(runs: list[tuple[bytearray, list["array[int]"]]]) -> Scores | None:
+    if not runs:
+        return None
+    present, words = runs[0]
+    for more_present, more_words in runs[1:]:
+        present += more_present
+        for column, more in zip(words, more_words, strict=True):
+            column.extend(more)
+    return Scores(present, words)

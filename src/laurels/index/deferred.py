@@ -1,0 +1,103 @@
+"""What the memory index does for windows whose rankings are refreshed.
+
+Each scope has a deferred `RollingSet`. The next ranking of a window is built scope by scope, in
+shares; scopes that are new meanwhile have theirs built from their first event on.
+
+**A refresh.** When all are built, the ranking shown and the one built change places in every scope.
+There may be a million scopes, so the refresh itself only counts up (`Held.refreshes`); a scope
+*follows* when something is asked of it or written to it, or when the fold comes to it in its rounds
+(`Fold.bring_scopes`). Until then nothing touches it, so what it has built is still what the refresh
+found. Where not all is built (in recovery, or because it is little), a refresh does all of it at
+once.
+"""
+
+from laurels.engine.rolling import RollingSet
+from laurels.labels import ALL
+
+from .copying import Copying
+from .held import Held, Part
+
+SCOPE_CELLS = 10
+"""What a scope costs besides its cells, in cells."""
+_ALL = 2**62
+
+
+class Deferred:
+    """The part of a memory index that is for these windows."""
+
+    def __init__(self) -> None:
+        self._boards: dict[int, Held] = {}
+        self._dropped: list[object] = []
+        self._copying: Copying | None = None
+
+    def begin_build(self, board: int, window: str) -> None:
+        self._boards[board].building.setdefault(window, set())
+
+    def build(self, board: int, window: str, limit: int, scope: str = "") -> int:
+        rolling = self._deferred(board, window, scope)
+        if rolling is not None:
+            rolling.build(limit)
+            self._boards[board].foresee(window, scope)
+        return self.build_left(board, window, scope)
+
+    def build_left(self, board: int, window: str, scope: str = "") -> int:
+        rolling = self._deferred(board, window, scope)
+        return 0 if rolling is None or rolling.built else max(1, rolling.to_build)
+
+    def refresh_cost(self, board: int, window: str, most: int) -> int:
+        cost = 0
+        for part in self._boards[board].parts.values():
+            if (rolling := part.rolling.get(window)) is not None:
+                cost += SCOPE_CELLS + rolling.cells
+            if cost > most:
+                break
+        return cost
+
+    def refresh(self, board: int, window: str) -> bool:
+        held = self._boards[board]
+        held.building.pop(window, None)
+        anybody = False
+        for scope in list(held.parts):
+            part = self._followed(board, scope)
+            if part is None or (rolling := part.rolling.get(window)) is None:
+                continue
+            rolling.build(_ALL)
+            self._change_places(board, scope, rolling)
+            anybody = anybody or len(rolling.live) > 0
+            held.drop_empty(scope)
+        return anybody
+
+    def show_built(self, board: int, window: str) -> bool:
+        held = self._boards[board]
+        listed = held.building.pop(window)
+        self._dropped.append(listed)
+        held.refreshes += 1
+        held.refreshed[window] = held.refreshes
+        if self._copying is not None:
+            self._copying.look_again(board)
+        self._followed(board, ALL)
+        return bool(listed)
+
+    def _followed(self, board: int, scope: str) -> Part | None:
+        """The part of a scope, which shows what the last refreshes found; None where there is none,
+        or none any more."""
+        held = self._boards[board]
+        part = held.parts.get(scope)
+        if part is None or part.refreshes == held.refreshes:
+            return part
+        for rolling in held.behind(part):
+            self._change_places(board, scope, rolling)
+        part.refreshes = held.refreshes
+        held.drop_empty(scope)
+        return held.parts.get(scope)
+
+    def _change_places(self, board: int, scope: str, rolling: RollingSet) -> None:
+        """Has a window show in a scope what was built."""
+        self._dropped.append(rolling.refresh())
+        if self._copying is not None:
+            self._copying.renew(rolling.live)
+            self._copying.touch(board, scope)
+
+    def _deferred(self, board: int, window: str, scope: str) -> RollingSet | None:
+        part = self._followed(board, scope)
+        return None if part is None else part.rolling.get(window)

@@ -1,0 +1,66 @@
+"""The scopes of a board that hold anybody, in the order of their names."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from sortedcontainers import SortedList
+
+from laurels.labels import form_of
+
+
+class Directory:
+    """Scopes by the labels they are of; each operation is O(log n)."""
+
+    def __init__(self) -> None:
+        self._forms: dict[str, SortedList[str]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._forms.values()))
+
+    def __iter__(self) -> Iterator[str]:
+        for form in sorted(self._forms):
+            yield from self._forms[form]
+
+    def add(self, scope: str) -> None:
+        """Takes in a scope that is not there."""
+        self._forms.setdefault(form_of(scope), SortedList()).add(scope)
+
+    def discard(self, scope: str) -> None:
+        """Takes a scope out, if it is there."""
+        form = form_of(scope)
+        if (scopes := self._forms.get(form)) is not None:
+            scopes.discard(scope)
+            if not scopes:
+                del self._forms[form]
+
+    def count(self, form: str) -> int:
+        """How many scopes there are of some labels."""
+        return len(self._forms.get(form, ()))
+
+    def spread(self, most: int) -> Iterator[tuple[int, list[str]]]:
+        """How many scopes there are of each tuple of labels, and up to so many of them, evenly
+        spread. O(most * log n) for each tuple."""
+        for scopes in self._forms.values():
+            count = len(scopes)
+            yield (
+                count,
+                [scopes[i * count // most] for i in range(most)] if count > most else [*scopes],
+            )
+
+    def after(self, form: str, scope: str, limit: int) -> list[str]:
+        """The next scopes of some labels, behind one of them or where it would stand."""
+        scopes = self._forms.get(form)
+        if scopes is None:
+            return []
+        return list(islice(scopes.irange(scope, inclusive=(False, True)), limit))
+
+    def next(self, place: tuple[str, str] | None, limit: int) -> list[tuple[str, str]]:
+        """The next scopes of all, each as a place to go on from; those that come meanwhile before
+        it are passed over."""
+        found: list[tuple[str, str]] = []
+        begun, behind = place or ("", "")
+        for form in sorted(self._forms):
+            if form >= begun and len(found) < limit:
+                scopes = self.after(form, behind if form == begun else "", limit - len(found))
+                found += [(form, scope) for scope in scopes]
+        return found

@@ -1,0 +1,189 @@
+"""Entries of several feeds as one batch of the rankings by a label. Pure.
+
+What one call brought to several shards is put in the order it had: so, fed at once, it counts as on
+a board in one shard. The entries of one feed keep their order.
+"""
+
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from laurels.event import Batch
+from laurels.labels import together
+from laurels.plan import APART, Plan, RankingKey, Target, counted_from, roll_of
+from laurels.rules import Place
+from laurels.windows import MIN_MS, Rolling, Window
+
+from .feed import Entry, FeedPlace, labels_told
+from .remote import Opened
+
+
+class Fed(Struct, frozen=True):
+    """A batch of rankings by a label, as planned: which entries of which shard it is made of, as
+    (shard, entry before, last entry), and where totals were set what their members had."""
+
+    batch: Batch
+    plan: Plan
+    spans: list[tuple[int, FeedPlace, FeedPlace]]
+    aways: list[Sequence[int] | bool] | None
+
+
+def chosen(pending: Sequence[Sequence[Entry]], most: int) -> list[list[tuple[int, Entry]]]:
+    """The entries to count next, with their shards, of about so many events at most; those of one
+    call together."""
+    runs: list[list[tuple[int, Entry]]] = []
+    heads, size = [0] * len(pending), 0
+    last: tuple[int, int] | None = None
+    while waiting := [
+        (entries[heads[shard]].told.now_ms, entries[heads[shard]].told.call, shard)
+        for shard, entries in enumerate(pending)
+        if heads[shard] < len(entries)
+    ]:
+        now_ms, call, shard = min(waiting)
+        if (now_ms, call) != last:
+            if size >= most:
+                break
+            runs.append([])
+            last = now_ms, call
+        entry = pending[shard][heads[shard]]
+        runs[-1].append((shard, entry))
+        heads[shard] += 1
+        size += len(entry.told.events)
+    return runs
+
+
+class _Event(NamedTuple):
+    """An event in the order of all: the place of its call, its own in that, where it is told."""
+
+    run: int
+    place: int
+    entry: int
+    row: int
+
+
+def fed_of(
+    home: Opened,
+    runs: Sequence[Sequence[tuple[int, Entry]]],
+    after: Sequence[FeedPlace],
+    now_ms: int,
+) -> Fed:
+    """The batch that these entries make, at `now_ms`, behind these places of the feeds."""
+    entries = [entry for run in runs for _, entry in run]
+    events = sorted(_events(runs))
+    found = [(entries[event.entry], event.row) for event in events]
+    firsts, size = [], 0
+    for entry in entries:
+        firsts.append(size)
+        size += len(entry.told.events)
+    labels = together([(labels_told(e.told), len(e.told.events)) for e in entries])
+    assert labels is not None
+    batch = Batch(
+        board=home.number,
+        now_ms=now_ms,
+        size=len(events),
+        members=b"-" * len(events),
+        lengths=b"\1" * len(events),
+        values=tuple(
+            [
+                array("q", [entry.told.values[column][row] for entry, row in found])
+                for column in range(len(home.rules.columns))
+            ]
+        ),
+        ats=array("q", [_at(entry, row) for entry, row in found]),
+        labels=labels.take([firsts[event.entry] + event.row for event in events]),
+    )
+    return Fed(
+        batch.weighed(home.rules.half_lives_ms),
+        _plan(home, batch, found),
+        _spans(runs, after),
+        _aways(found),
+    )
+
+
+def _events(runs: Sequence[Sequence[tuple[int, Entry]]]) -> Iterator[_Event]:
+    number = 0
+    for run, entries in enumerate(runs):
+        for _, entry in entries:
+            refused = {*entry.refused}
+            for row, (place, event) in enumerate(
+                zip(entry.told.places, entry.told.events, strict=True)
+            ):
+                if event not in refused:
+                    yield _Event(run, place, number, row)
+            number += 1
+
+
+def _at(entry: Entry, row: int) -> int:
+    ats = entry.told.ats
+    return ats if isinstance(ats, int) else ats[row]
+
+
+def _spans(
+    runs: Sequence[Sequence[tuple[int, Entry]]], after: Sequence[FeedPlace]
+) -> list[tuple[int, FeedPlace, FeedPlace]]:
+    lasts: dict[int, FeedPlace] = {}
+    for run in runs:
+        for shard, entry in run:
+            lasts[shard] = entry.place
+    return [(shard, after[shard], last) for shard, last in lasts.items()]
+
+
+def _aways(found: Sequence[tuple[Entry, int]]) -> list[Sequence[int] | bool] | None:
+    if not any(entry.aways for entry, _ in found):
+        return None
+    return [entry.aways[entry.told.events[row]] if entry.aways else False for entry, row in found]
+
+
+# Where the events go
+
+
+def _plan(home: Opened, batch: Batch, found: Sequence[tuple[Entry, int]]) -> Plan:
+    """Where the events go: where their shards said, but not to what has passed since."""
+    rules, labels = home.rules, batch.labels
+    assert labels is not None
+    targets: list[Target] = []
+    routes = []
+    instances = {
+        name: _instances(window, batch.now_ms, found) for name, window in rules.windows.items()
+    }
+    for place in rules.places:
+        scopes = labels.scopes(place)
+        own: dict[int, int] = {}
+        route = array("i")
+        for group, instance in zip(labels.each, instances[place.window], strict=True):
+            if instance is None or scopes[group] is None:
+                route.append(APART)
+                continue
+            if instance not in own:
+                own[instance] = len(targets)
+                targets.append(_target(home, place, instance))
+            route.append(own[instance])
+        routes.append(route)
+    rolls = {n: roll_of(home.number, each, batch.now_ms) for n, each in rules.windows.items()}
+    return Plan(
+        places=rules.places,
+        targets=tuple(targets),
+        routes=tuple(routes),
+        rolls=tuple([rolls[place.window] for place in rules.places]),
+        late=(),
+        all_window=-1,
+    )
+
+
+def _instances(window: Window, now_ms: int, found: Sequence[tuple[Entry, int]]) -> list[int | None]:
+    """The period or step of each event in a window; None where it was too late, or nobody looks
+    there any more."""
+    oldest = counted_from(window, MIN_MS, now_ms)
+    if isinstance(window, Rolling):
+        oldest = window.number_at(oldest)
+    told = [(entry.told.windows.get(window.name), row) for entry, row in found]
+    each = [where[row] if isinstance(where, list) else where for where, row in told]
+    return [None if instance is None or instance < oldest else instance for instance in each]
+
+
+def _target(home: Opened, place: Place, instance: int) -> Target:
+    window = home.rules.windows[place.window]
+    period = window.step(instance) if isinstance(window, Rolling) else window.period_at(instance)
+    return Target(RankingKey(home.number, place.window, instance, place.name), period)

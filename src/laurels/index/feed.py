@@ -1,0 +1,128 @@
+"""What a shard tells the rankings by a label, which do not lie with it. Pure.
+
+The events of one value of a label are in every shard of a board, so its rankings by a label follow
+the shards: each tells, in the step in which it counts a batch, what these need of it. Which period
+or step of a window an event counts in was judged when the shard took it, and is told with it.
+"""
+
+from array import array
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from laurels.event import Batch
+from laurels.labels import Labels
+from laurels.plan import Plan
+from laurels.rules import Rules
+
+
+class FeedPlace(NamedTuple):
+    """An entry of a feed, in the order of these: about when it was told, and how many were before
+    it."""
+
+    time: int
+    number: int
+
+
+NOWHERE = FeedPlace(0, 0)
+"""Before the first entry."""
+
+
+class Told(Struct, frozen=True, array_like=True):
+    """What a batch tells.
+
+    `call` is the number of the call that brought it, by which what several shards took of one is
+    put in order again; `places` are those of the events in all of that call, `events` those in the
+    share of the shard. `names`, `groups` and `each` are their labels. `windows` says for each
+    window where it counts them: in one period or step, or in one for each event, None for too late.
+    """
+
+    now_ms: int
+    call: int
+    places: list[int]
+    events: list[int]
+    values: list[list[int]]
+    ats: list[int] | int
+    names: tuple[str, ...]
+    groups: list[tuple[str | None, ...]]
+    each: list[int]
+    windows: dict[str, int | list[int | None] | None]
+
+
+class Entry(Struct, frozen=True):
+    """An entry of a feed: what a batch told, the events of the share that were not counted, and
+    where totals were set, event by event of the share what the member had before, in words; else
+    nothing."""
+
+    place: FeedPlace
+    told: Told
+    refused: Sequence[int]
+    aways: Sequence[Sequence[int] | bool]
+
+
+class Pending(Struct, frozen=True):
+    """The next entries of a feed, and the place of the last there is."""
+
+    entries: list[Entry]
+    last: FeedPlace
+
+
+def told_of(
+    rules: Rules, batch: Batch, plan: Plan, places: Sequence[int], call: int
+) -> bytes | None:
+    """What a share of a batch tells, given the places of its events in all of it; None where no
+    event has a label that is ranked by. O(events by windows)."""
+    labels = batch.labels
+    if labels is None or not (names := [name for name in rules.rank_by if name in labels.names]):
+        return None
+    spread = list(zip(*map(labels.values, names), strict=True))
+    numbers: dict[tuple[str | None, ...], int] = {}
+    of_group = [
+        -1 if not any(values) else numbers.setdefault(values, len(numbers)) for values in spread
+    ]
+    events = [event for event, group in enumerate(labels.each) if of_group[group] >= 0]
+    if not events:
+        return None
+    told = Told(
+        batch.now_ms,
+        call,
+        [places[event] for event in events],
+        events,
+        [[column[event] for event in events] for column in batch.values],
+        batch.now_ms if batch.ats is None else [batch.ats[event] for event in events],
+        tuple(names),
+        list(numbers),
+        [of_group[labels.each[event]] for event in events],
+        {window: _instances(plan, window, events) for window in rules.windows},
+    )
+    return msgspec.msgpack.encode(told)
+
+
+def _instances(plan: Plan, window: str, events: Sequence[int]) -> int | list[int | None] | None:
+    """Where a window counts these events in rankings by a label."""
+    found: list[int | None] = [None] * len(events)
+    for place, route in zip(plan.places, plan.routes, strict=True):
+        if not place.by or place.window != window:
+            continue
+        for i, event in enumerate(events):
+            index = route if isinstance(route, int) else route[event]
+            if index >= 0:
+                found[i] = plan.targets[index].key.instance
+    return found[0] if len({*found}) == 1 else found
+
+
+def entry_of(place: FeedPlace, batch: bytes, but: bytes) -> Entry:
+    """An entry as it is kept: what was told of a batch, and what became of it."""
+    refused, aways = _but.decode(but)
+    return Entry(place, _told.decode(batch), refused, aways)
+
+
+def labels_told(told: Told) -> Labels:
+    """The labels of the events told of."""
+    return Labels(told.names, tuple(told.groups), array("q", told.each))
+
+
+_told = msgspec.msgpack.Decoder(Told)
+_but = msgspec.msgpack.Decoder(tuple[list[int], list[list[int] | bool]])

@@ -1,0 +1,150 @@
+"""Rankings by a label of a board in several shards: they follow what these count.
+
+They lie in a slot of their own, as a board in one shard whose members are the values of the labels.
+Each shard has a feed (see `feed`), and beside the rankings stands how far of each feed they have
+come. Whoever reads entries counts them in one step with where that is then, if it still is where
+the entries begin: so any number of processes may do this at once, any of them may die anywhere, and
+each entry counts once. It is forgotten by its feed when it counts.
+
+Whoever asks for such a ranking first has what the shards have told by then counted, so that an
+answer shows all that was acknowledged before it was asked for.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from laurels.errors import NotReady
+from laurels.plan import next_boundary
+
+from .asking import Ask
+from .fed import chosen, fed_of
+from .feed import FeedPlace, Pending
+from .remote import Opened, Overtaken, Reading, ShardIndex
+from .shards import labelled, shards, together
+
+ENTRIES = 32
+"""Entries that are read of a feed at a time."""
+EVENTS = 1_000
+"""Events that one call counts, about, divided by the labels that are ranked by."""
+ROUNDS = 200
+"""After how many calls it is given up to come to an end: others go on from there."""
+
+
+class Following:
+    """Has the rankings by a label follow the shards of boards."""
+
+    def __init__(self, index: ShardIndex) -> None:
+        self._index = index
+        self._places: dict[int, list[FeedPlace]] = {}
+        """By board how far its rankings by a label were found to have come."""
+        self._rounds: dict[int, _Round] = {}
+
+    async def read(
+        self, board: Opened, asks: Sequence[Ask], *, now_ms: int, due_ms: int
+    ) -> Reading:
+        """Answers asks of rankings by a label, when all counts in them that did before."""
+        if not await self.feed(board, now_ms):
+            raise NotReady("the rankings by a label do not keep up with what is counted")
+        return await self._index.read(labelled(board), asks, now_ms=now_ms, due_ms=due_ms)
+
+    async def feed(self, board: Opened, now_ms: int) -> bool:
+        """Counts what the shards had told before this call; False when that did not end.
+
+        Who comes while that is under way for a board shares the next time with all who do.
+        """
+        waiting = self._rounds.get(board.number)
+        if waiting is None or waiting.begun:
+            self._rounds[board.number] = waiting = _Round(waiting, self._feed, board, now_ms)
+        waiting.now_ms = max(waiting.now_ms, now_ms)
+        return await waiting.ended()
+
+    async def _feed(self, board: Opened, now_ms: int) -> bool:
+        goal: list[FeedPlace] | None = None
+        for _ in range(ROUNDS):
+            found = await self._pending(board)
+            goal = goal or [each.last for each in found]
+            if self._has_come(board, goal):
+                return True
+            await self._count(board, found, now_ms)
+            if self._has_come(board, goal):
+                return True
+        return False
+
+    def forget(self, board: Opened) -> None:
+        """Forgets what is known here of a board."""
+        self._places.pop(board.number, None)
+        self._rounds.pop(board.number, None)
+
+    def _has_come(self, board: Opened, goal: Sequence[FeedPlace]) -> bool:
+        places = self._places[board.number]
+        return all(place >= last for place, last in zip(places, goal, strict=True))
+
+    async def _pending(self, board: Opened) -> list[Pending]:
+        """What the feeds have behind the places that are known here."""
+        parts = shards(board)
+        places = self._places.get(board.number)
+        if places is None:
+            places = self._places[board.number] = await self._index.followed(labelled(board))
+        return await together(
+            self._index.pending(shard, place, ENTRIES)
+            for shard, place in zip(parts, places, strict=True)
+        )
+
+    async def _count(self, board: Opened, pending: Sequence[Pending], now_ms: int) -> None:
+        """Counts the next entries, or learns where the others are."""
+        places = self._places[board.number]
+        home = labelled(board)
+        most = max(1, EVENTS // len(board.rules.rank_by))
+        runs = chosen([each.entries for each in pending], most)
+        if not runs:  # others have counted them, and they are forgotten
+            self._places[board.number] = await self._index.followed(home)
+            return
+        latest_ms = max(entry.told.now_ms for run in runs for _, entry in run)
+        fed = fed_of(home, runs, places, max(now_ms, latest_ms))
+        due_ms = next_boundary(board.rules, fed.batch.now_ms)
+        try:
+            await self._index.follow(
+                home, fed.batch, fed.plan, due_ms=due_ms, spans=fed.spans, aways=fed.aways
+            )
+        except Overtaken as overtaken:
+            self._places[board.number] = overtaken.places
+        else:
+            for shard, _, last in fed.spans:
+                places[shard] = last
+
+
+class _Round:
+    """One time that a board's feeds are looked at, which begins when the one before has ended."""
+
+    def __init__(
+        self,
+        before: "_Round | None",
+        feed: Callable[[Opened, int], Awaitable[bool]],
+        board: Opened,
+        now_ms: int,
+    ) -> None:
+        self.begun = False
+        self.now_ms = now_ms
+        self._task = asyncio.create_task(self._run(before, feed, board))
+        self._task.add_done_callback(_heard)
+
+    async def ended(self) -> bool:
+        """Whether it came to an end; raises what it raised. Who is cancelled leaves the others."""
+        return await asyncio.shield(self._task)
+
+    async def _run(
+        self,
+        before: "_Round | None",
+        feed: Callable[[Opened, int], Awaitable[bool]],
+        board: Opened,
+    ) -> bool:
+        if before is not None:
+            await asyncio.wait([before._task])
+        self.begun = True
+        return await feed(board, self.now_ms)
+
+
+def _heard(task: "asyncio.Task[bool]") -> None:
+    """All who asked may have gone before it ends: then nobody else hears why it failed."""
+    if not task.cancelled():
+        task.exception()

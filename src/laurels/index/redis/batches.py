@@ -1,0 +1,165 @@
+"""How a batch and its plan are told to the script that counts.
+
+On a board with scopes a batch goes to many rankings, and few of its events to each: so of each
+scope is told which members come to it, and nobody reads or writes the others there.
+"""
+
+from array import array
+from collections.abc import Mapping, Sequence
+from operator import neg
+from typing import Any
+
+from laurels.event import Batch
+from laurels.labels import Labels
+from laurels.plan import Plan
+from laurels.rules import Place
+from laurels.score import stamps_of
+
+from .coding import Known, roll_told
+
+
+def batch_told(known: Known, batch: Batch, plan: Plan) -> dict[str, Any]:
+    """A batch and its plan, as `count` takes them; each member is told once."""
+    rules = known.rules
+    ats = batch.now_ms if batch.ats is None else batch.ats
+    stamps = stamps_of(ats, rules.resolution_ms)
+    slots: dict[bytes, int] = {}
+    who = [slots.setdefault(member, len(slots) + 1) for member in batch.member_list()]
+    said: dict[str, Any] = {
+        "now": batch.now_ms,
+        "rolls": [
+            roll_told(roll)
+            for place, roll in zip(plan.places, plan.rolls, strict=True)
+            if roll is not None and not place.name
+        ],
+        "windows": [_window(known, batch, plan, i) for i in range(len(plan.places))],
+        "members": [member.decode() for member in slots],
+        "values": [
+            list(column) if rule.sign > 0 else list(map(neg, column))
+            for rule, column in zip(rules.columns, batch.values, strict=True)
+        ],
+        "ats": ats if isinstance(ats, int) else list(ats),
+        "stamps": stamps if isinstance(stamps, int) else list(stamps),
+        "late": [event + 1 for event in plan.late],
+        "absolute": batch.absolute,
+        "atomic": batch.atomic,
+        "all": plan.all_window + 1,
+        "forget": rules.dedupe_ms,
+    }
+    if len(slots) < batch.size:
+        said["who"] = who
+    if batch.ids is not None:
+        said["ids"] = [False if id is None else id.decode() for id in batch.ids]
+    if batch.position is not None:
+        said["position"] = batch.position
+    if rules.scoped and batch.labels is not None:
+        return said | _in_scopes(plan, batch.labels, who, said["windows"])
+    places = {place.window: i + 1 for i, place in enumerate(plan.places) if not place.name}
+    return said | {
+        "targets": [[places[t.key.window], t.key.instance] for t in plan.targets],
+        "routes": [
+            route + 1 if isinstance(route, int) else [each + 1 for each in route]
+            for route in plan.routes
+        ],
+    }
+
+
+def _window(known: Known, batch: Batch, plan: Plan, i: int) -> dict[str, Any]:
+    roll, window = plan.rolls[i], plan.places[i].window
+    if roll is None:
+        return {"name": window, "steps": 0} | _weights(batch, known.rules.half_life_ms(window))
+    lows, highs = known.steps[window]
+    return {**roll_told(roll), "lows": lows, "highs": highs}
+
+
+def _weights(batch: Batch, half_life_ms: int) -> dict[str, Any]:
+    """What the events weigh where scores fade."""
+    if not half_life_ms:
+        return {}
+    weights = batch.weights_in(half_life_ms)
+    told = {"exponents": weights.exponents, "mantissas": weights.mantissas}
+    return {key: each if isinstance(each, int) else list(each) for key, each in told.items()}
+
+
+def _in_scopes(
+    plan: Plan, labels: Labels, who: Sequence[int], windows: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    """The scopes of a batch, who comes to each, and the targets that are used; says in `windows`
+    by which form of scopes they count."""
+    telling = _Scopes(labels, who)
+    for place, window in zip(plan.places, windows, strict=True):
+        if place.name:
+            window["form"] = telling.form(place)
+    used: set[int] = set()
+    for route in plan.routes:
+        used.update([route] if isinstance(route, int) else route)
+    kept = sorted(index for index in used if index >= 0)
+    places = {(place.window, place.name): i + 1 for i, place in enumerate(plan.places)}
+    targets = []
+    for index in kept:
+        key = plan.targets[index].key
+        form, number = telling.scope(key.scope)
+        target = [places[key.window, form], key.instance]
+        targets.append([*target, number] if number else target)
+    number_of = {index: i + 1 for i, index in enumerate(kept)}
+    return {
+        "scopes": telling.scopes,
+        "forms": telling.forms,
+        "targets": targets,
+        "routes": [
+            number_of.get(route, 0)
+            if isinstance(route, int)
+            else [number_of.get(index, 0) for index in route]
+            for route in plan.routes
+        ],
+    }
+
+
+class _Scopes:
+    """The scopes of a batch as they are told, numbered from 1."""
+
+    def __init__(self, labels: Labels, who: Sequence[int]) -> None:
+        self.scopes: list[dict[str, Any]] = []
+        self.forms: list[dict[str, Any]] = []
+        self._labels = labels
+        self._who = who
+        self._forms: dict[str, int] = {}
+        self._numbers: dict[str, tuple[str, int]] = {"": ("", 0)}
+
+    def scope(self, text: str) -> tuple[str, int]:
+        """The form of a scope, and its number; 0 for that of all."""
+        return self._numbers[text]
+
+    def form(self, place: Place) -> int:
+        """The number of the form of a place."""
+        if (number := self._forms.get(place.name)) is not None:
+            return number
+        number = self._forms[place.name] = len(self._forms) + 1
+        slots: dict[str, dict[Any, int]] = {}
+        of_group = {
+            group: None if text is None else slots.setdefault(text, {})
+            for group, text in self._labels.scopes(place).items()
+        }
+        self.forms.append({"name": place.name, "who": self._places(place, of_group)})
+        for text, own in slots.items():
+            self.scopes.append(
+                {"name": text, "form": number, ("names" if place.by else "slots"): list(own)}
+            )
+            self._numbers[text] = place.name, len(self.scopes)
+        return number
+
+    def _places(self, place: Place, of_group: Mapping[int, dict[Any, int] | None]) -> list[int]:
+        """Event by event the place of its member among those of its scope, 0 for no scope."""
+        each: array[int] = self._labels.each
+        if place.by:
+            values = self._labels.values(place.by)
+            found = {
+                group: 0 if own is None else own.setdefault(values[group], len(own) + 1)
+                for group, own in of_group.items()
+            }
+            return [found[group] for group in each]
+        places = []
+        for group, slot in zip(each, self._who, strict=True):
+            own = of_group[group]
+            places.append(0 if own is None else own.setdefault(slot, len(own) + 1))
+        return places

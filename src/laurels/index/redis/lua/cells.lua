@@ -1,0 +1,41 @@
+-- What the cells of members add up to, over the steps of a rolling window.
+
+-- Adds a cell to a row of sums and last values: it is of a later step than those before it.
+local function add_cell(rows, slot, cell)
+  for c = 1, words do
+    local own = cell[c][slot]
+    if c <= columns and sums[c] and rows.there[slot] then own = own + rows.w[c][slot] end
+    rows.w[c][slot] = own
+  end
+end
+
+-- Keeps the better of a row and a cell, of equal ones the earlier.
+local function keep_better(rows, slot, cell)
+  local order = rows.there[slot] and 0 or -1
+  for c = 1, columns do
+    if order == 0 then order = cell[c][slot] - rows.w[c][slot] end
+  end
+  if order < 0 then
+    for c = 1, words do rows.w[c][slot] = cell[c][slot] end
+  end
+end
+
+-- The forms of members, false for those without a cell, and the newest steps of these; from the cells
+-- of a step on, the oldest by default.
+local function from_cells(rolled, names, first)
+  local rows, cell, newest, forms = rows_of({}, words), {}, {}, {}
+  local add = B.best and keep_better or add_cell
+  for c = 1, words do cell[c] = {} end
+  for step = first or rolled.leaving, rolled.run do
+    local cells = fetch('HMGET', tally(rolled.name, step), names)
+    for i = 1, #names do
+      if cells[i] then
+        read(scored and tonumber(cells[i]) or cells[i], cell, i, words)
+        add(rows, i, cell)
+        rows.there[i], newest[i] = true, step
+      end
+    end
+  end
+  for i = 1, #names do forms[i] = rows.there[i] and write(rows.w, i, words) or false end
+  return forms, newest
+end

@@ -1,0 +1,167 @@
+-- The pass that prepares the next step of a rolling window.
+--
+-- Two phases go through the members of two tallies, the one that left last and the one that leaves
+-- next; of the others nothing changes. The first tally is of no use afterwards: of a large one the
+-- members are taken out as they are done, since to free it at once, even beside, holds the server
+-- up where it has one core. What is left goes at the turn. A window that is refreshed has nothing
+-- prepared: of it only the tally that left is taken away.
+
+-- A candidate is quick to find, but all of a member come to the script: so many bytes of them weigh
+-- as much as a member.
+local CANDIDATES = 2048
+
+-- So many members a tally may have that is freed at once.
+local SMALL = 512
+
+-- A member that has nothing left in the window needs no newest step and no candidates.
+local function forget_gone(rolled, names, forms)
+  local gone = {}
+  for i = 1, #names do
+    if not forms[i] then gone[#gone + 1] = names[i] end
+  end
+  if scored then send('HDEL', rolled.newest, gone) end
+  if B.best then send('HDEL', rolled.candidates, gone) end
+end
+
+-- Where in a tally a pass is: a place is worth nothing to another process than the one that gave
+-- it, such as the same server started again, or a replica that took its place.
+local function place_in(rolled, process)
+  local said = call('HGET', KEYS[1], 'place:' .. rolled.name) or ''
+  local by, place = string.match(said, '^(%x+):(%d+:?%d*)$')
+  return by == process and place or '0:'
+end
+
+-- The process of the server, asked for once a call.
+local own_process
+
+local function process_of()
+  own_process = own_process or string.match(call('INFO', 'server'), 'run_id:(%x+)')
+  return own_process
+end
+
+-- What the candidates of a member weigh, and it.
+local function weight_in(rolled)
+  return rolled.candidates and function(member)
+    return 1 + floor(call('HSTRLEN', rolled.candidates, member) / CANDIDATES)
+  end
+end
+
+-- What a step weighs whose two tallies hold nobody: many scopes have many of those.
+local EMPTY = 0.5
+
+-- Does about `limit` members of the pass that prepares the next step; whether it is complete, what is
+-- left of the limit, and whether there is nobody. Else a step costs a few members at least.
+local function advance(rolled, limit)
+  local phase = tonumber(call('HGET', KEYS[1], 'phase:' .. rolled.name) or '0')
+  local last = tally(rolled.name, rolled.leaving - 1)
+  if phase == 0 and call('EXISTS', last, rolled.left or last) == 0 then
+    return true, limit - EMPTY, true
+  end
+  local process = phase < 2 and process_of()
+  local weigh, each = weight_in(rolled), rolled.candidates and limit or 1  -- unknown before the first look
+  while phase < 2 and limit > 0 do
+    local from = tally(rolled.name, rolled.leaving - 1 + phase)
+    local names, place, weight = share_of('HSCAN', from, place_in(rolled, process), limit,
+                                           math.max(1, floor(limit / each)), weigh)
+    local forms = not rolled.refreshed and forms_of(rolled.live, names)
+    if forms then
+      prepare(rolled, names, forms, newest_of(rolled, names, forms),
+              fetch('HMGET', rolled.left, names), candidates_of(rolled, names))
+    end
+    if phase == 0 then
+      if forms then forget_gone(rolled, names, forms) end
+      if call('HLEN', from) > SMALL then send('HDEL', from, names) end
+    end
+    limit, each = limit - weight - 2, #names > 0 and weight / #names or each
+    if place == '0' then
+      phase = rolled.refreshed and 2 or phase + 1
+      call('HSET', KEYS[1], 'phase:' .. rolled.name, text(phase))
+    end
+    call('HSET', KEYS[1], 'place:' .. rolled.name, process .. ':' .. place)
+  end
+  return phase >= 2, limit
+end
+
+-- Taking away
+
+local TALLIES = 200  -- that a call takes away
+
+local function unlink_ranking(ranked)
+  call('UNLINK', ranked.r, P .. 'k:' .. ranked.name, P .. 'd:' .. ranked.name, P .. 'n:' .. ranked.name)
+end
+
+local function unlink_rankings(rolled)
+  unlink_ranking(rolled.live)
+  unlink_ranking(rolled.prepared)
+  call('UNLINK', P .. 'e:' .. rolled.name, P .. 'c:' .. rolled.name)
+end
+
+local function forget_rolling(name)
+  call('HDEL', KEYS[1], 'run:' .. name, 'phase:' .. name, 'place:' .. name, 'built:' .. name)
+end
+
+-- Takes a share of the tallies of a window away; whether that is all.
+local function unlink_tallies(rolled)
+  local place = call('HGET', KEYS[1], 'place:' .. rolled.name) or ''
+  local first = tonumber(string.match(place, '^gone:(%-?%d+)$')) or rolled.leaving - 1
+  local last, tallies = math.min(first + TALLIES - 1, rolled.run), {}
+  for step = first, last do tallies[#tallies + 1] = tally(rolled.name, step) end
+  call('UNLINK', unpack(tallies))
+  if last < rolled.run then
+    call('HSET', KEYS[1], 'place:' .. rolled.name, 'gone:' .. text(last + 1))
+    return false
+  end
+  return true
+end
+
+-- Takes a window away, a share of its tallies; whether that is all. Its rankings go first, so that
+-- a pass over what is left finds nobody.
+local function unlink_rolling(rolled)
+  unlink_rankings(rolled)
+  if not unlink_tallies(rolled) then return false end
+  forget_rolling(rolled.name)
+  return true
+end
+
+local function run_from(name, step)
+  call('HSET', KEYS[1], 'run:' .. name, text(step), 'phase:' .. name, '0', 'place:' .. name, '0')
+end
+
+-- Brings a window of which all steps have passed to the one that runs, as far as a share goes; whether
+-- it is there. One that is refreshed shows until then what it showed.
+local function skip_to(rolled, running)
+  if not rolled.refreshed then return unlink_rolling(rolled) end
+  if not unlink_tallies(rolled) then return false end
+  run_from(rolled.name, running)
+  return true
+end
+
+-- Brings a window to the step that runs, by about `limit` members of the passes that are missing;
+-- whether it is there, and what is left of the limit.
+local function turn_to(w, running, limit)
+  local rolled = rolling(w)
+  if not rolled or rolled.run >= running then return true, limit end
+  if running - rolled.run >= rolled.steps then
+    return skip_to(rolled, running), limit - math.min(TALLIES, rolled.steps) / 10
+  end
+  local complete, empty
+  while rolled.run < running do
+    complete, limit, empty = advance(rolled, limit)
+    if not complete then return false, limit end
+    if not empty then call('UNLINK', tally(rolled.name, rolled.leaving - 1)) end
+    run_from(rolled.name, rolled.run + 1)
+    rolled = rolling(w, rolled.run + 1)
+  end
+  return true, limit
+end
+
+-- Rankings by their names, <window>:<instance>.
+local function rankings_of(names)
+  local found = {}
+  for i, name in ipairs(names) do
+    local window, instance = string.match(name, '^(.*):([^:]*)$')
+    found[i] = ranking(window, tonumber(instance))
+    found[i].window, found[i].instance = window, tonumber(instance)
+  end
+  return found
+end

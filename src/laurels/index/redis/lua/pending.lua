@@ -1,0 +1,14 @@
+-- pending(board, after, limit) -> {'done', last, ids}, batch, but, batch, but…
+-- The entries of a shard's feed behind one, as feed.lua wrote them, and the id of the last there is.
+-- Those up to the one told, which the rankings by a label have, are taken away.
+if call('HGET', KEYS[1], 'ver') ~= B.version then return {cmsgpack.pack({'stale'})} end
+
+local feed = P .. 'f'
+local time, number = string.match(A.after, '^(%d+)-(%d+)$')
+call('XTRIM', feed, 'MINID', time .. '-' .. text(tonumber(number) + 1))
+local ids, found = {}, {''}  -- the answer goes first
+for i, entry in ipairs(call('XRANGE', feed, '(' .. A.after, '+', 'COUNT', text(A.limit))) do
+  ids[i], found[2 * i], found[2 * i + 1] = entry[1], entry[2][2], entry[2][4]
+end
+found[1] = cmsgpack.pack({'done', call('HGET', KEYS[1], 'told') or '0-0', ids})
+return found

@@ -1,0 +1,266 @@
+"""Labels: what an event says of itself besides who and how much, and the scopes they make. Pure.
+
+A board names tuples of labels. With `scopes = [[], ["zone"], ["zone", "gender"]]` an event that
+carries zone=cn and gender=f is counted in three rankings of each window: of all, of zone=cn, and of
+gender=f,zone=cn. Such a scope is called by its labels in the order of their names, as text: what
+would be taken for a part of it is quoted in values, so that no two scopes have one text. A ranking
+*by* a label, whose members are the values of that label, is a scope as well: `@room`.
+"""
+
+import re
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from urllib.parse import unquote
+
+from msgspec import Struct
+
+from .errors import InvalidLabel, UnknownLabel, UnknownScope
+from .given import shown
+from .rules import Place, Rules
+
+MAX_VALUE_BYTES = 128
+
+ALL = ""
+"""The scope of all events."""
+
+_QUOTED = re.compile(r"[%=,:{}@\x00-\x20\x7f]")
+
+Values = tuple[str | None, ...]
+"""A value for each of some label names, None where there is none."""
+
+
+class Labels(Struct, frozen=True):
+    """The labels of a batch of events: the names there may be, the values that occur together, and
+    which of those each event has."""
+
+    names: tuple[str, ...]
+    groups: tuple[Values, ...]
+    each: "array[int]"
+
+    def take(self, kept: Iterable[int]) -> "Labels":
+        """Those of the events at some places; O(places)."""
+        numbers: dict[int, int] = {}
+        each = array("q", [numbers.setdefault(self.each[i], len(numbers)) for i in kept])
+        return Labels(self.names, tuple([self.groups[group] for group in numbers]), each)
+
+    def span(self, start: int, end: int) -> "Labels":
+        """Those of the events from start to before end; O(end - start)."""
+        return self.take(range(start, end))
+
+    def trimmed(self) -> "Labels":
+        """The same without the groups that none of the events has; O(events)."""
+        places: dict[int, int] = {}
+        each = array("q", [places.setdefault(group, len(places)) for group in self.each])
+        return Labels(self.names, tuple([self.groups[group] for group in places]), each)
+
+    def of(self, event: int) -> dict[str, str]:
+        """The labels of one event."""
+        values = self.groups[self.each[event]]
+        return {
+            name: value for name, value in zip(self.names, values, strict=True) if value is not None
+        }
+
+    def scopes(self, place: Place) -> dict[int, str | None]:
+        """For each group that occurs, the scope in which its events count at a place; None for no
+        scope."""
+        occurring = set(self.each)
+        if place.by:
+            at = self._at(place.by)
+            return {
+                i: None if at is None or self.groups[i][at] is None else place.name
+                for i in occurring
+            }
+        if any(label not in self.names for label in place.labels):
+            return dict.fromkeys(occurring)
+        wanted = [self.names.index(label) for label in place.labels]
+        if len(wanted) == 1:
+            (at,), (label,) = wanted, place.labels
+            return {i: _part(label, self.groups[i][at]) for i in occurring}
+        return {i: _text(place.labels, [self.groups[i][at] for at in wanted]) for i in occurring}
+
+    def values(self, label: str) -> list[str | None]:
+        """For each group, its value of a label."""
+        at = self._at(label)
+        return [None if at is None else group[at] for group in self.groups]
+
+    def _at(self, label: str) -> int | None:
+        return self.names.index(label) if label in self.names else None
+
+
+class Groups:
+    """Numbers for the labels that the events of a batch carry."""
+
+    def __init__(self, names: tuple[str, ...], ensure: Callable[[Values], None]) -> None:
+        self.numbers: dict[Values, int] = {}
+        self._names = names
+        self._ensure = ensure
+        self._known: dict[object, int] = {}
+
+    def number(self, given: object) -> int:
+        """The number of what an event carries; whatever is wrong with it is raised."""
+        said = tuple(given.items()) if type(given) is dict else None
+        try:
+            return self._known[said] if said or given is None else self._new(given)
+        except (KeyError, TypeError):
+            number = self._new(given)
+        if said or given is None:
+            self._known[said] = number
+        return number
+
+    def _new(self, given: object) -> int:
+        values = label_values(self._names, given)
+        self._ensure(values)
+        return self.numbers.setdefault(values, len(self.numbers))
+
+
+def together(labels: Sequence[tuple[Labels | None, int]]) -> Labels | None:
+    """The labels of several batches of a board, each of so many events, behind each other; their
+    names differ when the board got a label between them."""
+    names = tuple(sorted({name for each, _ in labels if each for name in each.names}))
+    if not names:
+        return None
+    groups: dict[Values, int] = {}
+    found = array("q")
+    nothing: Values = (None,) * len(names)
+    for each, size in labels:
+        if each is None:
+            found.extend([groups.setdefault(nothing, len(groups))] * size)
+        else:
+            spread = zip(*map(each.values, names), strict=True)
+            own = [groups.setdefault(group, len(groups)) for group in spread]
+            found.extend([own[i] for i in each.each])
+    return Labels(names, tuple(groups), found)
+
+
+def _part(label: str, value: str | None) -> str | None:
+    """What a label says in the text of a scope; None where an event has none."""
+    if value is None:
+        return None
+    return f"{label}={value if value.isalnum() else _QUOTED.sub(_quote, value)}"
+
+
+def _text(labels: Sequence[str], values: Sequence[str | None]) -> str | None:
+    """The text of a scope, from its labels in the order of their names."""
+    if None in values:
+        return None
+    return ",".join(
+        [_part(label, value) or "" for label, value in zip(labels, values, strict=True)]
+    )
+
+
+def is_by(scope: str) -> bool:
+    """Whether a scope ranks the values of a label."""
+    return scope.startswith("@")
+
+
+def _quote(found: re.Match[str]) -> str:
+    return f"%{ord(found[0]):02X}"
+
+
+def form_of(scope: str) -> str:
+    """The labels that a scope is of, as `Place.name` writes them."""
+    if is_by(scope):
+        return scope
+    return ",".join([part.partition("=")[0] for part in scope.split(",")])
+
+
+def labels_of(scope: str) -> dict[str, str]:
+    """The labels of a scope, from its text; those of `@room` are none."""
+    if not scope or is_by(scope):
+        return {}
+    parts = (part.partition("=") for part in scope.split(","))
+    return {label: unquote(value) for label, _, value in parts}
+
+
+def label_value(label: str, value: object) -> str:
+    """A value of a label: text of 1 to 128 bytes; InvalidLabel for anything else."""
+    if not isinstance(value, str):
+        raise InvalidLabel(f"{label} is {shown(value)}, which is no text")
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidLabel(f"{label} is {shown(value)}, which is no valid Unicode") from error
+    if not 1 <= size <= MAX_VALUE_BYTES:
+        raise InvalidLabel(f"{label} has {size} bytes, not 1 to {MAX_VALUE_BYTES}")
+    return value
+
+
+def label_texts(given: object) -> dict[str, str] | None:
+    """What an event carries as labels, whatever the board; InvalidLabel for what are no labels."""
+    if given is None:
+        return None
+    if not isinstance(given, Mapping):
+        raise InvalidLabel(f"{shown(given)} are no labels: give names and values")
+    for label in given:
+        if not isinstance(label, str):
+            raise InvalidLabel(f"{shown(label)} is no name of a label")
+    return {label: label_value(label, value) for label, value in given.items() if value is not None}
+
+
+def label_values(names: Sequence[str], given: object) -> Values:
+    """What an event carries, as a value for each of the board's labels.
+
+    Raises InvalidLabel for what are no labels, UnknownLabel for one the board does not name.
+    """
+    if given is None:
+        return (None,) * len(names)
+    if not isinstance(given, Mapping):
+        raise InvalidLabel(f"{shown(given)} are no labels: give names and values")
+    for label in given:
+        if label not in names:
+            known = f"it has {', '.join(names)}" if names else "it has none"
+            raise UnknownLabel(f"the board knows no label {shown(label)}: {known}")
+    return tuple(
+        [None if given.get(name) is None else label_value(name, given[name]) for name in names]
+    )
+
+
+def label_names(rules: Rules, scope: object) -> tuple[str, ...]:
+    """The labels of the scope that a list of names means; UnknownScope where there is none."""
+    names = _sorted_names(scope)
+    if names is None or names not in rules.scopes:
+        raise UnknownScope(f"there is no scope {shown(scope)}: {_scopes_of(rules)}")
+    return names
+
+
+def has_scope(rules: Rules, scope: object) -> bool:
+    """Whether the board has the scope that a list of names means."""
+    return _sorted_names(scope) in rules.scopes
+
+
+def _sorted_names(scope: object) -> tuple[str, ...] | None:
+    if isinstance(scope, Sequence) and not isinstance(scope, str):
+        return tuple(sorted(map(str, scope)))
+    return None
+
+
+def scope_named(rules: Rules, labels: Mapping[str, object], by: object = None) -> str:
+    """The scope that a question means: of these labels, or the ranking by a label.
+
+    Raises UnknownScope where the board has none such, InvalidLabel for what is no value.
+    """
+    if by is None and not labels and () in rules.scopes:
+        return ALL
+    if by is not None:
+        if labels or by not in rules.rank_by:
+            asked = f"by {shown(by)}" + (f" within {_names(labels)}" if labels else "")
+            raise UnknownScope(f"nothing is ranked {asked}: {_scopes_of(rules)}")
+        return f"@{by}"
+    names = tuple(sorted(labels))
+    if names not in rules.scopes:
+        asked = f"no scope of {_names(labels)}" if names else "no ranking without labels"
+        raise UnknownScope(f"there is {asked}: {_scopes_of(rules)}")
+    text = _text(names, [label_value(name, labels[name]) for name in names])
+    assert text is not None, "every label has a value"
+    return text
+
+
+def _names(labels: Mapping[str, object]) -> str:
+    return ", ".join(sorted(map(str, labels)))
+
+
+def _scopes_of(rules: Rules) -> str:
+    """What a board ranks by, for a message."""
+    said = ["all" if not labels else f"({', '.join(labels)})" for labels in rules.scopes]
+    said += [f"by {label}" for label in rules.rank_by]
+    return f"the board ranks {', '.join(said)}"

@@ -1,0 +1,229 @@
+"""Refreshes: when the windows are due whose rankings are made only now and then.
+
+Such a window shows what its last logged refresh said, so a refresh is a record like any other and
+what stands stays a function of the log. Here is who knows which are due, and has the rankings built
+ahead in shares, so that the record itself takes no time. What is small is built when it is written.
+
+A refresh is due when a multiple of the window's interval has passed since the last one, at once
+where there was none, and only while there may be anybody to list. A build is begun anew when a step
+of its window passes.
+"""
+
+import heapq
+from collections.abc import Callable, Iterable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from .boards import BoardState
+from .index.base import COUNTED, Index, Outcomes
+from .plan import Plan
+from .refreshed import NEVER, Refreshed
+from .windows import MAX_MS
+
+AT_ONCE = 4_096
+"""Cells that a commit may add up for refreshes that were not built ahead: about a millisecond."""
+MOST = 100
+"""Refreshes of one commit."""
+SCOPE_WORK = 10
+"""What coming to a scope costs, in cells."""
+
+Due = tuple[BoardState, str]
+"""A board, and the window of it that is to be refreshed."""
+
+
+class Build(Struct):
+    """How far the next ranking of a window is built: in which step, up to which scope."""
+
+    running: int | None = None
+    place: tuple[str, str] | None = None
+    complete: bool = False
+
+
+class Refreshes:
+    """The windows of all boards that are refreshed. `bring` and `bring_scopes` are the fold's."""
+
+    def __init__(
+        self,
+        index: Index,
+        numbered: Callable[[int], BoardState | None],
+        bring: Callable[[BoardState, int], bool],
+        bring_scopes: Callable[[BoardState, Iterable[str], int], bool],
+    ) -> None:
+        self._index = index
+        self._numbered = numbered
+        self._bring = bring
+        self._bring_scopes = bring_scopes
+        self._due: list[tuple[int, int, str]] = []
+        self._builds: dict[tuple[int, str], Build] = {}
+
+    # What is noted
+
+    def watch(self, state: BoardState) -> None:
+        """Has the windows of a board refreshed when they are due."""
+        for name in state.refreshed:
+            self._push(state, name)
+
+    def counted(self, state: BoardState, plan: Plan, outcomes: Outcomes) -> None:
+        """Notes that events of a board were counted."""
+        for name in state.rules.refreshed:
+            known = state.refreshed.get(name, NEVER)
+            if not known.waiting and _counts_in(name, plan, outcomes):
+                self._become(state, name, replace(known, waiting=True))
+
+    def changed(self, state: BoardState, offset: int) -> None:
+        """Notes that an entry of the log changed what refreshed windows show."""
+        for name, known in state.refreshed.items():
+            if known.now_ms is not None:
+                state.refreshed[name] = replace(known, offset=offset)
+        self._index.touch(state.number)
+
+    def refreshed(self, state: BoardState, window: str, now_ms: int, offset: int) -> None:
+        """Refreshes a window of a board that has been brought: O(1) where it is built, and
+        otherwise with all scopes, which have been brought."""
+        show = (
+            self._index.show_built if self.is_built(state, window, now_ms) else self._index.refresh
+        )
+        self._builds.pop((state.number, window), None)
+        self._become(state, window, Refreshed(offset, now_ms, show(state.number, window)))
+
+    def is_built(self, state: BoardState, window: str, now_ms: int) -> bool:
+        """Whether nothing is left to build in any scope."""
+        build = self._builds.get((state.number, window))
+        running = state.rules.refreshed[window].number_at(now_ms)
+        return build is not None and build.complete and build.running == running
+
+    def forget(self, number: int) -> None:
+        """Forgets a board."""
+        for each in [each for each in self._builds if each[0] == number]:
+            del self._builds[each]
+
+    def _become(self, state: BoardState, name: str, refreshed: Refreshed) -> None:
+        state.refreshed[name] = refreshed
+        self._push(state, name)
+        self._index.touch(state.number)
+
+    def _push(self, state: BoardState, name: str) -> None:
+        due_ms = state.refreshed[name].due_ms(state.rules.refreshed[name])
+        if due_ms < MAX_MS:
+            heapq.heappush(self._due, (due_ms, state.number, name))
+
+    # What is due
+
+    def ready(self, now_ms: int) -> list[Due]:
+        """The refreshes that are due and that a commit may write now: those that are built, and
+        small ones. Others are begun."""
+        found: list[Due] = []
+        for number, window in self._builds:
+            state = self._state(number)
+            if len(found) < MOST and self.is_built(state, window, now_ms):
+                found.append((state, window))
+        room = AT_ONCE
+        kept: list[tuple[int, int, str]] = []
+        while self._due and self._due[0][0] <= now_ms and len(found) < MOST and room >= 0:
+            due = heapq.heappop(self._due)
+            _, number, window = due
+            if self._is_stale(due) or (number, window) in self._builds:
+                continue
+            cost = self._index.refresh_cost(number, window, AT_ONCE)
+            if cost > AT_ONCE:
+                self._builds[number, window] = Build()
+                continue
+            kept.append(due)
+            if cost <= room:
+                found.append((self._state(number), window))
+            room -= cost
+        for due in kept:
+            heapq.heappush(self._due, due)
+        return found
+
+    def _is_stale(self, due: tuple[int, int, str]) -> bool:
+        due_ms, number, window = due
+        if (state := self._numbered(number)) is None:
+            return True
+        known = state.refreshed.get(window, NEVER)
+        return known.due_ms(state.rules.refreshed[window]) != due_ms
+
+    def _state(self, number: int) -> BoardState:
+        state = self._numbered(number)
+        assert state is not None, "the builds of a board go with it"
+        return state
+
+    # What is built
+
+    def work(self, now_ms: int, limit: int) -> int:
+        """Does a share, of about `limit` cells, of the builds; what is left of `limit`."""
+        for number, window in list(self._builds):
+            if limit <= 0:
+                break
+            limit -= self._build(self._state(number), window, now_ms, limit)
+        return limit
+
+    def left(self, now_ms: int) -> int:
+        """About how many cells the builds have left, 0 when all are complete. Scopes that they have
+        not come to count for one."""
+        total = 0
+        for number, window in self._builds:
+            if not self.is_built(self._state(number), window, now_ms):
+                total += 1 + self._index.build_left(number, window)
+        return total
+
+    @property
+    def interval_ms(self) -> int:
+        """The shortest interval of those that are being built; MAX_MS without any."""
+        return min(
+            (
+                self._state(number).rules.refreshed[window].refresh_ms
+                for number, window in self._builds
+            ),
+            default=MAX_MS,
+        )
+
+    def _build(self, state: BoardState, window: str, now_ms: int, limit: int) -> int:
+        """Goes on with a build; what that cost."""
+        build = self._builds[state.number, window]
+        if not self._bring(state, limit):
+            return limit
+        running = state.rules.refreshed[window].number_at(now_ms)
+        if build.running != running:
+            build = self._builds[state.number, window] = Build(running)
+            self._index.begin_build(state.number, window)
+        if build.complete:
+            return 0
+        spent = 0
+        if build.place is None:
+            spent, done = self._build_scope(state, window, "", limit)
+            if not done:
+                return limit
+        while spent < limit and not build.complete:
+            asked = max(1, (limit - spent) // SCOPE_WORK)
+            found = self._index.next_scopes(state.number, build.place, asked)
+            for place in found:
+                cost, done = self._build_scope(state, window, place[1], max(1, limit - spent))
+                spent += cost + SCOPE_WORK
+                if not done:
+                    return limit
+                build.place = place
+                if spent >= limit:
+                    return spent
+            build.complete = len(found) < asked
+        return spent
+
+    def _build_scope(
+        self, state: BoardState, window: str, scope: str, limit: int
+    ) -> tuple[int, bool]:
+        """Goes on with the build of one scope; what that cost, and whether it is ready."""
+        if scope and not self._bring_scopes(state, [scope], max(limit, SCOPE_WORK)):
+            return limit, False
+        before = self._index.build_left(state.number, window, scope)
+        left = self._index.build(state.number, window, limit, scope) if before else 0
+        return max(1, before - left), left == 0
+
+
+def _counts_in(window: str, plan: Plan, outcomes: Outcomes) -> bool:
+    """Whether any event was counted in a window."""
+    counting = [i for i, place in enumerate(plan.places) if place.window == window]
+    return any(
+        code in COUNTED and any(plan.index_of(place, event) >= 0 for place in counting)
+        for event, code in enumerate(outcomes.codes)
+    )

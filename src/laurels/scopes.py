@@ -1,0 +1,89 @@
+"""How the scopes of a board are defined: which tuples of labels it ranks by."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from .errors import BoardInvalid
+from .faults import Faults
+from .given import is_name, shown
+
+MAX_SCOPES = 8
+MAX_PLACES = 64
+"""Rankings in which one event may be counted: windows by scopes."""
+
+T = TypeVar("T")
+
+RESERVED = frozenset(
+    {"after", "all", "at", "board", "by", "cursor", "data", "format", "from", "high", "id"}
+    | {"interval", "key", "label", "labels", "limit", "low", "member", "members", "offset"}
+    | {"percent", "percentile", "period", "periods", "prefix", "radius", "rank", "ranks"}
+    | {"receipts", "reverse", "scope", "scopes", "self", "source", "to", "to_rank", "token"}
+    | {"value", "window", "with_data"}
+)
+"""What questions call something else by."""
+
+
+def judged_scopes(given: object) -> tuple[tuple[str, ...], ...]:
+    """The scopes of a board in canonical form; BoardInvalid with every fault they have."""
+    if not isinstance(given, Sequence) or isinstance(given, (str, bytes)):
+        raise BoardInvalid(f"scopes is {shown(given)}, not a list of lists of labels")
+    if not 1 <= len(given) <= MAX_SCOPES:
+        raise BoardInvalid(f"there are {len(given)} scopes, not 1 to {MAX_SCOPES}")
+    faults = Faults()
+    scopes = [faults.read(_scope, scope, None) for scope in given]
+    for scope in _twice(scopes):
+        faults.add(f"the scope {list(scope)} is there twice")
+    faults.raise_any()
+    return tuple([scope for scope in scopes if scope is not None])
+
+
+def judged_rank_by(given: object) -> tuple[str, ...]:
+    """The labels whose values a board ranks; BoardInvalid with every fault they have."""
+    labels = [given] if isinstance(given, str) else given
+    if not isinstance(labels, Sequence) or isinstance(labels, bytes):
+        raise BoardInvalid(f"rank_by is {shown(given)}, not a label or a list of labels")
+    if len(labels) > MAX_SCOPES:
+        raise BoardInvalid(f"rank_by has {len(labels)} labels, not up to {MAX_SCOPES}")
+    faults = Faults()
+    found = [faults.read(_label, label, "") for label in labels]
+    for label in _twice(found):
+        faults.add(f"rank_by names {label} twice")
+    faults.raise_any()
+    return tuple(found)
+
+
+def place_faults(windows: int, scopes: int, rank_by: int) -> Iterator[str]:
+    """What is wrong with so many windows by so many scopes."""
+    if (places := windows * (scopes + rank_by)) > MAX_PLACES:
+        yield (
+            f"{windows} windows by {scopes} scopes and {rank_by} labels ranked by are {places} "
+            f"rankings an event, not up to {MAX_PLACES}"
+        )
+
+
+def _scope(given: object) -> tuple[str, ...]:
+    if not isinstance(given, Sequence) or isinstance(given, (str, bytes)):
+        raise BoardInvalid(f"the scope {shown(given)} is no list of labels")
+    labels = sorted(map(_label, given))
+    if next(_twice(labels), None) is not None:
+        raise BoardInvalid(f"the scope {shown(list(given))} has a label twice")
+    return tuple(labels)
+
+
+def _label(given: object) -> str:
+    if not is_name(given) or not given.isidentifier():
+        raise BoardInvalid(f"{shown(given)} is no name for a label")
+    if given in RESERVED:
+        raise BoardInvalid(f"a label cannot be called {given}: questions call something else so")
+    return given
+
+
+def _twice(items: Iterable[T | None]) -> Iterator[T]:
+    """Those that were there before."""
+    seen: set[T] = set()
+    for item in items:
+        if item is None:
+            continue
+        if item in seen:
+            yield item
+        seen.add(item)

@@ -1,0 +1,98 @@
+"""Ranks alone: of one member and of many, as `standing` tells them."""
+
+from __future__ import annotations
+
+import pytest
+
+import laurels
+from laurels.errors import UnknownPeriod, UnknownWindow
+from laurels.rules import RankStyle
+from tests.contract.conftest import NOW_MS
+
+DAY_MS = 24 * 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("style", "expected"),
+    [
+        ("ordinal", [5, None, 3, 2, 5]),
+        ("competition", [5, None, 2, 2, 5]),
+        ("dense", [4, None, 2, 2, 4]),
+    ],
+)
+def test_ranks_come_in_the_order_asked(
+    lb: laurels.Leaderboards, style: RankStyle, expected: list[int | None]
+) -> None:
+    lb.create(laurels.Board("b", rank=style, tie="member"))
+    lb.submit_many("b", [("ann", 5), ("bob", 7), ("cid", 5), ("dan", 3), ("eve", 1)])
+    asked = ["eve", "nobody", "cid", "ann", "eve"]
+    assert lb.ranks("b", asked) == expected
+    assert lb.ranks("b", iter(asked)) == expected
+    assert [lb.rank("b", member) for member in asked] == expected
+
+
+def test_a_board_without_anybody_ranks_nobody(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("b"))
+    assert lb.rank("b", "ann") is None
+    assert lb.ranks("b", ["ann", "bob"]) == [None, None]
+    assert lb.ranks("b", []) == []
+
+
+def test_members_may_have_any_letters(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("b"))
+    lb.submit_many("b", [("änn", 5), ("鲍勃", 7), ("c" * 128, 6)])
+    assert lb.ranks("b", ["鲍勃", "änn", "c" * 128, "ann"]) == [1, 3, 2, None]
+    assert lb.rank("b", "鲍勃") == 1
+
+
+def test_thousands_are_ranked_as_one_by_one(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("b"))
+    lb.submit_many("b", [(f"m{i}", i * 7919 % 1_000) for i in range(1_000)])
+    asked = [f"m{i}" for i in range(-5, 1_005)]
+    found = lb.ranks("b", asked)
+    assert found[:5] == [None] * 5
+    assert sorted(rank for rank in found if rank is not None) == list(range(1, 1_001))
+    for i in range(0, len(asked), 97):
+        standing = lb.standing("b", asked[i])
+        assert (standing and standing.rank) == found[i] == lb.rank("b", asked[i])
+
+
+def test_a_rank_is_that_of_a_window_and_period(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    lb.create(laurels.Board("b", windows=["all", "day"]))
+    lb.submit_many("b", [("ann", 5), ("bob", 7)])
+    today = lb.periods("b", "day")[0].label
+    clock.set(NOW_MS + DAY_MS)
+    assert (lb.rank("b", "ann"), lb.rank("b", "ann", window="day")) == (2, None)
+    lb.submit("b", "ann", 1)
+    assert lb.ranks("b", ["ann", "bob"], window="day") == [1, None]
+    assert lb.ranks("b", ["ann", "bob"], window="day", period=today) == [2, 1]
+    with pytest.raises(UnknownPeriod):
+        lb.rank("b", "ann", period=today)
+    with pytest.raises(UnknownWindow):
+        lb.ranks("b", ["ann"], window="week")
+
+
+def test_a_rank_is_that_of_a_scope(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("b", scopes=[[], ["room"]], rank_by="room"))
+    for member, value, room in [("ann", 5, "1"), ("bob", 7, "1"), ("ann", 4, "2")]:
+        lb.submit("b", member, value, labels={"room": room})
+    assert lb.ranks("b", ["ann", "bob"]) == [1, 2]
+    assert lb.ranks("b", ["ann", "bob"], room="1") == [2, 1]
+    assert lb.rank("b", "bob", room="2") is None
+    assert lb.ranks("b", ["1", "2", "ann"], by="room") == [1, 2, None]
+
+
+def test_a_board_made_anew_and_one_that_was_changed_are_seen(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("b"))
+    lb.submit_many("b", [("ann", 5), ("bob", 7)])
+    assert lb.rank("b", "ann") == 2
+    lb.change("b", windows=["all", "day"])
+    lb.submit("b", "ann", 1)
+    assert (lb.rank("b", "ann", window="day"), lb.rank("b", "ann")) == (1, 2)
+    lb.delete("b")
+    lb.create(laurels.Board("b", windows=["day"]))
+    assert lb.rank("b", "ann") is None
+    lb.submit("b", "ann", 1)
+    assert lb.rank("b", "ann") == 1

@@ -1,0 +1,494 @@
+"""Scopes: an event counts in every scope that it has the labels for, as one event."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import laurels
+from laurels.errors import BatchRefused, LaurelsError, TotalOutOfRange
+from tests.calendar_by_scanning import HOUR, MINUTE
+from tests.comparison import everything
+from tests.contract.conftest import NOW_MS
+from tests.contract.deployments import Deployment, Implementation
+from tests.contract.reading import members, ranks, scores
+from tests.contract.scoped import ODD, anything
+
+DAY = 24 * HOUR
+
+
+@pytest.fixture
+def rooms(lb: laurels.Leaderboards) -> laurels.Leaderboards:
+    """A board `b` of all and by room, by zone and room, which ranks rooms."""
+    scopes = [[], ["room"], ["zone", "room"]]
+    lb.create(laurels.Board("b", scopes=scopes, rank_by="room", windows=["all", "day"]))
+    return lb
+
+
+def code_of(refused: pytest.ExceptionInfo[LaurelsError]) -> str:
+    assert refused.value.advice
+    return refused.value.code
+
+
+# Counting
+
+
+def test_an_event_counts_in_every_scope_it_has_the_labels_for(rooms: laurels.Leaderboards) -> None:
+    rooms.submit("b", "ann", 5, labels={"room": "1", "zone": "n"})
+    rooms.submit("b", "bob", 7, labels={"room": "1"})
+    rooms.submit("b", "cid", 1)
+    assert scores(rooms.top("b")) == {"bob": 7, "ann": 5, "cid": 1}
+    assert scores(rooms.top("b", room="1")) == {"bob": 7, "ann": 5}
+    assert scores(rooms.top("b", zone="n", room="1")) == {"ann": 5}
+    assert scores(rooms.top("b", window="day", room="1")) == {"bob": 7, "ann": 5}
+    assert scores(rooms.top("b", room="2")) == {}
+
+
+def test_ranking_by_a_label_ranks_its_values(rooms: laurels.Leaderboards) -> None:
+    events = [("ann", 5, "1"), ("bob", 7, "2"), ("ann", 4, "1"), ("cid", 100, None)]
+    rooms.submit_many("b", [(m, v, None, None, {"room": room}) for m, v, room in events])
+    assert scores(rooms.top("b", by="room")) == {"1": 9, "2": 7}
+    standing = rooms.standing("b", "2", by="room")
+    assert standing is not None
+    assert (standing.rank, standing.above and standing.above.member) == (2, "1")
+    assert (standing.as_of.labels, standing.as_of.by) == ({}, "room")
+
+
+def test_labels_come_in_every_form_of_an_event(rooms: laurels.Leaderboards) -> None:
+    events = [
+        ("ann", 1, None, None, {"room": "1", "zone": None}),
+        {"member": "ann", "value": 1, "labels": {"room": "1"}},
+        laurels.Event("ann", 1, labels={"room": "1"}),
+        ["ann", "1", NOW_MS, "id", {"room": "1"}],
+    ]
+    assert rooms.submit_many("b", events).applied == 4
+    assert scores(rooms.top("b", room="1")) == {"ann": 4}
+
+
+def test_odd_values_are_scopes_of_their_own(rooms: laurels.Leaderboards) -> None:
+    for i, value in enumerate(ODD):
+        rooms.submit("b", f"m{i}", i, labels={"room": value, "zone": value})
+    for i, value in enumerate(ODD):
+        page = rooms.top("b", room=value)
+        assert (members(page), page.as_of.labels) == ([f"m{i}"], {"room": value})
+        assert members(rooms.top("b", room=value, zone=value)) == [f"m{i}"]
+    assert sorted(scope["room"] for scope in rooms.scopes("b", "room")) == sorted(ODD)
+    assert set(members(rooms.top("b", by="room", limit=99))) == set(ODD)
+
+
+def test_a_total_out_of_range_in_one_scope_refuses_the_event_in_all(
+    lb: laurels.Leaderboards,
+) -> None:
+    column = laurels.Column(min=0)
+    lb.create(laurels.Board("b", columns=[column], scopes=[[], ["room"]], windows=["all", "day"]))
+    lb.submit("b", "ann", 5, labels={"room": "1"})
+    before = everything(lb)
+    with pytest.raises(TotalOutOfRange):
+        lb.submit("b", "ann", -3, id="x", labels={"room": "2"})
+    assert everything(lb) == before
+    assert lb.scopes("b", "room") == [{"room": "1"}]
+    assert lb.submit("b", "ann", -3, id="x", labels={"room": "1"}).status == "applied"
+    assert scores(lb.top("b")) == scores(lb.top("b", room="1")) == {"ann": 2}
+
+
+@pytest.mark.one_shard
+def test_a_value_of_a_label_has_a_range_too(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("b", columns=[laurels.Column(max=10)], rank_by=["room"]))
+    lb.submit("b", "ann", 6, labels={"room": "1"})
+    with pytest.raises(TotalOutOfRange):
+        lb.submit("b", "bob", 6, labels={"room": "1"})
+    lb.submit("b", "bob", 6, labels={"room": "2"})
+    assert scores(lb.top("b")) == {"ann": 6, "bob": 6}
+
+
+@pytest.mark.one_shard
+def test_all_or_nothing_holds_over_all_scopes(rooms: laurels.Leaderboards) -> None:
+    rooms.create(laurels.Board("c", columns=[laurels.Column(min=0)], scopes=[[], ["room"]]))
+    rooms.submit("c", "ann", 9, labels={"room": "1"})
+    before = everything(rooms)
+    batch = [
+        ("bob", 1, None, "x", {"room": "2"}),
+        ("ann", 1, None, "y", {"room": "1"}),
+        ("ann", -1, None, "z", {"room": "3"}),
+    ]
+    with pytest.raises(BatchRefused):
+        rooms.submit_many("c", batch, all_or_nothing=True)
+    assert everything(rooms) == before
+    assert rooms.scopes("c", "room") == [{"room": "1"}]
+    assert rooms.submit_many("c", batch).applied == 2
+
+
+def test_an_id_counts_once_whatever_the_labels(rooms: laurels.Leaderboards) -> None:
+    rooms.submit("b", "ann", 5, id="x", labels={"room": "1"})
+    again = rooms.submit("b", "ann", 5, id="x", labels={"room": "2"})
+    assert (again.status, again.score) == ("duplicate", 5)
+    assert rooms.scopes("b", "room") == [{"room": "1"}]
+    assert scores(rooms.top("b", by="room")) == {"1": 5}
+
+
+def test_a_window_that_refuses_a_late_event_refuses_it_in_every_scope(
+    lb: laurels.Leaderboards,
+) -> None:
+    lb.create(laurels.Board("b", windows=["hour", "all"], scopes=[[], ["room"]], rank_by="room"))
+    late_ms = NOW_MS - 40 * MINUTE
+    receipts = lb.submit_many("b", [("ann", 1, late_ms, None, {"room": "1"}), ("ann", 1, late_ms)])
+    assert [receipt.refused_windows for receipt in receipts] == [("hour",), ("hour",)]
+    assert receipts.late == {"hour": 2}
+    earlier = "2026-11-20T14+00:00"
+    assert lb.count("b", period=earlier) == lb.count("b", period=earlier, room="1") == 0
+    assert scores(lb.top("b", window="all", room="1")) == {"ann": 1}
+
+
+def test_an_event_that_every_window_refuses_is_too_late(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("b", windows=["hour"], scopes=[["room"]]))
+    receipts = lb.submit_many("b", [("ann", 1, NOW_MS - DAY, "x", {"room": "1"})])
+    assert (receipts[0].status, receipts[0].reason) == ("refused", "too_late")
+    assert lb.scopes("b", "room") == []
+    assert lb.submit("b", "ann", 1, id="x", labels={"room": "1"}).status == "applied"
+
+
+def test_a_batch_over_many_rooms_is_one_commit(rooms: laurels.Leaderboards) -> None:
+    batch = [(f"m{i % 7}", 1, None, None, {"room": str(i % 600)}) for i in range(3_000)]
+    assert rooms.submit_many("b", batch).applied == 3_000
+    found = rooms.scopes("b", "room")
+    assert found == [{"room": room} for room in sorted(map(str, range(600)))]
+    pages = [rooms.top("b", room=scope["room"]) for scope in found]
+    assert {sum(anything(scores(page)).values()) for page in pages} == {5}
+    assert ranks(rooms.top("b", by="room", limit=3)) == [1, 2, 3]
+    assert rooms.count("b", by="room", low=5, high=5) == 600
+    rooms.check()
+
+
+def test_scores_fade_in_every_scope(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
+    lb.create(laurels.Board("b", windows=["hot=decay:1h"], scopes=[["room"]], rank_by="room"))
+    lb.submit("b", "ann", 8, labels={"room": "1"})
+    clock.advance(HOUR)
+    lb.submit("b", "bob", 5, labels={"room": "1"})
+    assert {name: float(str(v)) for name, v in scores(lb.top("b", room="1")).items()} == {
+        "bob": 5,
+        "ann": 4,
+    }
+    assert float(str(scores(lb.top("b", by="room"))["1"])) == 9
+    lb.check()
+
+
+def test_by_event_time_each_event_keeps_its_labels(
+    implementation: Implementation, tmp_path: Path
+) -> None:
+    with Deployment(implementation, tmp_path, "event") as deployment:
+        lb = deployment.lb
+        lb.create(laurels.Board("b", windows=["hour", "all"], scopes=[["room"]], keep=9))
+        hours = [NOW_MS + i * HOUR for i in (0, 0, 1, 2)]
+        batch = [("ann", 1, at, None, {"room": str(i)}) for i, at in enumerate(hours)]
+        assert lb.submit_many("b", batch).applied == 4
+        rooms = {i: [p.total for p in lb.periods("b", "hour", room=str(i))] for i in range(4)}
+        assert rooms[0][:3] == rooms[1][:3] == [0, 0, 1]
+        assert (rooms[2][:3], rooms[3][:3]) == ([0, 1, 0], [1, 0, 0])
+        lb.check()
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("labels", "code"),
+    [
+        ({"nope": "1"}, "unknown_label"),
+        ({"room": "1", "nope": None}, "unknown_label"),
+        ({7: "1"}, "unknown_label"),
+        ({"room": ""}, "invalid_label"),
+        ({"room": "x" * 129}, "invalid_label"),
+        ({"room": "é" * 65}, "invalid_label"),
+        ({"room": "\ud800"}, "invalid_label"),
+        ({"room": 42}, "invalid_label"),
+        ({"room": ["1"]}, "invalid_label"),
+        ({"room": b"1"}, "invalid_label"),
+        (["room"], "invalid_label"),
+        ("room=1", "invalid_label"),
+        (7, "invalid_label"),
+    ],
+)
+def test_bad_labels_are_refused_by_name(
+    rooms: laurels.Leaderboards, labels: object, code: str
+) -> None:
+    with pytest.raises(LaurelsError) as refused:
+        rooms.submit("b", "ann", 1, labels=anything(labels))
+    assert code_of(refused) == code
+    receipts = rooms.submit_many("b", [("ann", 1, None, None, labels), ("bob", 1)])
+    assert [(r.member, r.reason) for r in receipts] == [("ann", code), ("bob", None)]
+    assert members(rooms.top("b")) == ["bob"]
+
+
+@pytest.mark.parametrize("labels", [None, {}, {"zone": "n"}, {"room": None}])
+def test_an_event_that_fits_no_scope_is_refused(
+    lb: laurels.Leaderboards, labels: dict[str, str] | None
+) -> None:
+    lb.create(laurels.Board("b", scopes=[["room"], ["room", "zone"]]))
+    with pytest.raises(LaurelsError) as refused:
+        lb.submit("b", "ann", 1, labels=labels)
+    assert code_of(refused) == "no_scope"
+    receipts = lb.submit_many("b", [("ann", 1, None, None, labels), ("ann", 2)])
+    assert [receipt.reason for receipt in receipts] == ["no_scope", "no_scope"]
+
+
+def test_a_board_without_labels_takes_none(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("b"))
+    with pytest.raises(LaurelsError) as refused:
+        lb.submit("b", "ann", 1, labels={"room": "1"})
+    assert code_of(refused) == "unknown_label"
+    assert lb.submit("b", "ann", 1, labels={}).labels is None
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"zone": "n"},
+        {"nope": "1"},
+        {"room": "1", "zone": "n", "nope": "1"},
+        {"by": "zone"},
+        {"by": "nope"},
+        {"by": "room", "room": "1"},
+        {"by": 7},
+    ],
+)
+def test_a_scope_the_board_has_not_is_unknown(
+    rooms: laurels.Leaderboards, asked: dict[str, Any]
+) -> None:
+    rooms.submit("b", "ann", 1, labels={"room": "1", "zone": "n"})
+    for ask in (
+        lambda: rooms.top("b", **asked),
+        lambda: rooms.around("b", "ann", **asked),
+        lambda: rooms.standing("b", "ann", **asked),
+        lambda: rooms.card("b", "ann", **asked),
+        lambda: rooms.standings("b", ["ann"], **asked),
+        lambda: rooms.range("b", **asked),
+        lambda: rooms.at_rank("b", 1, **asked),
+        lambda: rooms.score_at_percentile("b", 50, **asked),
+        lambda: rooms.count("b", **asked),
+        lambda: rooms.periods("b", "day", **asked),
+        lambda: list(rooms.export("b", **asked)),
+    ):
+        with pytest.raises(LaurelsError) as refused:
+            ask()
+        assert code_of(refused) == "unknown_scope"
+
+
+@pytest.mark.parametrize("value", ["", 42, None, "\ud800", "x" * 129])
+def test_a_question_about_no_value_is_refused(rooms: laurels.Leaderboards, value: object) -> None:
+    with pytest.raises(LaurelsError) as refused:
+        rooms.top("b", room=anything(value))
+    assert code_of(refused) == "invalid_label"
+
+
+def test_without_the_scope_of_all_there_is_no_ranking_of_all(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("b", scopes=[["room"]]))
+    lb.submit("b", "ann", 1, labels={"room": "1"})
+    with pytest.raises(LaurelsError) as refused:
+        lb.top("b")
+    assert code_of(refused) == "unknown_scope"
+
+
+def test_a_cursor_is_for_its_scope(rooms: laurels.Leaderboards) -> None:
+    for i in range(4):
+        rooms.submit("b", f"m{i}", i, labels={"room": str(i % 2), "zone": "n"})
+    of_room = rooms.top("b", room="1", limit=1).next
+    assert of_room is not None
+    assert members(rooms.top("b", room="1", after=of_room)) == ["m1"]
+    for elsewhere in ({"room": "0"}, {}, {"room": "1", "zone": "n"}, {"by": "room"}):
+        with pytest.raises(LaurelsError) as refused:
+            rooms.top("b", after=of_room, **anything(elsewhere))
+        assert code_of(refused) == "invalid_cursor"
+    of_rooms = rooms.top("b", by="room", limit=1).next
+    assert of_rooms is not None
+    assert members(rooms.top("b", by="room", after=of_rooms)) == ["0"]
+    with pytest.raises(LaurelsError) as refused:
+        rooms.top("b", after=of_rooms)
+    assert code_of(refused) == "invalid_cursor"
+
+
+# Reading
+
+
+def test_every_question_is_answered_within_a_scope(rooms: laurels.Leaderboards) -> None:
+    rooms.submit("b", "zoe", 100, labels={"room": "2"})
+    for i in range(5):
+        rooms.submit("b", f"m{i}", i, labels={"room": "1"})
+    rooms.set_data("b", "m4", {"name": "Four"})
+    assert members(rooms.around("b", "m2", radius=1, room="1")) == ["m3", "m2", "m1"]
+    assert rooms.around("b", "zoe", room="1") is None
+    card = rooms.card("b", "m4", to_rank=1, with_data=True, room="1")
+    assert [(s.rank, s.total, s.data) for s in card.values() if s] == 2 * [(1, 5, {"name": "Four"})]
+    assert members(rooms.standings("b", ["m1", "zoe", "m3"], room="1")) == ["m3", "m1"]
+    assert members(rooms.range("b", low=1, high=2, room="1")) == ["m2", "m1"]
+    top = rooms.at_rank("b", 1, room="1")
+    assert top is not None
+    assert (top.member, top.as_of.labels) == ("m4", {"room": "1"})
+    assert rooms.score_at_percentile("b", 100, room="1") == 4
+    assert rooms.count("b", low=3, room="1") == 2
+    assert [period.total for period in rooms.periods("b", "day", room="1")] == [5, 0]
+    assert [e.member for e in rooms.export("b", room="1")] == ["m4", "m3", "m2", "m1", "m0"]
+    assert rooms.top("b").as_of.labels == {}
+
+
+def test_scopes_are_listed_page_by_page(rooms: laurels.Leaderboards) -> None:
+    for i in range(7):
+        rooms.submit("b", "ann", 1, labels={"room": str(i), "zone": str(i % 2)})
+    pages = [rooms.scopes("b", "room", limit=3)]
+    while pages[-1]:
+        pages.append(rooms.scopes("b", "room", after=pages[-1][-1], limit=3))
+    assert [len(page) for page in pages] == [3, 3, 1, 0]
+    assert [scope["room"] for page in pages for scope in page] == list("0123456")
+    assert rooms.scopes("b", "room", after={"room": "35"}, limit=1) == [{"room": "4"}]
+    both = rooms.scopes("b", "zone", "room", limit=2)
+    assert both == rooms.scopes("b", "room", "zone", limit=2)
+    assert both == [{"room": "0", "zone": "0"}, {"room": "1", "zone": "1"}]
+    assert rooms.scopes("b", "room", limit=0) == []
+
+
+def test_what_cannot_be_listed_is_refused(rooms: laurels.Leaderboards) -> None:
+    rooms.submit("b", "ann", 1, labels={"room": "1", "zone": "n"})
+    for labels, more, code in [
+        (["zone"], {}, "unknown_scope"),
+        (["nope"], {}, "unknown_scope"),
+        (["room"], {"limit": -1}, "invalid_limit"),
+        (["room"], {"limit": 10_001}, "invalid_limit"),
+        (["room"], {"after": {"zone": "n"}}, "unknown_scope"),
+        (["room"], {"after": {"zone": "n", "room": "1"}}, "unknown_scope"),
+        (["room"], {"after": {}}, "unknown_scope"),
+        (["room"], {"after": "1"}, "unknown_scope"),
+        (["room"], {"after": 1}, "unknown_scope"),
+        (["room"], {"after": {"room": 1}}, "invalid_label"),
+    ]:
+        with pytest.raises(LaurelsError) as refused:
+            rooms.scopes("b", *labels, **anything(more))
+        assert code_of(refused) == code
+
+
+# Receipts
+
+
+def test_receipts_tell_of_the_scope_asked_for(rooms: laurels.Leaderboards) -> None:
+    rooms.submit("b", "zoe", 100)
+    first = rooms.submit("b", "ann", 5, labels={"room": "1"})
+    assert (first.score, first.rank, first.labels) == (5, 2, {})
+    own = rooms.submit("b", "ann", 2, labels={"room": "2"}, scope=["room"])
+    assert (own.previous_score, own.score, own.previous_rank, own.rank) == (None, 2, None, 1)
+    assert own.labels == {"room": "2"}
+    both = {"room": "1", "zone": "n"}
+    receipts = rooms.submit_many(
+        "b",
+        [("ann", 1, None, None, {"room": "1"}), ("bob", 9, None, None, both), ("cid", 1)],
+        scope=["room"],
+        window="day",
+        ranks=True,
+    )
+    told = [(r.previous_score, r.score, r.previous_rank, r.rank, r.labels) for r in receipts]
+    assert told == [
+        (5, 6, 1, 2, {"room": "1"}),
+        (None, 9, None, 1, {"room": "1"}),
+        (None, None, None, None, None),
+    ]
+    assert [r.period for r in receipts] == ["2026-11-20", "2026-11-20", None]
+    assert {r.status for r in receipts} == {"applied"}
+    deep = rooms.submit("b", "ann", 1, labels=both, scope=["zone", "room"])
+    assert (deep.score, deep.labels) == (1, both)
+
+
+def test_receipts_tell_of_the_first_scope_by_default(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("b", scopes=[["room"], []]))
+    lb.submit("b", "ann", 5, labels={"room": "1"})
+    receipt = lb.submit("b", "ann", 1, labels={"room": "2"})
+    assert (receipt.score, receipt.labels) == (1, {"room": "2"})
+    assert lb.submit("b", "ann", 1).score is None
+    assert lb.submit("b", "ann", 1, scope=[]).score == 8
+
+
+@pytest.mark.parametrize("scope", [["zone"], ["nope"], "room", ["room", "room"], 7])
+def test_a_receipt_about_an_unknown_scope_is_refused(
+    rooms: laurels.Leaderboards, scope: object
+) -> None:
+    with pytest.raises(LaurelsError) as refused:
+        rooms.submit("b", "ann", 1, labels={"room": "1"}, scope=anything(scope))
+    assert code_of(refused) == "unknown_scope"
+    assert rooms.count("b") == 0
+
+
+# Set, remove, change
+
+
+def test_setting_adds_the_difference_in_all_to_every_scope(rooms: laurels.Leaderboards) -> None:
+    rooms.submit("b", "ann", 5, labels={"room": "1"})
+    rooms.submit("b", "ann", 3, labels={"room": "2"})
+    receipt = rooms.set("b", "ann", 10, labels={"room": "1"}, scope=["room"])
+    assert (receipt.previous_score, receipt.score) == (5, 7)
+    assert scores(rooms.top("b")) == {"ann": 10}
+    assert scores(rooms.top("b", room="2")) == {"ann": 3}
+    assert scores(rooms.top("b", by="room")) == {"1": 7, "2": 3}
+
+
+def test_setting_needs_the_scope_of_all(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("b", scopes=[["room"]]))
+    with pytest.raises(LaurelsError) as refused:
+        lb.set("b", "ann", 1, labels={"room": "1"})
+    assert code_of(refused) == "no_all_window"
+    lb.create(laurels.Board("c", scopes=[["room"]], columns=[laurels.Column(op="last")]))
+    lb.set("c", "ann", 1, labels={"room": "1"})
+    assert scores(lb.top("c", room="1")) == {"ann": 1}
+
+
+def test_removing_takes_a_member_out_of_every_scope(rooms: laurels.Leaderboards) -> None:
+    rooms.submit("b", "ann", 5, labels={"room": "1", "zone": "n"})
+    rooms.submit("b", "bob", 5, labels={"room": "2"})
+    rooms.submit("b", "ann", 5, labels={"room": "2"})
+    assert rooms.remove("b", "ann") is True
+    assert members(rooms.top("b")) == members(rooms.top("b", room="2")) == ["bob"]
+    assert rooms.scopes("b", "room") == [{"room": "2"}]
+    assert rooms.scopes("b", "room", "zone") == []
+    assert scores(rooms.top("b", by="room")) == {"2": 10, "1": 5}
+    assert rooms.remove("b", "ann") is False
+    assert rooms.remove("b", "2") is False
+    rooms.check()
+
+
+def test_a_removed_member_was_ranked_in_a_scope_alone(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("b", scopes=[["room"]], rank_by="room"))
+    lb.submit("b", "ann", 5, labels={"room": "1"})
+    assert lb.remove("b", "ann") is True
+    assert lb.scopes("b", "room") == []
+
+
+def test_an_added_scope_counts_from_then_on(rooms: laurels.Leaderboards) -> None:
+    rooms.submit("b", "ann", 5, labels={"room": "1", "zone": "n"})
+    with pytest.raises(LaurelsError) as refused:
+        rooms.submit("b", "ann", 5, labels={"team": "x"})
+    assert code_of(refused) == "unknown_label"
+    board = rooms.get("b")
+    rooms.change("b", scopes=[*board.scopes, ["zone"], ["team"]], rank_by=["room", "zone"])
+    assert rooms.scopes("b", "zone") == []
+    rooms.submit("b", "bob", 3, labels={"zone": "n", "team": "x"})
+    rooms.submit("b", "ann", 1, labels={"room": "1", "zone": "n"})
+    assert scores(rooms.top("b", zone="n")) == {"bob": 3, "ann": 1}
+    assert scores(rooms.top("b", team="x")) == {"bob": 3}
+    assert scores(rooms.top("b", by="zone")) == {"n": 4}
+    assert scores(rooms.top("b", room="1")) == {"ann": 6}
+    rooms.check()
+
+
+def test_a_plain_board_may_get_scopes(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("b", windows=["all", "4h=rolling:4h/1h"]))
+    lb.submit("b", "ann", 5)
+    lb.change("b", scopes=[[], ["room"]])
+    lb.submit("b", "ann", 1, labels={"room": "1"})
+    for window in ("all", "4h"):
+        assert scores(lb.top("b", window=window)) == {"ann": 6}
+        assert scores(lb.top("b", window=window, room="1")) == {"ann": 1}
+    lb.check()
+
+
+@pytest.mark.parametrize("change", [{"scopes": [[]]}, {"rank_by": []}, {"scopes": [["room"], []]}])
+def test_scopes_stay(rooms: laurels.Leaderboards, change: dict[str, Any]) -> None:
+    with pytest.raises(LaurelsError) as refused:
+        rooms.change("b", **change)
+    assert code_of(refused) == "unsafe_change"

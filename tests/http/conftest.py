@@ -1,0 +1,33 @@
+"""A browser for the tests of a module, and pages of it for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.http.browser import Open, Watched, launched
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with launched() as started:
+        yield started
+
+
+@pytest.fixture
+def open_page(browser: Browser) -> Iterator[Open]:
+    """Opens an address in a page of its own."""
+    opened: list[Watched] = []
+
+    def open_(address: str, **options: Any) -> Watched:
+        watched = Watched(browser, **options)
+        opened.append(watched)
+        watched.page.goto(address)
+        return watched
+
+    yield open_
+    for watched in opened:
+        watched.close()

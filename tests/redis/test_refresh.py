@@ -1,0 +1,365 @@
+"""What several processes do of one refresh, share by share, while others write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+import pytest
+
+import laurels
+from laurels.board import Board
+from laurels.direct import present
+from laurels.direct.present import opened_as
+from laurels.direct.refreshing import Refreshing
+from laurels.index.redis import index
+from laurels.plan import next_boundary
+
+from .servers import Server
+
+NOW = 1_795_219_200_000
+HOUR = 3_600_000
+MINUTE = 60_000
+BASE = "laurels:{1.0}:"
+Column = laurels.Column
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "plain": {"tie": "member"},
+    "packed": {"columns": [Column(min=-2000, max=2000)], "tie_resolution": "1h"},
+    "prefixed": {},
+    "dense": {"rank": "dense", "tie": "member"},
+    "best": {"columns": [Column(op="best")], "tie": "first"},
+    "last": {"columns": [Column("a", op="last"), Column("b")]},
+}
+MEMBERS = 120
+
+
+@pytest.fixture(scope="module")
+def kept() -> Iterator[Server]:
+    with Server() as server:
+        yield server
+
+
+@pytest.fixture
+def server(kept: Server) -> Server:
+    kept.call("FLUSHALL")
+    return kept
+
+
+@pytest.fixture
+def clock() -> laurels.ManualClock:
+    return laurels.ManualClock(NOW)
+
+
+@pytest.fixture
+def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No write refreshes anything, and a share is of a few members."""
+    monkeypatch.setattr(index, "_CELLS", 80)
+    monkeypatch.setattr(present, "MOST_DUE", 0)
+
+
+@pytest.fixture
+def processes(
+    server: Server, clock: laurels.ManualClock
+) -> Iterator[tuple[laurels.Leaderboards, laurels.Leaderboards]]:
+    """Two that share the boards."""
+    with laurels.open(server.url, clock=clock) as one, laurels.open(server.url, clock=clock) as two:
+        yield one, two
+
+
+Processes = tuple[laurels.Leaderboards, laurels.Leaderboards]
+
+
+def board(**fields: Any) -> Board:
+    given: dict[str, Any] = {
+        "windows": ["r=rolling:5h/1h,refresh=1h,grace=4h", "live=rolling:5h/1h,grace=4h"],
+        "dedupe": "4h",
+    }
+    return Board("b", **{**given, **fields})
+
+
+def share(lb: laurels.Leaderboards) -> int:
+    """One call for the refresh of the window; what is left."""
+    service: Any = lb._service
+    state = service.named("b")
+    now_ms = service._present.now()
+
+    async def refresh() -> int:
+        left, _ = await service._present.index.refresh(
+            opened_as(state), "r", now_ms=now_ms, due_ms=next_boundary(state.rules, now_ms)
+        )
+        return int(left)
+
+    return int(service.run(refresh()))
+
+
+def write(
+    lb: laurels.Leaderboards, random: Random, clock: laurels.ManualClock, *, size: int = 1
+) -> None:
+    """Events of members there are and new ones, in all steps that count."""
+    columns = lb.get("b").columns
+    events = []
+    for _ in range(size):
+        value: Any = tuple(random.randint(-3, 9) for _ in columns)
+        at_ms = clock.now_ms() - random.choice([0, 0, 0, 1, 2, 3]) * HOUR
+        member = f"m{random.randrange(MEMBERS + 30)}"
+        events.append((member, value if len(columns) > 1 else value[0], at_ms))
+    lb.submit_many("b", events)
+
+
+def fill(lb: laurels.Leaderboards, random: Random, clock: laurels.ManualClock) -> None:
+    for _ in range(5):
+        write(lb, random, clock, size=80)
+        clock.advance(HOUR)
+    write(lb, random, clock, size=80)
+
+
+def refreshed(lb: laurels.Leaderboards) -> int:
+    """How many shares it takes to the end of a refresh."""
+    for count in range(1, 5_000):
+        if not share(lb):
+            return count
+    raise AssertionError("the refresh does not end")
+
+
+def ensure_as_live(lb: laurels.Leaderboards, **where: Any) -> None:
+    """The refreshed window shows what the live one does."""
+    found, live = (lb.top("b", window=w, limit=1_000, **where) for w in ("r", "live"))
+    assert found.entries == live.entries
+    assert found.total == live.total
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.usefixtures("by_hand")
+def test_two_processes_share_a_build_while_both_write(
+    processes: Processes, clock: laurels.ManualClock, layout: str
+) -> None:
+    random = Random(layout)
+    processes[0].create(board(**LAYOUTS[layout]))
+    fill(processes[0], random, clock)
+    for _ in range(3):
+        before = processes[0].top("b").as_of
+        shares = 0
+        while share(random.choice(processes)):
+            shares += 1
+            assert processes[0].top("b").as_of == before
+            write(random.choice(processes), random, clock, size=random.choice([1, 1, 30]))
+            if shares % 8 == 0:
+                processes[1].check()
+        assert shares > 10
+        for lb in processes:
+            ensure_as_live(lb)
+            assert lb.top("b").as_of.offset == lb.top("b", window="live").as_of.offset
+        assert processes[0].top("b").as_of == processes[1].top("b").as_of != before
+        processes[0].check()
+        clock.advance(HOUR)
+        write(processes[0], random, clock, size=40)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.usefixtures("by_hand")
+def test_another_process_goes_on_where_one_has_died(
+    server: Server, clock: laurels.ManualClock, layout: str
+) -> None:
+    random = Random(layout)
+    with laurels.open(server.url, clock=clock) as lb:
+        lb.create(board(**LAYOUTS[layout]))
+        fill(lb, random, clock)
+        whole = refreshed(lb)
+        clock.advance(HOUR)
+        write(lb, random, clock)
+        for _ in range(whole // 2):
+            assert share(lb)
+    built = int(server.call("ZCARD", f"{BASE}r:r:0"))
+    assert built > 20
+    with laurels.open(server.url, clock=clock) as lb:
+        assert share(lb)
+        assert int(server.call("ZCARD", f"{BASE}r:r:0")) >= built
+        assert refreshed(lb) < whole
+        ensure_as_live(lb)
+        lb.check()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.usefixtures("by_hand")
+def test_a_step_that_passes_has_a_build_begin_anew(
+    processes: Processes, clock: laurels.ManualClock, layout: str
+) -> None:
+    random = Random(layout)
+    one, two = processes
+    one.create(board(**LAYOUTS[layout]))
+    fill(one, random, clock)
+    for _ in range(15):
+        assert share(one)
+        write(two, random, clock)
+    clock.advance(HOUR)
+    write(two, random, clock, size=5)
+    assert refreshed(two) > 10
+    ensure_as_live(one)
+    clock.advance(9 * HOUR)
+    assert one.top("b").total > 100
+    write(one, random, clock)
+    refreshed(two)
+    ensure_as_live(one)
+    one.check()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.usefixtures("by_hand")
+def test_who_is_removed_during_a_build_is_in_neither_ranking(
+    processes: Processes, clock: laurels.ManualClock, layout: str
+) -> None:
+    random = Random(layout)
+    one, two = processes
+    one.create(board(**LAYOUTS[layout]))
+    fill(one, random, clock)
+    refreshed(one)
+    clock.advance(HOUR)
+    write(one, random, clock)
+    gone = [f"m{i}" for i in range(0, MEMBERS, 3)]
+    for member in gone:
+        share(two)
+        before = one.top("b").as_of
+        if one.remove("b", member):
+            assert one.top("b").as_of != before
+        assert one.standing("b", member, window="r") is None
+    one.check()
+    refreshed(two)
+    ensure_as_live(one)
+    assert not {entry.member for entry in one.top("b", limit=1_000).entries} & {*gone}
+
+
+@pytest.mark.parametrize("layout", ["plain", "prefixed", "best", "dense"])
+@pytest.mark.usefixtures("by_hand")
+def test_all_scopes_are_shown_at_once(
+    processes: Processes, clock: laurels.ManualClock, layout: str
+) -> None:
+    random = Random(layout)
+    one, two = processes
+    one.create(board(**LAYOUTS[layout], scopes=[[], ["room"]], rank_by=["room"]))
+    rooms = 12
+
+    def scoped(lb: laurels.Leaderboards) -> None:
+        room = {"room": f"r{random.randrange(rooms)}"}
+        ago_ms = random.choice([0, 0, 2]) * HOUR
+        event = laurels.Event(
+            f"m{random.randrange(40)}", random.randint(0, 9), clock.now_ms() - ago_ms, labels=room
+        )
+        lb.submit_many("b", [event])
+
+    for _ in range(100):
+        scoped(one)
+    for round_ in range(4):
+        before = one.top("b").as_of
+        while share(random.choice(processes)):
+            rooms += random.random() < 0.1
+            scoped(random.choice(processes))
+            for where in ({"room": "r3"}, {"room": f"r{rooms - 1}"}):
+                found = two.top("b", limit=100, **where)  # type: ignore[arg-type]
+                assert found.as_of.offset == before.offset
+            if random.random() < 0.1:
+                one.check()
+        for room in range(rooms):
+            ensure_as_live(two, room=f"r{room}")
+        ensure_as_live(one)
+        ensure_as_live(two, by="room")
+        one.check()
+        clock.advance([HOUR, 2 * HOUR, 9 * HOUR][round_ % 3])
+        if round_ != 2:
+            scoped(one)
+    expected = {tuple(each.items()) for each in two.scopes("b", "room")}
+    assert {tuple(each.items()) for each in one.scopes("b", "room")} == expected
+
+
+@pytest.mark.usefixtures("by_hand")
+def test_scopes_that_a_refresh_finds_empty_are_listed_no_more(
+    processes: Processes, clock: laurels.ManualClock
+) -> None:
+    one, two = processes
+    one.create(board(windows=["r=rolling:2h/1h,refresh=1h"], scopes=[[], ["room"]]))
+    one.submit_many("b", [laurels.Event("ann", 1, labels={"room": "x"})])
+    refreshed(one)
+    clock.advance(5 * HOUR)
+    assert two.top("b", room="x").total == 1
+    assert two.scopes("b", "room") == [{"room": "x"}]
+    one.submit_many("b", [laurels.Event("bob", 1, labels={"room": "y"})])
+    refreshed(two)
+    assert one.scopes("b", "room") == [{"room": "y"}]
+    assert one.top("b", room="x").total == 0
+    one.check()
+
+
+@pytest.mark.parametrize("layout", ["plain", "prefixed", "dense"])
+def test_what_was_shown_before_is_taken_away_in_shares(
+    server: Server, clock: laurels.ManualClock, layout: str
+) -> None:
+    with laurels.open(server.url, clock=clock) as lb:
+        lb.create(board(**LAYOUTS[layout]))
+        lb.submit_many("b", [(f"m{i}", i % 90) for i in range(3_000)])
+        for i in range(3):
+            while share(lb):
+                pass
+            assert lb.top("b").total == 3_000 + i
+            clock.advance(HOUR)
+            lb.submit("b", f"n{i}", 5)
+        while share(lb):
+            pass
+        ensure_as_live(lb)
+        lb.check()
+        sizes = [int(server.call("ZCARD", f"{BASE}r:r:{side}")) for side in (0, 1)]
+        assert sorted(sizes) == [3_002, 3_003]
+
+
+def test_a_process_sees_to_what_one_has_left_that_has_gone(
+    server: Server, clock: laurels.ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with laurels.open(server.url, clock=clock) as other:
+        other.create(board())
+        other.create(Board("other"))
+        other.submit("other", "x", 1)
+        with monkeypatch.context() as patched, laurels.open(server.url, clock=clock) as lb:
+            patched.setattr(Refreshing, "due", lambda *_: [])
+            lb.submit("b", "ann", 5)
+        assert other.top("b").total == 0
+        clock.advance(HOUR)
+        other.submit("other", "x", 1)
+        assert other.top("b").total == 1
+
+
+@pytest.mark.usefixtures("by_hand")
+def test_what_is_damaged_in_a_build_is_found_and_put_right(
+    server: Server, clock: laurels.ManualClock
+) -> None:
+    with laurels.open(server.url, clock=clock) as lb:
+        lb.create(board(windows=["r=rolling:5h/1h,refresh=1h"], tie="member"))
+        lb.submit_many("b", [(f"m{i}", i) for i in range(MEMBERS)])
+        while int(server.call("ZCARD", f"{BASE}r:r:1")) < MEMBERS // 2:
+            assert share(lb)
+        [member] = server.call("ZRANGE", f"{BASE}r:r:1", 3, 3)
+        server.call("ZADD", f"{BASE}r:r:1", 12345, member)
+        with pytest.raises(laurels.LaurelsError, match="differs"):
+            lb.check()
+        lb.rebuild()
+        lb.check()
+        refreshed(lb)
+        assert lb.top("b", limit=1_000).total == MEMBERS
+        assert lb.top("b").entries[0].score == MEMBERS - 1
+
+
+def test_a_total_of_one_sign_may_pass_the_range_of_its_column(
+    server: Server, clock: laurels.ManualClock
+) -> None:
+    column = Column(min=0, max=5)
+    with laurels.open(server.url, clock=clock) as lb:
+        lb.create(board(windows=["r=rolling:5h/1h,refresh=1h"], columns=[column]))
+        for _ in range(4):
+            lb.submit_many("b", [("ann", 5), ("bob", 1)])
+            clock.advance(HOUR)
+        lb.submit("b", "eve", 0)
+        found = [(entry.member, entry.score) for entry in lb.top("b").entries]
+        assert found == [("ann", 20), ("bob", 4), ("eve", 0)]
+        lb.create(Board("packed", columns=[column]))
+        lb.submit("packed", "ann", 5)
+        with pytest.raises(laurels.LaurelsError, match="create another board"):
+            lb.change("packed", windows=["all", "r=rolling:5h/1h,refresh=1h"])
+        assert lb.top("packed").entries[0].score == 5

@@ -1,0 +1,273 @@
+"""Scopes on an index server, from the verbs down: what one process says of them, this one says."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from random import Random
+from typing import Any
+
+import pytest
+
+import laurels
+from laurels import config
+from laurels.direct.present import opened_as
+from laurels.index.redis import index
+from tests.redis.servers import Server, until
+from tests.redis.side_by_side import some_labels
+
+NOW = 1_795_219_200_000
+HOUR_MS = 3_600_000
+SCOPES = [["room"], [], ["zone", "room"], ["zone"]]
+WINDOWS = ["h=hour:keep=3", "3h=rolling:3h/1h", "all", "day"]
+MEMBERS = [f"m{i}" for i in range(9)]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with Server() as running:
+        yield running
+
+
+def anything(value: object) -> Any:
+    """Labels as keywords, which a type checker takes for any argument."""
+    return value
+
+
+def everything(lb: laurels.Leaderboards, rules: Any) -> list[Any]:
+    """All that is ranked, in every scope there is by now."""
+    found: list[Any] = []
+    top: Any = partial(lb.top, "b")
+    for labels in rules.scopes:
+        scopes = lb.scopes("b", *labels)
+        found.append(scopes)
+        for after in scopes[:2] if labels else ():
+            found.append(lb.scopes("b", *labels, after=after, limit=2))
+        for scope in [*scopes, dict.fromkeys(labels, "none")]:
+            for window in rules.windows:
+                page = top(window=window, **scope)
+                found.append([(e.rank, e.member, e.score) for e in page.entries])
+                found.append([(p.label, p.total) for p in lb.periods("b", window, **scope)])
+    for label in rules.rank_by:
+        for window in rules.windows:
+            page = lb.top("b", window=window, by=label)
+            found.append([(e.rank, e.member, e.score) for e in page.entries])
+    return found
+
+
+TOLD = ("member", "status", "score", "previous_score", "rank", "previous_rank", "refused_windows")
+
+
+def told(receipts: Any) -> list[Any]:
+    return [tuple([getattr(receipt, field) for field in TOLD]) for receipt in receipts]
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("layout", ["plain", "prefixed"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_server_says_what_one_process_says(
+    server: Server, seed: int, layout: str, shards: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = Random(seed)
+    monkeypatch.setattr(index, "SHARE", rng.choice([100, 5]))
+    clock = laurels.ManualClock(NOW)
+    prefix = f"{seed}{layout}{shards}:"
+    board = laurels.Board(
+        "b",
+        windows=WINDOWS[:3],
+        grace="90m",
+        dedupe="3h",
+        tie="member" if layout == "plain" else "first",
+        scopes=SCOPES[:3],
+        rank_by=["room"],
+        shards=shards,
+    )
+    rules = board.rules()
+    with ExitStack() as opened:
+        url = f"{server.url}?prefix={prefix}"
+        both = [opened.enter_context(laurels.open(each, clock=clock)) for each in ("memory:", url)]
+        other = opened.enter_context(config.direct(url, clock))
+        for lb in both:
+            lb.create(board)
+        for turn in range(25):
+            if turn == 8:
+                for lb in both:
+                    lb.change("b", windows=WINDOWS, scopes=SCOPES)
+            if turn == 16:
+                for lb in both:
+                    lb.change("b", windows=["h=hour:keep=1", *WINDOWS[1:]])
+            if turn >= 8:
+                rules = both[0].get("b").rules()
+            clock.advance(
+                rng.choice([0, 0, 1_000, HOUR_MS // 2, HOUR_MS, 2 * HOUR_MS, 5 * HOUR_MS])
+            )
+            events = [
+                (
+                    rng.choice(MEMBERS),
+                    rng.randint(-3, 9),
+                    clock.now_ms() - rng.choice([0, 0, HOUR_MS, 2 * HOUR_MS]),
+                    rng.choice([None, f"id{rng.randrange(60)}"]),
+                    some_labels(rng, rules),
+                )
+                for _ in range(rng.choice([1, 1, 20]))
+            ]
+            scope = list(rng.choice(rules.scopes))
+            writers = [both[0], rng.choice([both[1], other])]
+            receipts = [lb.submit_many("b", events, scope=scope, ranks=True) for lb in writers]
+            assert told(receipts[0]) == told(receipts[1])
+            if rng.random() < 0.2:
+                member = rng.choice(MEMBERS)
+                assert both[0].remove("b", member) == writers[1].remove("b", member)
+            if rng.random() < 0.3:
+                other._service.work(rng.choice([1, 1_000]))
+            if rng.random() < 0.5:
+                looks = [everything(lb, rules) for lb in (both[0], rng.choice([both[1], other]))]
+                assert looks[0] == looks[1]
+        both[1].check()
+        both[1].rebuild()
+        other.check()
+        assert everything(both[0], rules) == everything(other, rules)
+        other.delete("b")
+    kept = [key for key in server.call("KEYS", f"{prefix}*") if b":a:" not in key]
+    assert [key for key in kept if b"{boards}" not in key] == []
+
+
+PREFIX = "laurels:{1.0}:"
+
+
+def crowd(lb: laurels.Leaderboards, rooms: int) -> None:
+    """Members in so many rooms, some of them for hours."""
+    for turn in range(2):
+        for first in range(0, rooms, 1_000):
+            events = [
+                (f"m{i % 700}", i % 9 + turn, None, None, {"room": str(i)})
+                for i in range(first, min(rooms, first + 1_000))
+                if turn == 0 or i % 3
+            ]
+            lb.submit_many("b", events)
+        if turn == 0:
+            clock: Any = lb._service._clock
+            clock.advance(HOUR_MS)
+
+
+def behind(server: Server, now_ms: int) -> int:
+    """How many scopes have not been brought to an hour."""
+    count: int = server.call("ZCOUNT", f"{PREFIX}o", "-inf", f"({now_ms}")
+    return count
+
+
+@pytest.fixture
+def fresh() -> Iterator[Server]:
+    with Server() as running:
+        yield running
+
+
+def a_board() -> laurels.Board:
+    windows = ["hour:keep=2", "2h=rolling:2h/1h"]
+    return laurels.Board("b", windows=windows, scopes=[[], ["room"]], rank_by="room")
+
+
+def test_figures_tell_the_memory_of_scopes(fresh: Server) -> None:
+    """By ten of them: where there are no more, what the server says of all their rankings."""
+    clock = laurels.ManualClock(NOW)
+    with laurels.open(fresh.url, clock=clock) as lb:
+        lb.create(a_board())
+        assert (lb.stats("b").scopes, lb.stats("b").scopes_nbytes) == ({"room": 0}, 0)
+        crowd(lb, 9)
+        found = lb.stats("b")
+        names = [n for kind in "rk" for n in fresh.call("KEYS", f"{PREFIX}{kind}:*")]
+        sizes = {name: fresh.call("MEMORY", "USAGE", name) for name in names}
+        assert found.scopes == {"room": 9}
+        assert found.nbytes == found.scopes_nbytes + sum(w.nbytes for w in found.windows)
+        assert 0 < found.scopes_nbytes < sum(sizes.values()), sizes
+        few = found.scopes_nbytes
+        crowd(lb, 90)
+        assert 5 * few < lb.stats("b").scopes_nbytes < 15 * few
+
+
+def test_what_a_change_no_longer_keeps_is_not_listed(fresh: Server) -> None:
+    clock = laurels.ManualClock(NOW)
+    with laurels.open(fresh.url, clock=clock) as lb:
+        lb.create(laurels.Board("b", windows=["h=hour:keep=9"], scopes=[["room"]]))
+        lb.submit("b", "ann", 1, labels={"room": "1"})
+        clock.advance(HOUR_MS)
+        lb.submit("b", "ann", 1, labels={"room": "2"})
+        assert lb.scopes("b", "room") == [{"room": "1"}, {"room": "2"}]
+        lb.change("b", windows=["h=hour:keep=1"])
+        assert lb.scopes("b", "room") == [{"room": "2"}]
+        assert fresh.call("KEYS", f"{PREFIX}r:*room=1*") == []
+
+
+def test_several_processes_sweep_and_one_dies(fresh: Server) -> None:
+    """What one has left in the midst the other finishes, and nothing is done twice."""
+    clock, own = laurels.ManualClock(NOW), laurels.ManualClock(NOW)
+    rooms = 1_500
+    with laurels.open("memory:", clock=own) as memory, laurels.open(fresh.url, clock=clock) as lb:
+        for each in (memory, lb):
+            each.create(a_board())
+            crowd(each, rooms)
+            each._service._clock.advance(HOUR_MS)  # type: ignore[attr-defined]
+        now_ms = clock.now_ms()
+        assert behind(fresh, now_ms) == rooms + 1
+        command = [sys.executable, "-m", "tests.redis.child", fresh.url, "0", "sweep", str(now_ms)]
+        dying, living = (subprocess.Popen([*command, share]) for share in ("3", "5"))
+        until(lambda: behind(fresh, now_ms) < rooms - 100, "they sweep")
+        dying.send_signal(signal.SIGKILL)
+        dying.wait()
+        assert behind(fresh, now_ms) > 0
+        assert living.wait(60) == 0
+        assert behind(fresh, now_ms) == 0
+        lb.check()
+        assert everything(lb, a_board().rules()) == everything(memory, a_board().rules())
+        for each in (memory, lb):
+            each._service._clock.advance(3 * HOUR_MS)  # type: ignore[attr-defined]
+        while lb._service.work(1_000)[0]:
+            pass
+        assert lb.scopes("b", "room") == memory.scopes("b", "room") == []
+        assert fresh.call("EXISTS", f"{PREFIX}o", f"{PREFIX}l:room") == 0
+        fields = fresh.call("HKEYS", f"{PREFIX}m")
+        assert [field for field in fields if b"room" in field] == []
+
+
+def test_no_call_goes_through_all_scopes(fresh: Server) -> None:
+    clock = laurels.ManualClock(NOW)
+    with laurels.open(fresh.url, clock=clock) as lb:
+        lb.create(a_board())
+        crowd(lb, 600)
+        clock.advance(HOUR_MS)
+        assert fresh.call("SCARD", f"{PREFIX}i") == 2, "a boundary lists the rankings of all only"
+        service: Any = lb._service
+        left, more = behind(fresh, clock.now_ms()), 1
+        while more:
+            more, _ = lb._service.work(1)
+            was, left = left, behind(fresh, clock.now_ms())
+            assert was - left <= 60
+        assert left == 0
+        assert service.run(service._present.index.scope_count(opened(lb), "room")) == 400
+        assert lb.remove("b", "m5")
+        lb.delete("b")
+        left_over = fresh.call("KEYS", f"{PREFIX}*")
+        assert [key for key in left_over if b":a:" not in key] == []
+
+
+def test_a_scope_that_is_behind_is_brought_by_who_asks(fresh: Server) -> None:
+    clock = laurels.ManualClock(NOW)
+    with laurels.open(fresh.url, clock=clock) as lb:
+        lb.create(a_board())
+        crowd(lb, 40)
+        clock.advance(HOUR_MS)
+        top = lb.top("b", window="2h", room="4").entries
+        assert [(entry.member, entry.score) for entry in top] == [("m4", 5)]
+        assert behind(fresh, clock.now_ms()) == 41, "and no other"
+        receipt = lb.submit("b", "m7", 1, labels={"room": "7"}, window="2h", scope=["room"])
+        assert (receipt.score, receipt.previous_score) == (9, 8)
+        clock.advance(HOUR_MS)
+        assert lb.scopes("b", "room") == [{"room": "7"}]
+
+
+def opened(lb: laurels.Leaderboards) -> Any:
+    return opened_as(lb._service.named("b"))

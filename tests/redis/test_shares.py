@@ -1,0 +1,248 @@
+"""What is done beside counting goes in shares, whatever there is to do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+import laurels
+from laurels.board import Board
+from laurels.index.redis import index
+from laurels.index.redis.index import RedisIndex
+from laurels.index.remote import Opened
+from laurels.plan import RankingKey, roll_of
+
+from .asking import connected
+from .servers import Server
+
+NOW = 1_795_219_200_000
+HOUR_MS = 3_600_000
+BASE = "laurels:{1.0}:"
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "plain": {"tie": "member"},
+    "prefixed": {},
+    "best": {"columns": [laurels.Column(op="best")]},
+}
+Share = list[str]
+
+
+@pytest.fixture(scope="module")
+def kept() -> Iterator[Server]:
+    with Server() as server:
+        yield server
+
+
+@pytest.fixture
+def server(kept: Server) -> Server:
+    kept.call("FLUSHALL")
+    return kept
+
+
+@pytest.fixture
+def clock() -> laurels.ManualClock:
+    return laurels.ManualClock(NOW)
+
+
+class Window:
+    """A board whose rolling window has members in the step that leaves and in the one that runs,
+    and nothing prepared: so it shows whom a pass comes to."""
+
+    def __init__(
+        self, server: Server, lb: laurels.Leaderboards, steps: int, fields: dict[str, Any]
+    ) -> None:
+        self.server, self.lb, self.steps = server, lb, steps
+        self.run = NOW // HOUR_MS
+        window = f"r=rolling:{steps}h/1h,grace={steps - 1}h"
+        lb.create(Board("b", windows=[window], dedupe="30d", **fields))
+
+    def count(self, members: range, hours_ago: int, value: int) -> None:
+        at_ms = NOW - hours_ago * HOUR_MS
+        self.lb.submit_many("b", [(f"m{i}", value, at_ms) for i in members])
+
+    def forget_prepared(self) -> None:
+        for kind in "rk":
+            self.server.call("DEL", f"{BASE}{kind}:r:{(self.run + 1) % 2}")
+
+    def prepared(self) -> int:
+        """How many members are prepared."""
+        return int(self.server.call("ZCARD", f"{BASE}r:r:{(self.run + 1) % 2}"))
+
+    def tally(self, hours_ago: int) -> str:
+        return f"{BASE}t:r:{self.run - hours_ago}"
+
+    def shares(self) -> list[int]:
+        """How many members each call of the pass comes to, to its end."""
+        found = []
+        left = 1
+        while left:
+            before = self.prepared()
+            left = self.share()
+            found.append(self.prepared() - before)
+        return found
+
+    def share(self) -> int:
+        """One call; what is left."""
+        return int(self.lb._service.work(1)[0])
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> int:
+    """As many members in a call."""
+    monkeypatch.setattr(index, "SHARE", 20)
+    return 20
+
+
+def test_a_member_with_many_candidates_weighs_more(
+    server: Server, clock: laurels.ManualClock, few: int
+) -> None:
+    with laurels.open(server.url, clock=clock) as lb:
+        window = Window(server, lb, 300, LAYOUTS["best"])
+        for hours_ago in range(299, -1, -1):
+            window.count(range(24), hours_ago, 1_000 + hours_ago)
+        assert server.call("HSTRLEN", f"{BASE}c:r", "m0") == 300 * 24
+        window.forget_prepared()
+        shares = window.shares()
+        assert sum(shares) == 24
+        assert max(shares) <= few // (300 * 24 // 2048)
+        clock.advance(HOUR_MS)
+        assert {entry.score for entry in lb.top("b").entries} == {1_298}
+        lb.check()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_small_hash_is_worked_in_several_calls(
+    server: Server, clock: laurels.ManualClock, few: int, layout: str
+) -> None:
+    with laurels.open(server.url, clock=clock) as lb:
+        window = Window(server, lb, 3, LAYOUTS[layout])
+        window.count(range(300), 2, 5)
+        window.count(range(300), 0, 3)
+        assert server.call("OBJECT", "ENCODING", window.tally(2)) in (b"listpack", b"ziplist")
+        window.forget_prepared()
+        shares = window.shares()
+        assert sum(shares) == 300
+        assert max(shares) <= few
+        clock.advance(HOUR_MS)
+        assert {entry.score for entry in lb.top("b", limit=300).entries} == {3}
+        lb.check()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("calls", [1, 5, 14])
+@pytest.mark.usefixtures("few")
+def test_a_hash_that_grows_into_a_table_is_gone_through(
+    server: Server, clock: laurels.ManualClock, layout: str, calls: int
+) -> None:
+    with laurels.open(server.url, clock=clock) as lb:
+        window = Window(server, lb, 3, LAYOUTS[layout])
+        window.count(range(300), 2, 5)
+        window.count(range(300), 0, 3)
+        window.forget_prepared()
+        for _ in range(calls):
+            assert window.share()
+        window.count(range(300, 800), 2, 5)
+        window.count(range(300, 800), 0, 3)
+        assert server.call("OBJECT", "ENCODING", window.tally(2)) == b"hashtable"
+        assert window.prepared() < 800
+        window.shares()
+        assert window.prepared() == 800
+        clock.advance(HOUR_MS)
+        assert {entry.score for entry in lb.top("b", limit=800).entries} == {3}
+        lb.check()
+
+
+def test_what_has_left_is_taken_away_by_the_pass(
+    server: Server, clock: laurels.ManualClock, few: int
+) -> None:
+    with laurels.open(server.url, clock=clock) as lb:
+        window = Window(server, lb, 3, LAYOUTS["plain"])
+        window.count(range(1_000), 2, 5)
+        window.count(range(500), 0, 3)
+        lb._service.work(10_000)
+        clock.advance(HOUR_MS)
+        assert lb.top("b", limit=1_000).total == 500
+        lengths = [server.call("HLEN", window.tally(2))]
+        while window.share():
+            lengths.append(server.call("HLEN", window.tally(2)))
+        assert max(a - b for a, b in pairwise(lengths)) <= 4 * few
+        assert server.call("HLEN", window.tally(2)) <= 512
+        lb.check()
+        clock.advance(HOUR_MS)
+        assert lb.top("b").total == 500
+        assert server.call("EXISTS", window.tally(2)) == 0
+
+
+def test_a_window_that_all_have_left_goes_in_shares(server: Server) -> None:
+    async def play() -> None:
+        rules = Board("b", windows=["r=rolling:1000h/1h"], tie="member").rules()
+        opened = Opened(1, 1, rules)
+        async with connected(server.url) as connection:
+            redis = RedisIndex(connection, "laurels:")
+            await redis.open(opened)
+            run = NOW // HOUR_MS
+            server.call("HSET", f"{BASE}m", "run:r", run)
+            for step in range(run - 1_000, run + 1):
+                server.call("HSET", f"{BASE}t:r:{step}", "ann", 1)
+            server.call("ZADD", f"{BASE}r:r:{run % 2}", 1_000, "ann")
+            late, early = (
+                roll_of(1, rules.windows["r"], NOW + hours * HOUR_MS) for hours in (5_000, 1)
+            )
+            assert late
+            assert early
+            there, lengths = 1_001, []
+            while not await redis.turn(opened, late, NOW + 5_000 * HOUR_MS, 1):
+                left = len(server.call("KEYS", f"{BASE}t:*"))
+                lengths.append(there - left)
+                there = left
+                # who is late finds nobody, and is in nobody's way
+                key = RankingKey(1, "r", run)
+                assert await redis.audit(opened, key, mend=True) == 0
+                await redis.turn(opened, early, NOW + HOUR_MS, 100)
+            assert lengths
+            assert max(lengths) <= 201
+            assert await redis.keys(opened) == []
+            assert server.call("KEYS", "*") == [f"{BASE}m".encode()]
+
+    asyncio.run(play())
+
+
+def test_many_periods_go_in_shares(server: Server, clock: laurels.ManualClock) -> None:
+    with laurels.open(server.url, clock=clock) as lb:
+        lb.create(
+            Board("b", windows=["hour:keep=300,grace=299h", "r=rolling:1000h/1h"], dedupe="30d")
+        )
+        ats = [NOW - i * HOUR_MS for i in range(299)]
+        lb.submit_many("b", [("ann", 1, at_ms) for at_ms in ats])
+        assert lb.check().rankings == 300
+        clock.advance(150 * HOUR_MS)
+        lb._service.work(1)
+        assert server.call("SCARD", f"{BASE}i") == 150
+        clock.advance(10_000 * HOUR_MS)
+        lb._service.work(1)
+        assert server.call("EXISTS", f"{BASE}i") == 0
+        lb.submit_many("b", [("ann", 1, clock.now_ms() - i * HOUR_MS) for i in range(299)])
+        lb.delete("b")
+        left = [key for key in server.call("KEYS", f"{BASE}*") if b":a:" not in key]
+        assert left == [], "but for answers, which go by themselves"
+
+
+@pytest.mark.parametrize("layout", ["plain", "prefixed"])
+def test_many_lost_members_are_put_right(
+    server: Server, clock: laurels.ManualClock, layout: str
+) -> None:
+    with laurels.open(server.url, clock=clock) as lb:
+        window = Window(server, lb, 100, LAYOUTS[layout])
+        window.count(range(200), 50, 5)
+        window.count(range(200), 0, 3)
+        before = lb.top("b", limit=200).entries
+        for kind in "rk":
+            server.call("DEL", f"{BASE}{kind}:r:{window.run % 2}")
+        with pytest.raises(laurels.errors.CheckFailed):
+            lb.check()
+        lb.rebuild()
+        lb.check()
+        assert lb.top("b", limit=200).entries == before

@@ -1,0 +1,64 @@
+"""The directory of scopes: each listed once, in order, read on from anywhere."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from laurels.index.directory import Directory
+
+FORMS = ("room", "zone", "room,zone", "@room")
+
+
+def some_scope(rng: Random) -> str:
+    form = rng.choice(FORMS)
+    if form.startswith("@"):
+        return form
+    return ",".join(f"{label}={rng.randrange(30)}" for label in form.split(","))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_it_lists_what_is_there(seed: int) -> None:
+    rng = Random(seed)
+    directory = Directory()
+    there: set[str] = set()
+    for _ in range(300):
+        scope = some_scope(rng)
+        if rng.random() < 0.4:
+            directory.discard(scope)
+            there.discard(scope)
+        elif scope not in there:
+            directory.add(scope)
+            there.add(scope)
+        form, limit = rng.choice(FORMS), rng.randint(0, 9)
+        own = sorted(
+            s for s in there if ",".join(part.partition("=")[0] for part in s.split(",")) == form
+        )
+        assert directory.count(form) == len(own)
+        behind = rng.choice(["", scope, *own])
+        assert directory.after(form, behind, limit) == [s for s in own if s > behind][:limit]
+        assert len(directory) == len(there)
+        assert sorted(directory) == sorted(there)
+    walked: list[str] = []
+    place = None
+    while found := directory.next(place, rng.randint(1, 7)):
+        walked += [scope for _, scope in found]
+        place = found[-1]
+    assert walked == list(directory)
+
+
+def test_a_walk_goes_on_though_its_place_is_gone() -> None:
+    directory = Directory()
+    for i in range(5):
+        directory.add(f"room={i}")
+    directory.add("zone=1")
+    place = directory.next(None, 2)[-1]
+    directory.discard("room=1")
+    directory.discard("room=2")
+    directory.add("room=0,zone=2")
+    assert directory.next(place, 2) == [("room", "room=3"), ("room", "room=4")]
+    for i in (0, 3, 4):
+        directory.discard(f"room={i}")
+    assert [scope for _, scope in directory.next(place, 9)] == ["room=0,zone=2", "zone=1"]
+    assert directory.count("room") == 0

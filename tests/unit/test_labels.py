@@ -1,0 +1,210 @@
+"""Labels: what events carry becomes scopes, of which no two have one text."""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from laurels import record
+from laurels.board import Board
+from laurels.errors import InvalidLabel, LaurelsError, NoScope, UnknownLabel, UnknownScope
+from laurels.event import Batch, EventReader, batch_of
+from laurels.labels import (
+    Labels,
+    Values,
+    form_of,
+    label_names,
+    label_texts,
+    label_values,
+    labels_of,
+    scope_named,
+    together,
+)
+from laurels.rules import Place
+
+NAMES = ("room", "team", "zone")
+BOARD = Board(
+    "b", scopes=[[], ["room"], ["zone"], ["zone", "room"], NAMES], rank_by=["room", "team"]
+)
+RULES = BOARD.rules()
+READER = EventReader(RULES)
+short = st.text(alphabet="a=,%:{}@ 2C0éroomzone", min_size=1, max_size=6)
+anything = st.text(min_size=1, max_size=30).filter(lambda text: len(text.encode()) <= 128)
+values = short | anything
+carried = st.dictionaries(st.sampled_from(NAMES), values)
+scoped = st.sampled_from(RULES.scopes).flatmap(
+    lambda names: st.fixed_dictionaries(dict.fromkeys(names, values))
+)
+
+
+def gathered(*events: dict[str, str] | None) -> Labels:
+    """The labels of a batch of events."""
+    columns = READER.gather([("ann", 1, None, None, labels) for labels in events])
+    assert not columns.errors
+    assert columns.labels is not None
+    return columns.labels
+
+
+@settings(deadline=None)
+@given(scoped, scoped)
+def test_no_two_scopes_have_one_text(one: dict[str, str], other: dict[str, str]) -> None:
+    same = scope_named(RULES, one) == scope_named(RULES, other)
+    assert same == (one == other)
+
+
+@settings(deadline=None)
+@given(scoped)
+def test_a_text_tells_its_labels(labels: dict[str, str]) -> None:
+    text = scope_named(RULES, labels)
+    assert labels_of(text) == labels
+    assert form_of(text) == ",".join(sorted(labels))
+    assert not text.startswith("@")
+    assert not any(sign <= " " for sign in text)
+
+
+def test_what_texts_look_like() -> None:
+    assert scope_named(RULES, {}) == ""
+    assert scope_named(RULES, {"zone": "cn", "room": "42"}) == "room=42,zone=cn"
+    assert scope_named(RULES, {"room": "a,b=50% @é"}) == "room=a%2Cb%3D50%25%20%40é"
+    assert scope_named(RULES, {}, "room") == "@room"
+    assert (labels_of("@room"), form_of("@room")) == ({}, "@room")
+
+
+@settings(deadline=None)
+@given(st.lists(carried | st.none(), min_size=1, max_size=8).filter(any))
+def test_every_event_has_the_labels_it_came_with(events: list[dict[str, str] | None]) -> None:
+    labels = gathered(*events)
+    assert [labels.of(i) for i in range(len(events))] == [each or {} for each in events]
+    assert len(set(labels.groups)) == len(labels.groups)
+    kept = range(0, len(events), 2)
+    taken = labels.take(kept)
+    assert [taken.of(i) for i in range(len(kept))] == [events[i] or {} for i in kept]
+    rest = labels.span(1, len(events))
+    assert [rest.of(i) for i in range(len(rest.each))] == [each or {} for each in events[1:]]
+    for part in (taken, rest):
+        assert sorted(set(part.each)) == list(range(len(part.groups)))
+
+
+@settings(deadline=None)
+@given(carried)
+def test_the_scopes_of_an_event_are_those_a_question_names(labels: dict[str, str]) -> None:
+    found = gathered(labels, {"room": "other"})
+    for names in RULES.scopes:
+        asked = {name: labels[name] for name in names if name in labels}
+        expected = scope_named(RULES, asked) if len(asked) == len(names) else None
+        assert found.scopes(Place("all", names))[found.each[0]] == expected
+    for by in RULES.rank_by:
+        scope = found.scopes(Place("all", (), by))[found.each[0]]
+        assert scope == (f"@{by}" if by in labels else None)
+        assert found.values(by)[found.each[0]] == labels.get(by)
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(carried, max_size=3), min_size=1, max_size=4))
+def test_batches_behind_each_other_keep_their_labels(batches: list[list[dict[str, str]]]) -> None:
+    each = [(gathered(*events) if any(events) else None, len(events)) for events in batches]
+    whole = together(each)
+    events = [labels for events in batches for labels in events]
+    if whole is None:
+        assert not any(events)
+        return
+    assert [whole.of(i) for i in range(len(events))] == events
+
+
+def test_batches_that_know_different_labels_are_told_apart() -> None:
+    old = Labels(("room",), (("1",), (None,)), array("q", [0, 1]))
+    new = Labels(("room", "zone"), (("1", "n"), (None, "1")), array("q", [1, 0]))
+    whole = together([(old, 2), (None, 1), (new, 2)])
+    assert whole is not None
+    found = [whole.of(i) for i in range(5)]
+    assert found == [{"room": "1"}, {}, {}, {"zone": "1"}, {"room": "1", "zone": "n"}]
+
+
+def test_labels_of_an_older_definition_have_no_new_ones() -> None:
+    old = Labels(("room",), (("1",),), array("q", [0]))
+    assert old.scopes(Place("all", ("zone",))) == {0: None}
+    assert old.scopes(Place("all", (), "zone")) == {0: None}
+    assert old.values("zone") == [None]
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"room": ""}, InvalidLabel),
+        ({"room": "x" * 129}, InvalidLabel),
+        ({"room": "\ud800"}, InvalidLabel),
+        ({"room": 1}, InvalidLabel),
+        ([("room", "1")], InvalidLabel),
+        ("room", InvalidLabel),
+        ({"nope": "1"}, UnknownLabel),
+        ({"nope": None}, UnknownLabel),
+        ({("room",): "1"}, UnknownLabel),
+    ],
+)
+def test_what_are_no_labels(given: Any, error: type[LaurelsError]) -> None:
+    with pytest.raises(error):
+        label_values(NAMES, given)
+    columns = READER.gather([("ann", 1, None, None, given)])
+    assert [type(refused) for _, refused in columns.errors] == [error]
+
+
+def test_none_is_no_value() -> None:
+    nothing: Values = (None, None, None)
+    assert label_values(NAMES, None) == label_values(NAMES, {}) == nothing
+    assert label_values(NAMES, {"team": None}) == nothing
+    assert label_texts(None) is None
+    assert label_texts({"team": None, "room": "1"}) == {"room": "1"}
+    given: list[object] = [[], "room", {1: "x"}, {"room": 1}]
+    for wrong in given:
+        with pytest.raises(InvalidLabel):
+            label_texts(wrong)
+
+
+def test_an_event_that_fits_no_scope_is_told_which_there_are() -> None:
+    reader = EventReader(Board("b", scopes=[["zone", "room"]], rank_by="team").rules())
+    found = reader.gather([("ann", 1, None, None, {"zone": "n"}), ("bob", 1), ["cid", 1]])
+    assert [place for place, _ in found.errors] == [0, 1, 2]
+    assert all(isinstance(error, NoScope) for _, error in found.errors)
+    assert str(found.errors[0][1]).startswith(
+        "the event has the labels zone: the board counts by (room, zone) or by (team)"
+    )
+    assert not reader.gather([("ann", 1, None, None, {"team": "x"})]).errors
+
+
+def test_labels_are_named_in_any_order() -> None:
+    assert label_names(RULES, ["zone", "room"]) == ("room", "zone")
+    assert label_names(RULES, []) == ()
+    for unknown in (["team"], "room", ["room", "room"], None, 7, b"room"):
+        with pytest.raises(UnknownScope, match="the board ranks all, "):
+            label_names(RULES, unknown)
+
+
+def batch(labels: Labels | None, size: int) -> Batch:
+    found = batch_of(READER.gather([("ann", i) for i in range(size)]), 1, 1_000)
+    assert found.labels is None
+    return replace(found, labels=labels)
+
+
+@settings(deadline=None)
+@given(st.lists(carried, min_size=1, max_size=300).filter(any))
+def test_the_log_brings_labels_back(events: list[dict[str, str]]) -> None:
+    labels = gathered(*events)
+    written = record.events_of(batch(labels, len(events)), 1)
+    (found,) = record.decode(record.encode([record.encode_one(written)]))
+    assert isinstance(found, record.Events)
+    assert record.batch_of(found).labels == labels
+
+
+def test_a_record_without_labels_is_read_as_before() -> None:
+    whole = record.events_of(batch(None, 2), 1)
+    coded = record.encode_one(whole)
+    old = msgspec.msgpack.encode(msgspec.msgpack.decode(coded)[:-1])
+    body = record.encode([msgspec.Raw(old)])
+    (found,) = record.decode(body)
+    assert found == whole

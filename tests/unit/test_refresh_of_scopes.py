@@ -1,0 +1,278 @@
+"""A refresh of very many scopes takes no longer than one of few: they follow when touched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from tests.folding import assert_same
+from tests.traffic import HOUR, NOON, Traffic
+
+import laurels
+from laurels import refreshes
+from laurels.clock import ManualClock
+from laurels.errors import CheckFailed
+from laurels.fold import Fold
+from laurels.index.held import Held
+from laurels.index.memory import MemoryIndex
+from laurels.leaderboards import Leaderboards
+from laurels.log.memory import MemoryLog
+from laurels.service import Service
+from laurels.snapshot.files import SnapshotFiles
+from laurels.snapshot.taking import opened, take
+
+ROOMS = 300
+BUSY = 150
+"""Pieces between which something happens."""
+WINDOW = "3h=rolling:3h/1h,refresh=30m"
+
+
+@pytest.fixture(autouse=True)
+def in_shares(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has everything built ahead."""
+    monkeypatch.setattr(refreshes, "AT_ONCE", 0)
+
+
+class Rooms:
+    """A board of many rooms whose window is refreshed; time and shares go on when told to."""
+
+    def __init__(self, *, rooms_only: bool = False) -> None:
+        self.clock = ManualClock(NOON)
+        self.log = MemoryLog()
+        self.service = Service(self.log, lambda: MemoryIndex(1), self.clock)
+        self.service.paced = True
+        self.lb = Leaderboards(self.service)
+        board = laurels.Board("b", windows=[WINDOW], scopes=[["room"]])
+        if not rooms_only:
+            board = laurels.Board("b", windows=[WINDOW], scopes=[[], ["room"]], rank_by="room")
+        self.lb.create(board)
+        self.submit(range(ROOMS))
+
+    @property
+    def fold(self) -> Fold:
+        return self.service._fold
+
+    @property
+    def held(self) -> Held:
+        index = self.fold.index
+        assert isinstance(index, MemoryIndex)
+        return index._boards[1]
+
+    def submit(self, rooms: range, score: int = 1) -> None:
+        """An event in each of these rooms, of a member of its own."""
+        events = [(f"m{i}", score, None, None, {"room": str(i)}) for i in rooms]
+        self.lb.submit_many("b", events)
+
+    def refresh(self) -> None:
+        """Goes on until the record of the next refresh is written, and not further."""
+        offset = self.log.offset
+        for _ in range(1_000):
+            self.service.pace(50)
+            if self.log.offset > offset:
+                return
+        raise AssertionError("the window was not refreshed")
+
+    def refresh_again(self) -> None:
+        """Another refresh, when it is due."""
+        self.clock.advance(HOUR // 2)
+        self.refresh()
+
+    def behind(self) -> int:
+        """How many scopes nobody has come to since the last refresh."""
+        return sum(part.refreshes < self.held.refreshes for part in self.held.parts.values())
+
+    def score(self, room: int) -> object:
+        page = self.lb.top("b", room=str(room))
+        return [entry.score for entry in page.entries]
+
+    @contextmanager
+    def unwritten(self) -> Iterator[None]:
+        """Has commits write no refresh behind their entries."""
+        with patch.object(self.fold.refreshes, "ready", return_value=[]):
+            yield
+
+    def build(self) -> None:
+        """Goes on until the next refresh, which is due, could be written; does not write it."""
+        assert not self.fold.refreshes.ready(self.clock.now_ms()), "it is begun with this"
+        while self.service.work(100)[0]:
+            pass
+
+    def catch_up(self) -> None:
+        """Does shares until nothing is left to do."""
+        while self.service.pace(100)[0]:
+            pass
+
+
+@pytest.fixture
+def rooms() -> Iterator[Rooms]:
+    found = Rooms()
+    found.refresh()
+    yield found
+    found.lb.check()
+    found.lb.close()
+
+
+def test_a_refresh_goes_to_no_scope_and_all_show_it(rooms: Rooms) -> None:
+    assert rooms.behind() == ROOMS + 1, "the rooms, and their ranking"
+    rooms.fold.index.check()
+    assert rooms.score(7) == [1]
+    assert rooms.behind() == ROOMS
+    assert rooms.lb.top("b", by="room").total == ROOMS
+    rooms.catch_up()
+    assert rooms.behind() == 0
+
+
+@pytest.mark.parametrize(
+    "touch",
+    [
+        lambda rooms: rooms.submit(range(7, 8)),
+        lambda rooms: rooms.lb.standing("b", "m7", room="7"),
+        lambda rooms: rooms.lb.remove("b", "m8"),
+        lambda rooms: rooms.clock.advance(HOUR),
+        lambda rooms: rooms.clock.advance(9 * HOUR),
+        lambda rooms: rooms.lb.scopes("b", "room"),
+        lambda rooms: rooms.lb.change("b", windows=[WINDOW, "all"]),
+        lambda rooms: rooms.lb.check(),
+        lambda rooms: rooms.lb.rebuild(),
+        lambda rooms: rooms.refresh_again(),
+    ],
+)
+def test_what_touches_a_scope_first_changes_nothing_of_what_is_shown(
+    rooms: Rooms, touch: Callable[[Rooms], object]
+) -> None:
+    rooms.clock.advance(HOUR // 2)
+    rooms.submit(range(ROOMS), 2)
+    rooms.refresh()
+    assert rooms.behind() > ROOMS // 2
+    touch(rooms)
+    rooms.fold.index.check()
+    assert [rooms.score(room) for room in (7, 200)] == [[3], [3]]
+    rooms.fold.index.check()
+
+
+def test_scopes_that_a_refresh_empties_are_not_listed(rooms: Rooms) -> None:
+    rooms.clock.advance(2 * HOUR)
+    rooms.submit(range(3))
+    rooms.refresh()
+    rooms.clock.advance(2 * HOUR)
+    rooms.refresh()
+    assert rooms.lb.scopes("b", "room") == [{"room": str(i)} for i in range(3)]
+    rooms.catch_up()
+    assert rooms.lb.stats("b").scopes == {"room": 3}
+
+
+def waits(rooms: Rooms) -> bool:
+    """Whether another refresh may find anybody."""
+    return rooms.fold.boards["b"].refreshed["3h"].waiting
+
+
+def test_a_refresh_that_finds_nobody_is_the_last(rooms: Rooms) -> None:
+    assert waits(rooms)
+    rooms.clock.advance(3 * HOUR)
+    rooms.refresh()
+    assert not waits(rooms)
+    assert rooms.lb.scopes("b", "room") == []
+    rooms.catch_up()
+    assert rooms.held.parts.keys() == {""}
+
+
+def test_who_is_removed_from_what_is_built_is_not_found(rooms: Rooms) -> None:
+    rooms.clock.advance(2 * HOUR)
+    rooms.submit(range(5, 7), 4)
+    rooms.clock.advance(HOUR)
+    rooms.build()
+    with rooms.unwritten():
+        rooms.lb.remove("b", "m5")
+    rooms.fold.index.check()
+    rooms.refresh()
+    assert waits(rooms)
+    assert (rooms.score(5), rooms.score(6)) == ([], [4])
+
+
+def test_when_all_are_removed_from_what_is_built_nobody_is_found() -> None:
+    rooms = Rooms(rooms_only=True)
+    rooms.refresh()
+    rooms.clock.advance(HOUR // 2)
+    rooms.build()
+    with rooms.unwritten():
+        for i in range(ROOMS):
+            rooms.lb.remove("b", f"m{i}")
+    rooms.fold.index.check()
+    rooms.refresh()
+    assert not waits(rooms)
+    rooms.lb.check()
+
+
+def test_who_comes_anew_to_what_is_built_is_found(rooms: Rooms) -> None:
+    rooms.clock.advance(3 * HOUR)
+    rooms.build()
+    rooms.submit(range(1_000, 1_001), 5)
+    rooms.fold.index.check()
+    assert waits(rooms)
+    assert rooms.score(1_000) == [5]
+    assert rooms.lb.scopes("b", "room") == [{"room": "1000"}]
+
+
+def test_who_came_anew_and_left_with_a_step_is_not_found(rooms: Rooms) -> None:
+    rooms.clock.advance(3 * HOUR)
+    rooms.build()
+    with rooms.unwritten():
+        rooms.submit(range(1_000, 1_001), 5)
+    rooms.clock.advance(9 * HOUR)
+    rooms.build()
+    rooms.refresh()
+    assert not waits(rooms)
+
+
+def test_a_copy_has_what_was_refreshed_while_it_was_taken(rooms: Rooms, tmp_path: Path) -> None:
+    rooms.catch_up()
+    rooms.clock.advance(HOUR // 2)
+    rooms.submit(range(ROOMS), 2)
+    pauses = 0
+
+    def refreshed_late() -> None:
+        nonlocal pauses
+        pauses += 1
+        if pauses == 3:
+            rooms.refresh()
+
+    taken = take(SnapshotFiles(tmp_path), rooms.fold, rooms.service.reading, refreshed_late)
+    assert taken.offset == rooms.log.offset
+    loaded = opened(taken.path, MemoryIndex(5))
+    assert_same(loaded, rooms.log, loaded.now_ms)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_copies_amid_traffic_and_refreshes_are_the_log(tmp_path: Path, seed: int) -> None:
+    traffic = Traffic(seed, boards=3)
+
+    left = BUSY
+
+    def go_on() -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            return
+        traffic.happen(traffic.rng.choice([0, 1, 4]))
+        for _ in range(traffic.rng.choice([0, 1, 9])):
+            traffic.service.pace(traffic.rng.choice([1, 20, 1_000]))
+
+    for _ in range(40):
+        go_on()
+    for _ in range(2):
+        taken = take(SnapshotFiles(tmp_path), traffic.service._fold, traffic.service.reading, go_on)
+        loaded = opened(taken.path, MemoryIndex(5))
+        assert_same(loaded, traffic.log, loaded.now_ms)
+    traffic.lb.check()
+    traffic.lb.close()
+
+
+def test_a_scope_that_has_not_built_what_was_refreshed_is_found(rooms: Rooms) -> None:
+    rooms.held.parts["room=9"].rolling["3h"].give_up()
+    with pytest.raises(CheckFailed, match="has not built"):
+        rooms.fold.index.check()
+    rooms.held.parts["room=9"].refreshes = rooms.held.refreshes
+    rooms.lb.rebuild()

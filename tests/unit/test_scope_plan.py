@@ -1,0 +1,120 @@
+"""The plan of events with labels: each goes to the scopes it has the labels for, and no other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+
+from laurels.board import Board
+from laurels.event import Batch, EventReader, batch_of
+from laurels.labels import ALL, scope_named
+from laurels.plan import APART, LATE, Plan, plan_batch
+
+NOON = 1_795_176_000_000  # 2026-11-20T12:00Z
+HOUR = 3_600_000
+BOARD = Board(
+    "b",
+    windows=["all", "hour", "3h=rolling:3h/1h"],
+    scopes=[[], ["room"], ["room", "zone"]],
+    rank_by=["room"],
+    grace="1h",
+    keep=2,
+)
+Carried = dict[str, str] | None
+
+
+def planned(board: Board, events: Sequence[tuple[int | None, Carried]]) -> tuple[Batch, Plan]:
+    """Events, each so long ago and with these labels."""
+    rules = board.rules()
+    timed = any(ago is not None for ago, _ in events)
+    rows = [("ann", 1, NOON - (ago or 0) if timed else None, None, each) for ago, each in events]
+    columns = EventReader(rules).gather(rows)
+    assert not columns.errors
+    batch = batch_of(columns, 7, NOON)
+    return batch, plan_batch(rules, {}, batch)
+
+
+def scopes_at(plan: Plan, event: int) -> dict[tuple[str, str], str | int]:
+    """By window and kind of scope, the scope in which an event counts, or why it does not."""
+    found: dict[tuple[str, str], str | int] = {}
+    for place, at in enumerate(plan.places):
+        index = plan.index_of(place, event)
+        found[at.window, at.name] = index if index < 0 else plan.targets[index].key.scope
+    return found
+
+
+def test_events_that_share_their_labels_share_their_routes() -> None:
+    _, plan = planned(BOARD, [(None, {"room": "1"})] * 3)
+    assert all(isinstance(route, int) for route in plan.routes)
+    assert plan.scopes == {ALL, "room=1", "@room"}
+    assert plan.late == ()
+    assert scopes_at(plan, 2) == {
+        (window, name): {"": ALL, "room": "room=1", "room,zone": APART, "@room": "@room"}[name]
+        for window in ("all", "hour", "3h")
+        for name in ("", "room", "room,zone", "@room")
+    }
+
+
+def test_events_without_labels_count_in_the_scope_of_all_alone() -> None:
+    _, plan = planned(BOARD, [(None, None), (HOUR, None)])
+    assert plan.scopes == {ALL}
+    assert [plan.index_of(place, 0) for place in range(3, 12)] == [APART] * 9
+
+
+def test_a_roll_is_of_its_scope() -> None:
+    _, plan = planned(BOARD, [(None, {"room": "1"}), (HOUR, {"room": "2"})])
+    at = plan.places.index(next(p for p in plan.places if (p.window, p.name) == ("3h", "room")))
+    for event, scope in enumerate(("room=1", "room=2")):
+        target, found = plan.targets[plan.index_of(at, event)], plan.ranking(at, event)
+        assert found is not None
+        assert (target.key.scope, found.key.scope) == (scope, scope)
+        assert found.key.instance - target.key.instance == event
+
+
+def test_only_those_late_everywhere_are_late() -> None:
+    board = Board("b", windows=["hour"], scopes=[["room"], ["zone"]])
+    events: list[tuple[int | None, Carried]] = [
+        (9 * HOUR, {"room": "1"}),
+        (None, {"zone": "1"}),
+        (9 * HOUR, {"room": "1", "zone": "1"}),
+    ]
+    batch, plan = planned(board, events)
+    assert plan.late == (0, 2)
+    assert plan.late_by_window(batch.size) == [("hour", 2)]
+    assert [plan.refused_by(event) for event in range(3)] == [("hour",), (), ("hour",)]
+    taken = plan.taken([1, 2])
+    assert (taken.late, scopes_at(taken, 0)["hour", "zone"]) == ((1,), "zone=1")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_event_goes_where_it_would_go_alone(seed: int) -> None:
+    rng = Random(seed)
+    scopes = rng.choice([BOARD.scopes, (("room",), ()), ((), ("zone",))])
+    board = Board("b", windows=BOARD.windows, scopes=scopes, rank_by=["zone"], grace="1h")
+    labels = board.rules().labels
+    events: list[tuple[int | None, Carried]] = []
+    for _ in range(rng.randint(1, 12)):
+        some = {name: rng.choice("12") for name in labels if rng.random() < 0.7}
+        ago = rng.choice([None, 0, 1, HOUR, 2 * HOUR, 3 * HOUR, 30 * HOUR])
+        events.append((ago, some or None))
+    batch, plan = planned(board, events)
+    alone = [planned(board, [event])[1] for event in events]
+    assert len(set(plan.targets)) == len(plan.targets)
+    for i, (_, carried) in enumerate(events):
+        assert scopes_at(plan, i) == scopes_at(alone[i], 0)
+        assert plan.refused_by(i) == alone[i].refused_by(0)
+        assert (i in plan.late) == (alone[i].late == (0,))
+        for place, at in enumerate(plan.places):
+            assert plan.ranking(place, i) == alone[i].ranking(place, 0)
+            index = plan.index_of(place, i)
+            names = (at.by,) if at.by else at.labels
+            assert (index == APART) == (not set(names) <= set(carried or {}))
+            if at.window == "all":
+                assert index != LATE
+            if index >= 0 and not at.by:
+                asked = {name: (carried or {})[name] for name in names}
+                assert plan.targets[index].key.scope == scope_named(board.rules(), asked)
+    late = {name: sum(name in p.refused_by(0) for p in alone) for name in board.rules().windows}
+    assert dict(plan.late_by_window(batch.size)) == {n: c for n, c in late.items() if c}

@@ -1,0 +1,139 @@
+"""Scopes in the definition of a board: every fault is named."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+from laurels.board import Board, safe_change
+from laurels.errors import BoardInvalid, UnsafeChange
+from laurels.leaderboards import Leaderboards
+from laurels.rules import Place
+from laurels.scopes import MAX_PLACES, MAX_SCOPES, RESERVED
+
+
+def faults(**fields: Any) -> list[str]:
+    with pytest.raises(BoardInvalid) as refused:
+        Board("b", **fields)
+    return refused.value.faults
+
+
+def test_a_board_counts_all_events_unless_it_says_otherwise() -> None:
+    rules = Board("b").rules()
+    assert (rules.scopes, rules.rank_by, rules.labels) == (((),), (), ())
+    assert not rules.scoped
+    assert rules.places == (Place("all"),)
+
+
+def test_labels_of_a_scope_stand_in_the_order_of_their_names() -> None:
+    board = Board("b", scopes=[[], ["zone", "gender"]], rank_by="room", windows=["all", "day"])
+    assert board.scopes == ((), ("gender", "zone"))
+    assert board.rank_by == ("room",)
+    assert board == Board.from_json(board.to_json())
+    rules = board.rules()
+    assert rules.scoped
+    assert rules.labels == ("gender", "room", "zone")
+    assert rules.places == (
+        Place("all"),
+        Place("day"),
+        Place("all", ("gender", "zone")),
+        Place("day", ("gender", "zone")),
+        Place("all", (), "room"),
+        Place("day", (), "room"),
+    )
+    assert [place.name for place in rules.places[::2]] == ["", "gender,zone", "@room"]
+
+
+@pytest.mark.parametrize(
+    ("scopes", "fault"),
+    [
+        ("room", "scopes is 'room', not a list of lists of labels"),
+        (None, "scopes is None, not a list of lists of labels"),
+        ([], "there are 0 scopes, not 1 to 8"),
+        (["room"], "the scope 'room' is no list of labels"),
+        ([["room"], ["room"]], "the scope ['room'] is there twice"),
+        ([["a", "b"], ["b", "a"]], "the scope ['a', 'b'] is there twice"),
+        ([[], []], "the scope [] is there twice"),
+        ([["room", "room"]], "the scope ['room', 'room'] has a label twice"),
+        ([["no room"]], "'no room' is no name for a label"),
+        ([["a.b"]], "'a.b' is no name for a label"),
+        ([["é"]], "'é' is no name for a label"),
+        ([[""]], "'' is no name for a label"),
+        ([[7]], "7 is no name for a label"),
+        ([["window"]], "a label cannot be called window: questions call something else so"),
+        ([["by"]], "a label cannot be called by: questions call something else so"),
+    ],
+)
+def test_faults_of_scopes_are_named(scopes: Any, fault: str) -> None:
+    assert faults(scopes=scopes) == [fault]
+
+
+@pytest.mark.parametrize(
+    ("rank_by", "fault"),
+    [
+        (7, "rank_by is 7, not a label or a list of labels"),
+        (["room", "room"], "rank_by names room twice"),
+        ([["room"]], "['room'] is no name for a label"),
+        ("member", "a label cannot be called member: questions call something else so"),
+        ([f"l{i}" for i in range(9)], "rank_by has 9 labels, not up to 8"),
+    ],
+)
+def test_faults_of_labels_to_rank_by_are_named(rank_by: Any, fault: str) -> None:
+    assert faults(rank_by=rank_by) == [fault]
+
+
+def test_there_are_so_many_rankings_of_an_event_at_most() -> None:
+    scopes = [[], *([f"l{i}"] for i in range(MAX_SCOPES - 1))]
+    windows = [f"w{i}=hour" for i in range(MAX_PLACES // MAX_SCOPES)]
+    Board("b", scopes=scopes, windows=windows)
+    (fault,) = faults(scopes=scopes, windows=windows, rank_by="l1")
+    assert (
+        fault
+        == "8 windows by 8 scopes and 1 labels ranked by are 72 rankings an event, not up to 64"
+    )
+    assert faults(scopes=[*scopes, ["more"]]) == ["there are 9 scopes, not 1 to 8"]
+
+
+def test_all_faults_are_named_at_once() -> None:
+    found = faults(scopes=[["a", "a"], ["id"]], rank_by=["", "x", "x"], keep=0)
+    assert len(found) == 5
+
+
+OLD = Board("b", scopes=[[], ["room"]], rank_by=["room"])
+
+
+def test_scopes_and_labels_to_rank_by_are_added_at_the_end() -> None:
+    changed = safe_change(OLD, {"scopes": [[], ["room"], ["zone"]], "rank_by": ["room", "zone"]})
+    assert changed.scopes == ((), ("room",), ("zone",))
+    assert changed.rank_by == ("room", "zone")
+    assert safe_change(OLD, {"scopes": [[], ["room"]]}) == OLD
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"scopes": [["room"], []]},
+        {"scopes": [[]]},
+        {"scopes": [["zone"], [], ["room"]]},
+        {"rank_by": []},
+        {"rank_by": ["zone", "room"]},
+    ],
+)
+def test_those_there_stay(change: dict[str, Any]) -> None:
+    with pytest.raises(UnsafeChange) as refused:
+        safe_change(OLD, change)
+    assert len(refused.value.reasons) == 1
+
+
+def test_no_label_is_called_as_an_argument_of_a_question_is() -> None:
+    taken = set()
+    for _, verb in inspect.getmembers(Leaderboards, inspect.isfunction):
+        parameters = inspect.signature(verb).parameters
+        if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+            taken |= {
+                each.name for each in parameters.values() if each.kind is not each.VAR_KEYWORD
+            }
+    taken.discard("name")  # of `change`, where it is positional
+    assert {"self", "board", "window", "period", "by"} <= taken <= RESERVED

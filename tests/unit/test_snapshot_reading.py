@@ -1,0 +1,108 @@
+"""A snapshot read out of order and by threads is as whole as one that is read through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from threading import Event, get_ident
+
+import pytest
+
+from laurels.errors import FormatTooNew, SnapshotDamaged, StorageFailed
+from laurels.snapshot.form import MAGIC, Section, write_sections
+from laurels.snapshot.reading import THREADS, Sections, side_by_side
+
+SECTIONS = [(b"A", b"first"), (b"B", b""), (b"A", bytes(range(40))), (b"2", b"\x00" * 3)]
+VERSION = range(len(MAGIC), len(MAGIC) + 4)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    written = tmp_path / "it"
+    with written.open("wb") as file:
+        write_sections(file, SECTIONS)
+    return written
+
+
+def backwards(path: Path) -> list[Section]:
+    """All sections, the last one read first."""
+    with closing(Sections(path)) as sections:
+        found = [(place.kind, sections.body(place)) for place in sections.places[::-1]]
+    return found[::-1]
+
+
+def test_sections_are_read_in_any_order(path: Path) -> None:
+    assert backwards(path) == SECTIONS
+    with closing(Sections(path)) as sections:
+        assert [place.length for place in sections.places] == [len(body) for _, body in SECTIONS]
+        assert [p.begins[: p.length] for p in sections.places] == [b[:16] for _, b in SECTIONS]
+
+
+def test_one_bit_turned_anywhere_is_found(path: Path) -> None:
+    whole = path.read_bytes()
+    for place in range(len(whole)):
+        for bit in range(8):
+            content = bytearray(whole)
+            content[place] ^= 1 << bit
+            path.write_bytes(content)
+            with pytest.raises((SnapshotDamaged, FormatTooNew)) as refused:
+                backwards(path)
+            assert place in VERSION or refused.type is SnapshotDamaged
+
+
+def test_one_cut_off_anywhere_is_damaged(path: Path) -> None:
+    whole = path.read_bytes()
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        with pytest.raises(SnapshotDamaged, match="it ends before its end"):
+            backwards(path)
+
+
+def test_a_stretch_of_zeros_is_not_taken_for_sections(path: Path) -> None:
+    whole = path.read_bytes()
+    path.write_bytes(whole[: VERSION.stop] + bytes(1 << 20) + whole[VERSION.stop :])
+    with pytest.raises(SnapshotDamaged, match="not what was written"):
+        Sections(path)
+
+
+def test_a_file_that_is_not_there_is_a_failure_of_storage(tmp_path: Path) -> None:
+    with pytest.raises(StorageFailed):
+        Sections(tmp_path / "none")
+
+
+def test_what_one_task_waits_for_another_may_do() -> None:
+    said = Event()
+    threads = set()
+
+    def waits() -> Iterator[None]:
+        threads.add(get_ident())
+        assert said.wait(60)
+        yield
+
+    def says() -> Iterator[None]:
+        threads.add(get_ident())
+        said.set()
+        yield
+
+    side_by_side([waits(), says()])
+    assert len(threads) == THREADS == 2
+    side_by_side([])
+
+
+@pytest.mark.parametrize("failing", range(5))
+def test_what_a_task_raises_ends_the_others(failing: int) -> None:
+    failed = Event()
+
+    def task(number: int) -> Iterator[None]:
+        yield
+        if number == failing:
+            failed.set()
+            raise ValueError(f"task {number}")
+        if number > failing:
+            assert failed.wait(60)
+            while True:
+                yield
+
+    with pytest.raises(ValueError, match=f"task {failing}"):
+        side_by_side([task(number) for number in range(5)])
