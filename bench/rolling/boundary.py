@@ -149,7 +149,8 @@ def fill(api: RollingApi, population: Population) -> None:
             window.load(cells.step, ids, [array("q", map(neg, cells.totals)), cells.reached])
         ids = roster.intern(*packed(fallen.members))
         words = [array("q", map(neg, fallen.totals)), fallen.reached, fallen.newest]
-        window.load_live(ids, words)
+        window.live.put(ids, words)
+    window.prepare()
     api.boards._service._fold.resume_passes()
 
 
