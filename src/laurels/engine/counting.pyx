@@ -14,10 +14,9 @@ ranking is how it was refreshed last.
 place, then its leaf, then the leaf the entry will go to. So the loop asks for each of them some
 events before it is needed; for the last it drafts the event twice, once as things stand then to
 learn where it will go, and once when it is counted. Events of as many members are visited in an
-order that leads from neighbour to neighbour (`visiting.pxd`).
+order that leads from neighbour to neighbour (`visiting.pyx`).
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
-from libc.stdlib cimport free
 from libc.string cimport memcpy
 
 from .candidates cimport FAILED, SAME, add_candidate
@@ -26,13 +25,16 @@ from .entries cimport (
     FAR, LARGE, NEAR, NEXT, Hint, ask_for_entry, ask_for_place, foresee,
 )
 from .fading cimport fade_in
+from .job cimport (
+    ST_APPLIED, ST_OUT_OF_RANGE, ST_UNCHANGED, WINDOWS_MOST, Fading, Job, Route, Store, score_words,
+)
 from .journal cimport note_cell
 from .leaf cimport WORDS_MOST, leaf_read
 from .prepare cimport foresee_prepared, prepare
 from .ring cimport Rolling, cells_for, leaving_of, newest_of, ranking_of
-from .rule cimport OP_SUM, SANE, Draft, draft_entry
+from .rule cimport COLUMNS_MOST, OP_SUM, SANE, Draft, draft_entry
 from .tree cimport Spot, Tree
-from .visiting cimport VISITS_LEAST, Visit, are_distinct, order_visits
+from .visiting cimport Visiting, begin_visiting, end_visiting
 from .write cimport Write, clear_hint, read_entry, write_entry
 
 
@@ -315,24 +317,17 @@ cdef void look_into(const Job *job, Py_ssize_t event, Foreseen *hints, Part *par
                              &hints[window].prepared)
 
 
-cdef inline Py_ssize_t event_at(const Job *job, const Visit *order, Py_ssize_t visit) noexcept nogil:
-    """The event that is visited at a place of the order (NULL: they are as they came)."""
-    return visit if order == NULL else order[visit - job.start].event
-
-
-cdef inline void look_ahead(const Job *job, const Visit *order, Py_ssize_t visit,
-                            Foresight *foresight, Part *parts) noexcept nogil:
+cdef inline void look_ahead(const Job *job, Py_ssize_t event, Foresight *foresight,
+                            Part *parts) noexcept nogil:
     """Ask for what the events to come will need, in three steps as each becomes known."""
-    cdef Foreseen *hints = &foresight.hints[visit % NEXT][0]
-    cdef Py_ssize_t event
-    if visit + FAR < job.stop:
-        ask(job, event_at(job, order, visit + FAR), False)
-    if visit + NEAR < job.stop:
-        ask(job, event_at(job, order, visit + NEAR), True)
-    if visit + NEXT < job.stop:
-        event = event_at(job, order, visit + NEXT)
-        if job.status[event] == 0:
-            look_into(job, event, hints, parts)
+    cdef Foreseen *hints = &foresight.hints[event % NEXT][0]
+    if event + FAR < job.stop:
+        ask(job, event + FAR, False)
+    if event + NEAR < job.stop:
+        ask(job, event + NEAR, True)
+    if event + NEXT < job.stop:
+        if job.status[event + NEXT] == 0:
+            look_into(job, event + NEXT, hints, parts)
         else:
             clear_hints(job, hints)
 
@@ -394,43 +389,33 @@ cdef int take_event(const Job *job, Py_ssize_t event, Part *parts) noexcept nogi
     return 0
 
 
-cdef bint are_members_distinct(const Job *job) noexcept nogil:
-    """Whether every event is plainly of another member, in all windows."""
-    cdef int window
-    for window in range(job.windows):
-        if job.ids[window] != job.ids[0]:
-            return False
-    return job.windows > 0 and are_distinct(job.ids[0] + job.start, job.stop - job.start)
-
-
-cdef int count_in_order(const Job *job, const Visit *order, bint looking) noexcept nogil:
-    """Count all events of the job in an order; -1 without memory."""
+cdef int count_in_order(const Job *job, bint looking) noexcept nogil:
+    """Count all events of the job as they stand; -1 without memory."""
     cdef Part parts[WINDOWS_MOST]
     cdef Foresight foresight
-    cdef Py_ssize_t visit
+    cdef Py_ssize_t event
     cdef int window
-    for visit in range(NEXT):
-        clear_hints(job, &foresight.hints[visit][0])
-    for visit in range(job.start, job.stop):
+    for event in range(NEXT):
+        clear_hints(job, &foresight.hints[event][0])
+    for event in range(job.start, job.stop):
         for window in range(job.windows):
-            parts[window].entry.hint = foresight.hints[visit % NEXT][window].entry
-            parts[window].prepared = foresight.hints[visit % NEXT][window].prepared
-        if take_event(job, event_at(job, order, visit), parts) < 0:
+            parts[window].entry.hint = foresight.hints[event % NEXT][window].entry
+            parts[window].prepared = foresight.hints[event % NEXT][window].prepared
+        if take_event(job, event, parts) < 0:
             return -1
         if looking:
-            look_ahead(job, order, visit, &foresight, parts)
+            look_ahead(job, event, &foresight, parts)
     return 0
 
 
 cdef int count_events(const Job *job) noexcept nogil:
     """Count all events of the job, those of one member in their order; -1 without memory."""
-    cdef Visit *room = NULL
-    cdef const Visit *order = NULL
-    cdef Py_ssize_t count = job.stop - job.start
-    cdef bint looking = is_large(job)
+    cdef Visiting visiting
     cdef int outcome
-    if looking and count >= VISITS_LEAST and are_members_distinct(job):
-        order = order_visits(job.values[0], job.start, count, &room)
-    outcome = count_in_order(job, order, looking)
-    free(room)
+    if not is_large(job):
+        return count_in_order(job, False)
+    if not begin_visiting(job, &visiting):
+        return count_in_order(job, True)
+    outcome = count_in_order(&visiting.job, True)
+    end_visiting(&visiting)
     return outcome

@@ -11,7 +11,7 @@ from libc.stdlib cimport free, malloc, realloc
 
 from .leaf cimport ids_of
 from .page cimport Leaf
-from .table cimport NONE, table_close, table_open, table_set
+from .table cimport NONE, table_close, table_open, table_prefetch, table_set
 from .tree cimport CHUNK, Tree, leaf_numbered
 
 
@@ -63,6 +63,8 @@ cdef bint lead_members(Tree *tree, const Leaf *leaf, uint32_t number) noexcept n
     """Lead all members of a leaf to a number; cannot fail when the table knows them already."""
     cdef uint32_t *members = ids_of(leaf, tree.words)
     cdef int i
+    for i in range(leaf.size):
+        table_prefetch(&tree.places, members[i])
     for i in range(leaf.size):
         if table_set(&tree.places, members[i], number) < 0:
             return False

@@ -10,9 +10,9 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
 
 from .buffers cimport Borrowed, borrow, give_back, items, longs, uints
-from .counting cimport (
-    ST_APPLIED, ST_OUT_OF_RANGE, ST_UNCHANGED, WINDOWS_MOST, Fading, Job, Route, Store,
-    count_events, score_words,
+from .counting cimport count_events
+from .job cimport (
+    ST_APPLIED, ST_OUT_OF_RANGE, ST_UNCHANGED, WINDOWS_MOST, Fading, Job, Route, Store, score_words,
 )
 from .journal cimport Journal as NotedJournal
 from .ranked_set cimport RankedSet

@@ -1,0 +1,1 @@
+# For other engine modules only (see visiting.pxd): nothing is visible from Python.

@@ -1,0 +1,218 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
+"""The order in which the events of a batch are visited: as they came, or neighbours together.
+
+The branches above the leaves of a large ranking are beyond the nearest cache, and a search in one
+waits for several of their lines, each known only by the one before. Where every event is of another
+member, as when members are loaded, none sees what another did, so any order counts the same. In the
+order of their first values, new members come to one branch after another, which is still at hand
+from the event before.
+
+The events themselves are put in that order, column by column, and so is what is reported of them put
+back: each copy has many reads under way at once, where the loop, which needs an event's columns
+before it can go on, would wait for each of them.
+"""
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
+
+from .job cimport Job, score_words
+
+cdef enum:
+    VISITS_LEAST = 256          # events from which an order of their own pays
+    DIGITS = 256
+
+
+cdef bint are_distinct(const uint32_t *ids, Py_ssize_t count) noexcept nogil:
+    """Whether ids ascend, as those of new members do: then none occurs twice."""
+    cdef Py_ssize_t i
+    for i in range(1, count):
+        if ids[i - 1] >= ids[i]:
+            return False
+    return True
+
+
+cdef void spread(const Visit *visits, Visit *to, Py_ssize_t count, int shift) noexcept nogil:
+    """Order visits by one byte of their keys, those alike as they were."""
+    cdef Py_ssize_t starts[DIGITS]
+    cdef Py_ssize_t start = 0
+    cdef Py_ssize_t i, size
+    memset(starts, 0, sizeof(starts))
+    for i in range(count):
+        starts[visits[i].key >> shift & 0xFF] += 1
+    for i in range(DIGITS):
+        size = starts[i]
+        starts[i] = start
+        start += size
+    for i in range(count):
+        to[starts[visits[i].key >> shift & 0xFF]] = visits[i]
+        starts[visits[i].key >> shift & 0xFF] += 1
+
+
+cdef const Visit *sort_visits(Visit *visits, Visit *spare, Py_ssize_t count) noexcept nogil:
+    """Order visits by their keys; where they are then. O(n) for each byte in which keys differ."""
+    cdef uint64_t differing = 0
+    cdef Visit *swapped
+    cdef Py_ssize_t i
+    cdef int shift
+    for i in range(count):
+        differing |= visits[i].key ^ visits[0].key
+    for shift in range(0, 64, 8):
+        if differing >> shift & 0xFF:
+            spread(visits, spare, count, shift)
+            swapped = visits
+            visits = spare
+            spare = swapped
+    return visits
+
+
+cdef bint are_members_distinct(const Job *job) noexcept nogil:
+    """Whether every event is plainly of another member, in all windows."""
+    cdef int window
+    for window in range(job.windows):
+        if job.ids[window] != job.ids[0]:
+            return False
+    return job.windows > 0 and are_distinct(job.ids[0] + job.start, job.stop - job.start)
+
+
+cdef const Visit *order_visits(const Job *job, Visit *visits) noexcept nogil:
+    """The events of a job in the order of their first values, in room for two visits of each."""
+    cdef Py_ssize_t count = job.stop - job.start
+    cdef Py_ssize_t i
+    for i in range(count):
+        visits[i].key = <uint64_t>job.values[0][job.start + i] ^ <uint64_t>1 << 63
+        visits[i].event = <uint32_t>(job.start + i)
+    return sort_visits(visits, visits + count, count)
+
+
+cdef Py_ssize_t room_of(const Job *job) noexcept nogil:
+    """Bytes that suffice for all columns of a job and for two visits of each event."""
+    cdef Py_ssize_t columns = 5 + 3 * job.windows + 3 * job.rule.columns + 3
+    return (job.stop - job.start + 1) * (columns * <Py_ssize_t>sizeof(uint64_t)
+                                         + 2 * <Py_ssize_t>sizeof(Visit))
+
+
+cdef void *cut(Visiting *visiting, Py_ssize_t width) noexcept nogil:
+    """Room for an item of each event."""
+    cdef char *column = visiting.free
+    visiting.free += (width * visiting.job.stop + 7) & ~<Py_ssize_t>7
+    return column
+
+
+cdef const uint8_t *pick_bytes(Visiting *visiting, const uint8_t *column) noexcept nogil:
+    """A column (NULL: none) in the order of the visits."""
+    cdef uint8_t *picked
+    cdef Py_ssize_t i
+    if column == NULL:
+        return NULL
+    picked = <uint8_t *>cut(visiting, sizeof(uint8_t))
+    for i in range(visiting.job.stop):
+        picked[i] = column[visiting.order[i].event]
+    return picked
+
+
+cdef const uint32_t *pick_halves(Visiting *visiting, const uint32_t *column) noexcept nogil:
+    """The same, of items of 32 bits."""
+    cdef uint32_t *picked
+    cdef Py_ssize_t i
+    if column == NULL:
+        return NULL
+    picked = <uint32_t *>cut(visiting, sizeof(uint32_t))
+    for i in range(visiting.job.stop):
+        picked[i] = column[visiting.order[i].event]
+    return picked
+
+
+cdef const int64_t *pick_words(Visiting *visiting, const int64_t *column) noexcept nogil:
+    """The same, of items of 64 bits."""
+    cdef int64_t *picked
+    cdef Py_ssize_t i
+    if column == NULL:
+        return NULL
+    picked = <int64_t *>cut(visiting, sizeof(int64_t))
+    for i in range(visiting.job.stop):
+        picked[i] = column[visiting.order[i].event]
+    return picked
+
+
+cdef void put_back_bytes(const Visiting *visiting, const uint8_t *column,
+                         uint8_t *reported) noexcept nogil:
+    """Put what was told of each visit where it is told of the event."""
+    cdef Py_ssize_t i
+    for i in range(visiting.job.stop):
+        reported[visiting.order[i].event - visiting.given.start] = column[i]
+
+
+cdef void put_back_words(const Visiting *visiting, const int64_t *column,
+                         int64_t *reported) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(visiting.job.stop):
+        reported[visiting.order[i].event - visiting.given.start] = column[i]
+
+
+cdef void pick_columns(Visiting *visiting) noexcept nogil:
+    """Give the job its columns, in the order of the visits."""
+    cdef const Job *given = visiting.given
+    cdef Job *job = &visiting.job
+    cdef int window, column
+    job.status = <uint8_t *>pick_bytes(visiting, given.status)
+    job.sets = pick_bytes(visiting, given.sets)
+    job.stamps = pick_words(visiting, given.stamps)
+    job.ats = job.stamps if given.ats == given.stamps else pick_words(visiting, given.ats)
+    job.ids[0] = pick_halves(visiting, given.ids[0])
+    for column in range(given.rule.columns):
+        job.values[column] = pick_words(visiting, given.values[column])
+    for window in range(given.windows):
+        job.ids[window] = job.ids[0]
+        job.routes[window].each = <const int32_t *>pick_halves(
+            visiting, <const uint32_t *>given.routes[window].each)
+        if given.fadings[window].on:
+            job.fadings[window].exponents = pick_words(visiting, given.fadings[window].exponents)
+            job.fadings[window].mantissas = pick_words(visiting, given.fadings[window].mantissas)
+
+
+cdef void cut_reports(Visiting *visiting) noexcept nogil:
+    """Give the job columns of its own to report in."""
+    cdef Job *job = &visiting.job
+    cdef int column
+    if job.watch < 0:
+        return
+    job.present_before = <char *>cut(visiting, sizeof(char))
+    job.present_after = <char *>cut(visiting, sizeof(char))
+    for column in range(score_words(job, job.watch)):
+        job.before[column] = <int64_t *>cut(visiting, sizeof(int64_t))
+        job.after[column] = <int64_t *>cut(visiting, sizeof(int64_t))
+
+
+cdef bint begin_visiting(const Job *given, Visiting *visiting) noexcept nogil:
+    """Put the events of a job in an order that leads from neighbour to neighbour; False where they
+    are to be counted as they came."""
+    cdef Py_ssize_t count = given.stop - given.start
+    if count < VISITS_LEAST or not are_members_distinct(given):
+        return False
+    visiting.room = <char *>malloc(room_of(given))
+    if visiting.room == NULL:
+        return False
+    visiting.given = given
+    visiting.job = given[0]
+    visiting.job.start = 0
+    visiting.job.stop = count
+    visiting.order = order_visits(given, <Visit *>visiting.room)
+    visiting.free = visiting.room + 2 * count * <Py_ssize_t>sizeof(Visit)
+    pick_columns(visiting)
+    cut_reports(visiting)
+    return True
+
+
+cdef void end_visiting(Visiting *visiting) noexcept nogil:
+    """Report of the events as they came, and give back the room."""
+    cdef const Job *given = visiting.given
+    cdef const Job *job = &visiting.job
+    cdef int column
+    put_back_bytes(visiting, job.status, given.status + given.start)
+    if job.watch >= 0:
+        put_back_bytes(visiting, <uint8_t *>job.present_before, <uint8_t *>given.present_before)
+        put_back_bytes(visiting, <uint8_t *>job.present_after, <uint8_t *>given.present_after)
+        for column in range(score_words(job, job.watch)):
+            put_back_words(visiting, job.before[column], given.before[column])
+            put_back_words(visiting, job.after[column], given.after[column])
+    free(visiting.room)
