@@ -32,16 +32,29 @@ def sets(roster: Roster, tie: int) -> tuple[Shape, RankedSet, RankedSet]:
 
 
 @pytest.mark.parametrize(
-    ("members", "events", "tie"), [(5, 60, 1), (300, 900, -1), (300, 2_000, 0), (90_000, 9_000, 1)]
+    ("members", "events", "tie", "distinct"),
+    [
+        (5, 60, 1, False),
+        (300, 900, -1, False),
+        (300, 2_000, 0, False),
+        (90_000, 9_000, 1, False),
+        (90_000, 9_000, 1, True),
+    ],
 )
-def test_totals_are_what_is_added_one_by_one(members: int, events: int, tie: int) -> None:
+def test_totals_are_what_is_added_one_by_one(
+    members: int, events: int, tie: int, distinct: bool
+) -> None:
+    """Those of as many members, in sequence, are visited in another order than they came."""
     random = Random(members)
     roster = roster_of(members)
     shape, whole, hot = sets(roster, tie)
     totals: dict[int, Total] = {}
     stamps: dict[int, int] = {}
     for round in range(30):
-        ids = array("I", random.choices(range(members), k=events))
+        chosen = random.choices(range(members), k=events)
+        if distinct:
+            chosen = sorted(random.sample(range(members), events))
+        ids = array("I", chosen)
         values = array("q", [random.choice([0, 1, -1, 7, -300]) for _ in ids])
         ats = array("q", [NOW_MS + round * HOUR_MS - random.randrange(HOUR_MS) for _ in ids])
         weighed = weights(ats, HOUR_MS)

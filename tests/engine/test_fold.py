@@ -234,6 +234,34 @@ def test_members_in_sequence(ops: Sequence[int]) -> None:
     board.compare()
 
 
+def test_a_stretch_of_members_in_sequence() -> None:
+    """What is counted in another order than it came is reported where it came."""
+    random = Random(8)
+    whole, alone = (Board([SUM], members=90_000) for _ in range(2))
+    count, start, stop = 90_000, 1_000, 71_000
+    ids, values = whole.ids, array("q", [random.randint(-9, 9) for _ in range(count)])
+    for round in range(2):
+        status = bytearray(count)
+        status[start + 5] = 7
+        told = [
+            apply(
+                board.shape, board.rankings, [0], [None], members, [scores], round, round, None, 0,
+                0, first, last, codes,
+            )
+            for board, members, scores, first, last, codes in [
+                (whole, ids, values, start, stop, status),
+                (alone, ids[start:stop], values[start:stop], 0, stop - start, status[start:stop]),
+            ]
+        ]  # fmt: skip
+        assert told[0] == told[1]
+        assert status[start:stop] == bytearray([1] * 5 + [7] + [1] * (stop - start - 6))
+        assert not any(status[:start] + status[stop:])
+    for board in (whole, alone):
+        board.rankings[0].check()
+        assert len(board.rankings[0]) == stop - start - 1
+    assert whole.rankings[0].words(ids) == alone.rankings[0].words(ids)
+
+
 def test_shapes_that_cannot_be() -> None:
     for ops, tie, stamped in [
         ((), 1, False),
