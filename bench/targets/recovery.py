@@ -17,6 +17,7 @@ from bench.targets.scale import Scale
 from bench.targets.served import RANK, STANDING, UPDATE, measure_served
 from bench.timing import Sample
 from bench.workload import Population
+from laurels.event import MAX_BATCH
 
 _LEAST_LOADED, _LEAST_OPENED = 1e6, 2e6
 _MOST_BYTES = 100
@@ -56,7 +57,7 @@ def _loaded(plan: Plan, population: Population) -> Iterator[tuple[RollingApi, li
     try:
         with closing(RollingApi(folder, evening(plan.now_ms), windows=["all"])) as api:
             before = resident_bytes()
-            seconds = api.load(population.batches())
+            seconds = api.load(population.batches(MAX_BATCH))
             table = Table("A board with the window all, in a folder", population)
             owner = Owner("laurels API", "SQLite WAL, synchronous=FULL", safety="each commit")
             rate, grown = population.count / seconds, resident_bytes() - before
@@ -75,7 +76,7 @@ def _load_outcome(samples: Sequence[Sample], population: Population) -> Outcome:
         measured=rate,
         measure="members/s",
         least=_LEAST_LOADED,
-        basis=f"{population.count / rate:.1f} s in batches of 10,000",
+        basis=f"{population.count / rate:.1f} s in batches of {MAX_BATCH:,}",
     )
 
 
