@@ -4,12 +4,14 @@ One board with all + day + rolling 7d/1h. Every member has one event in the week
 in the step that leaves first, a quarter in the one after it, so that the passes over the boundary
 visit half of all members, and nobody is gone in the end who was not due to go. Beside each phase a
 thread reads standings and another writes batches of 100, both as fast as they are answered with a
-pause of half a millisecond; writes wait for their own flush.
+pause of half a millisecond; writes wait for their own flush. Python's collector does not look at what
+was there before, as in `laurels serve`: most of that is the bench's own.
 """
 
+import gc
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from time import sleep
 
 from bench.history import DAY_MS, HOUR_MS, WEEK, evening
@@ -71,13 +73,24 @@ def _phases(plan: Plan, api: RollingApi, population: Population) -> Iterator[Fin
         ("writing", lambda: sleep(plan.effort.watched_seconds)),
         ("writing and rolling", lambda: _roll(api)),
     )
-    with api.boards._service._keeper.alone():
-        for name, task in phases:
-            yield _watched(plan, population, waits, name, task)
-    yield _watched(plan, population, waits, "writing and snapshotting", api.boards.snapshot)
+    with _settled_heap():
+        with api.boards._service._keeper.alone():
+            for name, task in phases:
+                yield _watched(plan, population, waits, name, task)
+        yield _watched(plan, population, waits, "writing and snapshotting", api.boards.snapshot)
     plan.say(f"{population.count:,} members: recovery of all + day + rolling")
     copied = measure_copy(api, population)
     yield Findings(copied, [recovery_outcome(copied, population, api.shape)])
+
+
+@contextmanager
+def _settled_heap() -> Iterator[None]:
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _roll(api: RollingApi) -> None:

@@ -9,7 +9,7 @@ from .accept import data_bytes, only_receipt
 from .between import Bound
 from .board import Board
 from .event import Value, member_bytes
-from .queries import friends, named
+from .queries import friends, member_asked, named
 from .receipt import Receipt, Receipts
 from .score import Score
 from .service import Service
@@ -276,9 +276,9 @@ class Leaderboards:
     ) -> int | None:
         """A member's rank and nothing else, in a fraction of the time of `standing`; None for a
         member that is not ranked. O(log n)."""
-        member_bytes(member)
+        asked = member_asked(member)
         return self._ask(
-            board, lambda now: now.view(window, period, labels=labels, by=by).rank(member)
+            board, lambda now: now.view(window, period, labels=labels, by=by).rank(asked)
         )
 
     def ranks(

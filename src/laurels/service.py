@@ -41,7 +41,7 @@ from .index.base import Index
 from .keeper import Keeper
 from .log.base import Log
 from .queries import Moment
-from .question import Question, answered
+from .question import Question
 from .recovery import recovered, refolded
 from .snapshot.files import SnapshotFile, SnapshotFiles
 from .snapshot.form import verify
@@ -52,8 +52,9 @@ from .verify import compare
 from .windows import MAX_MS, MIN_MS
 from .writes import FoldedWrite, Task
 
-SHARE = 1_024
-"""Members of a pass that may be done while others wait: one to two milliseconds."""
+SHARE = 512
+"""Members of a pass that may be done while others wait: one to two milliseconds where there are
+millions."""
 SHARE_LEAST = 256
 MOST = 1_000_000
 
@@ -180,7 +181,7 @@ class Service:
             question = asked(Moment(state, self._fold.now_ms))
             if state.rules.scoped and not self._are_scopes_brought(state, question.asks):
                 raise NotReady(f"a step of the board {board!r} has begun that is being prepared")
-            return answered(question, self._fold.index, self._fold.offset)
+            return question.here(self._fold.index, self._fold.offset)
 
     def _are_scopes_brought(self, state: BoardState, asks: Iterable[Ask]) -> bool:
         """Brings the scopes that are asked about to the present, by a share of work."""
@@ -244,6 +245,8 @@ class Service:
         if self._committing_ms is not None:
             return self._committing_ms
         now_ms = self._clock.now_ms()
+        if now_ms == self._fold.now_ms:
+            return self._fold.now_ms
         if type(now_ms) is not int or not MIN_MS <= now_ms < MAX_MS:
             raise InvalidClock(f"the clock says {shown(now_ms)}")
         latest_ms = self._fold.now_ms

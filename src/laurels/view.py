@@ -22,7 +22,7 @@ from .index.asking import Anchor, Ask, AtBound, AtMember, End, Found, Span, Star
 from .index.base import Index, Offset, Slice
 from .labels import labels_of, scope_named
 from .plan import ranking_key, readable, window_named
-from .question import FAR, MAX_LIMIT, MAX_RADIUS, Question, whole
+from .question import FAR, MAX_LIMIT, MAX_RADIUS, Asked, Question, RankOf, whole
 from .scale import Scale, Whole, faded_scale
 from .score import Score
 from .standing import (
@@ -34,7 +34,6 @@ from .standing import (
     Standing,
     entries,
     public_rank,
-    rank_or_none,
     ranks_or_none,
     standing,
     words_at,
@@ -140,7 +139,7 @@ class View:
         anchors: tuple[Anchor, ...] = (AtMember(member_bytes(member)),)
         if to_rank is None:
             ask = Ask(self._key, anchors, _BESIDE, (), data)
-            return Question((ask,), lambda found, at: answer(found[0], at), None if data else here)
+            return Asked((ask,), lambda found, at: answer(found[0], at), None if data else here)
         place = min(to_rank, FAR) - 1
         spans = (*_BESIDE, Span(1, place, place + 1))
         return self._asked(answer, anchors=(*anchors, Start()), spans=spans, data=data)
@@ -167,12 +166,10 @@ class View:
     def ranks(self, asked: Sequence[str]) -> Question[list[int | None]]:
         key = self._key
         ask = Ask(key, (), (), tuple(asked), False, None, True)
-        return Question((ask,), _ranks, lambda index, _: index.ranks_from(key, asked, FIRST))
+        return Asked((ask,), _ranks, lambda index, _: index.ranks_from(key, asked, FIRST))
 
     def rank(self, member: str) -> Question[int | None]:
-        key = self._key
-        ask = Ask(key, (), (), (member,), False, None, True)
-        return Question((ask,), _rank, lambda index, _: rank_or_none(index.rank(key, member)))
+        return RankOf(self._key, member)
 
     def _friends(self, asked: Sequence[str], found: Found) -> list[Entry]:
         located = found.located
@@ -261,7 +258,7 @@ class View:
     ) -> Question[T]:
         """A question of this ranking."""
         ask = Ask(self._key, anchors, spans, members, data)
-        return Question((ask,), lambda found, offset: answer(found[0], offset))
+        return Asked((ask,), lambda found, offset: answer(found[0], offset))
 
     def _as_of(self, offset: Offset) -> AsOf:
         if self._refreshed is not None:
@@ -333,11 +330,6 @@ class View:
 def _ranks(found: Sequence[Found], _: Offset) -> list[int | None]:
     located = found[0].located
     return [] if located is None else ranks_or_none(located.ranks)
-
-
-def _rank(found: Sequence[Found], _: Offset) -> int | None:
-    located = found[0].located
-    return None if located is None else rank_or_none(located.ranks[0])
 
 
 def _decoded(carried: Sequence[bytes | None]) -> list[Any]:

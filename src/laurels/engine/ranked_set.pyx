@@ -26,7 +26,7 @@ from .entries cimport (
 from .growth cimport tree_close, tree_open
 from .leaf cimport WORDS_MOST, ids_of, leaf_read, leaf_unpack
 from .order cimport bound, rank_of, select
-from .roster cimport Roster, find_names, text_of
+from .roster cimport Roster, find_name, find_names, text_of
 from .rows cimport (
     Rows, borrow_rows, check_ids, new_columns, new_ids, read_row, take_bounds,
 )
@@ -372,11 +372,9 @@ cdef class RankedSet:
     def rank_of(self, member: object, int style) -> int:
         """The rank of a member (str or bytes), as `rank`; -1 as well for one the roster never saw.
         O(log n)."""
-        cdef uint32_t id
+        cdef uint32_t id = find_name(&self.roster.book, member)
         cdef Spot spot
-        cdef list one = [member]
         check_style(&self.tree, style)
-        find_names(&self.roster.book, one, 0, 1, &id)
         return <int64_t>rank_of(&self.tree, &spot, style) if (
             seek(&self.tree, id, &spot)) else -1
 

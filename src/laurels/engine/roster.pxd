@@ -49,6 +49,8 @@ cdef inline int compare_bytes(const uint8_t *left, uint32_t left_length,
 cdef class Roster:
     cdef Names book
 
+cdef uint32_t find_name(Names *names, object text) except? 0
+
 cdef int find_names(Names *names, list texts, Py_ssize_t first, Py_ssize_t count,
                     uint32_t *found) except -1
 

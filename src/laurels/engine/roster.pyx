@@ -247,6 +247,16 @@ cdef const uint8_t *bytes_of_text(object text, Py_ssize_t *length) except NULL:
     return <const uint8_t *>PyUnicode_AsUTF8AndSize(text, length)
 
 
+cdef uint32_t find_name(Names *names, object text) except? 0:
+    """The id of a member given as str or bytes, or NONE."""
+    cdef Py_ssize_t length = 0
+    cdef const uint8_t *start = bytes_of_text(text, &length)
+    if not 0 < length <= LONGEST:
+        return NONE
+    return find_member(names, start, <uint32_t>length,
+                       hash_bytes(start, <uint32_t>length, names.seed))
+
+
 cdef int find_block(Names *names, list texts, Py_ssize_t first, Py_ssize_t count,
                     uint32_t *found) except -1:
     """Find up to AHEAD members from the first on; as `intern_all`, line by line together."""
@@ -398,13 +408,7 @@ cdef class Roster:
 
     def find(self, member: bytes) -> int:
         """The id of a member, -1 when it was never seen. O(bytes)."""
-        cdef const uint8_t *start = <const uint8_t *>PyBytes_AS_STRING(member)
-        cdef Py_ssize_t length = PyBytes_GET_SIZE(member)
-        cdef uint32_t found
-        if not 0 < length <= LONGEST:
-            return -1
-        found = find_member(&self.book, start, <uint32_t>length,
-                            hash_bytes(start, <uint32_t>length, self.book.seed))
+        cdef uint32_t found = find_name(&self.book, member)
         return -1 if found == NONE else <int64_t>found
 
     def find_many(self, members: object) -> array.array:

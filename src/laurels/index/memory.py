@@ -339,10 +339,11 @@ class MemoryIndex(Deferred):
 
 def _ranked(held: Held, key: RankingKey) -> RankedSet | None:
     """The ranking that is seen under a key."""
-    part = held.parts.get(key.scope)
+    _, window, instance, scope = key
+    part = held.parts.get(scope)
     if part is None:
         return None
-    if part.rolling and (rolling := part.rolling.get(key.window)) is not None:
-        seen = rolling.deferred or rolling.running == key.instance
+    if part.rolling and (rolling := part.rolling.get(window)) is not None:
+        seen = rolling.deferred or rolling.running == instance
         return rolling.live if seen else None
-    return part.rankings.get((key.window, key.instance))
+    return part.rankings.get((window, instance))
