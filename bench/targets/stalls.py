@@ -4,8 +4,8 @@ One board with all + day + rolling 7d/1h. Every member has one event in the week
 in the step that leaves first, a quarter in the one after it, so that the passes over the boundary
 visit half of all members, and nobody is gone in the end who was not due to go. Beside each phase a
 thread reads standings and another writes batches of 100, both as fast as they are answered with a
-pause of half a millisecond; writes wait for their own flush. Python's collector does not look at what
-was there before, as in `laurels serve`: most of that is the bench's own.
+pause of half a millisecond; writes wait for their own flush. Python's collector does not look at
+what was there before, as in `laurels serve`: most of that is the bench's own.
 """
 
 import gc
