@@ -15,7 +15,7 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .engine.intake import bounds
+from .engine.packing import bounds
 from .errors import PeriodExpired, PeriodFuture, UnknownPeriod, UnknownWindow
 from .event import Batch
 from .given import shown

@@ -4,7 +4,7 @@ Nothing here reads an index itself, so it does not matter whether that is in thi
 """
 
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -21,6 +21,7 @@ FAR = 2**52
 """A position beyond every ranking."""
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
 def whole(value: object, low: int, high: int | None, refusal: Callable[[str], LaurelsError]) -> int:
@@ -34,46 +35,40 @@ def whole(value: object, low: int, high: int | None, refusal: Callable[[str], La
     return value
 
 
-class Question(Generic[T]):
+class Question(Protocol[T_co]):
     """What is to be read, all of one state, and what the answer is."""
-
-    __slots__ = ()
 
     @property
     def asks(self) -> tuple[Ask, ...]:
         """What is to be read."""
-        raise NotImplementedError
 
-    def answer(self, found: Sequence[Found], offset: Offset, /) -> "T | Question[T]":
-        """The answer, made of what was found and of the offset of that state. Where it takes
-        another look, the next question."""
-        raise NotImplementedError
+    @property
+    def answer(self) -> "Callable[[Sequence[Found], Offset], T_co | Asked[T_co]]":
+        """Makes the answer of what was found and of the offset of that state. Where it takes
+        another look, that is the next question."""
 
-    def here(self, index: Index, offset: Offset) -> T:
-        """The answer by an index in this process, which stands still meanwhile, as of an offset.
-
-        Questions that are asked most answer this in less time.
-        """
-        answer = self.answer([find(index, ask) for ask in self.asks], offset)
-        return answer.here(index, offset) if isinstance(answer, Question) else answer
+    def here(self, index: Index, offset: Offset) -> T_co:
+        """The answer by an index in this process, which stands still meanwhile, as of an offset."""
 
 
-class Asked(Struct, Question[T], frozen=True):
+class Asked(Struct, Generic[T], frozen=True):
     """A question that is put together when it is asked."""
 
     asks: tuple[Ask, ...]
-    answer: Callable[[Sequence[Found], Offset], T | Question[T]]
+    answer: "Callable[[Sequence[Found], Offset], T | Asked[T]]"
     shortly: Callable[[Index, Offset], T] | None = None
     """How an index in this process answers it in less time."""
 
     def here(self, index: Index, offset: Offset) -> T:
         if self.shortly is not None:
             return self.shortly(index, offset)
-        return super().here(index, offset)
+        answer = self.answer([find(index, ask) for ask in self.asks], offset)
+        return answer.here(index, offset) if isinstance(answer, Asked) else answer
 
 
-class RankOf(Struct, Question[int | None], frozen=True):
-    """The rank of a member, as users count it; None for who is not ranked."""
+class RankOf(Struct, frozen=True):
+    """The rank of a member, as users count it; None for who is not ranked. An index in this process
+    is asked without anything being put together."""
 
     key: RankingKey
     member: str
@@ -82,9 +77,9 @@ class RankOf(Struct, Question[int | None], frozen=True):
     def asks(self) -> tuple[Ask, ...]:
         return (Ask(self.key, members=(self.member,), ranks=True),)
 
-    def answer(self, found: Sequence[Found], offset: Offset, /) -> int | None:
+    def answer(self, found: Sequence[Found], _: Offset) -> int | None:
         located = found[0].located
         return None if located is None else rank_or_none(located.ranks[0])
 
-    def here(self, index: Index, offset: Offset) -> int | None:
+    def here(self, index: Index, _: Offset) -> int | None:
         return rank_or_none(index.rank(self.key, self.member))

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from .decay import Weights, restored
-from .engine.intake import behind, pack, unpack
+from .engine.packing import behind, pack, unpack
 from .errors import FormatTooNew, LogDamaged
 from .event import Batch
 from .labels import Labels, Values

@@ -8,7 +8,8 @@ import msgspec
 
 from . import record
 from .boards import Boards, BoardState
-from .engine.intake import MISSING, Columns, bounds
+from .engine.intake import MISSING, Columns
+from .engine.packing import bounds
 from .errors import AtInFuture, AtRequired, BatchRefused, LaurelsError
 from .event import AHEAD_MS, Batch, batch_of
 from .fold import Fold, Folded

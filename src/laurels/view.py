@@ -230,10 +230,10 @@ class View:
         """The score that at least this percent of the members do not exceed (nearest rank)."""
         share = percentile_share(percentile)
 
-        def look(total: int) -> Question[Score | None]:
+        def look(total: int) -> Asked[Score | None]:
             place = total - max(1, ceil(share * total))
 
-            def answer(found: Found, _: Offset) -> Score | Question[Score | None] | None:
+            def answer(found: Found, _: Offset) -> Score | Asked[Score | None] | None:
                 if not found.total:
                     return None
                 wanted = found.total - max(1, ceil(share * found.total))
@@ -249,13 +249,13 @@ class View:
 
     def _asked(
         self,
-        answer: Callable[[Found, Offset], "T | Question[T]"],
+        answer: Callable[[Found, Offset], "T | Asked[T]"],
         *,
         anchors: tuple[Anchor, ...] = (),
         spans: tuple[Span, ...] = (),
         members: tuple[str, ...] = (),
         data: bool = False,
-    ) -> Question[T]:
+    ) -> Asked[T]:
         """A question of this ranking."""
         ask = Ask(self._key, anchors, spans, members, data)
         return Asked((ask,), lambda found, offset: answer(found[0], offset))

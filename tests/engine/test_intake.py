@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laurels.engine.intake import MISSING, Columns, behind, bounds, gather, pack, unpack
+from laurels.engine.intake import MISSING, Columns, gather
+from laurels.engine.packing import behind, bounds, pack, unpack
 
 LIMIT = 2**53 - 1
 AT_LOW, AT_HIGH = -(10**12), 10**14

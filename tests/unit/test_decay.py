@@ -23,7 +23,7 @@ from laurels.decay import (
     weights,
 )
 from laurels.engine import fading
-from laurels.engine.intake import pack
+from laurels.engine.packing import pack
 from laurels.event import Batch, EventReader, batch_of
 from laurels.record import Events, decode, encode, encode_one, events_of
 from laurels.record import batch_of as logged_batch

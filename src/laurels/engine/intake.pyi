@@ -2,8 +2,6 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, final
 
-from typing_extensions import Buffer
-
 from laurels.labels import Labels
 
 MISSING: Final = -9223372036854775808
@@ -48,7 +46,3 @@ def gather(
     labelled: Callable[[object], int],
     always: bool = False,
 ) -> Columns: ...
-def bounds(values: Buffer) -> tuple[int, int]: ...
-def behind(start: int, values: Buffer) -> array[int]: ...
-def pack(values: Buffer) -> bytes: ...
-def unpack(data: bytes, n: int) -> array[int]: ...

@@ -17,6 +17,13 @@ from libc.string cimport memset
 
 from .job cimport Job, score_words
 
+ctypedef fused item_t:
+    uint8_t
+    char
+    int32_t
+    uint32_t
+    int64_t
+
 cdef enum:
     VISITS_LEAST = 256          # events from which an order of their own pays
     DIGITS = 256
@@ -98,52 +105,20 @@ cdef void *cut(Visiting *visiting, Py_ssize_t width) noexcept nogil:
     return column
 
 
-cdef const uint8_t *pick_bytes(Visiting *visiting, const uint8_t *column) noexcept nogil:
+cdef const item_t *pick(Visiting *visiting, const item_t *column) noexcept nogil:
     """A column (NULL: none) in the order of the visits."""
-    cdef uint8_t *picked
+    cdef item_t *picked
     cdef Py_ssize_t i
     if column == NULL:
         return NULL
-    picked = <uint8_t *>cut(visiting, sizeof(uint8_t))
+    picked = <item_t *>cut(visiting, sizeof(item_t))
     for i in range(visiting.job.stop):
         picked[i] = column[visiting.order[i].event]
     return picked
 
 
-cdef const uint32_t *pick_halves(Visiting *visiting, const uint32_t *column) noexcept nogil:
-    """The same, of items of 32 bits."""
-    cdef uint32_t *picked
-    cdef Py_ssize_t i
-    if column == NULL:
-        return NULL
-    picked = <uint32_t *>cut(visiting, sizeof(uint32_t))
-    for i in range(visiting.job.stop):
-        picked[i] = column[visiting.order[i].event]
-    return picked
-
-
-cdef const int64_t *pick_words(Visiting *visiting, const int64_t *column) noexcept nogil:
-    """The same, of items of 64 bits."""
-    cdef int64_t *picked
-    cdef Py_ssize_t i
-    if column == NULL:
-        return NULL
-    picked = <int64_t *>cut(visiting, sizeof(int64_t))
-    for i in range(visiting.job.stop):
-        picked[i] = column[visiting.order[i].event]
-    return picked
-
-
-cdef void put_back_bytes(const Visiting *visiting, const uint8_t *column,
-                         uint8_t *reported) noexcept nogil:
+cdef void put_back(const Visiting *visiting, const item_t *column, item_t *reported) noexcept nogil:
     """Put what was told of each visit where it is told of the event."""
-    cdef Py_ssize_t i
-    for i in range(visiting.job.stop):
-        reported[visiting.order[i].event - visiting.given.start] = column[i]
-
-
-cdef void put_back_words(const Visiting *visiting, const int64_t *column,
-                         int64_t *reported) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(visiting.job.stop):
         reported[visiting.order[i].event - visiting.given.start] = column[i]
@@ -154,20 +129,19 @@ cdef void pick_columns(Visiting *visiting) noexcept nogil:
     cdef const Job *given = visiting.given
     cdef Job *job = &visiting.job
     cdef int window, column
-    job.status = <uint8_t *>pick_bytes(visiting, given.status)
-    job.sets = pick_bytes(visiting, given.sets)
-    job.stamps = pick_words(visiting, given.stamps)
-    job.ats = job.stamps if given.ats == given.stamps else pick_words(visiting, given.ats)
-    job.ids[0] = pick_halves(visiting, given.ids[0])
+    job.status = <uint8_t *>pick(visiting, <const uint8_t *>given.status)
+    job.sets = pick(visiting, given.sets)
+    job.stamps = pick(visiting, given.stamps)
+    job.ats = job.stamps if given.ats == given.stamps else pick(visiting, given.ats)
+    job.ids[0] = pick(visiting, given.ids[0])
     for column in range(given.rule.columns):
-        job.values[column] = pick_words(visiting, given.values[column])
+        job.values[column] = pick(visiting, given.values[column])
     for window in range(given.windows):
         job.ids[window] = job.ids[0]
-        job.routes[window].each = <const int32_t *>pick_halves(
-            visiting, <const uint32_t *>given.routes[window].each)
+        job.routes[window].each = pick(visiting, given.routes[window].each)
         if given.fadings[window].on:
-            job.fadings[window].exponents = pick_words(visiting, given.fadings[window].exponents)
-            job.fadings[window].mantissas = pick_words(visiting, given.fadings[window].mantissas)
+            job.fadings[window].exponents = pick(visiting, given.fadings[window].exponents)
+            job.fadings[window].mantissas = pick(visiting, given.fadings[window].mantissas)
 
 
 cdef void cut_reports(Visiting *visiting) noexcept nogil:
@@ -208,11 +182,11 @@ cdef void end_visiting(Visiting *visiting) noexcept nogil:
     cdef const Job *given = visiting.given
     cdef const Job *job = &visiting.job
     cdef int column
-    put_back_bytes(visiting, job.status, given.status + given.start)
+    put_back(visiting, <const uint8_t *>job.status, given.status + given.start)
     if job.watch >= 0:
-        put_back_bytes(visiting, <uint8_t *>job.present_before, <uint8_t *>given.present_before)
-        put_back_bytes(visiting, <uint8_t *>job.present_after, <uint8_t *>given.present_after)
+        put_back(visiting, <const char *>job.present_before, given.present_before)
+        put_back(visiting, <const char *>job.present_after, given.present_after)
         for column in range(score_words(job, job.watch)):
-            put_back_words(visiting, job.before[column], given.before[column])
-            put_back_words(visiting, job.after[column], given.after[column])
+            put_back(visiting, <const int64_t *>job.before[column], given.before[column])
+            put_back(visiting, <const int64_t *>job.after[column], given.after[column])
     free(visiting.room)

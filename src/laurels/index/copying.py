@@ -28,7 +28,7 @@ from itertools import chain, islice
 import msgspec
 from msgspec import Struct
 
-from laurels.engine.intake import pack
+from laurels.engine.packing import pack
 from laurels.engine.ranked_set import RankedSet
 from laurels.engine.roster import Roster, mark
 from laurels.engine.tally import Tally

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from laurels.engine.intake import unpack
+from laurels.engine.packing import unpack
 from laurels.engine.ranked_set import RankedSet
 from laurels.engine.restoring import expect
 from laurels.engine.rolling import RollingSet
