@@ -277,6 +277,10 @@ class Leaderboards:
         """A member's rank and nothing else, in a fraction of the time of `standing`; None for a
         member that is not ranked. O(log n)."""
         asked = member_asked(member)
+        if period is None and by is None and not labels and type(board) is str:
+            rank = self._service.rank_at_hand(board, window, asked)
+            if rank is not None:
+                return rank
         return self._ask(
             board, lambda now: now.view(window, period, labels=labels, by=by).rank(asked)
         )

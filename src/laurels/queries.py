@@ -22,7 +22,7 @@ from .periods import Period
 from .plan import RankingKey, kept_periods, ranking_key, window_named
 from .question import MAX_LIMIT, Asked, Question, whole
 from .standing import PeriodInfo, Standing
-from .view import View
+from .view import View, at_hand
 from .windows import MIN_MS, Rolling, Window
 
 
@@ -45,12 +45,9 @@ class Moment(Struct, frozen=True, gc=False):
         all events is made ready once for as long as it runs."""
         if period is not None or after is not None or by is not None or labels:
             return View(self.state, self.now_ms, window, period, after, labels=labels, by=by)
-        ready = self.state.views
-        name = window if isinstance(window, str) else None
-        view: View | None = ready.get(name)
-        known = view is not None and window == name and view.rules is self.state.rules
-        if view is None or not known or self.now_ms >= view.until_ms:
-            view = ready[name] = View(self.state, self.now_ms, window, None)
+        view = at_hand(self.state, window, self.now_ms)
+        if view is None:
+            view = self.state.views[window] = View(self.state, self.now_ms, window, None)
         return view
 
     def card(

@@ -46,9 +46,11 @@ from .recovery import recovered, refolded
 from .snapshot.files import SnapshotFile, SnapshotFiles
 from .snapshot.form import verify
 from .snapshot.taking import take
+from .standing import rank_or_none
 from .stats import BoardStats, CheckReport, Stats, board_stats, store_stats
 from .submission import Submission
 from .verify import compare
+from .view import at_hand
 from .windows import MAX_MS, MIN_MS
 from .writes import FoldedWrite, Task
 
@@ -182,6 +184,20 @@ class Service:
             if state.rules.scoped and not self._are_scopes_brought(state, question.asks):
                 raise NotReady(f"a step of the board {board!r} has begun that is being prepared")
             return question.here(self._fold.index, self._fold.offset)
+
+    def rank_at_hand(self, board: str, window: str | None, member: str) -> int | None:
+        """The rank of a member in the running period, over all events, where it takes no more than
+        a look: nothing is due and the view was kept ready. None where `ask` has to find out, and
+        for who is not ranked."""
+        self.ensure_usable()
+        with self._lock:
+            fold = self._fold
+            now_ms = self._now()
+            state = fold.boards.get(board)
+            if state is None or now_ms >= state.due_ms:
+                return None
+            view = at_hand(state, window, now_ms)
+            return None if view is None else rank_or_none(fold.index.rank(view.key, member))
 
     def _are_scopes_brought(self, state: BoardState, asks: Iterable[Ask]) -> bool:
         """Brings the scopes that are asked about to the present, by a share of work."""

@@ -73,11 +73,11 @@ class View:
         self._window = chosen.name
         self._refreshed = state.as_refreshed(chosen, scope)
         self._period = readable(chosen, floor_ms, state.seen_ms(chosen, now_ms, scope), period)
-        self._key = ranking_key(state.number, chosen, self._period, scope)
+        self.key = ranking_key(state.number, chosen, self._period, scope)
         self._labels = labels_of(scope) if state.rules.scoped else None
         self._by = by
         if self._after is not None and isinstance(chosen, Rolling):
-            _ensure_running(self._after.key.instance, self._key.instance)
+            _ensure_running(self._after.key.instance, self.key.instance)
         self._now_ms = now_ms
         self._faded = faded_scale(state.rules, chosen.name, now_ms)
         self._scale: Scale = Whole(state.rules) if self._faded is None else self._faded
@@ -130,7 +130,7 @@ class View:
             return self._standing(found, position, offset, to_rank)
 
         def here(index: Index, offset: Offset) -> Standing | None:
-            found = index.beside(self._key, member)
+            found = index.beside(self.key, member)
             if found is None:
                 return None
             own = found.position - found.part.start
@@ -138,7 +138,7 @@ class View:
 
         anchors: tuple[Anchor, ...] = (AtMember(member_bytes(member)),)
         if to_rank is None:
-            ask = Ask(self._key, anchors, _BESIDE, (), data)
+            ask = Ask(self.key, anchors, _BESIDE, (), data)
             return Asked((ask,), lambda found, at: answer(found[0], at), None if data else here)
         place = min(to_rank, FAR) - 1
         spans = (*_BESIDE, Span(1, place, place + 1))
@@ -164,12 +164,12 @@ class View:
         return self._asked(answer, members=tuple(asked), data=data)
 
     def ranks(self, asked: Sequence[str]) -> Question[list[int | None]]:
-        key = self._key
+        key = self.key
         ask = Ask(key, (), (), tuple(asked), False, None, True)
         return Asked((ask,), _ranks, lambda index, _: index.ranks_from(key, asked, FIRST))
 
     def rank(self, member: str) -> Question[int | None]:
-        return RankOf(self._key, member)
+        return RankOf(self.key, member)
 
     def _friends(self, asked: Sequence[str], found: Found) -> list[Entry]:
         located = found.located
@@ -257,7 +257,7 @@ class View:
         data: bool = False,
     ) -> Asked[T]:
         """A question of this ranking."""
-        ask = Ask(self._key, anchors, spans, members, data)
+        ask = Ask(self.key, anchors, spans, members, data)
         return Asked((ask,), lambda found, offset: answer(found[0], offset))
 
     def _as_of(self, offset: Offset) -> AsOf:
@@ -306,7 +306,7 @@ class View:
 
     def _cursor(self, part: Slice, i: int, reverse: bool) -> str:
         member = part.members[i].encode()
-        return cursors.encode(self._key, reverse, words_at(part.words, i)[: self._width], member)
+        return cursors.encode(self.key, reverse, words_at(part.words, i)[: self._width], member)
 
     def _offset(self, offset: int) -> int:
         """How many entries to pass over, where no cursor says it."""
@@ -317,7 +317,7 @@ class View:
 
     def _place(self, cursor: cursors.Cursor, reverse: bool) -> AtBound:
         """Where a cursor was made: all up to and with its entry have been read."""
-        if (cursor.key, cursor.reverse, len(cursor.words)) != (self._key, reverse, self._width):
+        if (cursor.key, cursor.reverse, len(cursor.words)) != (self.key, reverse, self._width):
             raise InvalidCursor("the cursor was made for another period or direction")
         return AtBound(cursor.words, cursor.member, right=not reverse)
 
@@ -325,6 +325,17 @@ class View:
         if self._faded is not None:
             return between_faded(self._faded, low, high)
         return between(self.rules, low, high)
+
+
+def at_hand(state: BoardState, window: str | None, now_ms: int) -> View | None:
+    """The view of a window's running period, over all events, that was kept ready; None where there
+    is none, or where it no longer holds."""
+    view: View | None = None
+    if window is None or type(window) is str:
+        view = state.views.get(window)
+    if view is None or now_ms >= view.until_ms or view.rules is not state.rules:
+        return None
+    return view
 
 
 def _ranks(found: Sequence[Found], _: Offset) -> list[int | None]:

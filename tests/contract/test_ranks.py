@@ -9,7 +9,8 @@ from laurels.errors import UnknownPeriod, UnknownWindow
 from laurels.rules import RankStyle
 from tests.contract.conftest import NOW_MS
 
-DAY_MS = 24 * 3_600_000
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
 
 
 @pytest.mark.parametrize(
@@ -72,6 +73,32 @@ def test_a_rank_is_that_of_a_window_and_period(
         lb.rank("b", "ann", period=today)
     with pytest.raises(UnknownWindow):
         lb.ranks("b", ["ann"], window="week")
+
+
+def test_a_rank_asked_again_is_of_the_step_and_the_day_that_run(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    lb.create(laurels.Board("b", windows=["all", "day", "2h=rolling:2h/1h"]))
+
+    def twice(window: str) -> set[tuple[int | None, int | None]]:
+        return {
+            (lb.rank("b", "ann", window=window), lb.rank("b", "bob", window=window))
+            for _ in range(2)
+        }
+
+    lb.submit_many("b", [("ann", 5), ("bob", 7)])
+    assert twice("2h") == twice("day") == twice("all") == {(2, 1)}
+    clock.advance(HOUR_MS)
+    lb.submit("b", "ann", 1)
+    assert twice("2h") == {(2, 1)}
+    clock.advance(HOUR_MS)
+    assert twice("2h") == {(1, None)}
+    assert twice("day") == {(2, 1)}
+    clock.advance(HOUR_MS)
+    assert twice("2h") == {(None, None)}
+    clock.advance(DAY_MS)
+    assert twice("day") == {(None, None)}
+    assert twice("all") == {(2, 1)}
 
 
 def test_a_rank_is_that_of_a_scope(lb: laurels.Leaderboards) -> None:

@@ -127,6 +127,10 @@ class Direct:
 
     ask_at_once = ask
 
+    def rank_at_hand(self, _board: str, _window: str | None, _member: str) -> None:
+        """No rank is at hand where rankings are elsewhere."""
+        return
+
     def write(self, write: FoldedWrite) -> Any:
         """Carries out a write and answers its result; raises what refused it."""
         return self.run(self.write_async(write))
