@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 
@@ -17,12 +16,6 @@ from tests.redis.asking import connected
 from tests.redis.servers import Server
 
 PREFIX = "laurels:"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with Server() as running:
-        yield running
 
 
 def record(board: Board, number: int, version: int = 1) -> BoardRecord:

@@ -27,22 +27,12 @@ from laurels.index.sharded import Sharded
 from laurels.index.shards import shard_of
 from tests.redis.servers import Server
 
-NOW = 1_795_219_200_000
+from .conftest import NOW
+
 HOUR_MS = 3_600_000
 SHARDS = 3
 MEMBERS = [f"m{i}" for i in range(12)]
 WINDOWS = ["all", "h=hour:keep=3", "3h=rolling:3h/1h"]
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with Server() as running:
-        yield running
-
-
-@pytest.fixture
-def clock() -> laurels.ManualClock:
-    return laurels.ManualClock(NOW)
 
 
 @pytest.fixture

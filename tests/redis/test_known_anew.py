@@ -11,17 +11,11 @@ import pytest
 import laurels
 from laurels import errors
 
+from .conftest import NOW
 from .servers import Server
 
-NOW = 1_795_219_200_000
 HOUR_MS = 3_600_000
 Both = tuple[laurels.Leaderboards, laurels.Leaderboards]
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with Server() as server:
-        yield server
 
 
 @pytest.fixture

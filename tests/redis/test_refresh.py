@@ -18,7 +18,6 @@ from laurels.plan import next_boundary
 
 from .servers import Server
 
-NOW = 1_795_219_200_000
 HOUR = 3_600_000
 MINUTE = 60_000
 BASE = "laurels:{1.0}:"
@@ -33,22 +32,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 }
 MEMBERS = 120
 
-
-@pytest.fixture(scope="module")
-def kept() -> Iterator[Server]:
-    with Server() as server:
-        yield server
-
-
-@pytest.fixture
-def server(kept: Server) -> Server:
-    kept.call("FLUSHALL")
-    return kept
-
-
-@pytest.fixture
-def clock() -> laurels.ManualClock:
-    return laurels.ManualClock(NOW)
+pytestmark = pytest.mark.usefixtures("emptied")
 
 
 @pytest.fixture

@@ -20,17 +20,12 @@ from laurels.index.redis import index
 from tests.redis.servers import Server, until
 from tests.redis.side_by_side import some_labels
 
-NOW = 1_795_219_200_000
+from .conftest import NOW
+
 HOUR_MS = 3_600_000
 SCOPES = [["room"], [], ["zone", "room"], ["zone"]]
 WINDOWS = ["h=hour:keep=3", "3h=rolling:3h/1h", "all", "day"]
 MEMBERS = [f"m{i}" for i in range(9)]
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with Server() as running:
-        yield running
 
 
 def anything(value: object) -> Any:

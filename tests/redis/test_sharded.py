@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -30,15 +30,10 @@ from tests.redis.asking import connected
 from tests.redis.servers import Server
 from tests.redis.side_by_side import listing, some_labels, some_scopes
 
-NOW = 1_795_219_200_000
+from .conftest import NOW
+
 WHOLE, PARTS = 1, 2
 """The numbers of the two boards: in one shard, and in several."""
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with Server() as running:
-        yield running
 
 
 class Both:

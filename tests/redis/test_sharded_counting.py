@@ -17,17 +17,11 @@ from laurels.index.remote import Behind, Opened, Stale, Unturned
 from laurels.index.sharded import Sharded
 from laurels.index.shards import shard_of
 from tests.comparison import everything
+from tests.redis.conftest import NOW
 from tests.redis.servers import Server
 
-NOW = 1_795_219_200_000
 SHARDS = 3
 MEMBERS = [f"m{i}" for i in range(12)]
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with Server() as running:
-        yield running
 
 
 class Failing:

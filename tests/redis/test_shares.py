@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -17,9 +16,9 @@ from laurels.index.remote import Opened
 from laurels.plan import RankingKey, roll_of
 
 from .asking import connected
+from .conftest import NOW
 from .servers import Server
 
-NOW = 1_795_219_200_000
 HOUR_MS = 3_600_000
 BASE = "laurels:{1.0}:"
 LAYOUTS: dict[str, dict[str, Any]] = {
@@ -29,22 +28,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 }
 Share = list[str]
 
-
-@pytest.fixture(scope="module")
-def kept() -> Iterator[Server]:
-    with Server() as server:
-        yield server
-
-
-@pytest.fixture
-def server(kept: Server) -> Server:
-    kept.call("FLUSHALL")
-    return kept
-
-
-@pytest.fixture
-def clock() -> laurels.ManualClock:
-    return laurels.ManualClock(NOW)
+pytestmark = pytest.mark.usefixtures("emptied")
 
 
 class Window:

@@ -10,9 +10,9 @@ import pytest
 import laurels
 from laurels.errors import CheckFailed
 
+from .conftest import NOW
 from .servers import Server
 
-NOW = 1_795_219_200_000
 HOUR_MS = 3_600_000
 PLAIN: dict[str, Any] = {"tie": "member"}
 PACKED: dict[str, Any] = {
@@ -26,11 +26,6 @@ PREFIXED: dict[str, Any] = {}
 def server() -> Iterator[Server]:
     with Server("--appendfsync", "always") as server:
         yield server
-
-
-@pytest.fixture
-def clock() -> laurels.ManualClock:
-    return laurels.ManualClock(NOW)
 
 
 def test_a_pass_goes_on_exactly_after_a_restart(server: Server, clock: laurels.ManualClock) -> None:

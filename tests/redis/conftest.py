@@ -1,0 +1,32 @@
+"""An index server for the tests of a file, and a clock that stands still."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import laurels
+
+from .servers import Server
+
+NOW = 1_795_219_200_000
+"""The beginning of Saturday, 21 November 2026, UTC."""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """One for all tests of a file."""
+    with Server() as running:
+        yield running
+
+
+@pytest.fixture
+def emptied(server: Server) -> None:
+    """Has the server without what the tests before left in it."""
+    server.call("FLUSHALL")
+
+
+@pytest.fixture
+def clock() -> laurels.ManualClock:
+    return laurels.ManualClock(NOW)
