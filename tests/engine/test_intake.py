@@ -1,4 +1,4 @@
-"""Columns in and out: the fast path and `parse` together read every batch as `parse` alone."""
+"""Events as columns: the fast path and `parse` together read every batch as `parse` alone."""
 
 from array import array
 from collections.abc import Sequence
@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laurels.engine.intake import MISSING, Columns, gather
-from laurels.engine.packing import behind, bounds, pack, unpack
 
 LIMIT = 2**53 - 1
 AT_LOW, AT_HIGH = -(10**12), 10**14
@@ -216,62 +215,3 @@ def test_labels_are_told_by_numbers_once_somebody_has_some(always: bool) -> None
 def test_an_empty_batch() -> None:
     columns = compare(Rules([1], [0], [1]), [])
     assert (columns.n, columns.arena, columns.values) == (0, b"", (array("q"),))
-
-
-@given(st.lists(st.one_of(*(st.integers(-(2**bits), 2**bits - 1) for bits in (0, 7, 15, 31, 63)))))
-def test_packed_columns_come_back(column: list[int]) -> None:
-    packed = pack(array("q", column))
-    assert unpack(packed, len(column)) == array("q", column)
-
-
-@pytest.mark.parametrize(
-    ("column", "packed"),
-    [
-        ([], b"\0"),
-        ([0, 0], b"\0"),
-        ([-1], b"\1\xff"),
-        ([127, -128], b"\1\x7f\x80"),
-        ([128], b"\2\x80\0"),
-        ([-32769], b"\4\xff\x7f\xff\xff"),
-        ([2**31], b"\x08\0\0\0\x80\0\0\0\0"),
-        ([-(2**63)], b"\x08" + bytes(7) + b"\x80"),
-    ],
-)
-def test_the_packed_form(column: list[int], packed: bytes) -> None:
-    assert pack(array("q", column)) == packed
-
-
-@pytest.mark.parametrize(
-    ("packed", "n"),
-    [
-        (b"", 0),
-        (b"\1\1", 0),
-        (b"\1\1", 2),
-        (b"\3\1\1\1", 1),
-        (b"\2\1", 1),
-        (b"\0", -1),
-        (b"\1", -1),
-        (b"\0\0", 1),
-        (b"\x08" + bytes(8), 2**61 + 1),
-    ],
-)
-def test_what_pack_never_wrote(packed: bytes, n: int) -> None:
-    with pytest.raises(ValueError, match="packed column"):
-        unpack(packed, n)
-
-
-@given(st.integers(-(2**40), 2**40), st.lists(st.integers(-(2**40), 2**40)))
-def test_ages_and_instants_are_each_other_s(now_ms: int, ats: list[int]) -> None:
-    ages = behind(now_ms, array("q", ats))
-    assert ages == array("q", [now_ms - at for at in ats])
-    assert behind(now_ms, ages) == array("q", ats)
-
-
-@given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1))
-def test_the_bounds_of_a_column(column: list[int]) -> None:
-    assert bounds(array("q", column)) == (min(column), max(column))
-
-
-def test_an_empty_column_has_no_bounds() -> None:
-    with pytest.raises(ValueError, match="empty"):
-        bounds(array("q"))
