@@ -37,6 +37,7 @@ class Leaderboards:
     def __init__(self, service: Service, *, patient: bool = True) -> None:
         self._service = service
         self._ask = service.ask if patient else service.ask_at_once
+        self._rank_at_hand = service.rank_at_hand
         self._patient = patient
 
     # Boards
@@ -278,7 +279,7 @@ class Leaderboards:
         member that is not ranked. O(log n)."""
         asked = member_asked(member)
         if period is None and by is None and not labels and type(board) is str:
-            rank = self._service.rank_at_hand(board, window, asked)
+            rank = self._rank_at_hand(board, window, asked)
             if rank is not None:
                 return rank
         return self._ask(

@@ -70,7 +70,7 @@ def test_steps_without_events_pass_too(
     for value in (1, 10, 100):
         clock.advance(HOUR)
         lb.submit_many("b", [("ann", value), ("bob", value)])
-    for _ in range(hours if read_between else 0):
+    for _ in range(min(hours, 50) if read_between else 0):
         clock.advance(HOUR)
         lb.top("b")
     clock.set(NOW_MS + (3 + hours) * HOUR)

@@ -36,7 +36,7 @@ def test_a_crowd_is_counted_exactly(
         found = [(entry.member, entry.score) for entry in lb.export("b")]
         assert found == ranking(counted, clock.now_ms() // HOUR, best=op == "best")
 
-    for _ in range(8):
+    for _ in range(6):
         for size in (1_500, 1, 1, 600, 1, 1):
             now_ms = clock.now_ms()
             late = [MINUTE * rng.choice([0, 0, 0, 33]) for _ in range(size)]

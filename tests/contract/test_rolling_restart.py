@@ -59,7 +59,7 @@ def random_act(rng: Random, clock: laurels.ManualClock) -> Callable[[laurels.Lea
     ]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_restart_at_any_point_changes_nothing(
     lasting: Deployment, unbroken: laurels.Leaderboards, clock: laurels.ManualClock, seed: int
 ) -> None:
@@ -67,7 +67,7 @@ def test_a_restart_at_any_point_changes_nothing(
     for board in BOARDS:
         lasting.lb.create(board)
         unbroken.create(board)
-    for _ in range(60):
+    for _ in range(45):
         clock.advance(rng.choice([0, 1, 20_000, MINUTE, 10 * MINUTE, HOUR, 3 * HOUR]))
         if rng.random() < 0.5:
             lasting.reopen()

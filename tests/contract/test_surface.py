@@ -154,11 +154,15 @@ def test_a_long_past_period_is_exported_whole(
     assert asyncio.run(main()) == [f"m{i:04}" for i in range(2_500)]
 
 
+EACH = 12
+"""Rounds of a task."""
+
+
 @pytest.mark.parametrize("tasks", [64])
 def test_tasks_share_one_store(deployment: Deployment, tasks: int) -> None:
     async def work(lb: laurels.AsyncLeaderboards, task: int) -> int:
         counted = 0
-        for i in range(20):
+        for i in range(EACH):
             receipt = await lb.submit("b", f"m{(task + i) % 7}", 1, id=f"{task}-{i}")
             counted += receipt.status == "applied"
             receipts = await lb.submit_many("b", [(f"m{i % 7}", 2), ("all", 1)])
@@ -175,6 +179,6 @@ def test_tasks_share_one_store(deployment: Deployment, tasks: int) -> None:
             return sum(counted), scores(await lb.top("b"))
 
     counted, found = asyncio.run(main())
-    assert counted == tasks * 20 * 3
-    assert found["all"] == tasks * 20
-    assert sum(found.values()) == tasks * 20 * 4
+    assert counted == tasks * EACH * 3
+    assert found["all"] == tasks * EACH
+    assert sum(found.values()) == tasks * EACH * 4

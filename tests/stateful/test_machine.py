@@ -68,7 +68,7 @@ def test_everything_agrees_with_the_oracle(implementation: Implementation) -> No
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=60,
+            max_examples=40,
             stateful_step_count=40,
             deadline=None,
             derandomize=True,
