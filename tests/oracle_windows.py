@@ -303,7 +303,7 @@ class RefreshedWindow(RollingWindow):
         if self.waiting and due:
             self.shown = super().events(None, now_ms)
             self.shown_ms = now_ms
-            self.waiting = bool(self.shown)
+            self.waiting = any(event.scopes for event in self.shown)
             return True
         return False
 

@@ -178,6 +178,23 @@ def test_what_has_expired_shows_until_the_next_refresh_and_then_nobody(
     assert members(lb.top("b")) == ["bob"]
 
 
+def test_where_the_only_member_is_taken_out_it_waits_for_an_event(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    lb.create(long())
+    lb.create(laurels.Board("other"))
+    lb.submit("b", "ann", 5)
+    clock.advance(HOUR)
+    assert lb.remove("b", "ann")
+    empty = lb.top("b").as_of
+    clock.advance(DAY)
+    lb.submit("other", "x", 1)
+    assert lb.top("b").as_of == empty
+    lb.submit("b", "bob", 1)
+    assert members(lb.top("b")) == ["bob"]
+    assert lb.top("b").as_of.period != empty.period
+
+
 def test_an_event_is_judged_by_its_step(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
