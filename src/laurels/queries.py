@@ -20,7 +20,7 @@ from .index.base import Offset
 from .labels import label_names, labels_of, scope_named
 from .periods import Period
 from .plan import RankingKey, kept_periods, ranking_key, window_named
-from .question import MAX_LIMIT, Asked, Question, whole
+from .question import MAX_LIMIT, Question, whole
 from .standing import PeriodInfo, Standing
 from .view import View, at_hand
 from .windows import MIN_MS, Rolling, Window
@@ -72,7 +72,7 @@ class Moment(Struct, frozen=True, gc=False):
                 for window, one, part in each
             }
 
-        return Asked(tuple([one.asks[0] for one in asked]), answer)
+        return Question(tuple([one.asks[0] for one in asked]), answer)
 
     def scopes(
         self, labels: Sequence[str], after: Mapping[str, str] | None, limit: int
@@ -90,7 +90,7 @@ class Moment(Struct, frozen=True, gc=False):
             return [labels_of(scope) for scope in found[0].scopes]
 
         listing = Listing(form, behind, limit)
-        return Asked((Ask(RankingKey(state.number, "", 0), scopes=listing),), answer)
+        return Question((Ask(RankingKey(state.number, "", 0), scopes=listing),), answer)
 
     def periods(
         self, window: str | None, *, labels: Mapping[str, str] = {}, by: str | None = None
@@ -116,7 +116,7 @@ class Moment(Struct, frozen=True, gc=False):
             ]
 
         keys = [ranking_key(state.number, chosen, period, scope) for period in kept]
-        return Asked(tuple([Ask(key) for key in keys]), answer)
+        return Question(tuple([Ask(key) for key in keys]), answer)
 
 
 def _start_ms(window: Window, period: Period) -> int:

@@ -22,7 +22,7 @@ from .index.asking import Anchor, Ask, AtBound, AtMember, End, Found, Span, Star
 from .index.base import Index, Offset, Slice
 from .labels import labels_of, scope_named
 from .plan import ranking_key, readable, window_named
-from .question import FAR, MAX_LIMIT, MAX_RADIUS, Asked, Question, RankOf, whole
+from .question import FAR, MAX_LIMIT, MAX_RADIUS, Question, whole
 from .scale import Scale, Whole, faded_scale
 from .score import Score
 from .standing import (
@@ -34,6 +34,7 @@ from .standing import (
     Standing,
     entries,
     public_rank,
+    rank_or_none,
     ranks_or_none,
     standing,
     words_at,
@@ -139,7 +140,7 @@ class View:
         anchors: tuple[Anchor, ...] = (AtMember(member_bytes(member)),)
         if to_rank is None:
             ask = Ask(self.key, anchors, _BESIDE, (), data)
-            return Asked((ask,), lambda found, at: answer(found[0], at), None if data else here)
+            return Question((ask,), lambda found, at: answer(found[0], at), None if data else here)
         place = min(to_rank, FAR) - 1
         spans = (*_BESIDE, Span(1, place, place + 1))
         return self._asked(answer, anchors=(*anchors, Start()), spans=spans, data=data)
@@ -166,10 +167,12 @@ class View:
     def ranks(self, asked: Sequence[str]) -> Question[list[int | None]]:
         key = self.key
         ask = Ask(key, (), (), tuple(asked), False, None, True)
-        return Asked((ask,), _ranks, lambda index, _: index.ranks_from(key, asked, FIRST))
+        return Question((ask,), _ranks, lambda index, _: index.ranks_from(key, asked, FIRST))
 
     def rank(self, member: str) -> Question[int | None]:
-        return RankOf(self.key, member)
+        key = self.key
+        ask = Ask(key, (), (), (member,), False, None, True)
+        return Question((ask,), _rank, lambda index, _: rank_or_none(index.rank(key, member)))
 
     def _friends(self, asked: Sequence[str], found: Found) -> list[Entry]:
         located = found.located
@@ -230,10 +233,10 @@ class View:
         """The score that at least this percent of the members do not exceed (nearest rank)."""
         share = percentile_share(percentile)
 
-        def look(total: int) -> Asked[Score | None]:
+        def look(total: int) -> Question[Score | None]:
             place = total - max(1, ceil(share * total))
 
-            def answer(found: Found, _: Offset) -> Score | Asked[Score | None] | None:
+            def answer(found: Found, _: Offset) -> Score | Question[Score | None] | None:
                 if not found.total:
                     return None
                 wanted = found.total - max(1, ceil(share * found.total))
@@ -249,16 +252,16 @@ class View:
 
     def _asked(
         self,
-        answer: Callable[[Found, Offset], "T | Asked[T]"],
+        answer: Callable[[Found, Offset], "T | Question[T]"],
         *,
         anchors: tuple[Anchor, ...] = (),
         spans: tuple[Span, ...] = (),
         members: tuple[str, ...] = (),
         data: bool = False,
-    ) -> Asked[T]:
+    ) -> Question[T]:
         """A question of this ranking."""
         ask = Ask(self.key, anchors, spans, members, data)
-        return Asked((ask,), lambda found, offset: answer(found[0], offset))
+        return Question((ask,), lambda found, offset: answer(found[0], offset))
 
     def _as_of(self, offset: Offset) -> AsOf:
         if self._refreshed is not None:
@@ -336,6 +339,11 @@ def at_hand(state: BoardState, window: str | None, now_ms: int) -> View | None:
     if view is None or now_ms >= view.until_ms or view.rules is not state.rules:
         return None
     return view
+
+
+def _rank(found: Sequence[Found], _: Offset) -> int | None:
+    located = found[0].located
+    return None if located is None else rank_or_none(located.ranks[0])
 
 
 def _ranks(found: Sequence[Found], _: Offset) -> list[int | None]:

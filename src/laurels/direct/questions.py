@@ -10,7 +10,7 @@ from laurels.boards import BoardState
 from laurels.index.remote import Opened
 from laurels.plan import next_boundary
 from laurels.queries import Moment
-from laurels.question import Asked, Question
+from laurels.question import Question
 
 from .present import Present, opened_as
 
@@ -53,7 +53,7 @@ class Questions:
             if state.rules.refreshed:
                 self._present.ensure_shown(state, known, read.stands)
             answer = question.answer(read.found, read.offset)
-            if not isinstance(answer, Asked):
+            if not isinstance(answer, Question):
                 return answer
             question = answer
 
