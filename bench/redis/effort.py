@@ -1,6 +1,11 @@
 """How much is measured on an index server."""
 
+from typing import get_args
+
 import msgspec
+
+from bench.redis.boards import LAYOUTS, LayoutName
+from bench.workload import Steep, Traffic
 
 
 class RedisEffort(msgspec.Struct, frozen=True):
@@ -10,7 +15,7 @@ class RedisEffort(msgspec.Struct, frozen=True):
     """Of the boards that are written to and read."""
     rounds: int
     events: int
-    """Of a run, by each of those who write."""
+    """Of a run, by each of those who write; at least a batch of each that is in flight."""
     read_rounds: int
     read_seconds: float
     small_members: int
@@ -21,7 +26,10 @@ class RedisEffort(msgspec.Struct, frozen=True):
     best_members: tuple[int, ...]
     """Of boards of best columns: many, and as few as a hash holds that is given whole."""
     hold_batches: int = 16
-    in_flight: tuple[int, ...] = (1, 4, 16)
+    in_flight: tuple[int, ...] = (1, 4, 16, 64)
+    kinds: tuple[Traffic | Steep, ...] = (*get_args(Traffic), *get_args(Steep))
+    layouts: tuple[LayoutName, ...] = LAYOUTS
+    """Of the boards that are written to."""
     readers: int = 64
 
 
@@ -50,6 +58,12 @@ QUICK = RedisEffort(
     best_members=(2_000, 500),
 )
 SHORT = msgspec.structs.replace(
-    QUICK, members=100_000, rounds=2, events=6_000, hold_batches=4, in_flight=(1,)
+    QUICK,
+    members=100_000,
+    rounds=2,
+    hold_batches=0,
+    in_flight=(1, 64),
+    kinds=get_args(Traffic),
+    layouts=("packed",),
 )
-"""Events alone, beside everything else."""
+"""Events of what has a target, beside everything else."""

@@ -11,7 +11,6 @@ from bench.redis.serving import Server, cost_of, held_ms
 from bench.timing import Unit
 from bench.workload import Batch, Population, Steep, Traffic, in_batches
 
-_KINDS: tuple[Traffic | Steep, ...] = (*get_args(Traffic), *get_args(Steep))
 WANTED: dict[Traffic | Steep, float] = {"zipf": 2, "uniform": 0.9}
 """How many times the events of a script by hand the packed layout is to count."""
 RATE, BEST = "Events/s", "its best"
@@ -58,10 +57,11 @@ async def measure_events(
 ) -> None:
     """Rounds over all writers, after one that is not recorded, for each traffic and so many
     batches in flight; and what each did best."""
-    for kind in _KINDS:
-        events = traffic_of(population, kind, (effort.rounds + 1) * effort.events)
+    for kind in effort.kinds:
         for many in effort.in_flight:
-            for number, run in enumerate(in_batches(events, effort.events)):
+            each = max(effort.events, many * BATCH)
+            events = traffic_of(population, kind, (effort.rounds + 1) * each)
+            for number, run in enumerate(in_batches(events, each)):
                 for writer in writers:
                     figures = await _run(server, writer, run, many)
                     for (group, unit), figure in figures.items() if number else ():
@@ -107,7 +107,7 @@ async def measure_holds(
 ) -> None:
     """For how long one batch holds the server, in turns over all writers."""
     group = f"How long a batch of {BATCH:,} holds the server, ms"
-    for kind in get_args(Traffic):
+    for kind in get_args(Traffic) if effort.hold_batches else ():
         events = traffic_of(population, kind, effort.hold_batches * BATCH)
         held: list[list[float]] = [[] for _ in writers]
         for batch in in_batches(events, BATCH):

@@ -14,7 +14,6 @@ from tests.redis.programs import found_server
 from bench.history import WEEK, evening
 from bench.http.process import Cores, on_core
 from bench.redis.boards import (
-    LAYOUTS,
     SHARDED,
     Deployment,
     board_of,
@@ -139,7 +138,7 @@ async def _measure_week(
                 readings = [
                     *(
                         reading
-                        for layout in LAYOUTS
+                        for layout in plan.effort.layouts
                         for reading in of_laurels(
                             week.deployment, board_of(layout, _WINDOWS).name, owner_of(layout)
                         )
@@ -153,7 +152,8 @@ async def _measure_week(
 async def _measure_writes(week: _Week, effort: RedisEffort, book: Book) -> None:
     server, deployment, population = week
     ours = [
-        LaurelsWriter(deployment, layout, board_of(layout, _WINDOWS).name) for layout in LAYOUTS
+        LaurelsWriter(deployment, layout, board_of(layout, _WINDOWS).name)
+        for layout in effort.layouts
     ]
     async with by_hand(server, population.now_ms) as theirs:
         await measure_events(server, [*ours, *theirs], population, effort, book)
@@ -170,7 +170,7 @@ async def _loaded(plan: RedisPlan, population: Population, book: Book) -> AsyncI
             with without_file([server]):
                 plan.say(f"{population.count:,} first events")
                 first = first_events(population, WEEK.begins_ms(now_ms), now_ms)
-                for layout in LAYOUTS:
+                for layout in plan.effort.layouts:
                     plan.say(f"loading {layout}")
                     board = board_of(layout, _WINDOWS)
                     await deployment.boards.create(board)

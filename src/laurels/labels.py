@@ -47,12 +47,6 @@ class Labels(Struct, frozen=True):
         """Those of the events from start to before end; O(end - start)."""
         return self.take(range(start, end))
 
-    def trimmed(self) -> "Labels":
-        """The same without the groups that none of the events has; O(events)."""
-        places: dict[int, int] = {}
-        each = array("q", [places.setdefault(group, len(places)) for group in self.each])
-        return Labels(self.names, tuple([self.groups[group] for group in places]), each)
-
     def of(self, event: int) -> dict[str, str]:
         """The labels of one event."""
         values = self.groups[self.each[event]]

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Literal, overload
 
 from msgspec import Struct
@@ -134,7 +134,7 @@ class Receipts(Sequence[Receipt]):
         self._starts = [0]
         for part in parts:
             self._starts.append(self._starts[-1] + part.folded.batch.size)
-        self._order = _order_of(parts)
+        self._order = _order_of(parts, self._starts)
         self._kept: list[int] | None = None
         if refusals:
             kept = iter(range(size))
@@ -306,15 +306,20 @@ class _Share(Receipts):
         return self._whole._receipt(self._first + i)
 
 
-def _order_of(parts: Sequence[Part]) -> list[int] | None:
-    """For each accepted event, its place in the parts; None where they are in its order."""
-    if all(part.places is None for part in parts):
+def _order_of(parts: Sequence[Part], starts: Sequence[int]) -> list[int] | None:
+    """For each accepted event, its place in the parts, which begin there; None where they are in
+    its order."""
+    following = [range(start, end) for start, end in pairwise(starts)]
+    places = [
+        own if part.places is None else part.places
+        for part, own in zip(parts, following, strict=True)
+    ]
+    if places == following:
         return None
-    places: list[int] = []
-    for part in parts:
-        following = range(len(places), len(places) + part.folded.batch.size)
-        places += following if part.places is None else part.places
-    return sorted(range(len(places)), key=places.__getitem__)
+    order = [0] * starts[-1]
+    for at, place in enumerate(chain.from_iterable(places)):
+        order[place] = at
+    return order
 
 
 def _scores(scale: Scale, found: Scores | None, size: int) -> list[Score | None]:

@@ -1,4 +1,4 @@
-"""A member that everybody writes to costs the server few operations."""
+"""A member that everybody writes to costs the server few operations, whatever it is among."""
 
 from __future__ import annotations
 
@@ -37,6 +37,36 @@ def test_ten_thousand_writes_to_a_member_are_a_few_hundred_operations() -> None:
                 found = await lb.standing("b", "hot", window=window)
                 assert found is not None
                 assert found.score == WRITES + 1
+
+    with Server() as server:
+        asyncio.run(main(server))
+
+
+def test_of_batches_that_wait_all_events_of_a_member_are_counted_together() -> None:
+    # Each batch has the same hot members and cold ones of its own, 3,000 of them in all.
+    hot = [f"h{i}" for i in range(500)]
+    batches = [
+        [(member, 1) for member in [*hot, *(f"c{i}" for i in range(at * 250, (at + 1) * 250))]]
+        for at in range(10)
+    ]
+
+    async def main(server: Server) -> None:
+        async with await laurels.open_async(server.url) as lb:
+            await lb.create(laurels.Board("b", windows=["all", "day"]))
+            first = asyncio.create_task(lb.submit_many("b", batches[0]))
+            await asyncio.sleep(0)
+            server.call("CONFIG", "RESETSTAT")
+            receipts = await asyncio.gather(*(lb.submit_many("b", b) for b in batches[1:]))
+            counted = _calls(server)
+            # 2,750 members in 3 calls; the hot ones in each stretch of a thousand would be 7.
+            assert sum(counted.get(name, 0) for name in ("evalsha", "eval")) <= 3 + 2
+            for at, told in enumerate([await first, *receipts]):
+                assert [receipt.member for receipt in told] == [member for member, _ in batches[at]]
+                assert told.applied == len(batches[at])
+                assert [str(receipt.score) for receipt in told] == [str(at + 1)] * 500 + ["1"] * 250
+            for window in ("all", "day"):
+                page = await lb.top("b", window=window, limit=501)
+                assert [str(entry.score) for entry in page.entries] == ["10"] * 500 + ["1"]
 
     with Server() as server:
         asyncio.run(main(server))

@@ -46,13 +46,15 @@ def is_newer(state: BoardState, events: Sequence[Any], window: str | None, how: 
     if scope is not None and not has_scope(rules, scope):
         return True
     known = {*rules.labels}
-    return any(not known.issuperset(labels) for labels in map(_labels_of, events) if labels)
+    longer = (event for event in events if type(event) is not tuple or len(event) > 4)
+    return any(not known.issuperset(labels) for labels in map(_labels_of, longer) if labels)
 
 
 def _labels_of(event: Any) -> Any:
-    """The labels that an event carries, in whatever form; None where there is nothing to see."""
+    """The labels that an event carries that has room for some; None where there is nothing to
+    see."""
     if type(event) is tuple:
-        labels = event[4] if len(event) > 4 else None
+        labels = event[4]
     else:
         labels = event.get("labels") if isinstance(event, dict) else getattr(event, "labels", None)
     return labels if isinstance(labels, dict) else None

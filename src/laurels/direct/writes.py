@@ -4,6 +4,7 @@ Where the index knows better, it is planned again. A record changes the definiti
 comes first (`registry`).
 """
 
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -94,13 +95,15 @@ class Writer:
                 await self._present.index.set_position(opened_as(state), source, text)
 
             await self._present.again(write.board.board.name, position)
-        first = 0
+        first, counted = 0, False
         for batch in write.batches:
-            for call in _calls(batch, _scopes_of(write.board.rules)):
+            for share, call in _calls(batch, write.board.rules):
+                places = [first + i for i in share] if first else share
                 attempts = self._calls.next(write.board.number)
-                with after(counted=first > 0), attempts.told():
-                    offset = await self._count(write, call, first, attempts)
-                first += call.size
+                with after(counted=counted), attempts.told():
+                    offset = await self._count(write, call, places, attempts)
+                counted = True
+            first += batch.size
             self._present.see(batch.now_ms)
         return offset
 
@@ -114,11 +117,11 @@ class Writer:
         raise NotReady(f"the board {name!r} was made anew meanwhile; send the events again")
 
     async def _count(
-        self, write: Submission, batch: Batch, first: int, attempts: Attempts
+        self, write: Submission, batch: Batch, places: Sequence[int], attempts: Attempts
     ) -> Offset:
-        """Counts a piece of a submission, its events from the `first`; the offset after it."""
+        """Counts a piece of a submission, its events at these places; the offset after it."""
         place, ranks = write.watched
-        places: list[int] | None = None
+        size = batch.size
         for _ in range(TRIES):
             await self._ensure_there(write)
             state = write.board = self._present.boards.current(write.board)
@@ -151,14 +154,13 @@ class Writer:
                 if applied.left is None:
                     write.counted(Folded(batch, plan, applied.outcomes), told, places)
                     return applied.offset
-                places = list(range(first, first + batch.size)) if places is None else places
                 left = set(applied.left)
                 done = [i for i in range(batch.size) if i not in left]
                 folded = Folded(batch.take(done), plan.taken(done), applied.outcomes)
                 write.counted(folded, told, [places[i] for i in done])
                 places = [places[i] for i in applied.left]
                 batch = batch.take(applied.left)
-        if places is not None:
+        if batch.size < size:
             raise PartlyCounted(f"{batch.size} events of the batch were not counted")
         raise NotReady(f"the board {write.board.board.name!r} does not stand still")
 
@@ -240,22 +242,19 @@ class Writer:
         return True
 
 
-def _scopes_of(rules: Rules) -> int:
-    """In how many scopes, at most, one event is counted."""
-    return len(rules.scopes) + len(rules.rank_by)
-
-
-def _calls(batch: Batch, scopes: int = 1) -> list[Batch]:
-    """A batch as the calls that carry it out: a long one holds the server up for everybody, so it
-    goes in several, unless it is all or nothing or comes with a position: whoever goes on from
-    there counts on all of it.
+def _calls(batch: Batch, rules: Rules) -> list[tuple[Sequence[int], Batch]]:
+    """A batch as the calls that carry it out, each with the places of its events: a long one holds
+    the server up for everybody, so it goes in several, unless it is all or nothing or comes with a
+    position: whoever goes on from there counts on all of it.
 
     What a call costs the server is mostly its members, in each of the scopes, so a call has so many
     of these, and may have several events of each.
     """
+    scopes = len(rules.scopes) + len(rules.rank_by)
     most = CALL_MOST // scopes
+    whole = range(batch.size)
     if batch.size <= most:
-        return [batch]
+        return [(whole, batch)]
     if batch.atomic or batch.position is not None:
         if batch.size > CALL_EVENTS // scopes:
             raise BatchTooLarge(
@@ -263,18 +262,37 @@ def _calls(batch: Batch, scopes: int = 1) -> list[Batch]:
                 f"nothing or has a position has at most {CALL_EVENTS // scopes:,}"
                 + (f" where each is counted in {scopes} scopes" if scopes > 1 else "")
             )
-        return [batch]
-    ends, seen, start = [], set[bytes](), 0
-    for i, member in enumerate(batch.member_list()):
-        if i - start == CALL_EVENTS or (member not in seen and len(seen) == most):
-            ends.append(i)
-            seen, start = set(), i
-        seen.add(member)
-    ends.append(batch.size)
-    if len(ends) == 1:
-        return [batch]
-    calls = batch.split(ends, [batch.now_ms] * len(ends))
-    return [
-        call if call.labels is None else msgspec.structs.replace(call, labels=call.labels.trimmed())
-        for call in calls
+        return [(whole, batch)]
+    slots: dict[bytes, int] = {}
+    who = [slots.setdefault(member, len(slots)) for member in batch.member_list()]
+    shares = _in_order(who, most) if rules.rank_by else _by_member(who, -(-len(slots) // most))
+    pieces = [
+        share[first : first + CALL_EVENTS]
+        for share in shares
+        for first in range(0, len(share), CALL_EVENTS)
     ]
+    if len(pieces) == 1:
+        return [(whole, batch)]
+    return list(zip(pieces, batch.taken(pieces), strict=True))
+
+
+def _by_member(who: Sequence[int], count: int) -> list[list[int]]:
+    """The places of events, divided by their members: all events of one are in one share, so that
+    they are counted together. An event moves nobody but its member, so others may go before it."""
+    shares: list[list[int]] = [[] for _ in range(count)]
+    for place, member in enumerate(who):
+        shares[member % count].append(place)
+    return shares
+
+
+def _in_order(who: Sequence[int], most: int) -> list[range]:
+    """The places of events in shares of so many members at most, in the order they came: where
+    labels are ranked, an event moves one that other members' events move as well."""
+    shares: list[range] = []
+    first, seen = 0, set[int]()
+    for place, member in enumerate(who):
+        if member not in seen and len(seen) == most:
+            shares.append(range(first, place))
+            first, seen = place, set()
+        seen.add(member)
+    return [*shares, range(first, len(who))]

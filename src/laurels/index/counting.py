@@ -172,8 +172,6 @@ class Counting:
         board, batch, plan = self._shards[share.shard], self._batch, self._plan
         if len(share.events) < batch.size:
             batch, plan = batch.take(share.events), plan.taken(share.events)
-            if batch.labels is not None:
-                batch = replace(batch, labels=batch.labels.trimmed())
         if self._room is not None:
             most = self._remembered[share.shard] + self._room
             board = replace(board, rules=replace(board.rules, dedupe_max=most))

@@ -196,7 +196,7 @@ local function write_cells(store)
     local form = write(store.rows.w, slot, words)
     args[2 * i - 1], args[2 * i], store.cells[slot] = store.names[slot], form, form
   end
-  send('HSET', store.tally, args)
+  write_tally(store.tally, args)
 end
 
 local function write_candidates(rolled, names, candidates)
@@ -210,7 +210,7 @@ local function write_candidates(rolled, names, candidates)
       else gone[#gone + 1] = rolled.names[slot] end
     end
     send('HDEL', tally(rolled.name, step), gone)
-    send('HSET', tally(rolled.name, step), here)
+    write_tally(tally(rolled.name, step), here)
   end
 end
 

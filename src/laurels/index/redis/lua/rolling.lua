@@ -5,6 +5,20 @@
 
 local function tally(name, step) return P .. 't:' .. name .. ':' .. text(step) end
 
+-- The server goes through a small hash from its beginning, by default up to 512 fields. A tally of more
+-- than this many becomes a table before, which any value does to a hash that is longer than 64 bytes.
+local COMPACT = 64
+
+-- Writes cells of a tally.
+local function write_tally(to, cells)
+  local before = call('HLEN', to)
+  send('HSET', to, cells)
+  if before <= COMPACT and before + #cells / 2 > COMPACT and call('HLEN', to) > COMPACT then
+    call('HSET', to, '', string.rep(' ', 65))
+    call('HDEL', to, '')
+  end
+end
+
 -- A window as it stands at a running step; without one at the step it is known by, or nil. Of one that
 -- is refreshed `live` is what it shows, and `prepared` what is being built.
 local function rolling(w, run)

@@ -1,0 +1,71 @@
+"""A batch as the calls that carry it out: few members in each, and each event in one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import laurels
+from laurels.direct import writes
+from laurels.errors import BatchTooLarge
+from laurels.event import Batch, batch_of
+from laurels.rules import Rules
+
+LABEL = laurels.Board("b", scopes=[[], ["room"]], rank_by=["room"])
+
+
+def batch(board: laurels.Board, members: Sequence[int], **kind: Any) -> tuple[Batch, Rules]:
+    rules = board.rules()
+    events = [
+        (f"m{member}", i, None, None, {"room": str(i)} if rules.scoped else None)
+        for i, member in enumerate(members)
+    ]
+    return batch_of(laurels.event.EventReader(rules).gather(events), 1, 0, **kind), rules
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writes, "CALL_MOST", 6)
+    monkeypatch.setattr(writes, "CALL_EVENTS", 20)
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=120), st.booleans())
+def test_each_event_is_in_one_call_and_a_member_is_in_order(
+    members: list[int], by_label: bool
+) -> None:
+    whole, rules = batch(LABEL if by_label else laurels.Board("b"), members)
+    most = 2 if by_label else 6
+    calls = writes._calls(whole, rules)
+    assert sorted(place for places, _ in calls for place in places) == list(range(len(members)))
+    for places, call in calls:
+        assert [int(member[1:]) for member in call.member_list()] == [members[i] for i in places]
+        assert list(call.values[0]) == list(places)
+        assert call.size <= 20
+        assert len(set(call.member_list())) <= most
+        if call.labels is not None:
+            assert [call.labels.of(i) for i in range(call.size)] == [
+                {"room": str(i)} for i in places
+            ]
+    if by_label:
+        assert [place for places, _ in calls for place in places] == list(range(len(members)))
+    else:
+        of_member: dict[int, list[int]] = {}
+        for places, _ in calls:
+            for place in places:
+                of_member.setdefault(members[place], []).append(place)
+        assert all(places == sorted(places) for places in of_member.values())
+        fewest = sum(1 for _ in range(0, len(set(members)), most))
+        assert len(calls) <= fewest + len(members) // 20
+
+
+def test_a_batch_that_is_counted_as_a_whole_is_one_call_or_refused() -> None:
+    whole, rules = batch(laurels.Board("b"), range(20), atomic=True)
+    assert [(list(places), call) for places, call in writes._calls(whole, rules)] == [
+        (list(range(20)), whole)
+    ]
+    with pytest.raises(BatchTooLarge, match="at most 20"):
+        writes._calls(*batch(laurels.Board("b"), range(21), atomic=True))
