@@ -16,15 +16,19 @@ from laurels.rules import Place
 from laurels.score import stamps_of
 
 from .coding import Known, roll_told
+from .sums import Sums, sums_of
 
 
-def batch_told(known: Known, batch: Batch, plan: Plan) -> dict[str, Any]:
-    """A batch and its plan, as `count` takes them; each member is told once."""
+def batch_told(
+    known: Known, batch: Batch, plan: Plan, *, added_up: bool = False
+) -> tuple[dict[str, Any], Sums | None]:
+    """A batch and its plan, as `count` takes them; each member is told once. Where `added_up` is
+    wanted and will do, the sums of the events are told instead of them."""
     rules = known.rules
     ats = batch.now_ms if batch.ats is None else batch.ats
     stamps = stamps_of(ats, rules.resolution_ms)
     slots: dict[bytes, int] = {}
-    who = [slots.setdefault(member, len(slots) + 1) for member in batch.member_list()]
+    who = [slots.setdefault(member, len(slots)) for member in batch.member_list()]
     said: dict[str, Any] = {
         "now": batch.now_ms,
         "rolls": [
@@ -34,34 +38,48 @@ def batch_told(known: Known, batch: Batch, plan: Plan) -> dict[str, Any]:
         ],
         "windows": [_window(known, batch, plan, i) for i in range(len(plan.places))],
         "members": [member.decode() for member in slots],
+        "atomic": batch.atomic,
+        "forget": rules.dedupe_ms,
+    }
+    if batch.position is not None:
+        said["position"] = batch.position
+    sums = sums_of(rules, batch, plan, who, len(slots), stamps) if added_up else None
+    if sums is not None:
+        said |= sums.told()
+    else:
+        said |= _events_told(known, batch, plan, stamps)
+        numbers = [slot + 1 for slot in who]
+        if len(slots) < batch.size:
+            said["who"] = numbers
+        if rules.scoped and batch.labels is not None:
+            return said | _in_scopes(plan, batch.labels, numbers, said["windows"]), None
+    places = {place.window: i + 1 for i, place in enumerate(plan.places) if not place.name}
+    said["targets"] = [[places[t.key.window], t.key.instance] for t in plan.targets]
+    said["routes"] = [
+        route + 1 if isinstance(route, int) else [each + 1 for each in route]
+        for route in plan.routes
+    ]
+    return said, sums
+
+
+def _events_told(
+    known: Known, batch: Batch, plan: Plan, stamps: "array[int] | int"
+) -> dict[str, Any]:
+    """The events of a batch one by one, but for their members."""
+    said: dict[str, Any] = {
         "values": [
             list(column) if rule.sign > 0 else list(map(neg, column))
-            for rule, column in zip(rules.columns, batch.values, strict=True)
+            for rule, column in zip(known.rules.columns, batch.values, strict=True)
         ],
-        "ats": ats if isinstance(ats, int) else list(ats),
+        "ats": batch.now_ms if batch.ats is None else list(batch.ats),
         "stamps": stamps if isinstance(stamps, int) else list(stamps),
         "late": [event + 1 for event in plan.late],
         "absolute": batch.absolute,
-        "atomic": batch.atomic,
         "all": plan.all_window + 1,
-        "forget": rules.dedupe_ms,
     }
-    if len(slots) < batch.size:
-        said["who"] = who
     if batch.ids is not None:
         said["ids"] = [False if id is None else id.decode() for id in batch.ids]
-    if batch.position is not None:
-        said["position"] = batch.position
-    if rules.scoped and batch.labels is not None:
-        return said | _in_scopes(plan, batch.labels, who, said["windows"])
-    places = {place.window: i + 1 for i, place in enumerate(plan.places) if not place.name}
-    return said | {
-        "targets": [[places[t.key.window], t.key.instance] for t in plan.targets],
-        "routes": [
-            route + 1 if isinstance(route, int) else [each + 1 for each in route]
-            for route in plan.routes
-        ],
-    }
+    return said
 
 
 def _window(known: Known, batch: Batch, plan: Plan, i: int) -> dict[str, Any]:

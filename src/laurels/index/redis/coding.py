@@ -22,6 +22,7 @@ from laurels.windows import Rolling
 
 from .layout import Layout, is_stamped, layout_of
 from .names import scoped_name
+from .sums import Sums
 
 _ABOVE, _BIAS = 2**56, 2**53
 
@@ -115,16 +116,26 @@ def roll_told(roll: Roll) -> dict[str, Any]:
     return {"name": scoped_name(key), "steps": roll.steps, "running": roll.running}
 
 
-def applied_of(board: Opened, answer: list[Any]) -> Applied:
-    """What `count` answered."""
+def applied_of(board: Opened, answer: list[Any], sums: Sums | None = None) -> Applied:
+    """What `count` answered, event by event, or of events that were told by their sums."""
     _, seq, codes, before, after, ranks_before, ranks_after, stands = answer
+    if sums is None:
+        outcomes = Outcomes(bytearray(codes), _scores(before), _scores(after))
+    else:
+        outcomes = sums.outcomes(before[0] if before else None)
     return Applied(
-        Outcomes(bytearray(codes), _scores(before), _scores(after)),
-        None if ranks_before is False else array("q", ranks_before),
-        None if ranks_after is False else array("q", ranks_after),
+        outcomes,
+        _ranks_of(ranks_before, sums),
+        _ranks_of(ranks_after, sums),
         seq,
         stands=stands_of(board, stands),
     )
+
+
+def _ranks_of(told: Any, sums: Sums | None) -> "array[int] | None":
+    if told is False:
+        return None
+    return array("q", told if sums is None else [told[member] for member in sums.who])
 
 
 def stands_of(board: Opened, told: Any) -> Stands:

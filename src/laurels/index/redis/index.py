@@ -102,19 +102,22 @@ class RedisIndex:
     ) -> Applied:
         """Counts a batch as planned; `watch` is a place in the plan's routes, and what is `told`
         goes to the feed in the same step."""
-        known = self._of(board)
-        said = batch_told(known, batch, plan)
-        said |= {
+        said, sums = batch_told(self._of(board), batch, plan, added_up=told is None)
+        more: dict[str, Any] = {
             "due": due_ms,
             "watch": 0 if watch is None else watch + 1,
             "ranks": ranks and watch is not None,
             "most_ids": board.rules.dedupe_max,
         }
         if call is not None:
-            said["call"] = [call.token, call.number]
+            more["call"] = [call.token, call.number]
         if told is not None:
-            said["feed"] = as_text(told)
-        return applied_of(board, await self._call(_COUNT, board, said))
+            more["feed"] = as_text(told)
+        answer = await self._call(_COUNT, board, said | more)
+        if sums is not None and answer[0] == "apart":
+            said, sums = batch_told(self._of(board), batch, plan)
+            answer = await self._call(_COUNT, board, said | more)
+        return applied_of(board, answer, sums)
 
     async def pending(self, board: Opened, after: FeedPlace, limit: int) -> Pending:
         """The next entries of a shard's feed; those up to that place are forgotten."""
@@ -138,7 +141,7 @@ class RedisIndex:
         aways: Sequence[Sequence[int] | bool] | None,
     ) -> None:
         """Counts a batch made of entries of feeds, and notes that they count."""
-        said = batch_told(self._of(board), batch, plan)
+        said, _ = batch_told(self._of(board), batch, plan)
         said |= {
             "due": due_ms,
             "watch": 0,

@@ -6,6 +6,8 @@
 --   nowhere}, members (each once), who (places in them, or nil: event by event), values
 --   (a list a column, signed), ats, stamps (a number or a list), ids (texts or false; or nil), late
 --   (positions), absolute, atomic, all, watch, ranks, forget, most_ids, call {token, number};
+--   where it is enough what events add up to, instead of values, ats, ids, late, who: how many events,
+--   and of each member sums, stamps, least and most of the prefixes (nil: the sums);
 --   on a board with scopes also scopes {name, form, slots or names}: whose members come to each, as
 --   places in members or by name; forms {name, who}: event by event the place among these;
 --   of a board whose rankings by a label are elsewhere feed, what these are told of the batch; there
@@ -155,7 +157,7 @@ if A.ids then
 end
 
 local late = {}
-for _, event in ipairs(A.late) do late[event] = true end
+for _, event in ipairs(A.late or {}) do late[event] = true end
 
 -- How many words are the score in the watched window.
 local watched_words = watch > 0 and windows[watch].exponents and 2 or columns

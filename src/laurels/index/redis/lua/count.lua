@@ -1,7 +1,9 @@
 -- count(board, now, due, rolls, targets, routes, events…)
---   -> {'done', seq, codes, before, after, ranks before, ranks after, stands}
+--   -> {'done', seq, codes, before, after, ranks before, ranks after, stands} | {'apart'}
 -- Counts a batch as planned, event by event: in all windows that take it, or in none. Its argument
 -- is told in batch.lua; before and after are lists a column, false for a member that is not there.
+-- Of events that the caller has added up before and ranks are told by member, no codes and nothing
+-- after; 'apart' where it must tell them one by one.
 
 -- An event in one window
 
@@ -162,7 +164,9 @@ local function ranks()
 end
 
 local ranks_before = A.ranks and ranks() or false
-local results = merged() or one_by_one()
+local results = merged()
+if not results and A.sums then return cmsgpack.pack({'apart'}) end
+results = results or one_by_one()
 local codes = results.codes
 
 -- Writing

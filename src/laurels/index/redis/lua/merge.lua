@@ -1,5 +1,6 @@
 -- Merging: additions to one column, of which no prefix leaves a range, are added up for each member
--- first, so that a member that comes often costs as much as one that does not.
+-- first, so that a member that comes often costs as much as one that does not. The caller does so where
+-- it can; here events are that have ids, or come while a refresh is on its way.
 
 -- Whether all events go the same way, and only add.
 local function only_adds()
@@ -45,6 +46,19 @@ local function add_up(results)
   return each
 end
 
+-- The same as the caller tells it.
+local function added_up(results)
+  local each = {sum = A.sums, low = A.least or A.sums, high = A.most or A.sums, stamp = A.stamps, slots = {}}
+  local one_stamp = type(A.stamps) ~= 'table' and A.stamps
+  if one_stamp then each.stamp = {} end
+  for slot = 1, #members do
+    each.slots[slot] = slot
+    if one_stamp then each.stamp[slot] = one_stamp end
+  end
+  results.counted = A.events
+  return each
+end
+
 local function fits(rows, each, least, most)
   local first, there, low, high = rows.w[1], rows.there, each.low, each.high
   for i = 1, #each.slots do
@@ -71,8 +85,13 @@ local function add(rows, each)
 end
 
 -- The watched scores before and after each event; no event changes what a window shows that is
--- refreshed.
+-- refreshed. Of events that the caller has added up, those of each member before all of them.
 local function trace(results, each, rows, stays)
+  if A.sums then
+    local before, first, there = results.before[1], rows and rows.w[1], rows and rows.there
+    for slot = 1, watch > 0 and #members or 0 do before[slot] = there[slot] and first[slot] or false end
+    return
+  end
   if not rows then
     for event = 1, watch > 0 and events or 0 do
       results.before[1][event], results.after[1][event] = false, false
@@ -91,9 +110,8 @@ end
 
 -- The results of a batch of additions; nil where it has to be counted event by event.
 local function merged()
-  if not only_adds() then return nil end
   local results = new_results()
-  local each = add_up(results)
+  local each = A.sums and added_up(results) or only_adds() and add_up(results)
   if not each then return nil end
   for w = 1, #windows do
     local store = store_of(w, 1)
