@@ -27,7 +27,7 @@ Send: TypeAlias = Callable[[list[Word]], Any]
 
 ALL, ROLLING, NEXT = "hand:all", "hand:rolling", "hand:next"
 _PAIRS = 1_000
-_TIMEOUT_MS = 10_000
+_TIMEOUT_MS = 60_000
 
 _HEAD = """
 local call, format = redis.call, string.format
@@ -150,7 +150,8 @@ async def by_hand(server: Server, now_ms: int) -> AsyncIterator[list[ByHand]]:
             )
         )
         stack.push_async_callback(by_glide.close)
-        by_redis_py = redis.asyncio.Redis(port=server.port)
+        # A call that took longer than its own limit would be made again, and counted twice.
+        by_redis_py = redis.asyncio.Redis(port=server.port, socket_timeout=_TIMEOUT_MS / 1_000)
         stack.push_async_callback(by_redis_py.aclose)
 
         async def execute(words: list[Word]) -> Any:

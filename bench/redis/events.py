@@ -90,7 +90,9 @@ async def _run(
     cost = await cost_of([server], lambda: in_flight(batches, many, writer.submit))
     for member, had, has in zip(watched, before, await writer.scores(watched), strict=True):
         if has - had != sent[member]:
-            raise AssertionError(f"{member} gained {has - had}, and {sent[member]} was sent to it")
+            raise AssertionError(
+                f"{writer.owner}: {member} gained {has - had}, and {sent[member]} was sent to it"
+            )
     return {
         (RATE, "events/s"): len(run) / cost.seconds,
         ("Redis's processor time an event, µs", "µs"): 1e6 * cost.server_seconds / len(run),

@@ -1,57 +1,91 @@
-"""For how long the machine itself keeps a program from running: run by the bench as a process.
+"""For how long the machine itself keeps a program waiting: run by the bench as two processes.
 
 `python -m bench.rolling.hiccups` sleeps half a millisecond over and over until its input ends, then
-prints the seconds by which it woke latest. No lock and no interpreter of ours is in that, so a wait
-of ours that is not much longer says more about the machine than about laurels.
+prints the seconds by which it woke latest; with the name of a file it writes a little into that and
+flushes it every two milliseconds, and prints the longest of these. No lock and no interpreter of
+ours is in that, so a wait of ours that is not much longer says more about the machine, or its disk,
+than about laurels.
 """
 
+import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Thread
 
 _PAUSE_SECONDS = 0.0005
+_BETWEEN_FLUSHES = 0.002
+_WRITTEN = bytes(8_192)
+"""About what the log writes for a batch of 100."""
 
 
 class Hiccups:
-    """The longest one, in seconds, of what went on inside `watching`."""
+    """The longest ones, in seconds, of what went on inside `watching`: of who sleeps, and of who
+    flushes a file in the folder."""
 
-    longest = 0.0
+    sleeping = flushing = 0.0
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "flushed"
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        with subprocess.Popen(
-            [sys.executable, "-m", __name__],
-            cwd=Path(__file__).parents[2],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        ) as child:
-            assert child.stdout is not None
-            child.stdout.readline()
+        with ExitStack() as stack:
+            children = [stack.enter_context(_child(*args)) for args in ((), (str(self._file),))]
+            for child in children:
+                assert child.stdout is not None
+                child.stdout.readline()
             try:
                 yield
             finally:
-                told, _ = child.communicate()
-        self.longest = float(told)
+                self.sleeping, self.flushing = (float(child.communicate()[0]) for child in children)
+                self._file.unlink()
 
 
-def main() -> None:
+def _child(*args: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-m", __name__, *args],
+        cwd=Path(__file__).parents[2],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _overslept() -> float:
+    asked = time.perf_counter()
+    time.sleep(_PAUSE_SECONDS)
+    return time.perf_counter() - asked - _PAUSE_SECONDS
+
+
+def _flushed(file: int) -> float:
+    time.sleep(_BETWEEN_FLUSHES)
+    asked = time.perf_counter()
+    os.pwrite(file, _WRITTEN, 0)
+    os.fdatasync(file)
+    return time.perf_counter() - asked
+
+
+def main(path: str | None = None) -> None:
     ended = Thread(target=sys.stdin.read)
     ended.start()
+    task: Callable[[], float] = _overslept
+    if path is not None:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+        task = partial(_flushed, file)
+        task()
     print("begun", flush=True)
     longest = 0.0
     last = False
     while not last:
         last = not ended.is_alive()
-        asked = time.perf_counter()
-        time.sleep(_PAUSE_SECONDS)
-        longest = max(longest, time.perf_counter() - asked - _PAUSE_SECONDS)
+        longest = max(longest, task())
     print(longest)
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -110,22 +110,23 @@ def _is_prepared(api: RollingApi) -> bool:
 
 def _watched(plan: Plan, population: Population, waits: Waits, name: str, task: Task) -> Findings:
     plan.say(f"{population.count:,} members: waits while {name}")
-    hiccups = Hiccups()
+    hiccups = Hiccups(plan.folder)
     with hiccups.watching(), waits.watching():
         task()
     table, owner = Table(_GROUP, population), Owner("laurels API", name, safety="each commit")
     table.keep_waits(owner, waits.read, waits.write)
-    table.keep(owner, "the machine's longest hiccup, ms", "ms", hiccups.longest * 1e3)
+    table.keep(owner, "the machine's longest hiccup, ms", "ms", hiccups.sleeping * 1e3)
+    table.keep(owner, "its longest flush, ms", "ms", hiccups.flushing * 1e3)
     return Findings(table.samples, [_outcome(table.samples, name, population)])
 
 
 def _outcome(samples: Sequence[Sample], name: str, population: Population) -> Outcome:
-    read, write, hiccup = (sample.middle for sample in samples)
+    read, write, hiccup, flush = (sample.middle for sample in samples)
     return Outcome(
         target=f"longest stall, {size_name(population.count)} members, {name}",
         measured=max(read, write),
         measure="ms",
         most=_MOST_MS,
         basis=f"a read {short(read)} ms, a write of 100 with its flush {short(write)} ms, "
-        f"a process that only sleeps {short(hiccup)} ms",
+        f"a process that only sleeps {short(hiccup)} ms, one that only flushes {short(flush)} ms",
     )

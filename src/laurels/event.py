@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from .decay import Weights, weights
 from .engine.intake import Columns, gather
+from .engine.packing import cut
 from .errors import (
     IdEmpty,
     IdNotUtf8,
@@ -95,11 +96,7 @@ class Batch(Struct, frozen=True):
 
     def member_list(self) -> list[bytes]:
         """The ids of all members, in the order of the events."""
-        found, start = [], 0
-        for length in self.lengths:
-            found.append(self.members[start : start + length])
-            start += length
-        return found
+        return cut(self.members, self.lengths)
 
     def at(self, i: int) -> int:
         return self.now_ms if self.ats is None else self.ats[i]

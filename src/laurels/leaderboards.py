@@ -13,7 +13,7 @@ from .queries import friends, member_asked, named
 from .receipt import Receipt, Receipts
 from .score import Score
 from .service import Service
-from .standing import Entry, Page, PeriodInfo, Standing
+from .standing import FIRST, Entry, Page, PeriodInfo, Standing, rank_or_none
 from .stats import BoardStats, CheckReport, Stats
 from .submission import Submission
 
@@ -37,7 +37,7 @@ class Leaderboards:
     def __init__(self, service: Service, *, patient: bool = True) -> None:
         self._service = service
         self._ask = service.ask if patient else service.ask_at_once
-        self._rank_at_hand = service.rank_at_hand
+        self._at_hand = service.at_hand
         self._patient = patient
 
     # Boards
@@ -279,7 +279,9 @@ class Leaderboards:
         member that is not ranked. O(log n)."""
         asked = member_asked(member)
         if period is None and by is None and not labels and type(board) is str:
-            rank = self._rank_at_hand(board, window, asked)
+            rank = self._at_hand(
+                board, window, lambda index, key: rank_or_none(index.rank(key, asked))
+            )
             if rank is not None:
                 return rank
         return self._ask(
@@ -300,6 +302,12 @@ class Leaderboards:
         """The ranks of up to 10,000 members, all of one moment, in the order given; None for each
         that is not ranked. O(k log n)."""
         asked = named(members)
+        if period is None and by is None and not labels and type(board) is str:
+            ranks = self._at_hand(
+                board, window, lambda index, key: index.ranks_from(key, asked, FIRST)
+            )
+            if ranks is not None:
+                return ranks
         return self._ask(
             board, lambda now: now.view(window, period, labels=labels, by=by).ranks(asked)
         )

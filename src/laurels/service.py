@@ -40,13 +40,13 @@ from .index.asking import Ask
 from .index.base import Index
 from .keeper import Keeper
 from .log.base import Log
+from .plan import RankingKey
 from .queries import Moment
 from .question import Question
 from .recovery import recovered, refolded
 from .snapshot.files import SnapshotFile, SnapshotFiles
 from .snapshot.form import verify
 from .snapshot.taking import take
-from .standing import rank_or_none
 from .stats import BoardStats, CheckReport, Stats, board_stats, store_stats
 from .submission import Submission
 from .verify import compare
@@ -185,10 +185,12 @@ class Service:
                 raise NotReady(f"a step of the board {board!r} has begun that is being prepared")
             return question.here(self._fold.index, self._fold.offset)
 
-    def rank_at_hand(self, board: str, window: str | None, member: str) -> int | None:
-        """The rank of a member in the running period, over all events, where it takes no more than
-        a look: nothing is due and the view was kept ready. None where `ask` has to find out, and
-        for who is not ranked."""
+    def at_hand(
+        self, board: str, window: str | None, look: Callable[[Index, RankingKey], T]
+    ) -> T | None:
+        """What a look at the ranking of the running period, over all events, finds, where it takes
+        no more than that: nothing is due and the view was kept ready. None where `ask` has to find
+        out."""
         self.ensure_usable()
         with self._lock:
             fold = self._fold
@@ -197,7 +199,7 @@ class Service:
             if state is None or now_ms >= state.due_ms:
                 return None
             view = at_hand(state, window, now_ms)
-            return None if view is None else rank_or_none(fold.index.rank(view.key, member))
+            return None if view is None else look(fold.index, view.key)
 
     def _are_scopes_brought(self, state: BoardState, asks: Iterable[Ask]) -> bool:
         """Brings the scopes that are asked about to the present, by a share of work."""

@@ -80,11 +80,14 @@ def test_a_rank_asked_again_is_of_the_step_and_the_day_that_run(
 ) -> None:
     lb.create(laurels.Board("b", windows=["all", "day", "2h=rolling:2h/1h"]))
 
-    def twice(window: str) -> set[tuple[int | None, int | None]]:
-        return {
-            (lb.rank("b", "ann", window=window), lb.rank("b", "bob", window=window))
-            for _ in range(2)
-        }
+    def twice(window: str) -> set[tuple[int | None, ...]]:
+        """Asked one by one and together, and again."""
+        pair = ["ann", "bob"]
+        found: set[tuple[int | None, ...]] = set()
+        for _ in range(2):
+            found.add(tuple([lb.rank("b", member, window=window) for member in pair]))
+            found.add(tuple(lb.ranks("b", pair, window=window)))
+        return found
 
     lb.submit_many("b", [("ann", 5), ("bob", 7)])
     assert twice("2h") == twice("day") == twice("all") == {(2, 1)}

@@ -1,4 +1,4 @@
-"""Columns of integers as few bytes, and what they were before."""
+"""Columns of integers as few bytes, and what they were before; texts side by side."""
 
 from array import array
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laurels.engine.packing import behind, bounds, pack, unpack
+from laurels.engine.packing import behind, bounds, cut, pack, unpack
 
 
 @given(st.lists(st.one_of(*(st.integers(-(2**bits), 2**bits - 1) for bits in (0, 7, 15, 31, 63)))))
@@ -66,3 +66,14 @@ def test_the_bounds_of_a_column(column: list[int]) -> None:
 def test_an_empty_column_has_no_bounds() -> None:
     with pytest.raises(ValueError, match="empty"):
         bounds(array("q"))
+
+
+@given(st.lists(st.binary(max_size=255)))
+def test_texts_are_cut_apart_as_they_were(texts: list[bytes]) -> None:
+    assert cut(b"".join(texts), bytes(map(len, texts))) == texts
+
+
+@pytest.mark.parametrize(("arena", "lengths"), [(b"abc", b"\2"), (b"abc", b"\2\2"), (b"", b"\1")])
+def test_lengths_that_are_not_those_of_the_texts(arena: bytes, lengths: bytes) -> None:
+    with pytest.raises(ValueError, match="texts of these lengths"):
+        cut(arena, lengths)

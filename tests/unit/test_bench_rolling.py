@@ -148,8 +148,10 @@ def test_a_call_that_fails_while_others_are_watched_is_not_hidden() -> None:
         pass
 
 
-def test_a_hiccup_of_the_machine_is_told_when_the_watch_ends() -> None:
-    hiccups = Hiccups()
+def test_hiccups_of_the_machine_are_told_when_the_watch_ends(tmp_path: Path) -> None:
+    hiccups = Hiccups(tmp_path)
     with hiccups.watching():
         pass
-    assert 0 < hiccups.longest < 60
+    assert 0 < hiccups.sleeping < 60
+    assert 0 < hiccups.flushing < 60
+    assert not list(tmp_path.iterdir())

@@ -129,9 +129,9 @@ class Direct:
 
     ask_at_once = ask
 
-    def rank_at_hand(self, _board: str, _window: str | None, _member: str) -> None:
-        """No rank is at hand where rankings are elsewhere."""
-        return
+    def at_hand(self, _board: str, _window: str | None, _look: Callable[..., T]) -> T | None:
+        """Nothing is at hand where rankings are elsewhere."""
+        return None
 
     def write(self, write: FoldedWrite) -> Any:
         """Carries out a write and answers its result; raises what refused it."""

@@ -32,7 +32,7 @@ class _Describing(Leaderboards):
 
     def __init__(self) -> None:
         self._ask = Asked  # type: ignore[assignment]
-        self._rank_at_hand = lambda *_: None
+        self._at_hand = lambda *_: None
 
 
 class DirectLeaderboards(Leaderboards):

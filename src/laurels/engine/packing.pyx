@@ -1,8 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
-"""Columns of integers as few bytes, for the log and snapshots.
+"""Columns of integers as few bytes, for the log and snapshots, and texts that lie side by side.
 
 `pack` and `unpack` write a column in the narrowest whole bytes; `behind` makes instants ages, which
-are narrower, and `bounds` tells between which instants a batch lies.
+are narrower, and `bounds` tells between which instants a batch lies. `cut` takes an arena of texts
+apart.
 """
 from cpython cimport array
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -144,3 +145,21 @@ def unpack(bytes data not None, Py_ssize_t n) -> array.array:
         else:
             values[i] = 0
     return column
+
+
+def cut(bytes arena not None, bytes lengths not None) -> list[bytes]:
+    """The texts that lie one after another in an arena, by a byte each for their lengths; ValueError
+    when these do not add up to it. O(n)."""
+    cdef const char *text = PyBytes_AS_STRING(arena)
+    cdef const uint8_t *length = <const uint8_t *>PyBytes_AS_STRING(lengths)
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(arena)
+    cdef Py_ssize_t i, start = 0
+    cdef list found = []
+    for i in range(PyBytes_GET_SIZE(lengths)):
+        if start + length[i] > size:
+            break
+        found.append(PyBytes_FromStringAndSize(text + start, length[i]))
+        start += length[i]
+    if start != size or len(found) != PyBytes_GET_SIZE(lengths):
+        raise ValueError(f"{size} bytes are not {PyBytes_GET_SIZE(lengths)} texts of these lengths")
+    return found
