@@ -28,7 +28,7 @@ LAYOUTS: tuple[LayoutName, ...] = get_args(LayoutName)
 BATCH = 1_000
 MOST = 2**20 - 1
 """The greatest score of the board that is to be packed: 20 bits, which leave 33 for its tie."""
-LARGEST_VALUE = 10
+LARGEST_VALUE = 4
 SHARDED = "shards" in Board.__struct_fields__
 """Whether a board may be cut into shards."""
 
