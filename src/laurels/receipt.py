@@ -141,8 +141,8 @@ class Receipts(Sequence[Receipt]):
             self._kept = [-1 if i in refusals else next(kept) for i in range(size)]
 
     def share(self, first: int, size: int) -> "Receipts":
-        """Those of `size` events from `first` on, for whoever handed just these in: of receipts of
-        one part, without refusals of their own."""
+        """Those of `size` events from `first` on, for whoever handed just these in: of receipts
+        without refusals of their own."""
         return _Share(self, first, size)
 
     @property

@@ -18,10 +18,12 @@ from laurels.rules import Rules
 LABEL = laurels.Board("b", scopes=[[], ["room"]], rank_by=["room"])
 
 
-def batch(board: laurels.Board, members: Sequence[int], **kind: Any) -> tuple[Batch, Rules]:
+def batch(
+    board: laurels.Board, members: Sequence[int], *, ids: bool = False, **kind: Any
+) -> tuple[Batch, Rules]:
     rules = board.rules()
     events = [
-        (f"m{member}", i, None, None, {"room": str(i)} if rules.scoped else None)
+        (f"m{member}", i, None, f"{i}" if ids else None, {"room": str(i)} if rules.scoped else None)
         for i, member in enumerate(members)
     ]
     return batch_of(laurels.event.EventReader(rules).gather(events), 1, 0, **kind), rules
@@ -33,11 +35,11 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writes, "CALL_EVENTS", 20)
 
 
-@given(st.lists(st.integers(0, 30), min_size=1, max_size=120), st.booleans())
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=120), st.booleans(), st.booleans())
 def test_each_event_is_in_one_call_and_a_member_is_in_order(
-    members: list[int], by_label: bool
+    members: list[int], by_label: bool, ids: bool
 ) -> None:
-    whole, rules = batch(LABEL if by_label else laurels.Board("b"), members)
+    whole, rules = batch(LABEL if by_label else laurels.Board("b"), members, ids=ids)
     most = 2 if by_label else 6
     calls = writes._calls(whole, rules)
     assert sorted(place for places, _ in calls for place in places) == list(range(len(members)))
@@ -50,7 +52,7 @@ def test_each_event_is_in_one_call_and_a_member_is_in_order(
             assert [call.labels.of(i) for i in range(call.size)] == [
                 {"room": str(i)} for i in places
             ]
-    if by_label:
+    if by_label or ids:
         assert [place for places, _ in calls for place in places] == list(range(len(members)))
     else:
         of_member: dict[int, list[int]] = {}
@@ -58,8 +60,7 @@ def test_each_event_is_in_one_call_and_a_member_is_in_order(
             for place in places:
                 of_member.setdefault(members[place], []).append(place)
         assert all(places == sorted(places) for places in of_member.values())
-        fewest = sum(1 for _ in range(0, len(set(members)), most))
-        assert len(calls) <= fewest + len(members) // 20
+        assert len(calls) <= -(-len(set(members)) // most) + len(members) // 20
 
 
 def test_a_batch_that_is_counted_as_a_whole_is_one_call_or_refused() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
@@ -30,7 +31,7 @@ from laurels.index.base import Outcomes, Scores
 from laurels.index.due import Due, due_of
 from laurels.index.memory import MemoryIndex
 from laurels.index.redis.index import RedisIndex
-from laurels.index.remote import Opened, Unswept, Unturned
+from laurels.index.remote import CallId, Opened, Unswept, Unturned
 from laurels.plan import RankingKey, can_set, next_boundary, plan_batch, ranking_key, roll_of
 from laurels.rules import Op, Rules
 from laurels.windows import Rolling
@@ -51,6 +52,7 @@ class Pair:
     redis: RedisIndex
     opened: Opened
     now_ms: int = START_MS
+    calls: int = 0
 
     @property
     def number(self) -> int:
@@ -215,10 +217,21 @@ async def _count(pair: Pair) -> None:
     watch = random.randrange(len(plan.places))
     due_ms = next_boundary(rules, pair.now_ms)
     ranks = random.random() < 0.5 and not plan.places[watch].by
-    applied = await brought(
-        pair,
-        lambda: pair.redis.apply(pair.opened, batch, plan, watch, ranks=ranks, due_ms=due_ms),
+    pair.calls += 1
+    count = partial(
+        pair.redis.apply,
+        pair.opened,
+        batch,
+        plan,
+        watch,
+        ranks=ranks,
+        due_ms=due_ms,
+        call=CallId("side by side", pair.calls),
     )
+    if random.random() < 0.7:  # as if no batch before had needed its events told
+        pair.redis._each.clear()
+    applied = await brought(pair, count)
+    assert await count() == applied, (rules, batch)
     expected = pair.memory.apply(batch, plan, watch)
     assert list(applied.outcomes.codes) == list(expected.codes), (rules, batch)
     if 7 not in expected.codes:  # what a batch that was rolled back had found is nobody's

@@ -5,7 +5,15 @@ from __future__ import annotations
 import asyncio
 
 import laurels
-from tests.redis.servers import Server
+from laurels.boards import Boards
+from laurels.event import EventReader, batch_of
+from laurels.index.base import Outcome, Outcomes
+from laurels.index.redis.index import RedisIndex
+from laurels.index.remote import Opened
+from laurels.windows import MAX_MS
+
+from .asking import connected
+from .servers import Server
 
 WRITES = 10_000
 
@@ -70,3 +78,47 @@ def test_of_batches_that_wait_all_events_of_a_member_are_counted_together() -> N
 
     with Server() as server:
         asyncio.run(main(server))
+
+
+def test_where_a_total_would_leave_the_range_events_are_told() -> None:
+    board = laurels.Board("b", columns=[laurels.Column(min=0, max=10)])
+    events = [("a", 5), ("a", 7), ("b", 3), ("a", 2)]
+
+    async def main(server: Server) -> None:
+        async with await laurels.open_async(server.url) as lb:
+            await lb.create(board)
+            for given, wanted in [
+                (events, [(5, "applied"), (5, "refused"), (3, "applied"), (7, "applied")]),
+                ([("a", 1), ("b", 1)], [(8, "applied"), (4, "applied")]),
+            ]:
+                receipts = await lb.submit_many("b", given)
+                assert [(receipt.score, receipt.status) for receipt in receipts] == wanted
+            refused = await lb.submit_many("b", [("a", 2), ("a", 1), ("b", 9)])
+            assert [receipt.reason for receipt in refused] == [
+                None,
+                "total_out_of_range",
+                "total_out_of_range",
+            ]
+            page = await lb.top("b")
+            assert [(entry.member, entry.score) for entry in page.entries] == [("a", 10), ("b", 4)]
+
+    with Server() as server:
+        asyncio.run(main(server))
+
+
+def test_nothing_is_told_where_nothing_is_watched(server: Server) -> None:
+    async def main() -> None:
+        async with connected(server.url, 2_000) as connection:
+            index = RedisIndex(connection, "laurels:")
+            boards = Boards()
+            state = boards.open(laurels.Board("b"), 1, 1, 0)
+            board = Opened(1, 1, state.rules)
+            await index.open(board)
+            columns = EventReader(state.rules).gather([("a", 1), ("a", 2)])
+            batch = batch_of(columns, 1, 10)
+            plan = boards.plan(batch)
+            applied = await index.apply(board, batch, plan, None, ranks=True, due_ms=MAX_MS)
+            assert applied.outcomes == Outcomes(bytearray([Outcome.APPLIED] * 2))
+            assert applied.ranks_after is None
+
+    asyncio.run(main())

@@ -19,11 +19,17 @@ from laurels.index.redis.sums import Sums, sums_of
 VALUES = st.integers(-5, 5).filter(bool) | st.sampled_from([2**52, -(2**52)])
 
 
-def added_up(events: Sequence[Any], stamps: Sequence[int] | int = 7, **fields: Any) -> Sums | None:
+def added_up(
+    events: Sequence[Any],
+    stamps: Sequence[int] | int = 7,
+    *,
+    absolute: bool = False,
+    **fields: Any,
+) -> Sums | None:
     """What sums are made of the events of a board."""
     boards = Boards()
     state = boards.open(laurels.Board("b", **fields), 1, 1, 0)
-    batch = whole(state.rules, events, fields.get("absolute", False))
+    batch = whole(state.rules, events, absolute)
     members = dict.fromkeys(batch.member_list())
     slots = {member: i for i, member in enumerate(members)}
     who = [slots[member] for member in batch.member_list()]
@@ -75,7 +81,7 @@ def test_what_follows_from_sums_is_what_one_by_one_gives(
         bases[i] = (was or 0) + sign * value
         assert outcomes.after.present[event] == 1
         assert outcomes.after.words[0][event] == bases[i]
-    assert sums.outcomes(None).before is None
+    assert sums.outcomes([]).before is None
 
 
 @pytest.mark.parametrize(
@@ -90,12 +96,18 @@ def test_what_follows_from_sums_is_what_one_by_one_gives(
         ([("a", 1)], {"windows": ["rolling:2d/1d,refresh=1h"]}),
         ([("a", 1)], {"scopes": [[], ["room"]]}),
         ([("a", 1, -90_000_000), ("b", 1, 5)], {"windows": ["day", "all"]}),
+        ([("a", 1, -90_000_000)], {"windows": ["day", "all"]}),
     ],
 )
 def test_where_more_counts_than_sums_there_are_none(
     events: Sequence[Any], fields: dict[str, Any]
 ) -> None:
     assert added_up(events, array("q", [7] * len(events)), **fields) is None
+
+
+def test_of_totals_that_are_set_there_are_none() -> None:
+    assert added_up([("a", 1)], absolute=True) is None
+    assert added_up([("a", 1)]) is not None
 
 
 def test_one_stamp_is_told_once() -> None:

@@ -265,7 +265,8 @@ def _calls(batch: Batch, rules: Rules) -> list[tuple[Sequence[int], Batch]]:
         return [(whole, batch)]
     slots: dict[bytes, int] = {}
     who = [slots.setdefault(member, len(slots)) for member in batch.member_list()]
-    shares = _in_order(who, most) if rules.rank_by else _by_member(who, -(-len(slots) // most))
+    ordered = rules.rank_by or batch.ids is not None
+    shares = _in_order(who, most) if ordered else _by_member(who, -(-len(slots) // most))
     pieces = [
         share[first : first + CALL_EVENTS]
         for share in shares
@@ -278,7 +279,8 @@ def _calls(batch: Batch, rules: Rules) -> list[tuple[Sequence[int], Batch]]:
 
 def _by_member(who: Sequence[int], count: int) -> list[list[int]]:
     """The places of events, divided by their members: all events of one are in one share, so that
-    they are counted together. An event moves nobody but its member, so others may go before it."""
+    they are counted together. What becomes of an event depends on no other member's, so these may
+    go before it."""
     shares: list[list[int]] = [[] for _ in range(count)]
     for place, member in enumerate(who):
         shares[member % count].append(place)
@@ -287,7 +289,8 @@ def _by_member(who: Sequence[int], count: int) -> list[list[int]]:
 
 def _in_order(who: Sequence[int], most: int) -> list[range]:
     """The places of events in shares of so many members at most, in the order they came: where
-    labels are ranked, an event moves one that other members' events move as well."""
+    labels are ranked, an event moves one that other members' events move as well, and where events
+    have ids, the first of them may be the last that is remembered."""
     shares: list[range] = []
     first, seen = 0, set[int]()
     for place, member in enumerate(who):

@@ -20,6 +20,7 @@ from laurels.rules import Rules
 from laurels.score import step_bounds
 from laurels.windows import Rolling
 
+from .failures import IndexUnavailable
 from .layout import Layout, is_stamped, layout_of
 from .names import scoped_name
 from .sums import Sums
@@ -116,13 +117,19 @@ def roll_told(roll: Roll) -> dict[str, Any]:
     return {"name": scoped_name(key), "steps": roll.steps, "running": roll.running}
 
 
-def applied_of(board: Opened, answer: list[Any], sums: Sums | None = None) -> Applied:
-    """What `count` answered, event by event, or of events that were told by their sums."""
-    _, seq, codes, before, after, ranks_before, ranks_after, stands = answer
-    if sums is None:
+def applied_of(board: Opened, answer: list[Any], sums: Sums | None) -> Applied:
+    """What `count` answered, event by event, or of events that were told by these sums. An answer
+    that was given before, and lost, is in the form that was wanted then."""
+    form, seq, codes, before, after, ranks_before, ranks_after, stands = answer
+    if form == "done":
+        sums = None
         outcomes = Outcomes(bytearray(codes), _scores(before), _scores(after))
+    elif sums is not None:
+        outcomes = sums.outcomes(before[0] if before else [])
     else:
-        outcomes = sums.outcomes(before[0] if before else None)
+        raise IndexUnavailable(
+            "the board was changed while an answer was on its way", may_have_applied=True
+        )
     return Applied(
         outcomes,
         _ranks_of(ranks_before, sums),

@@ -65,6 +65,8 @@ _DROP = 100
 _SCOPES = 1_000
 """Scopes that one call is asked to bring, at most."""
 _FORGET_CALLS = 20
+_EACH_CALLS = 32
+"""Calls of a shard that tell each event, after one whose sums would not do."""
 _BEGIN, _END = "0:", "0"
 """The places where what is gone through in shares begins and ends."""
 
@@ -76,6 +78,7 @@ class RedisIndex:
         self._connection = connection
         self._prefix = prefix
         self._known: dict[int, tuple[int, Known]] = {}
+        self._each: dict[tuple[int, int], int] = {}
         self._reads = Reads(self._read)
 
     async def open(self, board: Opened) -> None:
@@ -87,6 +90,7 @@ class RedisIndex:
         while not await self._keep("close", board):
             pass
         self._known.pop(board.number, None)
+        self._each.pop((board.number, board.shard), None)
 
     async def apply(
         self,
@@ -102,7 +106,11 @@ class RedisIndex:
     ) -> Applied:
         """Counts a batch as planned; `watch` is a place in the plan's routes, and what is `told`
         goes to the feed in the same step."""
-        said, sums = batch_told(self._of(board), batch, plan, added_up=told is None)
+        known, shard = self._of(board), (board.number, board.shard)
+        each = self._each.pop(shard, 0)
+        if each > 1:
+            self._each[shard] = each - 1
+        said, sums = batch_told(known, batch, plan, added_up=told is None and not each)
         more: dict[str, Any] = {
             "due": due_ms,
             "watch": 0 if watch is None else watch + 1,
@@ -114,8 +122,9 @@ class RedisIndex:
         if told is not None:
             more["feed"] = as_text(told)
         answer = await self._call(_COUNT, board, said | more)
-        if sums is not None and answer[0] == "apart":
-            said, sums = batch_told(self._of(board), batch, plan)
+        if answer[0] == "apart":
+            self._each[shard] = _EACH_CALLS
+            said, sums = batch_told(known, batch, plan)
             answer = await self._call(_COUNT, board, said | more)
         return applied_of(board, answer, sums)
 

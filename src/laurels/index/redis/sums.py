@@ -43,11 +43,11 @@ class Sums(Struct, frozen=True):
             said |= {"least": self.lows, "most": self.highs}
         return said
 
-    def outcomes(self, bases: Sequence[int | bool] | None) -> Outcomes:
-        """What became of each event, by what each member had (False: it was not there), or without
-        scores."""
+    def outcomes(self, bases: Sequence[int | bool]) -> Outcomes:
+        """What became of each event, by what each member had (False: it was not there); without
+        scores where nothing is told of that."""
         codes = bytearray([Outcome.APPLIED]) * len(self.who)
-        if bases is None:
+        if not bases:
             return Outcomes(codes)
         there = [base is not False for base in bases]
         base = list(map(int, bases))

@@ -1,9 +1,9 @@
 -- count(board, now, due, rolls, targets, routes, events…)
---   -> {'done', seq, codes, before, after, ranks before, ranks after, stands} | {'apart'}
+--   -> {'done' or 'added', seq, codes, before, after, ranks before, ranks after, stands} | {'apart'}
 -- Counts a batch as planned, event by event: in all windows that take it, or in none. Its argument
 -- is told in batch.lua; before and after are lists a column, false for a member that is not there.
--- Of events that the caller has added up before and ranks are told by member, no codes and nothing
--- after; 'apart' where it must tell them one by one.
+-- 'added': the caller told sums, and what was before them and the ranks are lists by member, codes and
+-- after are empty. 'apart': nothing was done, since it must tell the events one by one.
 
 -- An event in one window
 
@@ -324,7 +324,7 @@ end
 local ranks_after = A.ranks and ranks() or false
 call('HSET', KEYS[1], 'now', text(A.now))
 local seq = tell('counted', text(results.counted))
-local reply = cmsgpack.pack({'done', seq, codes, results.before, results.after, ranks_before, ranks_after,
+local reply = cmsgpack.pack({A.sums and 'added' or 'done', seq, codes, results.before, results.after, ranks_before, ranks_after,
                               stands()})
 if answers then call('SET', answers, text(A.call[2]) .. ':' .. reply, 'EX', '60') end
 return reply

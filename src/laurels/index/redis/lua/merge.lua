@@ -1,6 +1,6 @@
 -- Merging: additions to one column, of which no prefix leaves a range, are added up for each member
 -- first, so that a member that comes often costs as much as one that does not. The caller does so where
--- it can; here events are that have ids, or come while a refresh is on its way.
+-- it can tell that this is enough; else it is done here, where it is.
 
 -- Whether all events go the same way, and only add.
 local function only_adds()

@@ -6,7 +6,8 @@
 local function tally(name, step) return P .. 't:' .. name .. ':' .. text(step) end
 
 -- The server goes through a small hash from its beginning, by default up to 512 fields. A tally of more
--- than this many becomes a table before, which any value does to a hash that is longer than 64 bytes.
+-- than this many is made a table before: a value of more than 64 bytes does that, unless the server is
+-- set to keep longer ones compact (hash-max-listpack-value), which is then its choice.
 local COMPACT = 64
 
 -- Writes cells of a tally.
