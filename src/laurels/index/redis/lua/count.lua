@@ -324,7 +324,7 @@ end
 local ranks_after = A.ranks and ranks() or false
 call('HSET', KEYS[1], 'now', text(A.now))
 local seq = tell('counted', text(results.counted))
-local reply = cmsgpack.pack({A.sums and 'added' or 'done', seq, codes, results.before, results.after, ranks_before, ranks_after,
-                              stands()})
+local reply = cmsgpack.pack({A.sums and 'added' or 'done', seq, codes, results.before, results.after,
+                              ranks_before, ranks_after, stands()})
 if answers then call('SET', answers, text(A.call[2]) .. ':' .. reply, 'EX', '60') end
 return reply
