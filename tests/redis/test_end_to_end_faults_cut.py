@@ -48,7 +48,7 @@ def test_a_write_that_arrives_late_is_not_heard(proxy: Proxy) -> None:
             assert lb.submit(BOARD, member, 7).score == 7
         older, last = proxy.deliver_late()
         assert older.startswith(b"-")
-        assert b"done" in last
+        assert b"added" in last
         assert counted(lb) == {"a": 5, "first": 7, "second": 7}
         assert lb.submit(BOARD, "a", 1).offset == 4
 
@@ -68,6 +68,23 @@ def test_a_batch_whose_answer_is_lost_has_the_receipts_it_had(proxy: Proxy) -> N
             there = {entry.member: entry.score for entry in lb.export("r", window=window)}
             assert there == {f"m{i}": i for i in range(2_500)}
         lb.check()
+
+
+def test_sums_whose_answer_is_lost_and_the_events_that_are_told_after_them(proxy: Proxy) -> None:
+    with opened(proxy.url) as lb:
+        lb.create(laurels.Board("r", columns=[laurels.Column(max=10)]))
+        proxy.cut_after(b"sums")
+        receipts = lb.submit_many("r", [("a", 4), ("a", 4), ("b", 1)], ranks=True)
+        assert proxy.cut == 1
+        assert [receipt.status for receipt in receipts] == ["applied"] * 3
+        assert [receipt.score for receipt in receipts] == [4, 8, 1]
+        assert [receipt.rank for receipt in receipts] == [1, 1, 2]
+        proxy.cut_after(b"values")
+        receipts = lb.submit_many("r", [("a", 2), ("a", 4), ("b", 1)], ranks=True)
+        assert proxy.cut == 2
+        assert [receipt.status for receipt in receipts] == ["applied", "refused", "applied"]
+        assert [receipt.score for receipt in receipts] == [10, 10, 2]
+        assert {entry.member: entry.score for entry in lb.export("r")} == {"a": 10, "b": 2}
 
 
 def test_a_write_that_cannot_be_repeated_is_told_as_doubtful(proxy: Proxy) -> None:
