@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import laurels
@@ -35,6 +35,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writes, "CALL_EVENTS", 20)
 
 
+@example(members=[*range(30)] * 4, by_label=False, ids=False)
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=120), st.booleans(), st.booleans())
 def test_each_event_is_in_one_call_and_a_member_is_in_order(
     members: list[int], by_label: bool, ids: bool
