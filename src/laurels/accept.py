@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict
 
 import msgspec
 
@@ -22,7 +22,7 @@ from .event import MAX_BATCH, id_bytes, member_of
 from .given import is_unicode, shown
 from .plan import can_set, place_named
 from .receipt import Receipt, Receipts
-from .submission import Submission
+from .submission import Refusals, Submission
 from .writes import FoldedWrite
 
 MAX_DATA_BYTES = 1_024
@@ -46,32 +46,41 @@ def submission(
     window: str | None,
     *,
     event_time: bool,
-    **how: Unpack[How],
+    ranks: bool = False,
+    absolute: bool = False,
+    atomic: bool = False,
+    key: str | None = None,
+    position: tuple[str, str] | None = None,
+    scope: Sequence[str] | None = None,
 ) -> Submission:
     """Accepts events for a board: judges their form and makes them columns."""
-    absolute, position = how.get("absolute", False), how.get("position")
     if absolute and not can_set(state.rules):
         raise NoAllWindow(f"the board {state.board.name!r} has no window `all`")
     given = batch_list(events)
     ensure_position(position)
     columns = state.reader.gather(given)
-    if (key := how.get("key")) is not None:
+    if key is not None:
         _give_ids(columns, key)
     return Submission(
         state,
         columns,
-        {
-            i: (member_of(given[i]), error)
-            for i, error in columns.errors
-            if isinstance(error, LaurelsError)
-        },
-        watched=place_named(state.rules, window, how.get("scope")),
-        ranks=how.get("ranks", False) or len(given) == 1,
+        _refusals(given, columns) if columns.errors else {},
+        watched=place_named(state.rules, window, scope),
+        ranks=ranks or len(given) == 1,
         event_time=event_time,
         absolute=absolute,
-        atomic=how.get("atomic", False),
+        atomic=atomic,
         position=position,
     )
+
+
+def _refusals(given: Sequence[Any], columns: Columns) -> Refusals:
+    """Why events were refused for what they are, by their places."""
+    return {
+        i: (member_of(given[i]), error)
+        for i, error in columns.errors
+        if isinstance(error, LaurelsError)
+    }
 
 
 def batch_list(events: Iterable[Any]) -> list[Any]:

@@ -1,9 +1,12 @@
 """Gathering: concurrent writes become one commit.
 
-Writers put their writes into a queue and wait; one thread takes everything that is queued,
-commits it as one log entry and wakes whoever waited. Nobody waits on a timer, so a lone write
-goes at once, and under load each flush to the disk carries all that arrived during the one
-before. Tasks of an event loop wait for a future instead, so a loop never waits for a disk.
+Writers put their writes into an inbox and wait; one thread takes everything that is there,
+commits it as one log entry and wakes whoever waited. A lone write goes at once. Behind a group,
+the next waits until it is as large or as long as the group took: those who were answered just now
+are about to write again, and a commit costs about the same whether it carries one write or thirty.
+So what does not depend on their number takes at most half of the thread's time, and each flush to
+the disk carries many. Tasks of an event loop wait for a future instead, so a loop never waits for
+a disk.
 
 Commits have a thread of their own because signal handlers and Ctrl-C run in the main thread:
 there they may find a writer waiting, never a commit half done. A writer that is interrupted
@@ -13,15 +16,18 @@ while it waits has its write committed all the same.
 import asyncio
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from queue import Empty, SimpleQueue
+from time import monotonic, perf_counter
 from typing import Any, Protocol
 
 from .errors import Closed, LaurelsError
 
 MAX_EVENTS = 100_000
 MAX_WRITES = 1_000
+MOST_SECONDS = 0.005
+"""For so long at most a group waits for others: what a writer may lose whose company has left."""
 
 
 class Write(Protocol):
@@ -37,7 +43,7 @@ class Write(Protocol):
 
 
 class Ticket:
-    """A write in the queue and, once it is settled, its result or its error.
+    """A write in the inbox and, once it is settled, its result or its error.
 
     A thread that waits for it sleeps on `_settled`; a task waits for `future` instead.
     """
@@ -86,26 +92,96 @@ Commit = Callable[[list[Ticket]], None]
 Afterwards = Callable[[int], None]
 
 
+class Inbox:
+    """Tickets in the order they came, for the one thread that takes them.
+
+    It is woken by a bell, and only when there are as many as it waits for.
+    """
+
+    def __init__(self) -> None:
+        self._tickets: deque[Ticket] = deque()
+        self._ended = False
+        self._wanted = 1
+        self._bell = threading.Lock()
+        self._bell.acquire()
+
+    def __len__(self) -> int:
+        return len(self._tickets)
+
+    def put(self, ticket: Ticket) -> None:
+        self._tickets.append(ticket)
+        if len(self._tickets) >= self._wanted:
+            self._ring()
+
+    def end(self) -> None:
+        """Says that no more will come."""
+        self._ended = True
+        self._ring()
+
+    def wait(self, wanted: int, seconds: float) -> bool:
+        """Returns when so many tickets are there or, after so many seconds, any; False when there
+        are none and no more will come."""
+        deadline = monotonic() + seconds
+        self._wanted = wanted
+        while len(self._tickets) < wanted and not self._ended:
+            if (left := deadline - monotonic()) <= 0:
+                break
+            self._bell.acquire(timeout=left)
+        self._wanted = 1
+        while not self._tickets and not self._ended:
+            self._bell.acquire()
+        return bool(self._tickets)
+
+    def take(self) -> tuple[list[Ticket], int]:
+        """The tickets that may be committed at once, and their weight."""
+        tickets = self._tickets
+        first = tickets.popleft()
+        group, weight = [first], first.write.weight
+        while tickets and len(group) < MAX_WRITES and not first.write.alone:
+            more = tickets[0].write.weight
+            if tickets[0].write.alone or weight + more > MAX_EVENTS:
+                break
+            weight += more
+            group.append(tickets.popleft())
+        return group, weight
+
+    def _ring(self) -> None:
+        if self._bell.locked():
+            with suppress(RuntimeError):  # somebody else just did
+                self._bell.release()
+
+
 class Committer:
-    """The queue and its thread. `commit` is a method that settles every ticket it is given;
-    `afterwards` one that is called with the weight of each group once its writers are awake.
+    """The inbox and its thread. `commit` is a method that settles every ticket it is given;
+    `afterwards` one that is called with the weight of each group once its writers are awake. How
+    long a commit took is told by `clock`, in seconds.
 
     The thread holds its owner weakly: a store that nobody holds any more ends with its thread.
     """
 
-    def __init__(self, commit: Commit, afterwards: Afterwards) -> None:
-        self._queue: SimpleQueue[Ticket | None] = SimpleQueue()
+    def __init__(
+        self,
+        commit: Commit,
+        afterwards: Afterwards,
+        clock: Callable[[], float] = perf_counter,
+    ) -> None:
+        self._inbox = Inbox()
         # Reentrant, and what it guards may be done within itself: signal handlers write, too.
         self._gate = threading.RLock()
         self._closed = False
         self._thread = threading.Thread(
             target=_run,
-            args=(self._queue, weakref.WeakMethod(commit), weakref.WeakMethod(afterwards)),
+            args=(
+                self._inbox,
+                weakref.WeakMethod(commit),
+                weakref.WeakMethod(afterwards),
+                clock,
+            ),
             name="laurels-commit",
             daemon=True,
         )
         self._thread.start()
-        weakref.finalize(self, self._queue.put, None)
+        weakref.finalize(self, self._inbox.end)
 
     def submit(self, write: Write) -> Any:
         """Commits a write and answers its result; raises what refused it."""
@@ -120,32 +196,30 @@ class Committer:
         return future
 
     def close(self) -> None:
-        """Commits what is queued and ends the thread; later writes are refused as Closed."""
+        """Commits what is there and ends the thread; later writes are refused as Closed."""
         with self._gate:
             self._closed = True
-            self._queue.put(None)
+            self._inbox.end()
         self._thread.join()
 
     def _put(self, ticket: Ticket) -> None:
         with self._gate:
             if self._closed:
                 raise Closed("the store is closed")
-            self._queue.put(ticket)
+            self._inbox.put(ticket)
 
 
 def _run(
-    queue: "SimpleQueue[Ticket | None]",
+    inbox: Inbox,
     commit: "weakref.WeakMethod[Commit]",
     afterwards: "weakref.WeakMethod[Afterwards]",
+    clock: Callable[[], float],
 ) -> None:
     """The thread: commits group after group until it is told to end."""
-    following: Ticket | None = None
-    ended = False
-    while not ended:
-        first = following or queue.get()
-        if first is None or (now := commit()) is None:
-            return
-        group, weight, following, ended = _gathered(first, queue)
+    wanted, seconds = 1, 0.0
+    while inbox.wait(wanted, seconds) and (now := commit()) is not None:
+        group, weight = inbox.take()
+        began = clock()
         try:
             now(group)
         except Exception as error:
@@ -154,31 +228,11 @@ def _run(
                     ticket.fail(error)
         del now
         _wake(group)
+        wanted, seconds = len(group), min(clock() - began, MOST_SECONDS)
         if (finish := afterwards()) is not None:
             with suppress(LaurelsError):  # it ended the store: the next commit tells its writers
                 finish(weight)
         del finish
-
-
-def _gathered(
-    first: Ticket, queue: "SimpleQueue[Ticket | None]"
-) -> tuple[list[Ticket], int, Ticket | None, bool]:
-    """A group that may be committed at once, its weight, the ticket after it that may not join it,
-    and whether the queue has come to its end."""
-    group, weight = [first], first.write.weight
-    while len(group) < MAX_WRITES and not first.write.alone:
-        try:
-            ticket = queue.get_nowait()
-        except Empty:
-            break
-        if ticket is None:
-            return group, weight, None, True
-        more = ticket.write.weight
-        if ticket.write.alone or weight + more > MAX_EVENTS:
-            return group, weight, ticket, False
-        weight += more
-        group.append(ticket)
-    return group, weight, None, False
 
 
 def _wake(group: list[Ticket]) -> None:

@@ -366,6 +366,8 @@ def window_named(rules: Rules, name: str | None) -> Window:
 
 def place_named(rules: Rules, window: str | None, scope: Sequence[str] | None) -> Place:
     """The place of a window in the scope of these labels; None names the board's first."""
+    if window is None and scope is None:
+        return rules.places[0]
     labels = rules.scopes[0] if scope is None else label_names(rules, scope)
     return Place(window_named(rules, window).name, labels)
 

@@ -26,6 +26,12 @@ class Submission:
     """A batch of events for one board."""
 
     alone = False
+    _batches: list[Batch]
+    _bare: record.Position | None
+    _plans: list[Plan]
+    _parts: list[Part]
+    _ranks_before: list[list[int]]
+    _folded: list[Folded]
 
     def __init__(
         self,
@@ -50,12 +56,6 @@ class Submission:
         self._origin: Sequence[int] = columns.kept or range(columns.n)
         self.weight = columns.n
         self._taken = batch_of(columns, state.number, 0, absolute=absolute, atomic=atomic)
-        self._batches: list[Batch] = []
-        self._bare: record.Position | None = None
-        self._plans: list[Plan] = []
-        self._parts: list[Part] = []
-        self._ranks_before: list[list[int]] = []
-        self._folded: list[Folded] = []
 
     @property
     def kind(self) -> object:
@@ -70,6 +70,8 @@ class Submission:
     def accept(self, boards: Boards, now_ms: int) -> None:
         """Accepts the events at `now_ms`, as batches; raises where that refuses them all."""
         self.board = boards.current(self.board)
+        self._bare, self._plans, self._parts = None, [], []
+        self._ranks_before, self._folded = [], []
         stamped = self._in_event_time if self._event_time else self._at_now
         self._batches = stamped(now_ms)
         if self._taken.atomic and self._refusals:

@@ -1,9 +1,11 @@
-"""Gathering: one commit at a time, nobody forgotten, all that is queued in the next."""
+"""Gathering: one commit at a time, nobody forgotten, all that is there in the next; behind a group
+the next waits for as many, for as long as the group took."""
 
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import count
 
 import pytest
 
@@ -23,15 +25,16 @@ class Note:
 
 
 class Desk:
-    """Commits by multiplying by ten; stops at its first group until it is let go."""
+    """Commits by multiplying by ten; stops at its first group until it is let go. By its clock a
+    commit takes `seconds`."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float = 0.0) -> None:
         self.groups: list[list[int]] = []
         self.entered = threading.Event()
         self.release = threading.Event()
         self.running = 0
         self.weights: list[int] = []
-        self.committer = Committer(self.commit, self.afterwards)
+        self.committer = Committer(self.commit, self.afterwards, count(0.0, seconds).__next__)
 
     def commit(self, tickets: list[Ticket]) -> None:
         self.running += 1
@@ -58,14 +61,18 @@ def desk() -> Iterator[Desk]:
     made.committer.close()
 
 
-def _queued(desk: Desk, count: int) -> None:
-    """Returns as soon as that many tickets are in the queue."""
+def _until(is_so: Callable[[], bool]) -> None:
     turn = threading.Event()
     for _ in range(100_000):
-        if desk.committer._queue.qsize() >= count:
+        if is_so():
             return
         turn.wait(0.0005)
-    pytest.fail(f"only {desk.committer._queue.qsize()} of {count} writes were queued")
+    pytest.fail("it never was so")
+
+
+def _queued(desk: Desk, size: int) -> None:
+    """Returns as soon as that many tickets are in the inbox."""
+    _until(lambda: len(desk.committer._inbox) >= size)
 
 
 def _start(work: Callable[[], object]) -> threading.Thread:
@@ -115,6 +122,62 @@ def test_a_group_is_bounded_and_a_lone_write_stays_alone(desk: Desk) -> None:
     assert [len(group) for group in desk.groups[4:]] == [MAX_WRITES, 1]
 
 
+def _in_threads(desk: Desk, numbers: range) -> list[threading.Thread]:
+    """Each number written by a thread of its own, in this order."""
+    threads = []
+    for number in numbers:
+        there = len(desk.committer._inbox)
+        threads.append(_start(partial(desk.committer.submit, Note(number))))
+        _queued(desk, there + 1)
+    return threads
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    """A desk whose commits take as long as a test may, by its clock; a group of three is behind
+    it."""
+    monkeypatch.setattr("laurels.commit.MOST_SECONDS", float(TIMEOUT))
+    made = Desk(float(TIMEOUT))
+    yield made
+    made.release.set()
+    made.committer.close()
+
+
+def _after_three(desk: Desk) -> None:
+    first = _start(partial(desk.committer.submit, Note(0)))
+    assert desk.entered.wait(TIMEOUT)
+    threads = _in_threads(desk, range(1, 4))
+    desk.release.set()
+    for thread in (first, *threads):
+        thread.join(TIMEOUT)
+    assert desk.groups == [[0], [1, 2, 3]]
+
+
+def test_behind_a_group_the_next_waits_for_as_many(slow: Desk) -> None:
+    _after_three(slow)
+    threads = _in_threads(slow, range(4, 6))
+    assert len(slow.groups) == 2, "two went without the third"
+    threads.append(_start(partial(slow.committer.submit, Note(6))))
+    for thread in threads:
+        thread.join(TIMEOUT)
+    assert slow.groups[2:] == [[4, 5, 6]]
+
+
+def test_it_waits_no_longer_than_the_group_took(desk: Desk) -> None:
+    _after_three(desk)
+    assert desk.committer.submit(Note(4)) == 40
+    assert desk.groups[2:] == [[4]]
+
+
+def test_the_end_is_not_waited_for(slow: Desk) -> None:
+    _after_three(slow)
+    threads = _in_threads(slow, range(4, 6))
+    slow.committer.close()
+    for thread in threads:
+        thread.join(TIMEOUT)
+    assert slow.groups[2:] == [[4, 5]]
+
+
 def test_threads_and_tasks_share_one_queue(desk: Desk) -> None:
     desk.release.set()
     results: list[int] = []
@@ -148,7 +211,7 @@ def test_close_commits_what_is_queued_and_refuses_what_comes_later(desk: Desk) -
     threads.append(_start(lambda: results.append(desk.committer.submit(Note(1)))))
     _queued(desk, 1)
     threads.append(_start(desk.committer.close))
-    _queued(desk, 2)
+    _until(lambda: desk.committer._closed)
     with pytest.raises(Closed):
         desk.committer.submit(Note(2))
     desk.release.set()
