@@ -1,6 +1,7 @@
 """A boundary of a large rolling window: the pass before it, the turn, and who waits for whom."""
 
 from array import array
+from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from operator import neg
@@ -54,13 +55,15 @@ def measure_union(server: RedisServer, population: Population, now_ms: int) -> l
     return table.samples
 
 
-def watcher(api: RollingApi, population: Population) -> Waits:
+def watcher(
+    api: RollingApi, population: Population, apart: Callable[[], float] = lambda: 0.0
+) -> Waits:
     """Reads a standing of the rolling window and writes a batch, in turns over many members."""
     members = population.sample(_BATCHES * BATCH, seed=11)
     batches = in_batches([(member, 1) for member in members], BATCH)
     reads = [partial(ask, api, member) for member in members[: _BATCHES * 10]]
     writes = [partial(_write, api, batch) for batch in batches]
-    return Waits(in_turn(reads), in_turn(writes))
+    return Waits(in_turn(reads), in_turn(writes), apart)
 
 
 def ask(api: RollingApi, member: str) -> None:

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from bench.timing import Task
@@ -15,27 +15,27 @@ class Waits:
     """The longest read and the longest write, in seconds, of two threads that do nothing else.
 
     Every wait counts, whatever it was for: the lock, the interpreter, the disk, or a machine that
-    was busy with something else. So there is always a figure of the same threads undisturbed.
+    was busy with something else. So there is always a figure of the same threads undisturbed, and
+    of the longest write without what `apart` tells, a clock of what it waits for elsewhere.
     """
 
-    def __init__(self, read: Task, write: Task) -> None:
-        self._tasks = (read, write)
-        self.read = self.write = 0.0
+    def __init__(self, read: Task, write: Task, apart: Callable[[], float] = lambda: 0.0) -> None:
+        self._read, self._write, self._apart = read, write, apart
+        self.read = self.write = self.write_itself = 0.0
 
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Reads and writes go on from shortly before until what is done inside is done."""
         ended = threading.Event()
-        longest = [0.0, 0.0]
         failures: list[BaseException] = []
         threads = [
-            threading.Thread(target=self._repeat, args=(place, longest, ended, failures))
-            for place in range(2)
+            threading.Thread(target=self._repeat, args=(once, ended, failures))
+            for once in (self._read_once, self._write_once)
         ]
         for thread in threads:
             thread.start()
         time.sleep(_SETTLE_SECONDS)
-        longest[:] = [0.0, 0.0]
+        self.read = self.write = self.write_itself = 0.0
         try:
             yield
         finally:
@@ -44,26 +44,27 @@ class Waits:
                 thread.join()
         if failures:
             raise failures[0]
-        self.read, self.write = longest
 
     def calm(self, spent: float) -> None:
         """Reads and writes for so many seconds, with nothing beside them."""
         with self.watching():
             time.sleep(spent)
 
-    def _repeat(
-        self,
-        place: int,
-        longest: list[float],
-        ended: threading.Event,
-        failures: list[BaseException],
-    ) -> None:
-        task = self._tasks[place]
+    def _read_once(self) -> None:
+        self.read = max(self.read, waited(self._read))
+
+    def _write_once(self) -> None:
+        before = self._apart()
+        spent = waited(self._write)
+        self.write = max(self.write, spent)
+        self.write_itself = max(self.write_itself, spent - (self._apart() - before))
+
+    def _repeat(self, once: Task, ended: threading.Event, failures: list[BaseException]) -> None:
         try:
             # One more after the end: what was over too soon to be met had nobody wait.
             while True:
                 last = ended.is_set()
-                longest[place] = max(longest[place], waited(task))
+                once()
                 if last:
                     break
                 time.sleep(_PAUSE_SECONDS)

@@ -4,6 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 from typing import Any, get_args
 
@@ -146,6 +147,14 @@ def test_a_call_that_fails_while_others_are_watched_is_not_hidden() -> None:
 
     with pytest.raises(RuntimeError, match="gone"), Waits(lambda: None, fail).watching():
         pass
+
+
+def test_what_a_write_waits_for_elsewhere_is_told_apart() -> None:
+    waits = Waits(lambda: None, lambda: None, apart=count().__next__)
+    with waits.watching():
+        pass
+    assert 0 < waits.write < 1
+    assert waits.write_itself == 0, "each write waited a second elsewhere"
 
 
 def test_hiccups_of_the_machine_are_told_when_the_watch_ends(tmp_path: Path) -> None:

@@ -134,13 +134,9 @@ def _in_threads(desk: Desk, numbers: range) -> list[threading.Thread]:
 
 
 @pytest.fixture
-def unlimited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("laurels.commit.MOST_SECONDS", HOUR)
-
-
-@pytest.fixture
-def slow(unlimited: None) -> Iterator[Desk]:
+def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     """A desk whose commits take an hour, by its clock."""
+    monkeypatch.setattr("laurels.commit.MOST_SECONDS", HOUR)
     made = Desk(HOUR)
     yield made
     made.release.set()
@@ -167,7 +163,10 @@ def test_behind_a_group_the_next_waits_for_as_many(slow: Desk) -> None:
     assert slow.groups[2:] == [[4, 5, 6]]
 
 
-def test_it_waits_no_longer_than_the_group_took(desk: Desk, unlimited: None) -> None:
+def test_it_waits_no_longer_than_the_group_took(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laurels.commit.MOST_SECONDS", HOUR)
     _after_three(desk)
     alone = _start(partial(desk.committer.submit, Note(4)))
     alone.join(TIMEOUT)
