@@ -5,8 +5,8 @@ in the step that leaves first, a quarter in the one after it, so that the passes
 visit half of all members, and nobody is gone in the end who was not due to go. Beside each phase a
 thread reads standings and another writes batches of 100, both as fast as they are answered with a
 pause of half a millisecond; writes wait for their own flush. Python's collector does not look at
-what was there before, as in `laurels serve`: most of that is the bench's own. What the log's appends take of a
-write is told apart: nearly all of it is the disk.
+what was there before, as in `laurels serve`: most of that is the bench's own. The longest write is
+also told without the log's appends, nearly all of which is the disk.
 """
 
 import gc

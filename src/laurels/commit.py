@@ -2,11 +2,9 @@
 
 Writers put their writes into an inbox and wait; one thread takes everything that is there,
 commits it as one log entry and wakes whoever waited. A lone write goes at once. Behind a group,
-the next waits until it is as large or as long as the group took: those who were answered just now
-are about to write again, and a commit costs about the same whether it carries one write or thirty.
-So what does not depend on their number takes at most half of the thread's time, and each flush to
-the disk carries many. Tasks of an event loop wait for a future instead, so a loop never waits for
-a disk.
+the next waits until it is as large, or for twice as long as the group took: those who were answered
+just now are about to write again, and a commit costs about the same whether it carries one write or
+thirty. Tasks of an event loop wait for a future instead, so a loop never waits for a disk.
 
 Commits have a thread of their own because signal handlers and Ctrl-C run in the main thread:
 there they may find a writer waiting, never a commit half done. A writer that is interrupted
@@ -26,8 +24,10 @@ from .errors import Closed, LaurelsError
 
 MAX_EVENTS = 100_000
 MAX_WRITES = 1_000
+PATIENCE = 2
 MOST_SECONDS = 0.005
-"""For so long at most a group waits for others: what a writer may lose whose company has left."""
+"""A group waits for as many as the last had: up to so many times as long as that took, and never
+longer than this, which is what a writer loses at most whose company has left."""
 
 
 class Write(Protocol):
@@ -228,7 +228,7 @@ def _run(
                     ticket.fail(error)
         del now
         _wake(group)
-        wanted, seconds = len(group), min(clock() - began, MOST_SECONDS)
+        wanted, seconds = len(group), min(PATIENCE * (clock() - began), MOST_SECONDS)
         if (finish := afterwards()) is not None:
             with suppress(LaurelsError):  # it ended the store: the next commit tells its writers
                 finish(weight)

@@ -1,5 +1,5 @@
 """Gathering: one commit at a time, nobody forgotten, all that is there in the next; behind a group
-the next waits for as many, for as long as the group took."""
+the next waits for as many, for a while that the group's own time bounds."""
 
 import asyncio
 import threading
