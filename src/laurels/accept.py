@@ -106,11 +106,11 @@ def joined(tickets: Iterable[Ticket]) -> Iterator[tuple[list[Ticket], FoldedWrit
             yield alike, Submission.joined([ticket.write for ticket in alike])
 
 
-def only_receipt(receipts: Receipts) -> Receipt:
-    """The receipt of a batch of one; raises the error when it was refused."""
-    if (error := receipts.error(0)) is not None:
+def receipt_at(receipts: Receipts, place: int) -> Receipt:
+    """The receipt of an event; raises the error when it was refused."""
+    if (error := receipts.error(place)) is not None:
         raise error
-    return receipts[0]
+    return receipts[place]
 
 
 def data_bytes(data: Any) -> bytes | None:

@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from . import writes
-from .accept import How, data_bytes, only_receipt
+from .accept import How, data_bytes, receipt_at
 from .errors import NotReady
 from .event import Value, member_bytes
 from .leaderboards import EXPORT_CHUNK, Leaderboards
@@ -146,9 +146,24 @@ class AsyncLeaderboards:
         labels: Mapping[str, str] | None = None,
         scope: Sequence[str] | None = None,
     ) -> Receipt:
-        events = [(member, value, at, id, labels)]
-        write = await self._submission(board, events, window, ranks=True, scope=scope)
-        return only_receipt(await self._service.write_async(write))
+        event = (member, value, at, id, labels)
+        receipts, place = await self.submitted(board, event, window=window, scope=scope)
+        return receipt_at(receipts, place)
+
+    async def submitted(
+        self,
+        board: str,
+        event: Any,
+        *,
+        window: str | None = None,
+        scope: Sequence[str] | None = None,
+    ) -> tuple[Receipts, int]:
+        """What `submit` answers of an event in any accepted form: the receipts of those that were
+        accepted with it, and its place among them. An event that was refused is no error here."""
+        if self._service.shares:
+            return await self._service.share_async(board, event, window, scope)
+        write = await self._submission(board, [event], window, ranks=True, scope=scope)
+        return await self._service.write_async(write), 0
 
     @_documented_as(Leaderboards.set)
     async def set(
@@ -167,7 +182,7 @@ class AsyncLeaderboards:
         write = await self._submission(
             board, events, window, ranks=True, absolute=True, scope=scope
         )
-        return only_receipt(await self._service.write_async(write))
+        return receipt_at(await self._service.write_async(write), 0)
 
     @_documented_as(Leaderboards.submit_many)
     async def submit_many(

@@ -15,7 +15,7 @@ import asyncio
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from time import monotonic, perf_counter
 from typing import Any, Protocol
@@ -60,6 +60,30 @@ class Ticket:
             self._settled = threading.Lock()
             self._settled.acquire()
 
+    @property
+    def writers(self) -> int:
+        """How many wait for it."""
+        return 1
+
+    @property
+    def weight(self) -> int:
+        """How many events it carries."""
+        weight: int = self.write.weight
+        return weight
+
+    @property
+    def alone(self) -> bool:
+        """Whether it needs a commit of its own."""
+        alone: bool = self.write.alone
+        return alone
+
+    def make(self) -> None:
+        """Makes the write, where that was left to the commit; raises what that raises."""
+
+    def apart(self) -> "Sequence[Ticket]":
+        """The same in tickets that do not share their fate."""
+        return [self]
+
     def succeed(self, result: Any) -> None:
         self._result, self.done = result, True
 
@@ -80,12 +104,75 @@ class Ticket:
 
     def deliver(self) -> None:
         """Hands the outcome to the awaiting task; called on its loop."""
-        if self.future is None or self.future.done():
+        if self.future is not None:
+            self._settle(self.future, self._result)
+
+    def _settle(self, future: "asyncio.Future[Any]", result: Any) -> None:
+        if future.done():
             return
         if self._error is not None:
-            self.future.set_exception(self._error)
+            future.set_exception(self._error)
         else:
-            self.future.set_result(self._result)
+            future.set_result(result)
+
+
+Accept = Callable[[list[Any]], Any]
+"""Makes a write of the events of several writers."""
+
+
+class Shared(Ticket):
+    """Single events of several tasks of a loop that become one write; more may join until it is
+    taken. Each gets the result of the write and its own place in it."""
+
+    def __init__(
+        self, kind: object, accept: Accept, events: list[Any], futures: "list[asyncio.Future[Any]]"
+    ) -> None:
+        super().__init__(None, futures[0])
+        self._kind = kind
+        self._accept = accept
+        self._events = events
+        self._futures = futures
+        self._apart: list[Shared] = []
+
+    @property
+    def writers(self) -> int:
+        return len(self._events)
+
+    @property
+    def weight(self) -> int:
+        return len(self._events)
+
+    @property
+    def alone(self) -> bool:
+        return False
+
+    def add(self, kind: object, event: Any, future: "asyncio.Future[Any]") -> bool:
+        """Has an event join where it is of this kind; whether it did."""
+        if kind != self._kind or len(self._events) >= MAX_WRITES:
+            return False
+        self._events.append(event)
+        self._futures.append(future)
+        return True
+
+    def make(self) -> None:
+        self.write = self._accept(self._events)
+
+    def apart(self) -> Sequence[Ticket]:
+        if len(self._events) == 1:
+            return [self]
+        self._apart = [
+            Shared(self._kind, self._accept, [event], [future])
+            for event, future in zip(self._events, self._futures, strict=True)
+        ]
+        return self._apart
+
+    def deliver(self) -> None:
+        for ticket in self._apart:
+            if not ticket.done:
+                ticket.fail(self._error or Closed("the commit was broken off"))
+            ticket.deliver()
+        for place, future in enumerate(self._futures):
+            self._settle(future, (self._result, place))
 
 
 Commit = Callable[[list[Ticket]], None]
@@ -95,35 +182,51 @@ Afterwards = Callable[[int], None]
 class Inbox:
     """Tickets in the order they came, for the one thread that takes them.
 
-    It is woken by a bell, and only when there are as many as it waits for.
+    It is woken by a bell, and only when there are as many writers as it waits for.
     """
 
     def __init__(self) -> None:
+        # Reentrant, and what it guards may be done within itself: signal handlers write, too.
+        self._lock = threading.RLock()
         self._tickets: deque[Ticket] = deque()
-        self._ended = False
+        self._writers = 0
         self._wanted = 1
+        self._ended = False
         self._bell = threading.Lock()
         self._bell.acquire()
 
     def __len__(self) -> int:
-        return len(self._tickets)
+        return self._writers
 
     def put(self, ticket: Ticket) -> None:
-        self._tickets.append(ticket)
-        if len(self._tickets) >= self._wanted:
-            self._ring()
+        """Raises Closed after the end."""
+        with self._lock:
+            self._ensure_open()
+            self._tickets.append(ticket)
+            self._count_one()
+
+    def join(self, kind: object, event: Any, future: "asyncio.Future[Any]") -> bool:
+        """Has an event join those of its kind that came last; whether there are such."""
+        with self._lock:
+            self._ensure_open()
+            last = self._tickets[-1] if self._tickets else None
+            if not isinstance(last, Shared) or not last.add(kind, event, future):
+                return False
+            self._count_one()
+            return True
 
     def end(self) -> None:
         """Says that no more will come."""
-        self._ended = True
-        self._ring()
+        with self._lock:
+            self._ended = True
+            self._ring()
 
     def wait(self, wanted: int, seconds: float) -> bool:
-        """Returns when so many tickets are there or, after so many seconds, any; False when there
+        """Returns when so many writers are there or, after so many seconds, any; False when there
         are none and no more will come."""
         deadline = monotonic() + seconds
         self._wanted = wanted
-        while len(self._tickets) < wanted and not self._ended:
+        while self._writers < wanted and not self._ended:
             if (left := deadline - monotonic()) <= 0:
                 break
             self._bell.acquire(timeout=left)
@@ -132,22 +235,32 @@ class Inbox:
             self._bell.acquire()
         return bool(self._tickets)
 
-    def take(self) -> tuple[list[Ticket], int]:
-        """The tickets that may be committed at once, and their weight."""
-        tickets = self._tickets
-        first = tickets.popleft()
-        group, weight = [first], first.write.weight
-        while tickets and len(group) < MAX_WRITES and not first.write.alone:
-            more = tickets[0].write.weight
-            if tickets[0].write.alone or weight + more > MAX_EVENTS:
-                break
-            weight += more
-            group.append(tickets.popleft())
-        return group, weight
+    def take(self) -> list[Ticket]:
+        """The tickets that may be committed at once."""
+        with self._lock:
+            tickets = self._tickets
+            group = [tickets.popleft()]
+            weight, writers = group[0].weight, group[0].writers
+            while tickets and not group[0].alone and not tickets[0].alone:
+                weight, writers = weight + tickets[0].weight, writers + tickets[0].writers
+                if writers > MAX_WRITES or weight > MAX_EVENTS:
+                    break
+                group.append(tickets.popleft())
+            self._writers = sum([ticket.writers for ticket in tickets])
+            return group
+
+    def _ensure_open(self) -> None:
+        if self._ended:
+            raise Closed("the store is closed")
+
+    def _count_one(self) -> None:
+        self._writers += 1
+        if self._writers >= self._wanted:
+            self._ring()
 
     def _ring(self) -> None:
         if self._bell.locked():
-            with suppress(RuntimeError):  # somebody else just did
+            with suppress(RuntimeError):  # a signal handler came between, and rang
                 self._bell.release()
 
 
@@ -166,9 +279,6 @@ class Committer:
         clock: Callable[[], float] = perf_counter,
     ) -> None:
         self._inbox = Inbox()
-        # Reentrant, and what it guards may be done within itself: signal handlers write, too.
-        self._gate = threading.RLock()
-        self._closed = False
         self._thread = threading.Thread(
             target=_run,
             args=(
@@ -186,27 +296,46 @@ class Committer:
     def submit(self, write: Write) -> Any:
         """Commits a write and answers its result; raises what refused it."""
         ticket = Ticket(write)
-        self._put(ticket)
+        self._inbox.put(ticket)
         return ticket.result()
 
     def submit_async(self, write: Write) -> "asyncio.Future[Any]":
         """The same for a caller on an event loop: a future of the result."""
         future = asyncio.get_running_loop().create_future()
-        self._put(Ticket(write, future))
+        self._inbox.put(Ticket(write, future))
+        return future
+
+    def share_async(
+        self, kind: object, accept: Accept, event: Any
+    ) -> "asyncio.Future[tuple[Any, int]]":
+        """The same of one event: in one write, which `accept` makes, with those of its kind from
+        this loop that wait just before it. A future of the write's result, and of its place."""
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        kind = loop, kind
+        if not self._inbox.join(kind, event, future):
+            self._inbox.put(Shared(kind, accept, [event], [future]))
         return future
 
     def close(self) -> None:
         """Commits what is there and ends the thread; later writes are refused as Closed."""
-        with self._gate:
-            self._closed = True
-            self._inbox.end()
+        self._inbox.end()
         self._thread.join()
 
-    def _put(self, ticket: Ticket) -> None:
-        with self._gate:
-            if self._closed:
-                raise Closed("the store is closed")
-            self._inbox.put(ticket)
+
+def made(tickets: Iterable[Ticket]) -> Iterator[Ticket]:
+    """The tickets whose writes could be made; the others fail, each alone."""
+    for ticket in tickets:
+        try:
+            ticket.make()
+        except Exception as error:
+            apart = ticket.apart()
+            if len(apart) == 1:
+                ticket.fail(error)
+            else:
+                yield from made(apart)
+        else:
+            yield ticket
 
 
 def _run(
@@ -218,7 +347,7 @@ def _run(
     """The thread: commits group after group until it is told to end."""
     wanted, seconds = 1, 0.0
     while inbox.wait(wanted, seconds) and (now := commit()) is not None:
-        group, weight = inbox.take()
+        group = inbox.take()
         began = clock()
         try:
             now(group)
@@ -228,10 +357,11 @@ def _run(
                     ticket.fail(error)
         del now
         _wake(group)
-        wanted, seconds = len(group), min(PATIENCE * (clock() - began), MOST_SECONDS)
+        wanted = sum([ticket.writers for ticket in group])
+        seconds = min(PATIENCE * (clock() - began), MOST_SECONDS)
         if (finish := afterwards()) is not None:
             with suppress(LaurelsError):  # it ended the store: the next commit tells its writers
-                finish(weight)
+                finish(sum([ticket.weight for ticket in group]))
         del finish
 
 

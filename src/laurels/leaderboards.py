@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import Any, Self, overload
 
 from . import writes
-from .accept import data_bytes, only_receipt
+from .accept import data_bytes, receipt_at
 from .between import Bound
 from .board import Board
 from .event import Value, member_bytes
@@ -529,7 +529,7 @@ class Leaderboards:
         self.close()
 
     def _submit(self, submission: Submission) -> Receipt:
-        return only_receipt(self._service.write(submission))
+        return receipt_at(self._service.write(submission), 0)
 
 
 def _pages(page: Callable[[str | None], Page]) -> Iterator[Entry]:

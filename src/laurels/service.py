@@ -10,7 +10,7 @@ on top of this.
 import threading
 from asyncio import Future
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import groupby
@@ -23,7 +23,7 @@ from . import record as records
 from .accept import How, joined, submission
 from .boards import BoardState, pulse_of
 from .clock import Clock, EventClock
-from .commit import Committer, Ticket, Write
+from .commit import Committer, Ticket, Write, made
 from .errors import (
     Closed,
     Forked,
@@ -43,6 +43,7 @@ from .log.base import Log
 from .plan import RankingKey
 from .queries import Moment
 from .question import Question
+from .receipt import Receipts
 from .recovery import recovered, refolded
 from .snapshot.files import SnapshotFile, SnapshotFiles
 from .snapshot.form import verify
@@ -289,6 +290,23 @@ class Service:
         self.ensure_usable()
         return self._committer.submit_async(write)
 
+    @property
+    def shares(self) -> bool:
+        """Whether single events may be one batch: in event time each is accepted at its own."""
+        return not isinstance(self._clock, EventClock)
+
+    def share_async(
+        self, board: str, event: Any, window: str | None, scope: Sequence[str] | None
+    ) -> Future[tuple[Receipts, int]]:
+        """Accepts and commits one event together with others that ask for the same: a future of
+        the receipts of them all, and of its place there."""
+        state = self.named(board)
+
+        def accept(events: list[Any]) -> Submission:
+            return submission(state, events, window, event_time=False, ranks=True, scope=scope)
+
+        return self._committer.share_async((state.number, window, scope), accept, event)
+
     def _commit(self, tickets: list[Ticket]) -> None:
         """Makes a group of writes one entry of the log and folds it."""
         if self._ended is not None:
@@ -304,7 +322,7 @@ class Service:
             self._committing_ms = None
         if self._observed is not None:
             told, clock = self._observed
-            told(sum([ticket.write.weight for ticket in tickets]), clock() - began)
+            told(sum([ticket.weight for ticket in tickets]), clock() - began)
 
     def _refresh(self) -> None:
         """Writes the refreshes that are due and ready, as an entry of their own.
@@ -339,7 +357,7 @@ class Service:
         """Commits a group of writes; whether there was anything to log."""
         accepted: list[tuple[list[Ticket], FoldedWrite]] = []
         logged: list[msgspec.Raw] = []
-        waiting = deque(joined(tickets))
+        waiting = deque(joined(made(tickets)))
         while waiting:
             gathered, write = waiting.popleft()
             try:
@@ -347,10 +365,11 @@ class Service:
                 coded = [records.encode_one(record) for record in drafted]
                 write.plan(self._fold)
             except Exception as error:  # its own, whatever it is: the others go on
-                if len(gathered) > 1:
-                    waiting.extendleft(([ticket], ticket.write) for ticket in reversed(gathered))
+                apart = [each for ticket in gathered for each in ticket.apart()]
+                if len(apart) == 1:
+                    apart[0].fail(error)
                 else:
-                    gathered[0].fail(error)
+                    waiting.extendleft([([each], each.write) for each in made(apart)][::-1])
                 continue
             logged += coded
             now_ms = drafted[-1].now_ms if drafted else now_ms

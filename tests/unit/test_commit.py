@@ -215,7 +215,7 @@ def test_close_commits_what_is_queued_and_refuses_what_comes_later(desk: Desk) -
     threads.append(_start(lambda: results.append(desk.committer.submit(Note(1)))))
     _queued(desk, 1)
     threads.append(_start(desk.committer.close))
-    _until(lambda: desk.committer._closed)
+    _until(lambda: desk.committer._inbox._ended)
     with pytest.raises(Closed):
         desk.committer.submit(Note(2))
     desk.release.set()

@@ -67,6 +67,8 @@ class Direct:
     counted.
     """
 
+    shares = False
+
     def __init__(
         self,
         index: FollowedIndex,

@@ -19,7 +19,7 @@ from laurels.http.asking import Ask
 from laurels.http.refusals import InvalidBody, InvalidQuery
 from laurels.http.requests import EventFields
 from laurels.http.route import NO_CONTENT, NoQuery, Routes
-from laurels.receipt import Receipt
+from laurels.receipt import Receipt, Receipts
 
 ROUTES = Routes()
 
@@ -63,6 +63,13 @@ async def scores(ask: Ask, query: ScoresQuery) -> object:
     position = None
     if query.position is not None and query.position_source is not None:
         position = query.position_source, query.position
+    scope = requests.scope_names(query.scope)
+    if single and ask.key is None and position is None:
+        with ask.server.room.writing():
+            receipts, place = await ask.lb.submitted(
+                ask.board, found[0], window=query.window, scope=scope
+            )
+        return _counted(ask, receipts, place)
     with ask.server.room.writing():
         try:
             receipts = await ask.lb.submit_many(
@@ -73,17 +80,22 @@ async def scores(ask: Ask, query: ScoresQuery) -> object:
                 all_or_nothing=query.all_or_nothing and not single,
                 key=ask.key,
                 position=position,
-                scope=requests.scope_names(query.scope),
+                scope=scope,
             )
         except BatchRefused as refused:
             ask.server.figures.submitted(refused.receipts)
             raise
-    if not single:
-        ask.server.figures.submitted(receipts)
-        return batch_answer(receipts, query.receipts)
-    receipt = receipts[0]
+    if single:
+        return _counted(ask, receipts, 0)
+    ask.server.figures.submitted(receipts)
+    return batch_answer(receipts, query.receipts)
+
+
+def _counted(ask: Ask, receipts: Receipts, place: int) -> Receipt:
+    """The receipt of a single event, counted by what became of it. Raises EventRefused."""
+    receipt = receipts[place]
     ask.server.figures.counted(receipt.status)
-    if receipt.status == "refused" and (error := receipts.error(0)) is not None:
+    if receipt.status == "refused" and (error := receipts.error(place)) is not None:
         raise EventRefused(error)
     return receipt
 
