@@ -17,7 +17,6 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from time import monotonic, perf_counter
 from typing import Any, Protocol
 
 from .errors import Closed, LaurelsError
@@ -28,6 +27,8 @@ PATIENCE = 2
 MOST_SECONDS = 0.005
 """A group waits for as many as the last had: up to so many times as long as that took, and never
 longer than this, which is what a writer loses at most whose company has left."""
+
+_FOR_EVER = -1
 
 
 class Write(Protocol):
@@ -224,16 +225,18 @@ class Inbox:
     def wait(self, wanted: int, seconds: float) -> bool:
         """Returns when so many writers are there or, after so many seconds, any; False when there
         are none and no more will come."""
-        deadline = monotonic() + seconds
-        self._wanted = wanted
-        while self._writers < wanted and not self._ended:
-            if (left := deadline - monotonic()) <= 0:
-                break
-            self._bell.acquire(timeout=left)
-        self._wanted = 1
-        while not self._tickets and not self._ended:
-            self._bell.acquire()
+        if wanted > 1:
+            self._wait(wanted, seconds)
+        self._wait(1, _FOR_EVER)
         return bool(self._tickets)
+
+    def _wait(self, wanted: int, seconds: float) -> None:
+        with self._lock:
+            if self._writers >= wanted or self._ended:
+                return
+            self._wanted = wanted
+            self._bell.acquire(blocking=False)  # it may have been rung for others
+        self._bell.acquire(timeout=seconds)
 
     def take(self) -> list[Ticket]:
         """The tickets that may be committed at once."""
@@ -276,7 +279,7 @@ class Committer:
         self,
         commit: Commit,
         afterwards: Afterwards,
-        clock: Callable[[], float] = perf_counter,
+        clock: Callable[[], float],
     ) -> None:
         self._inbox = Inbox()
         self._thread = threading.Thread(

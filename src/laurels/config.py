@@ -90,12 +90,14 @@ def _compose(log: Log, clock: str | Clock | None, snapshots: SnapshotFiles | Non
     Boards go over to event time only while nothing has happened: later, time would go back.
     """
     if isinstance(clock, Clock) and not isinstance(clock, type):
-        return Service(log, _new_index, clock, snapshots=snapshots, rest=_rest)
+        return Service(
+            log, _new_index, clock, snapshots=snapshots, rest=_rest, stopwatch=time.perf_counter
+        )
     kept = log.note("clock")
     name = clock or kept or "system"
     if not isinstance(name, str) or name not in _CLOCKS:
         raise InvalidClock(f"there is no clock {shown(name)}")
-    service = Service(log, _new_index, _CLOCKS[name](), name, snapshots, _rest)
+    service = Service(log, _new_index, _CLOCKS[name](), name, snapshots, _rest, time.perf_counter)
     if name == "event" and kept != "event" and service.begun:
         service.close()
         raise InvalidClock("the boards already run on another clock")

@@ -65,7 +65,10 @@ T = TypeVar("T")
 
 
 class Service:
-    """A log, an index folded from it, and a clock, whose name the log notes when it is written."""
+    """A log, an index folded from it, and a clock, whose name the log notes when it is written.
+
+    `rest` lets other threads run; `stopwatch` tells seconds, of which a commit takes some.
+    """
 
     def __init__(
         self,
@@ -75,6 +78,7 @@ class Service:
         clock_name: str | None = None,
         snapshots: SnapshotFiles | None = None,
         rest: Callable[[], None] = lambda: None,
+        stopwatch: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._log = log
         self._new_index = new_index
@@ -99,7 +103,7 @@ class Service:
         if isinstance(clock, EventClock):
             clock.observe(self._fold.now_ms)
         self._now()
-        self._committer = Committer(self._commit, self._afterwards)
+        self._committer = Committer(self._commit, self._afterwards, stopwatch)
 
     @property
     def begun(self) -> bool:
