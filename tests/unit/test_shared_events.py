@@ -1,0 +1,258 @@
+"""Single events of tasks that wait together are one submission: each is told what a batch of them
+would have told it, and none is harmed by another."""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import laurels
+from laurels.aio import AsyncLeaderboards
+from laurels.commit import MAX_WRITES, Inbox, Shared, Ticket
+from laurels.errors import Closed, LaurelsError
+from laurels.event import EventReader
+from laurels.receipt import Receipt
+from laurels.submission import Submission
+
+NOW_MS = 1_700_000_000_000
+BOARD = laurels.Board("b", windows=["day", "all"], columns=[laurels.Column("n", max=1_000)])
+Events = list[tuple[Any, ...]]
+
+
+@asynccontextmanager
+async def _opened(
+    clock: laurels.Clock | str | None = None, board: laurels.Board = BOARD
+) -> AsyncIterator[AsyncLeaderboards]:
+    chosen = clock or laurels.ManualClock(NOW_MS)
+    async with await laurels.open_async("memory:", clock=chosen) as boards:
+        assert isinstance(boards, AsyncLeaderboards)
+        await boards.create(board)
+        yield boards
+
+
+async def _together(
+    boards: AsyncLeaderboards, verbs: Sequence[Coroutine[Any, Any, Any]]
+) -> list[Any]:
+    """What the verbs answer or raise that were called while a commit was held up."""
+    inbox = boards._service._committer._inbox
+    with boards._service.reading():
+        first = asyncio.ensure_future(boards.submit("b", "first", 1))
+        while not inbox:
+            await asyncio.sleep(0)
+        while inbox:  # until it is taken
+            await asyncio.sleep(0)
+        tasks = [asyncio.ensure_future(verb) for verb in verbs]
+        while len(inbox) < len(verbs):
+            await asyncio.sleep(0)
+    await first
+    return await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _told(answer: object) -> object:
+    """A receipt without its offset; of an error what it says."""
+    if isinstance(answer, Receipt):
+        return answer.member, answer.status, answer.score, answer.previous_rank, answer.rank
+    assert isinstance(answer, LaurelsError)
+    return type(answer), str(answer)
+
+
+EVENTS = st.tuples(
+    st.sampled_from(["ada", "bo", "cy", ""]),
+    st.sampled_from([1, 5, 999, 1_001, "x", "2.5"]),
+    st.sampled_from([None, None, NOW_MS, NOW_MS - 9 * 86_400_000, NOW_MS + 3_600_000]),
+    st.sampled_from([None, None, "i", "j"]),
+)
+
+
+@given(st.lists(EVENTS, min_size=1, max_size=12))
+def test_events_together_are_told_what_a_batch_tells(events: Events) -> None:
+    async def main() -> tuple[list[Any], list[Any], list[Any]]:
+        async with _opened() as one, _opened() as other:
+            verbs = [one.submit("b", m, v, at=at, id=id, window="all") for m, v, at, id in events]
+            answers = await _together(one, verbs)
+            await other.submit("b", "first", 1)
+            batch = await other.submit_many("b", events, window="all", ranks=True)
+            expected = [batch.error(i) or receipt for i, receipt in enumerate(batch)]
+            tops = [(await each.top("b", window="all")).entries for each in (one, other)]
+            assert tops[0] == tops[1]
+            return answers, expected, tops
+
+    answers, expected, _ = asyncio.run(main())
+    assert list(map(_told, answers)) == list(map(_told, expected))
+
+
+def test_they_are_one_submission_as_far_as_they_ask_for_the_same() -> None:
+    async def main() -> list[int]:
+        async with _opened() as boards:
+            sizes: list[int] = []
+            inbox = boards._service._committer._inbox
+            take = inbox.take
+
+            def noted() -> list[Ticket]:
+                taken = take()
+                sizes.extend(ticket.writers for ticket in taken)
+                return taken
+
+            inbox.take = noted  # type: ignore[method-assign]
+            verbs = [boards.submit("b", f"m{i}", 1) for i in range(5)]
+            verbs += [boards.submit("b", f"m{i}", 1, window="all") for i in range(3)]
+            verbs += [boards.submit("b", f"m{i}", 1) for i in range(2)]
+            receipts = await _together(boards, verbs)
+            assert [receipt.window for receipt in receipts] == ["day"] * 5 + ["all"] * 3 + [
+                "day"
+            ] * 2
+            return sizes
+
+    assert asyncio.run(main())[-3:] == [5, 3, 2]
+
+
+def test_nothing_overtakes_a_write_that_came_between() -> None:
+    async def main() -> tuple[list[Any], int]:
+        async with _opened() as boards:
+            answers = await _together(
+                boards,
+                [
+                    boards.submit("b", "ada", 5),
+                    boards.remove("b", "ada"),
+                    boards.submit("b", "ada", 2),
+                ],
+            )
+            standing = await boards.standing("b", "ada")
+            assert standing is not None
+            return answers, int(standing.score)  # type: ignore[arg-type]
+
+    answers, score = asyncio.run(main())
+    assert answers[1] is True
+    assert score == 2
+
+
+def test_who_gives_up_has_its_event_counted_and_harms_nobody() -> None:
+    async def main() -> tuple[list[Any], int]:
+        async with _opened() as boards:
+            given_up = asyncio.ensure_future(boards.submit("b", "bo", 3))
+
+            async def give_up() -> None:
+                await asyncio.sleep(0)
+                given_up.cancel()
+
+            answers = await _together(
+                boards, [boards.submit("b", "ada", 5), boards.submit("b", "cy", 1)]
+            )
+            await asyncio.gather(give_up(), given_up, return_exceptions=True)
+            return answers, await boards.count("b")
+
+    answers, count = asyncio.run(main())
+    assert [answer.status for answer in answers] == ["applied", "applied"]
+    assert count == 4
+
+
+def _raising_for_evil(real: Any) -> Any:
+    def method(self: Any, given: Any, *rest: Any) -> Any:
+        taken = getattr(self, "_taken", None)
+        members = [event[0] for event in given] if taken is None else taken.member_list()
+        if "evil" in members or b"evil" in members:
+            raise ZeroDivisionError("evil")
+        return real(self, given, *rest)
+
+    return method
+
+
+@pytest.mark.parametrize("stage", [(EventReader, "gather"), (Submission, "records")])
+def test_an_event_that_breaks_what_nobody_foresaw_breaks_for_itself(
+    monkeypatch: pytest.MonkeyPatch, stage: tuple[type, str]
+) -> None:
+    where, name = stage
+    monkeypatch.setattr(where, name, _raising_for_evil(getattr(where, name)))
+
+    async def main() -> list[Any]:
+        async with _opened() as boards:
+            members = ("ada", "evil", "bo")
+            answers = await _together(boards, [boards.submit("b", m, 1) for m in members])
+            assert await boards.count("b") == 3
+            return answers
+
+    ada, evil, bo = asyncio.run(main())
+    assert (ada.rank, ada.status, bo.status) == (1, "applied", "applied")
+    assert isinstance(evil, ZeroDivisionError)
+
+
+def test_all_are_told_when_the_store_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Submission.fold
+
+    def fold(self: Submission, *piece: Any) -> None:
+        if self.weight > 1:
+            raise MemoryError
+        real(self, *piece)
+
+    monkeypatch.setattr(Submission, "fold", fold)
+
+    async def main() -> list[Any]:
+        async with _opened() as boards:
+            return await _together(boards, [boards.submit("b", m, 1) for m in ("ada", "bo")])
+
+    for answer in asyncio.run(main()):
+        assert isinstance(answer, Closed)
+
+
+def test_in_event_time_each_is_accepted_at_its_own() -> None:
+    async def main() -> tuple[list[Any], list[Any]]:
+        async with _opened("event") as one, _opened("event") as other:
+            ats = [NOW_MS, NOW_MS + 86_400_000, NOW_MS + 1]
+            first = [boards.submit("b", "ada", 1, at=NOW_MS - 1) for boards in (one, other)]
+            await asyncio.gather(*first)
+            answers = await asyncio.gather(*[one.submit("b", "ada", 1, at=at) for at in ats])
+            expected = [await other.submit("b", "ada", 1, at=at) for at in ats]
+            return list(answers), expected
+
+    answers, expected = asyncio.run(main())
+    assert list(map(_told, answers)) == list(map(_told, expected))
+    assert [answer.period for answer in answers] == [answer.period for answer in expected]
+
+
+def test_no_more_than_a_group_holds_share_a_ticket() -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        inbox = Inbox()
+        for i in range(MAX_WRITES + 1):
+            future = loop.create_future()
+            if not inbox.join("kind", i, future):
+                inbox.put(Shared("kind", list, [i], [future]))
+        assert len(inbox) == MAX_WRITES + 1
+        assert [ticket.writers for ticket in inbox.take()] == [MAX_WRITES]
+        assert [ticket.writers for ticket in inbox.take()] == [1]
+        inbox.end()
+        with pytest.raises(Closed):
+            inbox.join("kind", 0, loop.create_future())
+
+    asyncio.run(main())
+
+
+def test_loops_do_not_share() -> None:
+    """The futures of another loop are not this one's to settle."""
+    boards = laurels.open("memory:", clock=laurels.ManualClock(NOW_MS))
+    boards.create(BOARD)
+    committer = boards._service._committer
+    kinds: list[object] = []
+
+    async def submit() -> None:
+        service = boards._service
+        receipts, place = await service.share_async("b", ("ada", 1), None, None)
+        assert receipts[place].status == "applied"
+
+    put = committer._inbox.put
+
+    def noted(ticket: Ticket) -> None:
+        assert isinstance(ticket, Shared)
+        kinds.append(ticket._kind)
+        put(ticket)
+
+    committer._inbox.put = noted  # type: ignore[method-assign]
+    asyncio.run(submit())
+    asyncio.run(submit())
+    assert len(kinds) == 2
+    assert kinds[0] != kinds[1]
+    boards.close()
