@@ -1,7 +1,8 @@
 """Accept: from what a caller hands in to a write, judged as far as that can be done alone."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, islice
+from decimal import Decimal
+from itertools import chain, groupby, islice
 from typing import Any, TypedDict
 
 import msgspec
@@ -22,6 +23,7 @@ from .event import MAX_BATCH, id_bytes, member_of
 from .given import is_unicode, shown
 from .plan import can_set, place_named
 from .receipt import Receipt, Receipts
+from .rules import Place
 from .submission import Refusals, Submission
 from .writes import FoldedWrite
 
@@ -54,6 +56,33 @@ def submission(
     scope: Sequence[str] | None = None,
 ) -> Submission:
     """Accepts events for a board: judges their form and makes them columns."""
+    watched = place_named(state.rules, window, scope)
+    return submission_in(
+        state,
+        events,
+        watched,
+        event_time=event_time,
+        ranks=ranks,
+        absolute=absolute,
+        atomic=atomic,
+        key=key,
+        position=position,
+    )
+
+
+def submission_in(
+    state: BoardState,
+    events: Iterable[Any],
+    watched: Place,
+    *,
+    event_time: bool,
+    ranks: bool = False,
+    absolute: bool = False,
+    atomic: bool = False,
+    key: str | None = None,
+    position: tuple[str, str] | None = None,
+) -> Submission:
+    """The same, where the place is known whose scores the receipts tell."""
     if absolute and not can_set(state.rules):
         raise NoAllWindow(f"the board {state.board.name!r} has no window `all`")
     given = batch_list(events)
@@ -65,7 +94,7 @@ def submission(
         state,
         columns,
         _refusals(given, columns) if columns.errors else {},
-        watched=place_named(state.rules, window, scope),
+        watched=watched,
         ranks=ranks or len(given) == 1,
         event_time=event_time,
         absolute=absolute,
@@ -104,6 +133,22 @@ def joined(tickets: Iterable[Ticket]) -> Iterator[tuple[list[Ticket], FoldedWrit
         else:
             alike = list(group)
             yield alike, Submission.joined([ticket.write for ticket in alike])
+
+
+_PLAIN = frozenset({str, int, float, bool, Decimal, type(None)})
+
+
+def is_plain(event: object) -> bool:
+    """Whether nothing of an event can change any more or has code of its own, so that it may as
+    well be accepted later and by another thread."""
+    return type(event) is tuple and all(map(_is_plain, event))
+
+
+def _is_plain(part: object) -> bool:
+    kind = type(part)
+    if kind is dict:
+        return isinstance(part, dict) and _PLAIN.issuperset(map(type, chain(part, part.values())))
+    return kind in _PLAIN or (isinstance(part, tuple) and _PLAIN.issuperset(map(type, part)))
 
 
 def receipt_at(receipts: Receipts, place: int) -> Receipt:

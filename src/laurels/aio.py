@@ -146,7 +146,9 @@ class AsyncLeaderboards:
         labels: Mapping[str, str] | None = None,
         scope: Sequence[str] | None = None,
     ) -> Receipt:
-        event = (member, value, at, id, labels)
+        # As they are now: the event may be accepted in a while.
+        own = dict(labels) if type(labels) is dict else labels
+        event = (member, value, at, id, own)
         receipts, place = await self.submitted(board, event, window=window, scope=scope)
         return receipt_at(receipts, place)
 
@@ -160,7 +162,7 @@ class AsyncLeaderboards:
     ) -> tuple[Receipts, int]:
         """What `submit` answers of an event in any accepted form: the receipts of those that were
         accepted with it, and its place among them. An event that was refused is no error here."""
-        if self._service.shares:
+        if self._service.shares(event):
             return await self._service.share_async(board, event, window, scope)
         write = await self._submission(board, [event], window, ranks=True, scope=scope)
         return await self._service.write_async(write), 0

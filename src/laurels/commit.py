@@ -1,10 +1,10 @@
 """Gathering: concurrent writes become one commit.
 
 Writers put their writes into an inbox and wait; one thread takes everything that is there,
-commits it as one log entry and wakes whoever waited. A lone write goes at once. Behind a group,
-the next waits until it is as large, or for twice as long as the group took: those who were answered
-just now are about to write again, and a commit costs about the same whether it carries one write or
-thirty. Tasks of an event loop wait for a future instead, so a loop never waits for a disk.
+commits it as one log entry and wakes whoever waited. Who writes alone waits for nobody. Behind a
+group, the next waits until it is as large, or for twice as long as the group took: those who were
+answered just now are about to write again, and a commit costs about the same whether it carries one
+write or thirty. Tasks of an event loop wait for a future instead, so a loop never waits for a disk.
 
 Commits have a thread of their own because signal handlers and Ctrl-C run in the main thread:
 there they may find a writer waiting, never a commit half done. A writer that is interrupted
@@ -12,11 +12,14 @@ while it waits has its write committed all the same.
 """
 
 import asyncio
+import sys
 import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import count
+from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
 from .errors import Closed, LaurelsError
@@ -28,7 +31,7 @@ MOST_SECONDS = 0.005
 """A group waits for as many as the last had: up to so many times as long as that took, and never
 longer than this, which is what a writer loses at most whose company has left."""
 
-_FOR_EVER = -1
+_NEVER = sys.maxsize
 
 
 class Write(Protocol):
@@ -78,6 +81,9 @@ class Ticket:
         alone: bool = self.write.alone
         return alone
 
+    def seal(self) -> None:
+        """Says that it is taken: nobody joins any more."""
+
     def make(self) -> None:
         """Makes the write, where that was left to the commit; raises what that raises."""
 
@@ -121,50 +127,73 @@ Accept = Callable[[list[Any]], Any]
 """Makes a write of the events of several writers."""
 
 
+class Entry:
+    """An event and the future of who handed it in; equal to itself alone."""
+
+    __slots__ = ("event", "future")
+
+    def __init__(self, event: Any, future: "asyncio.Future[Any]") -> None:
+        self.event = event
+        self.future = future
+
+
 class Shared(Ticket):
     """Single events of several tasks of a loop that become one write; more may join until it is
     taken. Each gets the result of the write and its own place in it."""
 
-    def __init__(
-        self, kind: object, accept: Accept, events: list[Any], futures: "list[asyncio.Future[Any]]"
-    ) -> None:
-        super().__init__(None, futures[0])
+    def __init__(self, kind: object, accept: Accept, entries: Iterable[Entry]) -> None:
         self._kind = kind
         self._accept = accept
-        self._events = events
-        self._futures = futures
+        self._coming: deque[Entry] = deque()
+        self._entries = list(entries)
+        self._sealed = False
         self._apart: list[Shared] = []
+        super().__init__(None, self._entries[0].future)
 
     @property
     def writers(self) -> int:
-        return len(self._events)
+        return len(self._entries) + len(self._coming)
 
     @property
     def weight(self) -> int:
-        return len(self._events)
+        if self._apart:
+            return sum([ticket.weight for ticket in self._apart])
+        return self.writers if self.write is None else super().weight
 
     @property
     def alone(self) -> bool:
         return False
 
-    def add(self, kind: object, event: Any, future: "asyncio.Future[Any]") -> bool:
-        """Has an event join where it is of this kind; whether it did."""
-        if kind != self._kind or len(self._events) >= MAX_WRITES:
+    def add(self, kind: object, entry: Entry) -> bool:
+        """Has an event join where it is of this kind; whether it did. Needs no lock against who
+        takes the ticket."""
+        if self._is_sealed() or kind != self._kind or self.writers >= MAX_WRITES:
             return False
-        self._events.append(event)
-        self._futures.append(future)
-        return True
+        self._coming.append(entry)
+        if not self._is_sealed():
+            return True
+        try:
+            self._coming.remove(entry)
+        except ValueError:  # it was taken along
+            return True
+        return False
+
+    def _is_sealed(self) -> bool:
+        return self._sealed
+
+    def seal(self) -> None:
+        self._sealed = True
+        with suppress(IndexError):
+            while True:
+                self._entries.append(self._coming.popleft())
 
     def make(self) -> None:
-        self.write = self._accept(self._events)
+        self.write = self._accept([entry.event for entry in self._entries])
 
     def apart(self) -> Sequence[Ticket]:
-        if len(self._events) == 1:
+        if len(self._entries) == 1:
             return [self]
-        self._apart = [
-            Shared(self._kind, self._accept, [event], [future])
-            for event, future in zip(self._events, self._futures, strict=True)
-        ]
+        self._apart = [Shared(self._kind, self._accept, [entry]) for entry in self._entries]
         return self._apart
 
     def deliver(self) -> None:
@@ -172,8 +201,8 @@ class Shared(Ticket):
             if not ticket.done:
                 ticket.fail(self._error or Closed("the commit was broken off"))
             ticket.deliver()
-        for place, future in enumerate(self._futures):
-            self._settle(future, (self._result, place))
+        for place, entry in enumerate(self._entries):
+            self._settle(entry.future, (self._result, place))
 
 
 Commit = Callable[[list[Ticket]], None]
@@ -183,88 +212,114 @@ Afterwards = Callable[[int], None]
 class Inbox:
     """Tickets in the order they came, for the one thread that takes them.
 
-    It is woken by a bell, and only when there are as many writers as it waits for.
+    That thread takes no lock that a writer holds: a signal handler may write, wait or close in the
+    middle of whatever its thread was doing here. It is woken by the queue; while it waits for more,
+    by a bell that is rung when there are enough, and where that is missed by the end of its time.
     """
 
     def __init__(self) -> None:
+        self._queue: SimpleQueue[Ticket | None] = SimpleQueue()
         # Reentrant, and what it guards may be done within itself: signal handlers write, too.
-        self._lock = threading.RLock()
-        self._tickets: deque[Ticket] = deque()
-        self._writers = 0
-        self._wanted = 1
-        self._ended = False
+        self._gate = threading.RLock()
+        self._closed = self._ended = False
+        self._last: Shared | None = None
+        self._following: Ticket | None = None
+        self._numbers = count(1)
+        self._come = self._gone = 0
+        self._wanted = _NEVER
         self._bell = threading.Lock()
         self._bell.acquire()
 
     def __len__(self) -> int:
-        return self._writers
+        """How many writers wait, about."""
+        return self._come - self._gone
+
+    # Who writes
 
     def put(self, ticket: Ticket) -> None:
         """Raises Closed after the end."""
-        with self._lock:
+        with self._gate:
             self._ensure_open()
-            self._tickets.append(ticket)
+            self._last = ticket if isinstance(ticket, Shared) else None
+            self._queue.put(ticket)
             self._count_one()
 
-    def join(self, kind: object, event: Any, future: "asyncio.Future[Any]") -> bool:
+    def join(self, kind: object, entry: Entry) -> bool:
         """Has an event join those of its kind that came last; whether there are such."""
-        with self._lock:
+        with self._gate:
             self._ensure_open()
-            last = self._tickets[-1] if self._tickets else None
-            if not isinstance(last, Shared) or not last.add(kind, event, future):
+            if self._last is None or not self._last.add(kind, entry):
                 return False
             self._count_one()
             return True
 
+    def close(self) -> None:
+        """Has no more come."""
+        with self._gate:
+            self._closed = True
+        self.end()
+
     def end(self) -> None:
-        """Says that no more will come."""
-        with self._lock:
-            self._ended = True
-            self._ring()
-
-    def wait(self, wanted: int, seconds: float) -> bool:
-        """Returns when so many writers are there or, after so many seconds, any; False when there
-        are none and no more will come."""
-        if wanted > 1:
-            self._wait(wanted, seconds)
-        self._wait(1, _FOR_EVER)
-        return bool(self._tickets)
-
-    def _wait(self, wanted: int, seconds: float) -> None:
-        with self._lock:
-            if self._writers >= wanted or self._ended:
-                return
-            self._wanted = wanted
-            self._bell.acquire(blocking=False)  # it may have been rung for others
-        self._bell.acquire(timeout=seconds)
-
-    def take(self) -> list[Ticket]:
-        """The tickets that may be committed at once."""
-        with self._lock:
-            tickets = self._tickets
-            group = [tickets.popleft()]
-            weight, writers = group[0].weight, group[0].writers
-            while tickets and not group[0].alone and not tickets[0].alone:
-                weight, writers = weight + tickets[0].weight, writers + tickets[0].writers
-                if writers > MAX_WRITES or weight > MAX_EVENTS:
-                    break
-                group.append(tickets.popleft())
-            self._writers = sum([ticket.writers for ticket in tickets])
-            return group
+        """Ends the thread once it has taken what is there. Needs no lock, which in a child of the
+        process nobody might hold any more."""
+        self._ended = True
+        self._queue.put(None)
+        self._ring()
 
     def _ensure_open(self) -> None:
-        if self._ended:
+        if self._closed:
             raise Closed("the store is closed")
 
     def _count_one(self) -> None:
-        self._writers += 1
-        if self._writers >= self._wanted:
+        self._come = next(self._numbers)
+        if len(self) >= self._wanted:
             self._ring()
 
     def _ring(self) -> None:
-        if self._bell.locked():
-            with suppress(RuntimeError):  # a signal handler came between, and rang
+        with suppress(RuntimeError):  # it rings already
+            if self._bell.locked():
                 self._bell.release()
+
+    # Who takes
+
+    def wait(self, wanted: int, seconds: float) -> None:
+        """Returns when about so many writers are there, or after so many seconds."""
+        if wanted < 2:
+            return
+        self._bell.acquire(blocking=False)  # it may have been rung before
+        self._wanted = wanted
+        if len(self) < wanted and not self._ended:
+            self._bell.acquire(timeout=seconds)
+        self._wanted = _NEVER
+
+    def take(self) -> tuple[list[Ticket], bool]:
+        """The tickets that may be committed at once, when there are any, and whether the end has
+        come."""
+        first = self._following or self._taken(self._queue.get())
+        self._following = None
+        if first is None:
+            return [], True
+        group, weight, writers = [first], first.weight, first.writers
+        while not first.alone and writers < MAX_WRITES:
+            try:
+                ticket = self._taken(self._queue.get_nowait())
+            except Empty:
+                self._gone = self._come
+                break
+            if ticket is None:
+                return group, True
+            weight, writers = weight + ticket.weight, writers + ticket.writers
+            if ticket.alone or weight > MAX_EVENTS or writers > MAX_WRITES:
+                self._following = ticket
+                break
+            group.append(ticket)
+        return group, False
+
+    @staticmethod
+    def _taken(ticket: Ticket | None) -> Ticket | None:
+        if ticket is not None:
+            ticket.seal()
+        return ticket
 
 
 class Committer:
@@ -314,15 +369,15 @@ class Committer:
         """The same of one event: in one write, which `accept` makes, with those of its kind from
         this loop that wait just before it. A future of the write's result, and of its place."""
         loop = asyncio.get_running_loop()
-        future = loop.create_future()
+        entry = Entry(event, loop.create_future())
         kind = loop, kind
-        if not self._inbox.join(kind, event, future):
-            self._inbox.put(Shared(kind, accept, [event], [future]))
-        return future
+        if not self._inbox.join(kind, entry):
+            self._inbox.put(Shared(kind, accept, [entry]))
+        return entry.future
 
     def close(self) -> None:
         """Commits what is there and ends the thread; later writes are refused as Closed."""
-        self._inbox.end()
+        self._inbox.close()
         self._thread.join()
 
 
@@ -349,8 +404,12 @@ def _run(
 ) -> None:
     """The thread: commits group after group until it is told to end."""
     wanted, seconds = 1, 0.0
-    while inbox.wait(wanted, seconds) and (now := commit()) is not None:
-        group = inbox.take()
+    ended = False
+    while not ended:
+        inbox.wait(wanted, seconds)
+        group, ended = inbox.take()
+        if not group or (now := commit()) is None:
+            return
         began = clock()
         try:
             now(group)

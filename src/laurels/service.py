@@ -20,7 +20,7 @@ from typing import Any, TypeVar, Unpack
 import msgspec
 
 from . import record as records
-from .accept import How, joined, submission
+from .accept import How, is_plain, joined, submission, submission_in
 from .boards import BoardState, pulse_of
 from .clock import Clock, EventClock
 from .commit import Committer, Ticket, Write, made
@@ -40,7 +40,7 @@ from .index.asking import Ask
 from .index.base import Index
 from .keeper import Keeper
 from .log.base import Log
-from .plan import RankingKey
+from .plan import RankingKey, place_named
 from .queries import Moment
 from .question import Question
 from .receipt import Receipts
@@ -294,10 +294,10 @@ class Service:
         self.ensure_usable()
         return self._committer.submit_async(write)
 
-    @property
-    def shares(self) -> bool:
-        """Whether single events may be one batch: in event time each is accepted at its own."""
-        return not isinstance(self._clock, EventClock)
+    def shares(self, event: object) -> bool:
+        """Whether an event may be accepted in one batch with others. In event time each is accepted
+        at its own."""
+        return not isinstance(self._clock, EventClock) and is_plain(event)
 
     def share_async(
         self, board: str, event: Any, window: str | None, scope: Sequence[str] | None
@@ -305,11 +305,12 @@ class Service:
         """Accepts and commits one event together with others that ask for the same: a future of
         the receipts of them all, and of its place there."""
         state = self.named(board)
+        watched = place_named(state.rules, window, scope)
 
         def accept(events: list[Any]) -> Submission:
-            return submission(state, events, window, event_time=False, ranks=True, scope=scope)
+            return submission_in(state, events, watched, event_time=False, ranks=True)
 
-        return self._committer.share_async((state.number, window, scope), accept, event)
+        return self._committer.share_async((state.number, watched), accept, event)
 
     def _commit(self, tickets: list[Ticket]) -> None:
         """Makes a group of writes one entry of the log and folds it."""

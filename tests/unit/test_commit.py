@@ -9,7 +9,7 @@ from itertools import count
 
 import pytest
 
-from laurels.commit import MAX_EVENTS, MAX_WRITES, Committer, Ticket
+from laurels.commit import MAX_EVENTS, MAX_WRITES, Committer, Inbox, Ticket
 from laurels.errors import Closed
 
 TIMEOUT = 30
@@ -215,7 +215,7 @@ def test_close_commits_what_is_queued_and_refuses_what_comes_later(desk: Desk) -
     threads.append(_start(lambda: results.append(desk.committer.submit(Note(1)))))
     _queued(desk, 1)
     threads.append(_start(desk.committer.close))
-    _until(lambda: desk.committer._inbox._ended)
+    _until(lambda: desk.committer._inbox._closed)
     with pytest.raises(Closed):
         desk.committer.submit(Note(2))
     desk.release.set()
@@ -246,6 +246,53 @@ def test_a_waiter_that_gives_up_is_committed_and_blocks_nobody(
         desk.committer.submit(Note(1))
     assert desk.committer.submit(Note(2)) == 20
     assert sorted(number for group in desk.groups for number in group) == [1, 2]
+
+
+@pytest.mark.parametrize("close", [False, True])
+def test_a_signal_handler_may_write_and_close_in_the_middle_of_a_write(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, close: bool
+) -> None:
+    """As one that runs in the thread that writes, before its ticket is counted."""
+    desk.release.set()
+    inbox = desk.committer._inbox
+    count_one = inbox._count_one
+    answers: list[object] = []
+
+    def interrupted() -> None:
+        monkeypatch.setattr(inbox, "_count_one", count_one)
+        answers.append(desk.committer.submit(Note(2)))
+        if close:
+            desk.committer.close()
+        count_one()
+
+    monkeypatch.setattr(inbox, "_count_one", interrupted)
+    thread = _start(lambda: answers.append(desk.committer.submit(Note(1))))
+    thread.join(TIMEOUT)
+    assert answers == [20, 10]
+
+
+def test_a_write_that_was_interrupted_before_it_was_counted_is_committed(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.release.set()
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(desk.committer._inbox, "_count_one", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        desk.committer.submit(Note(1))
+    _until(lambda: desk.groups == [[1]])
+
+
+def test_a_backlog_of_writes_that_go_alone_is_taken_in_one_pass() -> None:
+    inbox = Inbox()
+    for number in range(3):
+        inbox.put(Ticket(Note(number, alone=True)))
+    inbox.close()
+    taken = [inbox.take() for _ in range(4)]
+    assert [[ticket.write.number for ticket in group] for group, _ in taken] == [[0], [1], [2], []]
+    assert [ended for _, ended in taken] == [False, False, False, True]
 
 
 def test_the_thread_ends_with_its_owner() -> None:

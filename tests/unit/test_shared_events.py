@@ -2,6 +2,7 @@
 would have told it, and none is harmed by another."""
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import laurels
+from laurels.accept import is_plain
 from laurels.aio import AsyncLeaderboards
-from laurels.commit import MAX_WRITES, Inbox, Shared, Ticket
+from laurels.commit import MAX_WRITES, Entry, Inbox, Shared, Ticket
 from laurels.errors import Closed, LaurelsError
 from laurels.event import EventReader
 from laurels.receipt import Receipt
@@ -92,10 +94,10 @@ def test_they_are_one_submission_as_far_as_they_ask_for_the_same() -> None:
             inbox = boards._service._committer._inbox
             take = inbox.take
 
-            def noted() -> list[Ticket]:
-                taken = take()
+            def noted() -> tuple[list[Ticket], bool]:
+                taken, ended = take()
                 sizes.extend(ticket.writers for ticket in taken)
-                return taken
+                return taken, ended
 
             inbox.take = noted  # type: ignore[method-assign]
             verbs = [boards.submit("b", f"m{i}", 1) for i in range(5)]
@@ -213,22 +215,100 @@ def test_in_event_time_each_is_accepted_at_its_own() -> None:
     assert [answer.period for answer in answers] == [answer.period for answer in expected]
 
 
+def _entry(event: object) -> Entry:
+    return Entry(event, asyncio.get_running_loop().create_future())
+
+
 def test_no_more_than_a_group_holds_share_a_ticket() -> None:
     async def main() -> None:
-        loop = asyncio.get_running_loop()
         inbox = Inbox()
         for i in range(MAX_WRITES + 1):
-            future = loop.create_future()
-            if not inbox.join("kind", i, future):
-                inbox.put(Shared("kind", list, [i], [future]))
+            entry = _entry(i)
+            if not inbox.join("kind", entry):
+                inbox.put(Shared("kind", list, [entry]))
         assert len(inbox) == MAX_WRITES + 1
-        assert [ticket.writers for ticket in inbox.take()] == [MAX_WRITES]
-        assert [ticket.writers for ticket in inbox.take()] == [1]
-        inbox.end()
+        for size in (MAX_WRITES, 1):
+            group, ended = inbox.take()
+            assert [ticket.writers for ticket in group] == [size]
+            assert not ended
+        inbox.close()
         with pytest.raises(Closed):
-            inbox.join("kind", 0, loop.create_future())
+            inbox.join("kind", _entry(0))
 
     asyncio.run(main())
+
+
+class _Taking(deque[Entry]):
+    """What comes to a ticket that is taken just when an event is put in: before that is counted
+    in, or, where it is `drained`, together with it."""
+
+    def __init__(self, ticket: Shared, drained: bool) -> None:
+        super().__init__()
+        self._ticket, self._drained = ticket, drained
+
+    def append(self, entry: Entry) -> None:
+        if self._drained:
+            super().append(entry)
+        self._ticket.seal()
+        if not self._drained:
+            super().append(entry)
+
+
+@pytest.mark.parametrize("drained", [False, True])
+def test_who_comes_while_a_ticket_is_taken_is_in_it_or_told_so(drained: bool) -> None:
+    async def main() -> None:
+        made: list[Any] = []
+        ticket = Shared("kind", made.extend, [_entry(1)])
+        ticket._coming = _Taking(ticket, drained)
+        assert ticket.add("kind", _entry(2)) is drained
+        assert not ticket.add("kind", _entry(3)), "nobody joins after that"
+        ticket.make()
+        assert made == ([1, 2] if drained else [1])
+
+    asyncio.run(main())
+
+
+def test_what_its_caller_changes_later_changes_no_event() -> None:
+    board = laurels.Board("b", windows=["all"], scopes=[[], ["room"]])
+
+    async def main() -> tuple[list[Any], Any]:
+        async with _opened(board=board) as boards:
+            labels, scope = {"room": "1"}, ["room"]
+
+            async def submit(member: str) -> Receipt:
+                return await boards.submit("b", member, 1, labels=labels, scope=scope)
+
+            async def change() -> Receipt:
+                labels["room"] = "2"
+                scope.clear()
+                return await boards.submit("b", "cy", 1, labels={"room": "1"}, scope=["room"])
+
+            answers = await _together(boards, [submit("ada"), submit("bo"), change()])
+            return answers, (await boards.top("b", room="1")).entries
+
+    answers, room = asyncio.run(main())
+    assert [answer.labels for answer in answers] == [{"room": "1"}] * 3
+    assert [entry.member for entry in room] == ["ada", "bo", "cy"]
+
+
+class _Own(int):
+    """A number with code of its own."""
+
+
+@pytest.mark.parametrize(
+    ("event", "plain"),
+    [
+        (("ada", 1), True),
+        (("ada", (1, "2.5"), 5, "id", {"room": "1"}), True),
+        (("ada", _Own(1)), False),
+        (("ada", [1, 2]), False),
+        (("ada", (1, _Own(2))), False),
+        (("ada", 1, None, None, {"room": _Own(1)}), False),
+        ({"member": "ada", "value": 1}, False),
+    ],
+)
+def test_only_what_cannot_change_waits_for_others(event: object, plain: bool) -> None:
+    assert is_plain(event) is plain
 
 
 def test_loops_do_not_share() -> None:

@@ -64,15 +64,15 @@ class Gatherer:
             ticket.deliver()
         if self.observed is not None:
             told, clock = self.observed
-            told(sum(ticket.write.weight for ticket in tickets), clock() - began)
+            told(sum(ticket.weight for ticket in tickets), clock() - began)
 
 
 def _taken(queue: deque[Ticket]) -> list[Ticket]:
     """The writes that go together now."""
     group = [queue.popleft()]
-    weight = group[0].write.weight
-    while queue and not group[-1].write.alone and not queue[0].write.alone:
-        weight += queue[0].write.weight
+    weight = group[0].weight
+    while queue and not group[-1].alone and not queue[0].alone:
+        weight += queue[0].weight
         if weight > MAX_EVENTS:
             break
         group.append(queue.popleft())

@@ -67,8 +67,6 @@ class Direct:
     counted.
     """
 
-    shares = False
-
     def __init__(
         self,
         index: FollowedIndex,
@@ -134,6 +132,10 @@ class Direct:
     def at_hand(self, _board: str, _window: str | None, _look: Callable[..., T]) -> T | None:
         """Nothing is at hand where rankings are elsewhere."""
         return None
+
+    def shares(self, _event: object) -> bool:
+        """No: writes are joined when a call takes them."""
+        return False
 
     def write(self, write: FoldedWrite) -> Any:
         """Carries out a write and answers its result; raises what refused it."""
