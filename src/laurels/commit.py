@@ -230,8 +230,9 @@ class Inbox:
         self._bell = threading.Lock()
         self._bell.acquire()
 
-    def __len__(self) -> int:
-        """How many writers wait, about."""
+    @property
+    def waiting(self) -> int:
+        """How many writers wait, about: a signal handler that writes may come between."""
         return self._come - self._gone
 
     # Who writes
@@ -272,7 +273,7 @@ class Inbox:
 
     def _count_one(self) -> None:
         self._come = next(self._numbers)
-        if len(self) >= self._wanted:
+        if self.waiting >= self._wanted:
             self._ring()
 
     def _ring(self) -> None:
@@ -288,7 +289,7 @@ class Inbox:
             return
         self._bell.acquire(blocking=False)  # it may have been rung before
         self._wanted = wanted
-        if len(self) < wanted and not self._ended:
+        if self.waiting < wanted and not self._ended:
             self._bell.acquire(timeout=seconds)
         self._wanted = _NEVER
 

@@ -73,7 +73,7 @@ def _until(is_so: Callable[[], bool]) -> None:
 
 def _queued(desk: Desk, size: int) -> None:
     """Returns as soon as that many tickets are in the inbox."""
-    _until(lambda: len(desk.committer._inbox) >= size)
+    _until(lambda: desk.committer._inbox.waiting >= size)
 
 
 def _start(work: Callable[[], object]) -> threading.Thread:
@@ -127,7 +127,7 @@ def _in_threads(desk: Desk, numbers: range) -> list[threading.Thread]:
     """Each number written by a thread of its own, in this order."""
     threads = []
     for number in numbers:
-        there = len(desk.committer._inbox)
+        there = desk.committer._inbox.waiting
         threads.append(_start(partial(desk.committer.submit, Note(number))))
         _queued(desk, there + 1)
     return threads

@@ -43,12 +43,12 @@ async def _together(
     inbox = boards._service._committer._inbox
     with boards._service.reading():
         first = asyncio.ensure_future(boards.submit("b", "first", 1))
-        while not inbox:
+        while not inbox.waiting:
             await asyncio.sleep(0)
-        while inbox:  # until it is taken
+        while inbox.waiting:  # until it is taken
             await asyncio.sleep(0)
         tasks = [asyncio.ensure_future(verb) for verb in verbs]
-        while len(inbox) < len(verbs):
+        while inbox.waiting < len(verbs):
             await asyncio.sleep(0)
     await first
     return await asyncio.gather(*tasks, return_exceptions=True)
@@ -226,7 +226,7 @@ def test_no_more_than_a_group_holds_share_a_ticket() -> None:
             entry = _entry(i)
             if not inbox.join("kind", entry):
                 inbox.put(Shared("kind", list, [entry]))
-        assert len(inbox) == MAX_WRITES + 1
+        assert inbox.waiting == MAX_WRITES + 1
         for size in (MAX_WRITES, 1):
             group, ended = inbox.take()
             assert [ticket.writers for ticket in group] == [size]
