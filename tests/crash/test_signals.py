@@ -68,6 +68,45 @@ lb.close()
 print("sound", flush=True)
 """
 
+_MANY_WRITES_IN_HANDLERS = """
+import signal, laurels
+lb = laurels.open("memory:")
+lb.create(laurels.Board("gifts"))
+handled, inside = 0, False
+
+def write(*_):
+    global handled, inside
+    if inside:
+        return
+    inside = True
+    lb.submit("gifts", "handler", 1)
+    handled += 1
+    inside = False
+
+signal.signal(signal.SIGALRM, write)
+signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+written = 0
+while handled < 2_000:
+    lb.submit("gifts", "main", 1)
+    written += 1
+signal.setitimer(signal.ITIMER_REAL, 0, 0)
+assert lb.standing("gifts", "handler").score == handled
+assert lb.standing("gifts", "main").score == written
+lb.close()
+print("sound", flush=True)
+"""
+
+
+def test_handlers_may_write_wherever_the_main_thread_is() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _MANY_WRITES_IN_HANDLERS],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (0, "sound\n"), done.stderr
+
 
 def test_a_handler_may_write_and_close_while_the_main_thread_writes(tmp_path: Path) -> None:
     command = [sys.executable, "-c", _CLOSES_IN_HANDLER, str(tmp_path)]
