@@ -54,35 +54,10 @@ def submission(
     key: str | None = None,
     position: tuple[str, str] | None = None,
     scope: Sequence[str] | None = None,
+    watched: Place | None = None,
 ) -> Submission:
-    """Accepts events for a board: judges their form and makes them columns."""
-    watched = place_named(state.rules, window, scope)
-    return submission_in(
-        state,
-        events,
-        watched,
-        event_time=event_time,
-        ranks=ranks,
-        absolute=absolute,
-        atomic=atomic,
-        key=key,
-        position=position,
-    )
-
-
-def submission_in(
-    state: BoardState,
-    events: Iterable[Any],
-    watched: Place,
-    *,
-    event_time: bool,
-    ranks: bool = False,
-    absolute: bool = False,
-    atomic: bool = False,
-    key: str | None = None,
-    position: tuple[str, str] | None = None,
-) -> Submission:
-    """The same, where the place is known whose scores the receipts tell."""
+    """Accepts events for a board: judges their form and makes them columns. `watched` is the place
+    that the window and the scope name, where that is known."""
     if absolute and not can_set(state.rules):
         raise NoAllWindow(f"the board {state.board.name!r} has no window `all`")
     given = batch_list(events)
@@ -94,7 +69,7 @@ def submission_in(
         state,
         columns,
         _refusals(given, columns) if columns.errors else {},
-        watched=watched,
+        watched=watched or place_named(state.rules, window, scope),
         ranks=ranks or len(given) == 1,
         event_time=event_time,
         absolute=absolute,

@@ -20,7 +20,7 @@ from typing import Any, TypeVar, Unpack
 import msgspec
 
 from . import record as records
-from .accept import How, is_plain, joined, submission, submission_in
+from .accept import How, is_plain, joined, submission
 from .boards import BoardState, pulse_of
 from .clock import Clock, EventClock
 from .commit import Committer, Ticket, Write, made
@@ -308,7 +308,7 @@ class Service:
         watched = place_named(state.rules, window, scope)
 
         def accept(events: list[Any]) -> Submission:
-            return submission_in(state, events, watched, event_time=False, ranks=True)
+            return submission(state, events, window, event_time=False, ranks=True, watched=watched)
 
         return self._committer.share_async((state.number, watched), accept, event)
 
