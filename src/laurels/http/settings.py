@@ -44,6 +44,14 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         list[str],
         Meta(description="Origins whose pages may call the API, such as https://example.org."),
     ] = []
+    trusted_proxy: Annotated[
+        list[str],
+        Meta(description="Addresses or networks of proxies that report a client's address."),
+    ] = []
+    forwarded_header: Annotated[
+        Literal["x-forwarded-for", "forwarded"],
+        Meta(description="The header in which trusted proxies report it."),
+    ] = "x-forwarded-for"
     log_format: Annotated[
         Literal["console", "json"], Meta(description="How the log of the server reads.")
     ] = "console"

@@ -1,0 +1,126 @@
+"""The address of a client: its connection's, or the one that a trusted proxy reports.
+
+A header that anybody can send proves nothing. So one is read only where the connection comes from a
+trusted proxy, it is one header only (the one that the proxy is known to write), and it is read from
+its end: each trusted proxy appends the address it was connected from, so the right-most address
+that is no trusted proxy is the client. What stands left of it the client may have written itself.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_address,
+    ip_network,
+)
+from typing import Protocol
+
+from laurels.given import shown
+
+from .refusals import InvalidSettings
+
+X_FORWARDED_FOR, FORWARDED = "x-forwarded-for", "forwarded"
+_MOST_HOPS = 64
+_V6_PREFIX_BYTES = 8
+"""The /64 that one subscriber of an IPv6 network chooses addresses from."""
+
+Address = IPv4Address | IPv6Address
+
+
+class RequestHeaders(Protocol):
+    """The headers of a request."""
+
+    def get_all(self, key: str) -> list[str]: ...
+
+
+class ClientAddresses:
+    """Finds the address of a request's client. `trusted` are addresses or networks (CIDR) of
+    proxies, `header` the one that they append to. Raises InvalidSettings."""
+
+    def __init__(self, trusted: Sequence[str], header: str = X_FORWARDED_FOR) -> None:
+        self._trusted = [_network(each) for each in trusted]
+        self._hops = _hops_of_forwarded if header == FORWARDED else _hops_of_list
+        self._header = header
+
+    def of(self, client: str, headers: RequestHeaders) -> str:
+        """The address of a client, without a port; `client` is the peer's, as `ip:port`."""
+        peer = client.rpartition(":")[0].strip("[]")
+        if not self._trusted:
+            return peer
+        nearest = _address(peer)
+        if nearest is None or not self._is_trusted(nearest):
+            return peer
+        for hop in self._reported(headers):
+            address = _address(hop)
+            if address is None:
+                break  # unknown or obfuscated: what reported it is the nearest that is known
+            nearest = address
+            if not self._is_trusted(address):
+                break
+        return str(nearest)
+
+    def _is_trusted(self, address: Address) -> bool:
+        return any(address in network for network in self._trusted)
+
+    def _reported(self, headers: RequestHeaders) -> Iterator[str]:
+        """The hops in the header, the last one first."""
+        hops = self._hops(",".join(headers.get_all(self._header)))
+        yield from hops[: -_MOST_HOPS - 1 : -1]
+
+
+def address_block(address: str) -> str:
+    """What is limited as one client: an IPv4 address, the /64 of an IPv6 address."""
+    if ":" not in address:
+        return address
+    found = _address(address)
+    if not isinstance(found, IPv6Address):
+        return address if found is None else str(found)
+    prefix = found.packed[:_V6_PREFIX_BYTES]
+    return f"{IPv6Address(prefix + bytes(16 - len(prefix)))}/{8 * _V6_PREFIX_BYTES}"
+
+
+def _network(text: str) -> IPv4Network | IPv6Network:
+    try:
+        return ip_network(text.strip(), strict=False)
+    except ValueError as error:
+        raise InvalidSettings(
+            f"trusted_proxy is {shown(text)}: expected an address or a network such as 10.0.0.0/8"
+        ) from error
+
+
+def _address(text: str) -> Address | None:
+    """An address in any of the forms of a header, None for anything else. One of IPv4 within IPv6
+    is the IPv4 address."""
+    text = text.strip()
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    if "%" in text:  # a zone can be any text
+        return None
+    try:
+        found = ip_address(text)
+    except ValueError:
+        return None
+    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
+    return found if mapped is None else mapped
+
+
+def _hops_of_list(header: str) -> list[str]:
+    """The hops of `X-Forwarded-For: client, proxy`."""
+    return [hop.strip() for hop in header.split(",")] if header else []
+
+
+def _hops_of_forwarded(header: str) -> list[str]:
+    """The hops of `Forwarded: for=client;proto=https, for="[2001:db8::1]:4711"` (RFC 7239)."""
+    return [_for(element.split(";")) for element in header.split(",")] if header else []
+
+
+def _for(parameters: Iterable[str]) -> str:
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        if name.strip().lower() == "for":
+            return value.strip().strip('"')
+    return ""
