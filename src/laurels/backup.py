@@ -30,6 +30,7 @@ from .errors import (
 )
 from .log.folder import LOG_NAME
 from .log.sqlite import LogView, write_log
+from .private_files import make_folder, written_file
 from .snapshot.files import SnapshotFile, SnapshotFiles, sync_folder
 from .snapshot.form import Section, read_sections, verify, write_sections
 
@@ -111,7 +112,7 @@ def _write(
     contents = Backup(log.last, start, offset, log.notes())
     unfinished = file.with_name(f"{file.name}.unfinished")
     try:
-        with unfinished.open("wb", buffering=_PIECE) as written:
+        with written_file(unfinished, _PIECE) as written:
             write_sections(written, _sections(contents, log, found, progress))
             written.flush()
             os.fsync(written.fileno())
@@ -167,7 +168,7 @@ def restore(file: Path, folder: Path, *, progress: Progress = _no_progress) -> B
     try:
         verify(file)
         shutil.rmtree(beside, ignore_errors=True)
-        beside.mkdir(parents=True)
+        make_folder(beside)
         contents = _build(file, beside, progress)
         whole.parent.mkdir(parents=True, exist_ok=True)
         beside.replace(whole)
@@ -207,7 +208,7 @@ def _build(file: Path, folder: Path, progress: Progress) -> Backup:
 
 def _write_snapshot(path: Path, sections: Iterator[Section]) -> Iterable[Section]:
     """Writes the snapshot in a backup; the section behind it."""
-    with path.open("wb") as snapshot:
+    with written_file(path) as snapshot:
         for kind, body in sections:
             if kind != SNAPSHOT:
                 snapshot.flush()

@@ -24,8 +24,12 @@ class Process:
             env={**os.environ, **environment},
         )
         assert self._process.stderr is not None
-        self.said = self._process.stderr.readline()
-        _, _, address = self.said.strip().partition(" on ")
+        self.said = ""
+        for line in self._process.stderr:
+            self.said += line
+            if line.startswith("serving "):
+                break
+        _, _, address = self.said.strip().rpartition(" on ")
         self.url = address
 
     @property

@@ -85,3 +85,14 @@ def test_every_setting_is_in_the_help() -> None:
     shown = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
     for setting in table():
         assert setting.option in shown, setting.name
+
+
+def test_what_the_library_logs_stands_in_the_log_of_the_server(tmp_path: Path) -> None:
+    with laurels.open(tmp_path / "boards") as lb:
+        lb.create(laurels.Board("b"))
+    (tmp_path / "boards" / "log.db").chmod(0o644)
+    with Process(tmp_path / "boards", "--log-format", "json") as server:
+        code, said = server.end()
+    assert code == 0
+    line = next(line for line in said.splitlines() if "other users could read" in line)
+    assert '"level": "info"' in line

@@ -28,6 +28,7 @@ from .app import Application
 from .asking import Server
 from .backing import KeyReader, backing_of, verbs_of
 from .key_places import InFolder, KeyPlace, Nowhere, OnServer
+from .library_log import forward_library_log
 from .limits import Rates, Room
 from .live import Hub
 from .metrics import Figures
@@ -255,3 +256,4 @@ def settle_log(settings: Settings) -> None:
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
+    forward_library_log()

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from laurels.errors import FolderMissing, Locked, StorageFailed
+from laurels.private_files import create_file, make_folder, tighten_folder, written_file
 
 LOG_NAME = "log.db"
 _LOCK_NAME = "lock"
@@ -26,14 +27,15 @@ class Folder:
         try:
             if not create and not (path / LOG_NAME).exists():
                 raise FolderMissing(f"there are no boards at {path}")
-            path.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(path / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            make_folder(path)
+            self._lock = create_file(path / _LOCK_NAME)
         except OSError as error:
             raise StorageFailed(f"{path} cannot be used as a folder: {error}") from error
         # Also when nobody holds this any more, as in a notebook that opens it again.
         self.let_go = weakref.finalize(self, os.close, self._lock)
         self._take()
         _held.add(self)
+        tighten_folder(path)
 
     @property
     def log_path(self) -> Path:
@@ -74,7 +76,8 @@ def announce(path: Path, address: str | None) -> None:
         if address is None:
             (path / _SERVED_NAME).unlink(missing_ok=True)
         else:
-            (path / _SERVED_NAME).write_text(f"{os.getpid()} {address}\n")
+            with written_file(path / _SERVED_NAME) as file:
+                file.write(f"{os.getpid()} {address}\n".encode())
 
 
 _held: weakref.WeakSet[Folder] = weakref.WeakSet()

@@ -20,6 +20,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from laurels.errors import FolderMissing, FormatTooNew, LogDamaged, StorageFailed
+from laurels.private_files import create_file
 
 FORMAT = 1
 MARK_NAME = "log.mark"
@@ -42,6 +43,7 @@ class SqliteLog:
     def __init__(self, path: Path) -> None:
         self._path = path
         with _plain_errors(path):
+            os.close(create_file(path))
             self._writer = self._connect()
             try:
                 self._prepare()
@@ -232,7 +234,7 @@ class _Mark:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._file = create_file(path)
 
     def judge(self, log: Path, offset: int) -> None:
         """LogDamaged where the log ends before what the mark says was written."""

@@ -16,6 +16,7 @@ from typing import BinaryIO
 from msgspec import Struct
 
 from laurels.errors import LaurelsError, StorageFailed
+from laurels.private_files import written_file
 
 from .form import Section, verify, write_sections
 
@@ -69,7 +70,7 @@ class SnapshotFiles:
         changed, where that fails. `offset` is asked when all sections are written."""
         unfinished = self._folder / _UNFINISHED
         try:
-            with unfinished.open("wb", buffering=_BUFFER) as file:
+            with written_file(unfinished, _BUFFER) as file:
                 write_sections(file, _flushed(sections, file))
                 file.flush()
                 os.fsync(file.fileno())

@@ -1,0 +1,77 @@
+"""Files and folders that only their owner may read.
+
+The modes are explicit, so the umask of the process can take rights away and never gives any: files
+are 0600, folders 0700. SQLite gives its write-ahead file the mode of the database. A folder written
+by an earlier version, or copied by other means, is brought to these modes when it is opened.
+"""
+
+import logging
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+FILE_MODE = 0o600
+FOLDER_MODE = 0o700
+_OF_OTHERS = 0o077
+_OWN_NAMES = re.compile(r"(log\.db|log\.mark|lock|served-at|keys\.json|audit|snapshot)([-.].*)?")
+_log = logging.getLogger("laurels")
+
+
+def create_file(path: Path, flags: int = os.O_RDWR) -> int:
+    """Open a file, made where it is missing, and return its descriptor."""
+    file = os.open(path, flags | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+    _tighten_file(file)
+    return file
+
+
+@contextmanager
+def written_file(path: Path, buffering: int = -1) -> Iterator[BinaryIO]:
+    """Open a file to be written anew; a symbolic link in its place is an OSError."""
+    flags = os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW
+    with os.fdopen(create_file(path, flags), "wb", buffering) as file:
+        yield file
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, where it is missing; its parents get the modes of the umask."""
+    path.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+
+
+def tighten_folder(folder: Path) -> None:
+    """Take the rights of others away from a store's folder and its files, and log what changed.
+
+    Files of other owners are left alone, and so is the mode of a folder that also holds files of
+    other programs, which may need it.
+    """
+    with suppress(OSError):
+        entries = list(folder.iterdir())
+        own = [path for path in entries if _OWN_NAMES.fullmatch(path.name)]
+        shared = len(own) < len(entries)
+        changed = [path.name for path in own if _tighten(path, FILE_MODE)]
+        if not shared and _tighten(folder, FOLDER_MODE):
+            changed.insert(0, "the folder")
+        if changed:
+            _log.info("%s: other users could read %s; not any more", folder, ", ".join(changed))
+
+
+def _tighten_file(file: int) -> None:
+    """The same for an open file; a file system without modes has nothing to take away."""
+    found = os.fstat(file)
+    if found.st_uid == os.geteuid() and found.st_mode & _OF_OTHERS:
+        with suppress(OSError):
+            os.fchmod(file, FILE_MODE)
+
+
+def _tighten(path: Path, mode: int) -> bool:
+    """Whether a path of this user's was open to others and is not any more."""
+    with suppress(OSError):
+        found = path.lstat()
+        regular = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
+        if regular and found.st_uid == os.geteuid() and found.st_mode & _OF_OTHERS:
+            path.chmod(stat.S_IMODE(found.st_mode) & mode)
+            return True
+    return False
