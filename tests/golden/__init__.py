@@ -1,0 +1,1 @@
+"""What users and stored data rely on, frozen: a change of a file here is a decision of its own."""

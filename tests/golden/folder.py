@@ -1,0 +1,81 @@
+"""A folder as it was written once, with its answers: it opens for ever, and answers the same.
+
+`folder-1` holds a log and two snapshots, with entries after the newest; `folder-1-log` is such a
+folder before its first snapshot. Both were written by the code of 22 November 2026 and are never
+written anew: a new format gets a folder of its own beside them (raise `NUMBER`, then run
+`python -m tests.golden.write folder`).
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+import laurels
+from tests.golden.trace import BOARDS, MEMBERS, START_MS, Player
+
+HERE = Path(__file__).parent
+NUMBER = 1
+OPENED_AFTER_MS = 60_000
+UNNAMED = laurels.Board("unnamed", windows=["all", "week:keep=20", "day:tz=Asia/Tokyo"])
+"""A board whose windows are called by their whole text form, as they were then."""
+
+
+def folders() -> list[Path]:
+    """List the folders that are kept."""
+    return sorted(path for path in HERE.iterdir() if path.name.startswith("folder-"))
+
+
+def answers(lb: laurels.Leaderboards) -> dict[str, object]:
+    """Everything the folder's boards answer, offsets left out, in an order of its own."""
+    return {board.name: dict(_of_board(lb, board)) for board in (*BOARDS, UNNAMED)}
+
+
+def _of_board(lb: laurels.Leaderboards, board: laurels.Board) -> Iterator[tuple[str, object]]:
+    for window in lb.get(board.name).rules().windows:
+        entries = list(lb.export(board.name, window=window, with_data=True))
+        yield f"export {window}", msgspec.to_builtins(entries, builtin_types=())
+    for member in MEMBERS[:10]:
+        card = lb.card(board.name, member)
+        ranks = {window: found and (found.rank, found.score) for window, found in card.items()}
+        yield f"card {member}", msgspec.to_builtins(ranks, builtin_types=())
+    yield "stored", msgspec.to_builtins(lb.get(board.name), builtin_types=())
+
+
+def end_ms(folder: Path) -> int:
+    """Read the time at which the answers of a folder were taken."""
+    return int((folder / "now").read_text())
+
+
+def expected(folder: Path) -> bytes:
+    """Read the answers of a folder as they were when it was written."""
+    return (folder / "answers.json").read_bytes()
+
+
+def encoded(found: object) -> bytes:
+    """Write answers as they are kept."""
+    content = msgspec.json.encode(found, order="deterministic")
+    return msgspec.json.format(content, indent=1) + b"\n"
+
+
+def write() -> None:
+    """Write the folders of the present format."""
+    for name, snapshots in ((f"folder-{NUMBER}", 2), (f"folder-{NUMBER}-log", 0)):
+        kept = HERE / name
+        shutil.rmtree(kept, ignore_errors=True)
+        clock = laurels.ManualClock(START_MS)
+        with laurels.open(kept, clock=clock) as lb:
+            player = Player(lb, clock)
+            for number, _ in enumerate(player.play(1_500)):
+                if number in (12, 24)[:snapshots]:
+                    lb.snapshot()
+            lb.create(UNNAMED)
+            lb.submit_many(UNNAMED.name, [(member, n) for n, member in enumerate(MEMBERS)])
+            clock.advance(OPENED_AFTER_MS)
+            (kept / "answers.json").write_bytes(encoded(answers(lb)))
+            (kept / "now").write_text(f"{clock.now_ms()}\n")
+        for unneeded in ("lock", "log.db-wal", "log.db-shm"):
+            (kept / unneeded).unlink(missing_ok=True)

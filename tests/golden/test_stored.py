@@ -1,0 +1,37 @@
+"""Folders written by earlier code open, answer as they did, pass `check`, and go on."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import laurels
+from tests.golden import folder
+from tests.golden.trace import BOARDS
+
+
+@pytest.fixture(params=folder.folders(), ids=lambda path: path.name)
+def kept(request: pytest.FixtureRequest) -> Path:
+    found: Path = request.param
+    return found
+
+
+def test_a_folder_of_earlier_code_answers_as_it_did(kept: Path, tmp_path: Path) -> None:
+    copied = shutil.copytree(kept, tmp_path / "boards")
+    clock = laurels.ManualClock(folder.end_ms(kept))
+    with laurels.open(copied, clock=clock) as lb:
+        assert folder.encoded(folder.answers(lb)) == folder.expected(kept)
+        assert lb.check().boards == len(BOARDS) + 1
+        assert lb.submit("sums", "member-001", 5).status == "applied"
+    with laurels.open(copied, clock=clock) as lb:
+        rank = lb.rank("sums", "member-001")
+        lb.rebuild()
+        assert lb.rank("sums", "member-001") == rank is not None
+
+
+def test_there_are_folders_with_and_without_snapshots() -> None:
+    counts = [len(list(path.glob("snapshot-*.laurels"))) for path in folder.folders()]
+    assert min(counts) == 0
+    assert max(counts) > 0

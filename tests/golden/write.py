@@ -1,0 +1,28 @@
+"""Write golden files anew: `python -m tests.golden.write NAME…`; without names all but the folder.
+
+The commit message of whoever does so says what changed and why: these files are what users, and
+data that was stored before, rely on.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from tests.golden import folder, trace_file
+
+WRITERS: dict[str, Callable[[], None]] = {
+    "trace": trace_file.write,
+    "folder": folder.write,
+}
+
+
+def main(names: list[str]) -> None:
+    """Write the files of these names."""
+    for name in names or [name for name in WRITERS if name != "folder"]:
+        WRITERS[name]()
+        print(f"wrote {name}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
