@@ -1,0 +1,284 @@
+"""Count the figures that say how easily one finds one's way in the code, and print a table.
+
+    python scripts/house.py            the figures that are read from the source (2 s)
+    python scripts/house.py --run      also those of a lone `submit` and a `top`, by running them
+
+The figures of the source are found by its syntax trees, without importing it. What each counts is
+the docstring of its function. Times are of this machine; take the median of several runs.
+"""
+
+import argparse
+import ast
+import io
+import statistics
+import sys
+import threading
+import time
+import tokenize
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "laurels"
+
+WINDOW_KINDS = {"All", "Calendar", "Rolling", "Decay"}
+WINDOW_FIELDS = {"half_life_ms", "half_lives_ms", "refresh_ms", "step_ms", "step_days"}
+"""Fields that windows of one kind alone have."""
+WINDOW_HOMES = ("model/windows/", "windows.py", "window_forms.py", "decay.py", "rules.py")
+"""Where a window kind may be known: its own files and the forms of definitions."""
+STORE_NAMES = {"Service", "Direct", "OnServer", "InFolder", "Leaderboards", "AsyncLeaderboards"}
+WANTED = {
+    "files in src/laurels": "8 at most",
+    "lines of code": "29,500 at most",
+    "files that know a window kind": "0",
+    "casts, ignores and isinstance on our own types": "0",
+    "type names with two meanings": "0",
+    "exceptions from the import layers": "0",
+    "functions in a lone submit": "100 at most",
+    "files in a lone submit": "16 at most",
+    "processor time of a lone submit": "45 µs at most",
+    "files in a top of 10": "8 at most",
+    "processor time of a top of 10": "5 µs at most",
+}
+
+
+def python_files() -> list[Path]:
+    return sorted(SOURCE.rglob("*.py"))
+
+
+def files_in_root() -> int:
+    """Count the files directly in the package."""
+    return sum(1 for path in SOURCE.iterdir() if path.is_file() and path.suffix == ".py")
+
+
+def lines_of_code() -> int:
+    """Count lines of Python, Cython, Lua and the page, without blanks, comments and docstrings."""
+    python = sum(_python_lines(path.read_text()) for path in python_files())
+    other = sum(
+        _plain_lines(path.read_text(), path.suffix)
+        for suffix in (".pyx", ".pxd", ".lua", ".js", ".css", ".html")
+        for path in SOURCE.rglob(f"*{suffix}")
+    )
+    return python + other
+
+
+def _python_lines(source: str) -> int:
+    strings = _docstring_lines(ast.parse(source))
+    counted: set[int] = set()
+    skipped = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in skipped | {tokenize.ENDMARKER}:
+            counted.update(range(token.start[0], token.end[0] + 1))
+    return len(counted - strings)
+
+
+def _docstring_lines(tree: ast.Module) -> set[int]:
+    found: set[int] = set()
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        for statement in body if isinstance(body, list) else []:
+            value = statement.value if isinstance(statement, ast.Expr) else None
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                found.update(range(statement.lineno, (statement.end_lineno or 0) + 1))
+    return found
+
+
+def _plain_lines(source: str, suffix: str) -> int:
+    """Count lines that are neither blank nor a comment, nor triple-quoted text of Cython."""
+    marks = {".lua": ("--",), ".pyx": ("#",), ".pxd": ("#",), ".js": ("//", "/*", "*")}
+    count, in_text = 0, False
+    for line in map(str.strip, source.splitlines()):
+        if suffix in (".pyx", ".pxd") and (line.startswith('"""') or in_text):
+            in_text ^= line.count('"""') % 2 == 1
+            continue
+        count += bool(line) and not line.startswith(marks.get(suffix, ("\0",)))
+    return count
+
+
+def window_kind_files() -> list[str]:
+    """List the files outside the homes of windows that test for a kind, name one, or read a field
+    that only one kind has."""
+    return [
+        _name(path)
+        for path in python_files()
+        if not _name(path).startswith(WINDOW_HOMES) and _knows_a_kind(ast.parse(path.read_text()))
+    ]
+
+
+def _knows_a_kind(tree: ast.Module) -> bool:
+    return any(map(_tests_a_kind, ast.walk(tree)))
+
+
+def _tests_a_kind(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call):
+        return _called(node) == "isinstance" and bool(WINDOW_KINDS & _names(node.args[1]))
+    if isinstance(node, ast.MatchClass):
+        return bool(WINDOW_KINDS & _names(node.cls))
+    return isinstance(node, ast.Attribute) and node.attr in WINDOW_FIELDS
+
+
+def own_type_escapes() -> list[str]:
+    """List casts, `type: ignore` and `isinstance` of stores that concern our own types.
+
+    Ignores that name an import, or a call, of another package are not counted.
+    """
+    return [
+        f"{_name(path)}:{line}: {what}"
+        for path in python_files()
+        for line, what in sorted((*_ignores(path.read_text()), *_escapes(path)))
+    ]
+
+
+def _ignores(text: str) -> Iterator[tuple[int, str]]:
+    foreign = ("[attr-defined]", "[no-untyped-call]")
+    for number, line in enumerate(text.splitlines(), 1):
+        if "# type: ignore" in line and not any(kind in line for kind in foreign):
+            yield number, "ignore"
+
+
+def _escapes(path: Path) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.Call):
+            continue
+        if _called(node) == "cast" and "io" not in _names(node):
+            yield node.lineno, "cast"
+        of_store = _called(node) == "isinstance" and STORE_NAMES & _names(node.args[1])
+        if of_store and path.name != "config.py":
+            yield node.lineno, "isinstance"
+
+
+def doubled_type_names() -> list[str]:
+    """List class names without a leading underscore that are defined more than once."""
+    defined: Counter[str] = Counter()
+    for path in python_files():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                defined[node.name] += 1
+    return sorted(name for name, times in defined.items() if times > 1)
+
+
+def layer_exceptions() -> int | None:
+    """Count the imports that the declared layers except; None where no layers are declared."""
+    text = (ROOT / "pyproject.toml").read_text()
+    if "[tool.importlinter]" not in text:
+        return None
+    _, _, after = text.partition("ignore_imports = [")
+    return sum(1 for line in after.partition("]")[0].splitlines() if "->" in line)
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(SOURCE).as_posix()
+
+
+def _called(node: ast.Call) -> str:
+    return node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+
+
+def _names(node: ast.AST) -> set[str]:
+    named = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    return named | {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
+
+
+class Calls:
+    """The functions of laurels that run while this is entered, in all threads."""
+
+    def __init__(self) -> None:
+        self.codes: set[CodeType] = set()
+        self.calls = 0
+
+    @property
+    def files(self) -> int:
+        return len({code.co_filename for code in self.codes})
+
+    def __enter__(self) -> "Calls":
+        sys.setprofile(self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+        threading.setprofile(None)
+
+    def _note(self, frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(str(SOURCE)):
+            self.codes.add(frame.f_code)
+            self.calls += 1
+
+
+def processor_us(call: Callable[[], object], rounds: int = 9, each: int = 2_000) -> float:
+    """Measure the processor time of one call in microseconds: the median of some rounds."""
+    figures = []
+    for _ in range(rounds):
+        began = time.process_time_ns()
+        for _ in range(each):
+            call()
+        figures.append((time.process_time_ns() - began) / each / 1_000)
+    return statistics.median(figures)
+
+
+def run_figures() -> Iterator[tuple[str, object]]:
+    """Measure a lone `submit` to two windows and a `top` of 10 of a board of 100, in memory."""
+    import laurels  # noqa: PLC0415 (the other figures need nothing installed)
+
+    calls = Calls()
+    threading.setprofile(calls._note)  # before the thread that commits is started
+    with laurels.open("memory:") as lb:
+        threading.setprofile(None)
+        lb.create(laurels.Board("gifts", windows=["all", "day"]))
+        for i in range(100):
+            lb.submit("gifts", f"member-{i}", i)
+        with calls:  # once before, so that nothing is made for the first time
+            lb.submit("gifts", "member-7", 1)
+        calls.codes.clear()
+        calls.calls = 0
+        with calls:
+            lb.submit("gifts", "member-7", 1)
+        yield "calls in a lone submit", calls.calls
+        yield "functions in a lone submit", len(calls.codes)
+        yield "files in a lone submit", calls.files
+    with laurels.open("memory:") as lb:
+        lb.create(laurels.Board("gifts", windows=["all", "day"]))
+        for i in range(100):
+            lb.submit("gifts", f"member-{i}", i)
+        submit = processor_us(lambda: lb.submit("gifts", "member-7", 1))
+        yield "processor time of a lone submit", f"{submit:.1f} µs"
+        lb.top("gifts", limit=10)
+        calls = Calls()
+        with calls:
+            lb.top("gifts", limit=10)
+        yield "functions in a top of 10", len(calls.codes)
+        yield "files in a top of 10", calls.files
+        top = processor_us(lambda: lb.top("gifts", limit=10))
+        yield "processor time of a top of 10", f"{top:.1f} µs"
+
+
+def source_figures() -> Iterator[tuple[str, object, list[str]]]:
+    """Every figure that is read from the source, with what it counted."""
+    yield "files in src/laurels", files_in_root(), []
+    yield "lines of code", f"{lines_of_code():,}", []
+    kinds, escapes, doubled = window_kind_files(), own_type_escapes(), doubled_type_names()
+    yield "files that know a window kind", len(kinds), kinds
+    yield "casts, ignores and isinstance on our own types", len(escapes), escapes
+    yield "type names with two meanings", len(doubled), doubled
+    excepted = layer_exceptions()
+    yield "exceptions from the import layers", "no layers" if excepted is None else excepted, []
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--run", action="store_true", help="also measure calls by running them")
+    parser.add_argument("--list", action="store_true", help="name what was counted")
+    asked: Any = parser.parse_args()
+    for label, figure, counted in source_figures():
+        print(f"{label:<48} {figure!s:>10}   {WANTED.get(label, '')}")
+        for each in counted if asked.list else ():
+            print(f"    {each}")
+    for label, figure in run_figures() if asked.run else ():
+        print(f"{label:<48} {figure!s:>10}   {WANTED.get(label, '')}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
