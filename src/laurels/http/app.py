@@ -6,9 +6,7 @@ one place, `_problem`. The interface is granian's RSGI: a scope that says what i
 protocol that takes the answer.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -30,8 +28,8 @@ from . import requests
 from .access import LEVEL, UNKNOWN, Caller
 from .answers import EVENT_REFUSED, PROBLEM, EventRefused, encoded, problem, to_json
 from .asking import Answer, Ask, Server, Streamed
+from .bodies import read_body
 from .cors import PREFLIGHT, Headers, Origins
-from .flow import Flow
 from .kept import Kept
 from .limits import Rates
 from .metrics import CONTENT_TYPE, Exposed, exposition
@@ -39,7 +37,6 @@ from .openapi import openapi
 from .pages import PAGES, Asset
 from .refusals import (
     InternalError,
-    InvalidBody,
     MethodNotAllowed,
     NoSuchPath,
     TooManyRequests,
@@ -50,6 +47,7 @@ from .replays import Answered, Replays, judged_key
 from .route import NO_CONTENT, Route
 from .router import Found, Router
 from .routes import ROUTES
+from .streaming import send_stream
 
 NOT_MODIFIED = 304
 _RETRY_SECONDS = "1"
@@ -234,28 +232,11 @@ class Application:
 
     async def _read(self, ask: Ask, headers: Incoming, protocol: HTTPProtocol) -> None:
         """Reads what comes with a request that has a body."""
-        ask.raw = await self._body(headers.get("content-length"), protocol)
+        most = self._settings.max_body
+        ask.raw = await read_body(headers.get("content-length"), protocol, most)
         ask.content_type = headers.get("content-type")
         key = headers.get("idempotency-key")
         ask.key = None if key is None else judged_key(key)
-
-    async def _body(self, length: str | None, protocol: HTTPProtocol) -> bytes:
-        most = self._settings.max_body
-        if length is not None and length.isdigit():
-            requests.ensure_size(int(length), most)
-            try:
-                return await protocol()
-            except ProtocolClosed as error:
-                raise InvalidBody("the body broke off") from error
-        parts, is_whole = bytearray(), True
-        async for part in protocol:
-            # Where the client goes in the middle there is an empty part before the last one.
-            if not is_whole:
-                raise InvalidBody("the body broke off")
-            is_whole = bool(part)
-            parts += part
-            requests.ensure_size(len(parts), most)
-        return bytes(parts)
 
     async def _asking(
         self,
@@ -324,21 +305,8 @@ class Application:
         ]
         if self._origins is not None:
             headers += self._origins.headers(scope.headers.get("origin"))
-        with self._server.room.streaming(caller.name), _until_gone(protocol) as is_gone:
-            transport = protocol.response_stream(200, headers)
-            parts, flow = answered.parts, Flow(scope.client)
-            try:
-                async for part in parts:
-                    await transport.send_bytes(part)
-                    await flow.room_after(len(part))
-            except ProtocolClosed:
-                pass
-            except asyncio.CancelledError:
-                if not is_gone():
-                    flow.cut()
-                    raise
-            finally:
-                await parts.aclose()
+        with self._server.room.streaming(caller.name):
+            await send_stream(answered, headers, scope.client, protocol)
 
     # Beside the table
 
@@ -354,19 +322,6 @@ class Application:
         server = self._server
         exposed = Exposed(server.figures, server.room, await server.backing.held(), self._worker)
         return Written(exposition(exposed), CONTENT_TYPE)
-
-
-@contextmanager
-def _until_gone(protocol: HTTPProtocol) -> Iterator[Callable[[], bool]]:
-    """Has the task cancelled when the client goes; answers whether it has gone."""
-    task = asyncio.current_task()
-    assert task is not None
-    gone = asyncio.ensure_future(protocol.client_disconnect())
-    gone.add_done_callback(lambda done: None if done.cancelled() else task.cancel())
-    try:
-        yield gone.done
-    finally:
-        gone.cancel()
 
 
 def _streams(answers: Route | Beside) -> bool:
