@@ -80,7 +80,7 @@ class Keeper:
         with suppress(LaurelsError), self._one:
             pass
 
-    def kept(self, log_from: int) -> Kept:
+    def kept(self, log_from: int, end_unverified: str | None) -> Kept:
         """What recovery would begin with."""
         newest = self._newest
         return Kept(
@@ -89,4 +89,5 @@ class Keeper:
             None if newest is None else self._nbytes,
             self._damaged,
             self._failure,
+            end_unverified,
         )

@@ -224,7 +224,7 @@ class Service:
 
     def stats(self) -> Stats:
         """The figures of the whole store; asked under the lock."""
-        kept = self._keeper.kept(self._log.first)
+        kept = self._keeper.kept(self._log.first, self._log.doubt)
         return store_stats(self._fold, self._log.nbytes(), self._now(), kept)
 
     def _brought(self, board: str) -> BoardState:

@@ -56,13 +56,15 @@ class BoardStats(Struct, frozen=True):
 class Kept(Struct, frozen=True):
     """What recovery would begin with: the newest snapshot (its offset and size, None without one)
     and the log from `log_from` on. `damaged` are snapshots that were found unreadable and passed
-    over; `failure` says why the last attempt at a snapshot failed, if it did."""
+    over; `failure` says why the last attempt at a snapshot failed, if it did. `end_unverified` says
+    why nothing vouched for the log's end when the store was opened, None where something did."""
 
     log_from: int
     snapshot_offset: int | None = None
     snapshot_nbytes: int | None = None
     damaged: list[str] = []
     failure: str | None = None
+    end_unverified: str | None = None
 
 
 class Stats(Struct, frozen=True):

@@ -15,6 +15,10 @@ class Log(Protocol):
     def first(self) -> int:
         """The offset of the oldest entry still there; one past the newest when there is none."""
 
+    @property
+    def doubt(self) -> str | None:
+        """Why nothing vouched for the log's end when it was opened; None where something did."""
+
     def append(self, body: bytes) -> int:
         """Makes an entry durable and answers its offset; StorageFailed when it could not."""
 

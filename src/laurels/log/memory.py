@@ -21,6 +21,10 @@ class MemoryLog:
     def first(self) -> int:
         return self._trimmed + 1
 
+    @property
+    def doubt(self) -> None:
+        return None
+
     def append(self, body: bytes) -> int:
         self._entries.append(body)
         return self.offset

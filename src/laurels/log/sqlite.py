@@ -6,9 +6,7 @@ offsets follow each other without a gap, so damage is found where it is and name
 around. The writer's connection is used by one thread at a time; a reader opens its own.
 
 SQLite takes a damaged end of its write-ahead file for one that was never finished, and forgets it.
-So the newest offset is also kept in a file of its own, the *mark*: it is written after each commit
-and not flushed, so it costs nothing and never runs ahead of what is on the disk. A log that ends
-before its mark has lost something.
+So the newest offset is also kept in a file of its own, the mark (`mark`).
 """
 
 import os
@@ -21,6 +19,8 @@ from pathlib import Path
 
 from laurels.errors import FolderMissing, FormatTooNew, LogDamaged, StorageFailed
 from laurels.private_files import create_file
+
+from .mark import Mark
 
 FORMAT = 1
 MARK_NAME = "log.mark"
@@ -49,8 +49,7 @@ class SqliteLog:
                 self._prepare()
                 self._find_ends()
                 self._checkpoint = _Checkpoint(self._writer, self._connect)
-                self._mark = _Mark(path.with_name(MARK_NAME))
-                self._mark.judge(path, self._offset)
+                self._mark = Mark(path.with_name(MARK_NAME), path, self._offset)
             except BaseException:
                 self._writer.close()
                 raise
@@ -86,6 +85,10 @@ class SqliteLog:
     @property
     def first(self) -> int:
         return self._first
+
+    @property
+    def doubt(self) -> str | None:
+        return self._mark.doubt
 
     def append(self, body: bytes) -> int:
         row = (self._offset + 1, zlib.crc32(body), body)
@@ -227,32 +230,6 @@ class _Checkpoint:
     def _copy_most(self) -> None:
         with suppress(sqlite3.Error, StorageFailed), closing(self._connect()) as connection:
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
-
-
-class _Mark:
-    """The newest offset, in a file of its own."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file = create_file(path)
-
-    def judge(self, log: Path, offset: int) -> None:
-        """LogDamaged where the log ends before what the mark says was written."""
-        written = os.pread(self._file, 20, 0)
-        if written.isdigit() and int(written) > offset:
-            raise LogDamaged(
-                f"{log} ends at entry {offset}, and {int(written)} were written: its end is damaged"
-            )
-
-    def set(self, offset: int) -> None:
-        # What is on the disk stays acknowledged; a mark that cannot be written only says less.
-        with suppress(OSError):
-            os.pwrite(self._file, b"%020d" % offset, 0)
-
-    def close(self) -> None:
-        if self._file >= 0:
-            os.close(self._file)
-        self._file = -1
 
 
 def _whole(rows: sqlite3.Cursor, expected: int, path: Path) -> Iterator[tuple[int, bytes]]:

@@ -1,0 +1,76 @@
+"""The mark of a log: its newest offset, in a file of its own.
+
+SQLite takes a damaged end of its write-ahead file for one that was never finished, and forgets it.
+The mark is written after each commit and not flushed, so it costs nothing and never runs ahead of
+what is on the disk: a log that ends before its mark has lost something. A mark carries a checksum
+of its own; one that is damaged or missing says nothing, which is logged and stands in the store's
+figures. Earlier versions wrote 20 digits without a checksum.
+"""
+
+import logging
+import os
+import zlib
+from contextlib import suppress
+from pathlib import Path
+
+from laurels.errors import LogDamaged
+from laurels.private_files import create_file
+
+_DIGITS = 20
+_LENGTH = 30
+_log = logging.getLogger("laurels")
+
+
+def _encode(offset: int) -> bytes:
+    digits = b"%020d" % offset
+    return b"%s %08x\n" % (digits, zlib.crc32(digits))
+
+
+def _decode(content: bytes) -> int | None:
+    """The offset that a mark says; None where it is not as it was written."""
+    digits = content[:_DIGITS]
+    if not digits.isdigit():
+        return None
+    offset = int(digits)
+    return offset if content in (digits, _encode(offset)) else None
+
+
+class Mark:
+    """The mark beside a log; `doubt` says why it did not vouch for the log's end when the log was
+    opened, None where it did."""
+
+    def __init__(self, path: Path, log: Path, offset: int) -> None:
+        """Raises LogDamaged where the log ends at `offset`, before what the mark says."""
+        missing = not path.exists()
+        self._file = create_file(path)
+        self.doubt: str | None = None
+        try:
+            marked = _decode(os.pread(self._file, _LENGTH + 1, 0))
+            if marked is not None and marked > offset:
+                raise LogDamaged(
+                    f"{log} ends at entry {offset}, but {path} says that {marked} were written: "
+                    f"the log has lost its end; to go on without what is missing, remove {path}"
+                )
+        except BaseException:
+            self.close()
+            raise
+        if marked is None and not (missing and offset == 0):
+            what = "is missing" if missing else "is damaged"
+            self.doubt = (
+                f"{path} {what}: nothing vouches that the log has no entries after {offset}"
+            )
+            _log.warning("%s; compare with a backup, or with those who sent them", self.doubt)
+            with suppress(OSError):
+                os.ftruncate(self._file, _LENGTH)
+            self.set(offset)
+
+    def set(self, offset: int) -> None:
+        """Note the newest offset. An entry on the disk stays acknowledged where that fails: the
+        mark only vouches for less then."""
+        with suppress(OSError):
+            os.pwrite(self._file, _encode(offset), 0)
+
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+        self._file = -1
