@@ -53,6 +53,7 @@ from .submission import Submission
 from .verify import compare
 from .view import at_hand
 from .windows import MAX_MS, MIN_MS
+from .write_failures import WriteFailures
 from .writes import FoldedWrite, Task
 
 SHARE = 512
@@ -94,6 +95,7 @@ class Service:
         self.paced = False
         self._closing = threading.Lock()
         self._on_close: list[Callable[[], None]] = [log.close]
+        self.write_failures = WriteFailures(stopwatch)
         self._observed: tuple[Callable[[int, float], None], Callable[[], float]] | None = None
         found = recovered(log, self._snapshots(), new_index)
         self._fold = found.fold
@@ -354,9 +356,36 @@ class Service:
 
     def _append(self, body: bytes) -> int:
         """Appends an entry to the log; its offset."""
-        self._fold.entry = offset = self._log.append(body)
+        try:
+            self._note_clock()
+            self._fold.entry = offset = self._log.append(body)
+        except StorageFailed as error:
+            self.write_failures.failed(error)
+            raise
+        self.write_failures.succeeded()
         self._keeper.grown(len(body))
         return offset
+
+    def _note_clock(self) -> None:
+        """Note in the log which clock it is written by, before its first entry by that clock."""
+        if self._clock_to_note is not None:
+            self._log.set_note("clock", self._clock_to_note)
+            self._clock_to_note = None
+
+    def ensure_writable(self) -> None:
+        """Raise StorageFailed where the disk refused the last write and still does."""
+        if self.write_failures.reason is not None:
+            self.write(Task(self._try_to_write))
+        self.write_failures.ensure_none()
+
+    def _try_to_write(self) -> None:
+        """Write something that means nothing; by the thread that commits."""
+        try:
+            self._log.set_note("writable", "yes")
+        except StorageFailed as error:
+            self.write_failures.failed(error)
+        else:
+            self.write_failures.succeeded()
 
     def _commit_at(self, now_ms: int, tickets: list[Ticket]) -> bool:
         """Commits a group of writes; whether there was anything to log."""
@@ -380,9 +409,6 @@ class Service:
             now_ms = drafted[-1].now_ms if drafted else now_ms
             accepted.append((gathered, write))
         body = records.encode(logged) if logged else None
-        if body is not None and self._clock_to_note is not None:
-            self._log.set_note("clock", self._clock_to_note)
-            self._clock_to_note = None
         with self._sound():
             offset = self._fold.offset
             if body is not None:

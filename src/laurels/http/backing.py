@@ -11,6 +11,7 @@ from laurels.direct.service import Direct
 from laurels.direct.surfaces import AsyncDirectLeaderboards
 from laurels.errors import LaurelsError, Unavailable
 from laurels.service import Service
+from laurels.write_failures import WriteFailures
 
 from .access import Keys
 from .key_places import OnServer
@@ -25,7 +26,7 @@ Pulse = Callable[[str], tuple[int, int, int, bool]]
 class Backing(Struct, frozen=True):
     """`pulse` tells who watches that a board has changed; where it `is_exact`, it is never late.
     `follow` brings it up to date where it is not; `ensure` raises what keeps the boards from being
-    asked; `held` are figures of what there is."""
+    asked or written; `held` are figures of what there is."""
 
     pulse: Pulse
     held: Callable[[], Awaitable[Held]]
@@ -57,12 +58,17 @@ def backing_of(
 
     async def held() -> Held:
         taken = service.snapshot_taken()
-        return _held_here(lb, clock() - (began if taken is None else taken))
+        age = clock() - (began if taken is None else taken)
+        return _held_here(lb, age, service.write_failures)
 
-    return Backing(service.pulse, held)
+    async def ensure() -> None:
+        if service.write_failures.reason is not None:
+            await asyncio.to_thread(service.ensure_writable)
+
+    return Backing(service.pulse, held, ensure=ensure)
 
 
-def _held_here(lb: AsyncLeaderboards, snapshot_age: float) -> Held:
+def _held_here(lb: AsyncLeaderboards, snapshot_age: float, write_failures: WriteFailures) -> Held:
     shown = [lb.sync.stats(board.name) for board in lb.sync.boards()[:BOARDS_SHOWN]]
     return Held(
         store=lb.sync.stats(),
@@ -72,6 +78,8 @@ def _held_here(lb: AsyncLeaderboards, snapshot_age: float) -> Held:
         ],
         scopes_memory=[(stats.board, stats.scopes_nbytes) for stats in shown if stats.scopes],
         snapshot_age=snapshot_age,
+        write_failures=write_failures.count,
+        writable=write_failures.reason is None,
     )
 
 

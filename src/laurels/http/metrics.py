@@ -101,6 +101,8 @@ class Held(Struct, frozen=True):
     scopes_memory: Sequence[tuple[str, int]] = ()
     """Boards that have scopes, and the bytes that the rankings of these take."""
     snapshot_age: float = 0.0
+    write_failures: int = 0
+    writable: bool = True
     count: int = 0
     answers: bool = True
 
@@ -180,7 +182,7 @@ class Exposed(Collector):
         yield _gauge("laurels_index_up", "Whether the index server answers.", held.answers)
 
     def _of_store(self) -> Iterator[Metric]:
-        stats = self._held.store
+        held, stats = self._held, self._held.store
         assert stats is not None
         for name, said, value in (
             ("laurels_boards", "Boards.", stats.boards),
@@ -195,6 +197,12 @@ class Exposed(Collector):
             ),
         ):
             yield _gauge(name, said, value)
+        yield _gauge("laurels_writable", "Whether the disk took the last write.", held.writable)
+        yield CounterMetricFamily(
+            "laurels_write_failures",
+            "Commits that the disk refused.",
+            value=held.write_failures,
+        )
         memory = GaugeMetricFamily(
             "laurels_board_memory_bytes", "Memory of a board's rankings.", labels=["board"]
         )
@@ -209,14 +217,14 @@ class Exposed(Collector):
         for board, form, count in self._held.scopes:
             scopes.add_metric([board, form], count)
         yield scopes
-        held = GaugeMetricFamily(
+        of_scopes = GaugeMetricFamily(
             "laurels_board_scopes_memory_bytes",
             "Memory of the rankings of a board's scopes, part of the board's; of many an estimate.",
             labels=["board"],
         )
         for board, nbytes in self._held.scopes_memory:
-            held.add_metric([board], nbytes)
-        yield held
+            of_scopes.add_metric([board], nbytes)
+        yield of_scopes
 
 
 def _gauge(name: str, said: str, value: float) -> Metric:

@@ -137,7 +137,12 @@ class SqliteLog:
 
     def set_note(self, key: str, value: str) -> None:
         with _plain_errors(self._path):
-            self._writer.execute("INSERT OR REPLACE INTO note VALUES (?, ?)", (key, value))
+            try:
+                self._writer.execute("INSERT OR REPLACE INTO note VALUES (?, ?)", (key, value))
+            except sqlite3.Error:
+                if self._writer.in_transaction:
+                    self._writer.rollback()
+                raise
 
     def fill(self, notes: dict[str, str], entries: Iterable[tuple[int, bytes]]) -> None:
         """Puts notes and entries, under their own offsets, into a log that has none."""

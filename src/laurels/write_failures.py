@@ -1,0 +1,51 @@
+"""Writes that the disk refuses: counted, logged once a minute, over with the first that works."""
+
+import logging
+from collections.abc import Callable
+
+from .errors import StorageFailed
+
+LOG_EVERY_SECONDS = 60.0
+_log = logging.getLogger("laurels")
+
+
+class WriteFailures:
+    """Whether the log can be written; `count` is how many entries could not be, since the start.
+
+    `seconds` is a clock that does not go back.
+    """
+
+    def __init__(self, seconds: Callable[[], float]) -> None:
+        self._seconds = seconds
+        self._reason: str | None = None
+        self._next_line = 0.0
+        self._in_a_row = 0
+        self.count = 0
+
+    @property
+    def reason(self) -> str | None:
+        """Why the last write failed; None where it was written."""
+        return self._reason
+
+    def failed(self, error: StorageFailed) -> None:
+        """Note that an entry could not be written."""
+        now = self._seconds()
+        if self._reason is None:
+            self._in_a_row, self._next_line = 0, now
+        self.count += 1
+        self._in_a_row += 1
+        self._reason = error.what
+        if now >= self._next_line:
+            self._next_line = now + LOG_EVERY_SECONDS
+            _log.error("writes fail, %d in a row so far: %s", self._in_a_row, error)
+
+    def succeeded(self) -> None:
+        """Note that something was written."""
+        if self._reason is not None:
+            self._reason = None
+            _log.warning("writes succeed again, after %d that failed", self._in_a_row)
+
+    def ensure_none(self) -> None:
+        """Raise StorageFailed where the last write failed."""
+        if self._reason is not None:
+            raise StorageFailed(self._reason)
