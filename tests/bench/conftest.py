@@ -9,11 +9,8 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def small_heap(request: pytest.FixtureRequest) -> Iterator[None]:
-    """What is there before a test of a bench is not looked at again during it."""
-    if "test_bench" not in request.node.nodeid:
-        yield
-        return
+def small_heap() -> Iterator[None]:
+    """Exclude the objects that exist before a test from the collections during it."""
     gc.collect()
     gc.freeze()
     yield
