@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 NATIVE := $(wildcard src/laurels/engine/*.pyx src/laurels/engine/*.pxd)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench sanitize docs clean
+.PHONY: help run test check torture lint bench sanitize docs clean
 
 help: ## show what there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -25,6 +25,15 @@ run: $(READY) ## import 70,000 real purchases, show the boards and serve them
 # of tests/conftest.py, files that take long come first; xdist would have those of one test last.
 test: $(READY) ## all tests, over all cores
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+
+# What an edit is most likely to break, in 90 seconds: types, the pure modules and the engine beside
+# their oracles, and the contract over one store.
+check: $(READY) lint ## what to run between two edits: lint, unit and engine tests, the contract in memory
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto tests/unit tests/engine tests/contract -k "not contract or memory"
+
+# Hours of kills, power cuts, damage, made-up requests and random episodes.
+torture: $(READY) ## the long counts of all tests that have one (about an hour)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --torture -n auto --durations=0 --durations-min=1
 
 lint: $(READY) ## style and types
 	$(BIN)/ruff check .

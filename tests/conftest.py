@@ -1,13 +1,16 @@
-"""Assertions outside the test files explain themselves, too; long files are begun first."""
+"""What all tests share: no deadlines, the counts of `make torture`, and the order of files."""
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
+from typing import Protocol
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 LONG_FIRST = (
-    "unit/test_packaging.py",
+    "release/test_packaging.py",
     "crash/test_kill.py",
     "crash/test_power_cut.py",
     "redis/test_side_by_side.py",
@@ -26,6 +29,61 @@ pytest.register_assert_rewrite(
 )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+# A busy machine is slow at random: an example that takes long says nothing about the code.
+settings.register_profile(
+    "no deadlines", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.load_profile("no deadlines")
+
+
+class Scaled(Protocol):
+    """Return the count that fits this run: few cases in `make test`, many in `make torture`."""
+
+    def __call__(self, few: int, many: int) -> int: ...
+
+
+@pytest.fixture(scope="session")
+def scaled(request: pytest.FixtureRequest) -> Scaled:
+    """The number of cases to try. A test that uses this also runs in `make torture`."""
+    torture = bool(request.config.getoption("torture"))
+    return lambda few, many: many if torture else few
+
+
+def pytest_configure() -> None:
+    """Take Ctrl-C even where a shell started the tests in the background, which ignores it.
+
+    Ignored signals are inherited: no program of a test would end by SIGINT.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--torture",
+        action="store_true",
+        help="run only the tests that have long counts, with these counts",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    _select(config, items)
+    _order(items)
+
+
+def _select(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests of this run: all but those marked `torture`, or these and the scaled ones."""
+    torture = bool(config.getoption("torture"))
+    kept, others = list[pytest.Item](), list[pytest.Item]()
+    for item in items:
+        only = item.get_closest_marker("torture") is not None
+        long = only or "scaled" in getattr(item, "fixturenames", ())
+        (kept if (long if torture else not only) else others).append(item)
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = kept
+
+
+def _order(items: list[pytest.Item]) -> None:
     places = {Path(__file__).parent / name: i for i, name in enumerate(LONG_FIRST)}
     items.sort(key=lambda item: places.get(item.path, len(places)))

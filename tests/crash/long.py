@@ -4,7 +4,7 @@ Every call of every scene fails in every way, the power is cut after every call,
 damaged at many places; what is left is judged each time. What was lost is printed with what
 reproduces it; a line for each of the three is the report. Exit code 1 when anything was lost.
 
-Kills have a setting of their own: `LAURELS_KILLS=200 pytest tests/crash/test_kill.py`.
+`make torture` has the same cases as tests; this takes other seeds and counts.
 """
 
 from __future__ import annotations

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import Scaled
 from tests.crash.disk import Fault, Stage, compiled, staged
 from tests.crash.faults import KINDS, READS, Scene, every, scenes, survive
-
-PLACES = 6
 
 
 @pytest.fixture(scope="module")
@@ -26,11 +25,10 @@ def played(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> list[Scene
 
 @pytest.mark.parametrize("kind", [*KINDS, READS], ids=str)
 def test_nothing_acknowledged_is_lost(
-    stage: Stage, played: list[Scene], tmp_path: Path, kind: Fault
+    stage: Stage, played: list[Scene], tmp_path: Path, kind: Fault, scaled: Scaled
 ) -> None:
-    """All calls of all scenes: `python -m tests.crash.long`."""
     faults = [(scene, fault) for scene in played for fault in every(scene, kind)]
     shift = [*KINDS, READS].index(kind)
-    apart = len(faults) // PLACES
+    apart = len(faults) // scaled(6, len(faults))
     for scene, fault in faults[shift * apart // 10 :: apart]:
         survive(stage, scene, fault, tmp_path / "folder")

@@ -1,9 +1,8 @@
 """What was acknowledged survives SIGKILL: there once, nothing half there, `check` passes.
 
-Kills hit commits, snapshots, trims and boundaries alike. LAURELS_KILLS=200 has more of them.
+Kills hit commits, snapshots, trims and boundaries alike. `make torture` has more of them.
 """
 
-import os
 import random
 import subprocess
 import sys
@@ -13,10 +12,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import laurels
+from tests.conftest import Scaled
 
 from .writer import batch_members, room_of
 
-KILLS = int(os.environ.get("LAURELS_KILLS", "12"))
 IN_A_ROW = 12
 SEED = 20_261_120
 
@@ -39,10 +38,13 @@ def _members(acknowledged: str) -> list[str]:
     return [acknowledged]
 
 
-def test_every_acknowledged_event_is_there_once_after_each_kill(tmp_path: Path) -> None:
+def test_every_acknowledged_event_is_there_once_after_each_kill(
+    tmp_path: Path, scaled: Scaled
+) -> None:
     moments = random.Random(SEED)
-    for first in range(0, KILLS, IN_A_ROW):
-        _kill_in_a_row(tmp_path / str(first), min(IN_A_ROW, KILLS - first), moments)
+    kills = scaled(12, 300)
+    for first in range(0, kills, IN_A_ROW):
+        _kill_in_a_row(tmp_path / str(first), min(IN_A_ROW, kills - first), moments)
 
 
 def _judge_rooms(lb: laurels.Leaderboards, there: Iterable[str]) -> None:

@@ -8,10 +8,9 @@ from random import Random
 
 import pytest
 
+from tests.conftest import Scaled
 from tests.crash.disk import Stage, compiled, staged
 from tests.crash.power_cut import survive_cut, traced
-
-PLACES = 20
 
 
 @pytest.fixture(scope="module")
@@ -20,10 +19,10 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         yield found
 
 
-def test_nothing_acknowledged_is_lost(stage: Stage, tmp_path: Path) -> None:
-    """After every call: `python -m tests.crash.long --only cuts`."""
+def test_nothing_acknowledged_is_lost(stage: Stage, tmp_path: Path, scaled: Scaled) -> None:
     run = traced(stage, tmp_path / "run")
     assert {call.name for call in run.calls} >= {"said", "fsync", "rename", "unlink", "pwrite"}
-    for after in range(len(run.calls), 0, -(len(run.calls) // PLACES)):
+    places = scaled(20, len(run.calls))
+    for after in range(len(run.calls), 0, -(len(run.calls) // places)):
         survive_cut(run, after, None, tmp_path / "work")
         survive_cut(run, after, Random(after), tmp_path / "work")

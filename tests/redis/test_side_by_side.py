@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import Counter
 from random import Random
 
@@ -14,12 +13,13 @@ from laurels.index.redis import index
 from laurels.index.redis.index import RedisIndex
 from laurels.index.redis.layout import layout_of
 from laurels.index.remote import Opened
+from tests.conftest import Scaled
 from tests.redis.asking import connected
 from tests.redis.servers import Server
 from tests.redis.side_by_side import Pair, play, some_board
 
-BOARDS = int(os.environ.get("LAURELS_BOARDS", "60"))
-SEED = int(os.environ.get("LAURELS_SEED", "1"))
+PARTS = 3
+"""Each with boards of its own: a worker may take one part while others take the rest."""
 _SHARES = (100, 4, 7)
 """What a call does of a pass: all members there are, or some of them."""
 
@@ -38,10 +38,14 @@ async def _play(url: str, seed: int) -> str:
     return layout_of(rules).name
 
 
-def test_random_boards_agree_in_every_layout(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("part", range(PARTS))
+def test_random_boards_agree_in_every_layout(
+    monkeypatch: pytest.MonkeyPatch, part: int, scaled: Scaled
+) -> None:
+    first = 1_000 * (part + 1)
     layouts: Counter[str] = Counter()
     with Server() as server:
-        for seed in range(SEED * 1_000, SEED * 1_000 + BOARDS):
+        for seed in range(first, first + scaled(20, 300)):
             monkeypatch.setattr(index, "SHARE", _SHARES[seed % len(_SHARES)])
             layouts[asyncio.run(_play(server.url, seed))] += 1
         kept = [key for key in server.call("KEYS", "*") if b":a:" not in key]

@@ -7,7 +7,7 @@ import pytest
 from tests.stateful import choices
 from tests.stateful.choices import COMBINATIONS
 from tests.stateful.episode import run
-from tests.stateful.long import combinations_of
+from tests.stateful.long import combinations_of, long_run
 
 
 @pytest.mark.parametrize("seed", range(0, 2 * len(COMBINATIONS), 9))
@@ -24,3 +24,9 @@ def test_an_episode_of_boards_with_scopes_agrees_with_the_oracle(
     """The same where every board counts by labels."""
     monkeypatch.setattr(choices, "SCOPED", 1)
     assert run(seed, combinations_of(seed), steps=40).steps == 40
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_long_run_agrees_with_the_oracle(seed: int) -> None:
+    assert long_run(steps=100_000, seed=seed, episode=150) == 0

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
+from tests.conftest import Scaled
 from tests.contract.deployments import EMBEDDED, Implementation
 from tests.stateful import rules
 from tests.stateful.choices import COMBINATIONS
@@ -63,14 +64,13 @@ for happening, weight in rules.RULES:  # hypothesis picks evenly: what is freque
 
 
 @pytest.mark.parametrize("implementation", EMBEDDED, ids=lambda it: it.name)
-def test_everything_agrees_with_the_oracle(implementation: Implementation) -> None:
+def test_everything_agrees_with_the_oracle(implementation: Implementation, scaled: Scaled) -> None:
     machine = type("Machine", (Machine,), {"implementation": implementation})
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=40,
+            max_examples=scaled(40, 500),
             stateful_step_count=40,
-            deadline=None,
             derandomize=True,
             suppress_health_check=list(HealthCheck),
         ),

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from laurels.board import Board, Column
@@ -275,7 +275,6 @@ BOARDS = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(BOARDS)
 def test_a_board_goes_through_json_and_back(given_board: Board) -> None:
     written = given_board.to_json()

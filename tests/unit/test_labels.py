@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -51,14 +51,12 @@ def gathered(*events: dict[str, str] | None) -> Labels:
     return columns.labels
 
 
-@settings(deadline=None)
 @given(scoped, scoped)
 def test_no_two_scopes_have_one_text(one: dict[str, str], other: dict[str, str]) -> None:
     same = scope_named(RULES, one) == scope_named(RULES, other)
     assert same == (one == other)
 
 
-@settings(deadline=None)
 @given(scoped)
 def test_a_text_tells_its_labels(labels: dict[str, str]) -> None:
     text = scope_named(RULES, labels)
@@ -76,7 +74,6 @@ def test_what_texts_look_like() -> None:
     assert (labels_of("@room"), form_of("@room")) == ({}, "@room")
 
 
-@settings(deadline=None)
 @given(st.lists(carried | st.none(), min_size=1, max_size=8).filter(any))
 def test_every_event_has_the_labels_it_came_with(events: list[dict[str, str] | None]) -> None:
     labels = gathered(*events)
@@ -91,7 +88,6 @@ def test_every_event_has_the_labels_it_came_with(events: list[dict[str, str] | N
         assert sorted(set(part.each)) == list(range(len(part.groups)))
 
 
-@settings(deadline=None)
 @given(carried)
 def test_the_scopes_of_an_event_are_those_a_question_names(labels: dict[str, str]) -> None:
     found = gathered(labels, {"room": "other"})
@@ -105,7 +101,6 @@ def test_the_scopes_of_an_event_are_those_a_question_names(labels: dict[str, str
         assert found.values(by)[found.each[0]] == labels.get(by)
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(carried, max_size=3), min_size=1, max_size=4))
 def test_batches_behind_each_other_keep_their_labels(batches: list[list[dict[str, str]]]) -> None:
     each = [(gathered(*events) if any(events) else None, len(events)) for events in batches]
@@ -191,7 +186,6 @@ def batch(labels: Labels | None, size: int) -> Batch:
     return replace(found, labels=labels)
 
 
-@settings(deadline=None)
 @given(st.lists(carried, min_size=1, max_size=300).filter(any))
 def test_the_log_brings_labels_back(events: list[dict[str, str]]) -> None:
     labels = gathered(*events)

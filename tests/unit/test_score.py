@@ -6,7 +6,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from laurels.board import Board, Column
@@ -131,7 +131,6 @@ def test_a_huge_number_costs_nothing() -> None:
     assert time.process_time() - began < 0.5
 
 
-@settings(deadline=None)
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=None), SCALES)
 def test_reading_agrees_with_fractions(value: Decimal, scale: int) -> None:
     exact = Fraction(value) * 10**scale
@@ -145,7 +144,6 @@ def test_reading_agrees_with_fractions(value: Decimal, scale: int) -> None:
                 exact_units(written, scale, "score")
 
 
-@settings(deadline=None)
 @given(UNITS, SCALES)
 def test_units_survive_the_way_out_and_in(units: int, scale: int) -> None:
     with localcontext(prec=3):

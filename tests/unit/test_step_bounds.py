@@ -66,7 +66,7 @@ def totals_as_steps_leave(
     return seen
 
 
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=500)
 @given(RANGES, st.integers(2, 7), WRITES)
 @example((-10, 10), 3, [(0, 0, -3, False), (1, 0, 3, False), (1, 0, 3, False)])
 @example((0, 10), 3, [(0, 0, 3, False), (1, 0, 7, False), (1, 1, -7, False)])
@@ -97,7 +97,6 @@ def test_without_the_share_a_step_that_leaves_would_uncover_what_is_out_of_range
         assert all(low <= total <= high for total in seen) == bounded
 
 
-@settings(deadline=None)
 @given(RANGES, st.integers(2, 10_000))
 def test_a_step_holds_no_more_than_its_share_and_all_steps_together_are_exact(
     ends: tuple[int, int], steps: int

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -302,7 +302,6 @@ _LARGER = {
 """The larger units in which a span may be written, with how many of the step's each has."""
 
 
-@settings(deadline=None)
 @given(FORMS | rolling_forms())
 def test_both_ways_of_writing_go_through_json_and_back(form: WindowForm) -> None:
     written = {
@@ -323,7 +322,6 @@ def test_both_ways_of_writing_go_through_json_and_back(form: WindowForm) -> None
         assert back.window(DEFAULTS) == form.window(DEFAULTS)
 
 
-@settings(deadline=None)
 @given(rolling_forms())
 def test_the_steps_of_a_window_together_are_its_span(form: WindowForm) -> None:
     window = form.window(DEFAULTS)
@@ -335,7 +333,6 @@ def test_the_steps_of_a_window_together_are_its_span(form: WindowForm) -> None:
     assert 0 <= window.grace_ms <= (window.steps - 1) * step_ms
 
 
-@settings(deadline=None)
 @given(st.integers(0, MAX_DURATION_MS))
 def test_a_duration_goes_through_its_text_and_back(length_ms: int) -> None:
     text = duration_text(length_ms)

@@ -111,7 +111,7 @@ def moments(draw: st.DrawFn) -> tuple[str, int]:
     return tz, next_change(tz, draw(st.integers(-69 * 12, 80 * 12)) * _MONTH_MS) + draw(AWAY)
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(moments(), UNIT, WEEKDAY)
 def test_every_instant_has_one_period_and_its_label_leads_back(
     moment: tuple[str, int], unit: Unit, week_start: Weekday
@@ -125,7 +125,7 @@ def test_every_instant_has_one_period_and_its_label_leads_back(
         assert window.period_at(inside_ms) == period
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(moments(), UNIT, WEEKDAY)
 def test_periods_follow_one_another_without_gap_or_overlap(
     moment: tuple[str, int], unit: Unit, week_start: Weekday
@@ -142,7 +142,6 @@ def test_periods_follow_one_another_without_gap_or_overlap(
         period = before
 
 
-@settings(deadline=None)
 @given(moments())
 def test_a_day_is_the_greatest_date_that_has_begun(moment: tuple[str, int]) -> None:
     tz, at_ms = moment
@@ -164,7 +163,7 @@ def clock(at_ms: int, tz: str) -> tuple[date, int, timedelta | None]:
     return shown.date(), shown.hour, shown.utcoffset()
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(moments())
 def test_an_hour_is_the_longest_time_of_one_hour_on_the_clock(moment: tuple[str, int]) -> None:
     tz, at_ms = moment
@@ -175,7 +174,7 @@ def test_an_hour_is_the_longest_time_of_one_hour_on_the_clock(moment: tuple[str,
         assert clock(outside_ms, tz) != clock(at_ms, tz)
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(moments(), STEP)
 def test_every_instant_has_one_step_and_its_label_leads_back(
     moment: tuple[str, int], length: tuple[int, int]
@@ -191,7 +190,7 @@ def test_every_instant_has_one_step_and_its_label_leads_back(
         assert window.period_at(inside_ms) == step
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(moments(), STEP, st.integers(2, 12))
 def test_steps_follow_one_another_without_gap_or_overlap(
     moment: tuple[str, int], length: tuple[int, int], steps: int
@@ -211,7 +210,6 @@ def within(step: Period) -> bool:
     return step.end_ms > MIN_MS and step.start_ms < MAX_MS
 
 
-@settings(deadline=None)
 @given(moments(), st.integers(1, 10))
 def test_a_step_of_days_is_that_of_the_greatest_date_that_has_begun(
     moment: tuple[str, int], days: int
@@ -224,7 +222,6 @@ def test_a_step_of_days_is_that_of_the_greatest_date_that_has_begun(
     assert window.period_at(at_ms).label == first.isoformat()
 
 
-@settings(deadline=None)
 @given(moments())
 def test_a_step_of_one_day_is_the_day(moment: tuple[str, int]) -> None:
     tz, at_ms = moment
