@@ -259,7 +259,7 @@ async def direct_here(
         registry = Registry(definitions)
         await registry.load()
         return Direct(
-            Sharded(RedisIndex(connection, address.prefix)),
+            Sharded(RedisIndex(connection, address.prefix, _wall_clock(followed))),
             registry,
             followed,
             asyncio.get_running_loop(),
@@ -299,6 +299,11 @@ async def _followed(
     followed = NodeClock(connection, definitions.key, time.monotonic_ns)
     await followed.start()
     return followed
+
+
+def _wall_clock(clock: Clock) -> Clock | None:
+    """A clock that goes on by itself; None for one that only events move."""
+    return None if isinstance(clock, EventClock) else clock
 
 
 def _warn_of(service: "Direct") -> None:

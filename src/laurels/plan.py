@@ -393,6 +393,20 @@ def next_boundary(rules: Rules, now_ms: int) -> int:
     return min((w.period_at(now_ms).end_ms for w in rules.windows.values()), default=MAX_MS)
 
 
+def plan_expiry(plan: Plan, rules: Rules, batch: Batch) -> int:
+    """The instant from which a plan made at `batch.now_ms` no longer holds: a period or step ends,
+    or the grace of one that the plan still counts in. O(targets) where events carry times."""
+    expiry_ms = next_boundary(rules, batch.now_ms)
+    if batch.ats is None:
+        return expiry_ms
+    for key, period in plan.targets:
+        if period.end_ms <= batch.now_ms:
+            window = rules.windows[key.window]
+            if isinstance(window, Calendar | Rolling):
+                expiry_ms = min(expiry_ms, period.end_ms + window.grace_ms + 1)
+    return expiry_ms
+
+
 def cut(rules: Rules, nows: Sequence[int]) -> list[int]:
     """Where to cut events in event time so that no part crosses a boundary.
 

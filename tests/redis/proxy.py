@@ -3,12 +3,14 @@
 It passes bytes on both ways. Once told so, it waits for a request that holds some bytes, passes
 that on, waits until the server has answered, and cuts the connection instead of passing the answer
 on. Or it keeps the request, cuts the connection at once, and passes the request on much later.
+Or it holds the request, and whatever comes behind it, until it is released.
 """
 
 from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -31,6 +33,11 @@ class Proxy:
         self._refuse_then = False
         self._kept: bytes | None = None
         self._late: list[bytes] = []
+        self._noticed: bytes | None = None
+        self._then: Callable[[], None] = lambda: None
+        self._held: bytes | None = None
+        self._has_held = threading.Event()
+        self._released = threading.Event()
         self.cut = 0
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -44,9 +51,26 @@ class Proxy:
         self._doomed, self._times, self._refusing = part, times, False
         self._refuse_then = refuse
 
-    def keep_back(self, part: bytes) -> None:
-        """Keeps the next request that holds these bytes, and cuts its connection."""
-        self._kept = part
+    def keep_back(self, part: bytes, then: Callable[[], None] = lambda: None) -> None:
+        """Keeps the next request that holds these bytes, does `then`, and cuts its connection."""
+        self._kept, self._then = part, then
+
+    def notice(self, part: bytes, then: Callable[[], None]) -> None:
+        """Does `then` before the next request that contains these bytes is passed on."""
+        self._noticed, self._then = part, then
+
+    def hold(self, part: bytes) -> None:
+        """Holds the next request that contains these bytes until `release`."""
+        self._has_held.clear()
+        self._released.clear()
+        self._held = part
+
+    def wait_until_held(self, seconds: float = 60) -> None:
+        assert self._has_held.wait(seconds), "no request was held"
+
+    def release(self) -> None:
+        """Passes the request on that is held."""
+        self._released.set()
 
     def deliver_late(self) -> list[bytes]:
         """Passes on what was kept back; what the server answers to each."""
@@ -81,7 +105,15 @@ class Proxy:
                 if self._kept is not None and self._kept in data:
                     self._late.append(data)
                     self._kept = None
+                    self._then()
                     break
+                if self._noticed is not None and self._noticed in data:
+                    self._noticed = None
+                    self._then()
+                if self._held is not None and self._held in data:
+                    self._held = None
+                    self._has_held.set()
+                    self._released.wait(60)
                 if self._doomed is not None and self._doomed in data and self._times > 0:
                     self._times -= 1
                     link.doomed = True

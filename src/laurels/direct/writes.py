@@ -26,7 +26,7 @@ from laurels.event import Batch
 from laurels.fold import Folded
 from laurels.index.base import Offset
 from laurels.index.remote import Behind, Opened, Stale, Unturned
-from laurels.plan import next_boundary
+from laurels.plan import plan_expiry
 from laurels.receipt import Ranks
 from laurels.rules import Rules
 from laurels.snapshot.state import BoardRecord
@@ -135,7 +135,7 @@ class Writer:
                     plan,
                     plan.places.index(place),
                     ranks=ranks,
-                    due_ms=next_boundary(state.rules, batch.now_ms),
+                    due_ms=plan_expiry(plan, state.rules, batch),
                 )
                 applied = await attempts.answer(apply)
             except Stale:

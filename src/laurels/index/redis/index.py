@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from laurels.clock import Clock
 from laurels.errors import CheckFailed
 from laurels.event import Batch
 from laurels.index.asking import Ask
@@ -72,11 +73,16 @@ _BEGIN, _END = "0:", "0"
 
 
 class RedisIndex:
-    """Implements `RemoteIndex`, each of its calls for one shard of a board."""
+    """Implements `RemoteIndex`, each of its calls for one shard of a board.
 
-    def __init__(self, connection: Connection, prefix: str) -> None:
+    `clock` is the wall clock that plans are made by; None in event time, where only events move the
+    time and the scripts see these in their order.
+    """
+
+    def __init__(self, connection: Connection, prefix: str, clock: Clock | None = None) -> None:
         self._connection = connection
         self._prefix = prefix
+        self._clock = clock
         self._known: dict[int, tuple[int, Known]] = {}
         self._each: dict[tuple[int, int], int] = {}
         self._reads = Reads(self._read)
@@ -112,6 +118,7 @@ class RedisIndex:
             self._each[shard] = each - 1
         said, sums = batch_told(known, batch, plan, added_up=told is None and not each)
         more: dict[str, Any] = {
+            "now": self._sent_at(batch),
             "due": due_ms,
             "watch": 0 if watch is None else watch + 1,
             "ranks": ranks and watch is not None,
@@ -391,6 +398,11 @@ class RedisIndex:
     async def offset(self, board: Opened) -> int:
         """How often a board has changed."""
         return int(await self._command(board, b"HGET", b"m", b"seq") or 0)
+
+    def _sent_at(self, batch: Batch) -> int:
+        """The time that a call is sent with: its script refuses a plan that has expired since it
+        was made, because the call waited for others or is a repeat."""
+        return batch.now_ms if self._clock is None else max(batch.now_ms, self._clock.now_ms())
 
     def _of(self, board: Opened) -> Known:
         version, known = self._known.get(board.number, (None, None))

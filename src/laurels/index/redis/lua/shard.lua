@@ -265,8 +265,9 @@ local function refusal(more)
   local known = fetch('HMGET', KEYS[1], asked)
   if known[1] ~= B.version then return {'stale'} end
   local now = tonumber(known[2] or '-1e300')
-  if A.due and now >= A.due then return {'behind', now} end
   if A.now then A.now = math.max(A.now, now) end
+  now = A.now or now
+  if A.due and now >= A.due then return {'behind', now} end
   local behind = {}
   for i, w in ipairs(rolls) do
     local run = tonumber(known[i + 2] or w.running)
