@@ -15,6 +15,8 @@ from laurels.http import serving
 from laurels.http.settings import Settings
 
 WITHIN_SECONDS = 20
+JSON = {"Content-Type": "application/json"}
+"""What every write carries, also without a body."""
 
 
 class Served:

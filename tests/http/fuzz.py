@@ -31,10 +31,10 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tests.serving import Served
+from tests.serving import JSON, Served
 
 KEY = "the first key"
-HEADERS = {"Authorization": f"Bearer {KEY}"}
+HEADERS = {"Authorization": f"Bearer {KEY}", **JSON}
 CHECKS: list[Any] = [
     not_a_server_error,
     status_code_conformance,

@@ -15,13 +15,13 @@ from laurels.http.limits import Rates, Room
 from laurels.http.refusals import Overloaded, TooManyRequests, TooManyStreams, Unauthorized
 from laurels.http.route import Route
 from laurels.http.routes import ROUTES
-from tests.serving import Served
+from tests.serving import JSON, Served
 
 ADMIN = "the key of the one who runs it"
 
 
 def bearer(key: str) -> dict[str, str]:
-    return {"authorization": f"Bearer {key}"}
+    return {"authorization": f"Bearer {key}", **JSON}
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def keys(server: Served) -> dict[str, str]:
 
 def ask(server: Served, row: Route, key: str | None, board: str = "gifts") -> httpx.Response:
     path = row.path.replace("{board}", board).replace("{name}", "nobody")
-    headers = {} if key is None else bearer(key)
+    headers = JSON if key is None else bearer(key)
     return httpx.request(row.method, server.url + path, headers=headers, content=b"null")
 
 

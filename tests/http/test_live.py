@@ -23,7 +23,7 @@ from laurels.http.live import END, Hub, What
 from laurels.standing import AsOf, Entry, Page
 from tests.calendar_by_scanning import HOUR, utc_ms
 from tests.http.listening import WITHIN_SECONDS, Feed, Known, feed
-from tests.serving import Served
+from tests.serving import JSON, Served
 
 NOW_MS = utc_ms(datetime(2026, 11, 20, 15, 30, tzinfo=UTC))
 SEVERAL = [{"name": "p", "scale": 1}, {"name": "q", "op": "last", "order": "asc"}]
@@ -189,7 +189,7 @@ def test_a_board_that_goes_ends_its_feeds_once(tmp_path: Path) -> None:
         async with feed(server.url, LIVE) as opened, feed(server.url, f"{LIVE}&member=a") as of_one:
             for each in (opened, of_one):
                 await each.next()
-            await http.delete("/v1/boards/b")
+            (await http.delete("/v1/boards/b", headers=JSON)).raise_for_status()
             for each in (opened, of_one):
                 assert (await each.rest()).count(END) == 1
 

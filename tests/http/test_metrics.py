@@ -9,7 +9,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.serving import Served
+from tests.serving import JSON, Served
 
 KEY = "the first key"
 EVENTS = "laurels_events_total"
@@ -119,7 +119,7 @@ def test_requests_are_counted_by_verb_and_status(http: httpx.Client) -> None:
 def test_commits_and_what_is_kept_are_measured(http: httpx.Client) -> None:
     before = figures(http)
     http.post("/v1/boards/b/scores", json=[[f"m{i}", i] for i in range(300)]).raise_for_status()
-    http.post("/v1/snapshot").raise_for_status()
+    http.post("/v1/snapshot", headers=JSON).raise_for_status()
     after = figures(http)
     assert after["laurels_commit_events_sum",] >= before["laurels_commit_events_sum",] + 300
     assert after["laurels_commit_seconds_count",] > before["laurels_commit_seconds_count",]

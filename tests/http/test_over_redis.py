@@ -21,6 +21,7 @@ from laurels.http.settings import Settings
 from tests.http.listening import Frame, Known, feed
 from tests.http.process import Process
 from tests.redis.servers import Server, until
+from tests.serving import JSON
 
 SOON_SECONDS = 5.0
 """Far more than a change takes to be seen: the machine may be busy."""
@@ -65,11 +66,11 @@ def test_what_one_acknowledged_the_other_shows(pair: tuple[str, str]) -> None:
         score(one, "shown", "ann", 1)
         assert listed(two, "shown") == [("ann", i + 1)]
     put(two, "shown", windows=["all", "day", "week"], title="New")
-    assert httpx.get(f"{one}/v1/boards/shown").json()["title"] == "New"
+    assert httpx.get(f"{one}/v1/boards/shown", headers=JSON).json()["title"] == "New"
     assert httpx.get(f"{one}/v1/boards/shown/top?window=week").status_code == 200
-    httpx.delete(f"{one}/v1/boards/shown").raise_for_status()
+    httpx.delete(f"{one}/v1/boards/shown", headers=JSON).raise_for_status()
     assert httpx.get(f"{two}/v1/boards/shown/top").json()["code"] == "unknown_board"
-    assert httpx.get(f"{two}/v1/boards/shown").json()["code"] == "unknown_board"
+    assert httpx.get(f"{two}/v1/boards/shown", headers=JSON).json()["code"] == "unknown_board"
 
 
 async def frames_until(read: Any, known: Known, wanted: list[tuple[str, int]]) -> list[Frame]:
@@ -126,7 +127,7 @@ def test_a_feed_ends_when_another_process_deletes_the_board(pair: tuple[str, str
     async def main() -> None:
         async with feed(two, "/v1/boards/gone/live?interval=20") as read:
             assert (await read.next()).kind == "top"
-            await asyncio.to_thread(httpx.delete, f"{one}/v1/boards/gone")
+            await asyncio.to_thread(httpx.delete, f"{one}/v1/boards/gone", headers=JSON)
             assert (await read.next(SOON_SECONDS)).kind == "end"
 
     asyncio.run(main())
@@ -176,7 +177,7 @@ def test_keys_are_shared(redis: Server) -> None:
         token = httpx.post(f"{one.url}/v1/tokens", json={"boards": ["*"]}, headers=key).json()
         bearer = {"Authorization": f"Bearer {token['token']}"}
         assert httpx.get(f"{two.url}/v1/boards", headers=bearer).status_code == 200
-        httpx.delete(f"{two.url}/v1/keys/game", headers=admin).raise_for_status()
+        httpx.delete(f"{two.url}/v1/keys/game", headers=admin | JSON).raise_for_status()
         assert httpx.get(f"{two.url}/v1/boards", headers=key).status_code == 401
         until(lambda: httpx.get(f"{one.url}/v1/boards", headers=key).status_code == 401, "revoked")
         assert httpx.get(f"{one.url}/v1/boards").status_code == 401

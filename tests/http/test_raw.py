@@ -18,7 +18,7 @@ import laurels
 from laurels.exact_json import decode_json
 from laurels.log.sqlite import SqliteLog
 from tests.calendar_by_scanning import utc_ms
-from tests.serving import Served
+from tests.serving import JSON, Served
 
 NOW_MS = utc_ms(datetime(2026, 11, 20, 15, 30, tzinfo=UTC))
 BOARD = laurels.Board(
@@ -43,7 +43,7 @@ def served(tmp_path: Path, clock: laurels.ManualClock) -> Iterator[Served]:
 @pytest.fixture
 def http(served: Served) -> Iterator[httpx.Client]:
     """Requests to a fresh server without keys."""
-    with httpx.Client(base_url=served.url) as client:
+    with httpx.Client(base_url=served.url, headers=JSON) as client:
         yield client
 
 
@@ -321,7 +321,7 @@ def test_a_key_opens_what_its_scope_and_boards_allow(tmp_path: Path) -> None:
     ):
 
         def headers(key: str) -> dict[str, str]:
-            return {"Authorization": f"Bearer {key}"}
+            return {"Authorization": f"Bearer {key}", **JSON}
 
         admin = headers("the first key")
         problem(http.get("/v1/boards"), 401, "unauthorized")

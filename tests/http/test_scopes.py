@@ -18,7 +18,7 @@ from laurels.http.requests import Scoped
 from laurels.http.routes import ROUTES
 from laurels.scopes import RESERVED
 from tests.http.listening import Known, feed
-from tests.serving import Served
+from tests.serving import JSON, Served
 
 GIFTS = {"scopes": [[], ["zone"], ["room"], ["zone", "gender"]], "rank_by": "room"}
 EVENTS = [
@@ -38,7 +38,7 @@ def served() -> Iterator[Served]:
 @pytest.fixture
 def http(served: Served) -> Iterator[httpx.Client]:
     """Requests to a server with a board of scopes and one without."""
-    with httpx.Client(base_url=served.url) as client:
+    with httpx.Client(base_url=served.url, headers=JSON) as client:
         client.put("/v1/boards/gifts", json=GIFTS).raise_for_status()
         client.put("/v1/boards/plain", json={}).raise_for_status()
         client.post("/v1/boards/gifts/scores", json=EVENTS).raise_for_status()

@@ -38,7 +38,7 @@ class Call(Generic[T]):
     def headers(self, new_key: Callable[[], str]) -> dict[str, str]:
         """The headers that go with it, each time it is sent."""
         found = {"Accept": "application/json", **self.also}
-        if self.body is not None:
+        if self.method != "GET":
             found["Content-Type"] = "application/json"
         if self.keyed:
             found["Idempotency-Key"] = new_key()

@@ -232,9 +232,9 @@ class Application:
 
     async def _read(self, ask: Ask, headers: Incoming, protocol: HTTPProtocol) -> None:
         """Reads what comes with a request that has a body."""
+        ask.media_type = requests.media_type(headers.get("content-type"))
         most = self._settings.max_body
         ask.raw = await read_body(headers.get("content-length"), protocol, most)
-        ask.content_type = headers.get("content-type")
         key = headers.get("idempotency-key")
         ask.key = None if key is None else judged_key(key)
 

@@ -12,6 +12,7 @@ from .backing import Backing
 from .limits import Room
 from .live import Hub
 from .metrics import Figures
+from .requests import JSON
 from .settings import Settings
 
 
@@ -28,14 +29,14 @@ class Server(Struct, frozen=True):
 
 
 class Ask(Struct):
-    """One request, let in. `part` is what varies in its path, `key` its Idempotency-Key,
-    `labels` the parameters that are labels of a scope."""
+    """One request, let in. `part` is what varies in its path, `media_type` the form of its
+    body, `key` its Idempotency-Key, `labels` the parameters that are labels of a scope."""
 
     server: Server
     caller: Caller
     part: str
     raw: bytes = b""
-    content_type: str | None = None
+    media_type: str = JSON
     key: str | None = None
     last_event_id: str | None = None
     labels: dict[str, str] = {}

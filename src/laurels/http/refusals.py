@@ -145,11 +145,14 @@ class UrlTooLong(TooLarge):
 
 
 class UnsupportedMediaType(InvalidInput):
-    """The body has a content type the endpoint does not read."""
+    """A write has no Content-Type, or one that the endpoint does not read."""
 
     code = "unsupported_media_type"
     status = 415
-    advice = "send application/json, application/msgpack or, for lists, application/x-ndjson"
+    advice = (
+        "send `Content-Type: application/json`, also without a body (or application/msgpack and, "
+        "for lists, application/x-ndjson)"
+    )
 
 
 class IdempotencyMismatch(Conflict):

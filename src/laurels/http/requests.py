@@ -146,9 +146,26 @@ _many_packed = msgspec.msgpack.Decoder(list[EventFields])
 _any_packed = msgspec.msgpack.Decoder()
 
 
-def document(raw: bytes, content_type: str | None) -> Any:
+def media_type(content_type: str | None) -> str:
+    """The form of a body: JSON, NDJSON or MSGPACK. Raises UnsupportedMediaType.
+
+    Every write names one of them, also without a body: a page of another origin can only send
+    them after the browser has asked (CORS), while a form or text/plain goes out unasked.
+    """
+    if content_type == JSON:
+        return JSON
+    if content_type is None:
+        raise UnsupportedMediaType("the request has no Content-Type")
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind in (JSON, NDJSON, MSGPACK):
+        return kind
+    if kind in ("application/vnd.msgpack", "application/x-msgpack"):
+        return MSGPACK
+    raise UnsupportedMediaType(f"the Content-Type is {shown(content_type)}")
+
+
+def document(raw: bytes, kind: str) -> Any:
     """Whatever a body says, its numbers exact. Of NDJSON, the list of its lines."""
-    kind = _kind(content_type)
     if kind == MSGPACK:
         return _decoded(_any_packed.decode, raw, InvalidMsgpack)
     if kind == NDJSON:
@@ -156,13 +173,12 @@ def document(raw: bytes, content_type: str | None) -> Any:
     return _decoded(_any.decode, raw, InvalidJson)
 
 
-def events(raw: bytes, content_type: str | None) -> tuple[list[Any], bool]:
+def events(raw: bytes, kind: str) -> tuple[list[Any], bool]:
     """The events of a body, in a form the board takes, and whether it is a single one.
 
     Raises InvalidJson, InvalidMsgpack, JsonTooDeep, InvalidBody, BatchTooLong; what is wrong with
     one event is left to the board.
     """
-    kind = _kind(content_type)
     single = kind != NDJSON and _is_object(raw, kind)
     try:
         if kind == MSGPACK:
@@ -178,7 +194,7 @@ def events(raw: bytes, content_type: str | None) -> tuple[list[Any], bool]:
             for each in read
         ]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        found = _as_they_are(document(raw, content_type), single=single)
+        found = _as_they_are(document(raw, kind), single=single)
     ensure_count(len(found))
     return found, single
 
@@ -230,19 +246,6 @@ def _is_object(raw: bytes, kind: str) -> bool:
     if kind == MSGPACK:
         return bool(raw) and (0x80 <= raw[0] <= 0x8F or raw[0] in (0xDE, 0xDF))
     return raw.lstrip(b" \t\r\n")[:1] == b"{"
-
-
-def _kind(content_type: str | None) -> str:
-    if content_type == JSON:
-        return JSON
-    kind = JSON if content_type is None else content_type.partition(";")[0].strip().lower()
-    if kind in (JSON, NDJSON, MSGPACK):
-        return kind
-    if kind == "application/x-www-form-urlencoded":  # what curl says of anything
-        return JSON
-    if kind in ("application/vnd.msgpack", "application/x-msgpack"):
-        return MSGPACK
-    raise UnsupportedMediaType(f"the content type is {shown(content_type)}")
 
 
 def _decoded(decode: Callable[[bytes], T], raw: bytes, refusal: type[LaurelsError]) -> T:

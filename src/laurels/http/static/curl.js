@@ -34,9 +34,8 @@ export function curlLine(method, path, operation, origin) {
   const query = QUERIES[verb] ? `?${QUERIES[verb]}` : "";
   const words = ["curl", verb === "live" || verb === "export" ? "-N" : null, flag(method, operation)];
   words.push(`'${origin}${filled}${query}'`);
-  if (operation.requestBody) {
-    words.push("-H 'Content-Type: application/json'", `-d '${JSON.stringify(bodyOf(verb, path))}'`);
-  }
+  if (method !== "get") words.push("-H 'Content-Type: application/json'");
+  if (operation.requestBody) words.push(`-d '${JSON.stringify(bodyOf(verb, path))}'`);
   return words.filter(Boolean).join(" ");
 }
 

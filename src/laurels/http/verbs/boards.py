@@ -63,7 +63,7 @@ def _definition(board: Board) -> msgspec.Raw:
 
 
 def _definition_in(ask: Ask) -> dict[str, Any]:
-    said = requests.document(ask.raw, ask.content_type)
+    said = requests.document(ask.raw, ask.media_type)
     if not isinstance(said, dict):
         raise InvalidBody(f"{shown(said)} is no definition of a board")
     if said.get("name", ask.board) != ask.board:
@@ -110,7 +110,7 @@ async def _there(ask: Ask) -> Board | None:
 async def change(ask: Ask, _: NoQuery) -> object:
     """Changes what may be changed: `title`, `keep`, and `windows`, `scopes` and `rank_by` (to add
     some)."""
-    said = requests.document(ask.raw, ask.content_type)
+    said = requests.document(ask.raw, ask.media_type)
     if not isinstance(said, dict) or not all(isinstance(name, str) for name in said):
         raise InvalidBody(f"{shown(said)} is not an object of fields of a board to change")
     return _definition(await ask.lb.change(ask.board, **said))

@@ -182,7 +182,7 @@ async def standing(ask: Ask, query: StandingQuery) -> object:
 async def standings(ask: Ask, query: Listed) -> object:
     """Friends: those of the members in the body (an array, or `{"members": […]}`) who are ranked,
     ranked among themselves too."""
-    members = requests.document(ask.raw, ask.content_type)
+    members = requests.document(ask.raw, ask.media_type)
     if isinstance(members, dict):
         (members,) = requests.fields(members, "members")
     if not isinstance(members, list):

@@ -97,7 +97,7 @@ async def keys(ask: Ask, _: NoQuery) -> object:
 @ROUTES.row("POST", "/v1/keys", "admin", body=KeyFields, returns=KeyMade, status=CREATED)
 async def create_key(ask: Ask, _: NoQuery) -> object:
     """Makes a key. Its secret is in this answer and nowhere else."""
-    said = requests.document(ask.raw, ask.content_type)
+    said = requests.document(ask.raw, ask.media_type)
     name, scope, boards_, rate = requests.fields(said, "name", optional=("scope", "boards", "rate"))
     key, secret = await asyncio.to_thread(
         ask.server.keys.create,
@@ -125,7 +125,7 @@ async def revoke_key(ask: Ask, _: NoQuery) -> None:
 async def create_token(ask: Ask, _: NoQuery) -> object:
     """Makes a token for a browser: read-only, for some boards and at most a day. It is given as a
     Bearer token or, for live feeds, as `?token=`."""
-    said = requests.document(ask.raw, ask.content_type)
+    said = requests.document(ask.raw, ask.media_type)
     boards_, seconds = requests.fields(said, "boards", optional=("seconds",))
     token, expires_ms = await asyncio.to_thread(
         ask.server.keys.token, ask.caller, boards_, 3_600 if seconds is None else seconds

@@ -57,7 +57,7 @@ async def scores(ask: Ask, query: ScoresQuery) -> object:
     """Reports scores: one event, or up to 10,000 in one commit. One that is refused is 422; a batch
     is 200 with a receipt for each, refused ones do not refuse the others unless `all_or_nothing`
     (409). The answer comes when all is on the disk."""
-    found, single = requests.events(ask.raw, ask.content_type)
+    found, single = requests.events(ask.raw, ask.media_type)
     if (query.position is None) != (query.position_source is None):
         raise InvalidQuery("position and position_source go together")
     position = None
@@ -110,7 +110,7 @@ class BoardEventFields(EventFields):
 async def scores_of_boards(ask: Ask, _: NoQuery) -> object:
     """Reports scores of several boards: events that each name their board. Each board's are one
     batch, in the order given; a board that is not there refuses the whole request."""
-    read = requests.document(ask.raw, ask.content_type)
+    read = requests.document(ask.raw, ask.media_type)
     if not isinstance(read, list):
         raise InvalidBody(f"{shown(read)} is no list of events")
     requests.ensure_count(len(read))
@@ -137,7 +137,7 @@ async def scores_of_boards(ask: Ask, _: NoQuery) -> object:
 )
 async def set_(ask: Ask, query: SetQuery) -> object:
     """Sets a member's score: on `sum` columns by an event of the difference."""
-    found, single = requests.events(ask.raw, ask.content_type)
+    found, single = requests.events(ask.raw, ask.media_type)
     if not single or not isinstance(found[0], (tuple, dict)):
         raise InvalidBody("the body is not one event")
     member, value, at, id, labels = _parts(found[0])
@@ -189,7 +189,7 @@ class DataFields(Struct):
 async def set_data(ask: Ask, _: NoQuery) -> None:
     """Gives a member JSON of up to 1 KiB to carry: `{"member": …, "data": …}`; null takes it
     away."""
-    member, data = requests.fields(requests.document(ask.raw, ask.content_type), "member", "data")
+    member, data = requests.fields(requests.document(ask.raw, ask.media_type), "member", "data")
     with ask.server.room.writing():
         await ask.lb.set_data(ask.board, member, requests.plain(data))
 
@@ -209,7 +209,7 @@ class MemberFields(Struct):
 @ROUTES.row("POST", "/v1/boards/{board}/remove", "write", body=MemberFields, returns=Removed)
 async def remove(ask: Ask, _: NoQuery) -> object:
     """Takes a member, `{"member": …}`, and its data out of every ranking of a board."""
-    (member,) = requests.fields(requests.document(ask.raw, ask.content_type), "member")
+    (member,) = requests.fields(requests.document(ask.raw, ask.media_type), "member")
     with ask.server.room.writing():
         return Removed(await ask.lb.remove(ask.board, member))
 
