@@ -47,6 +47,16 @@ class Wire:
         headers = {name.lower(): value for name, value in answer.getheaders()}
         return Said(answer.status, headers, answer.read())
 
+    def rest(self) -> bytes:
+        """All that comes until the server closes the connection."""
+        parts = []
+        try:
+            while part := self._socket.recv(65_536):
+                parts.append(part)
+        except ConnectionResetError:
+            pass
+        return b"".join(parts)
+
     def close(self) -> None:
         self._socket.close()
 

@@ -158,3 +158,17 @@ def problem(error: LaurelsError, status: int, request_id: str) -> Problem:
 
 def _meaning(kind: type[Any]) -> str:
     return (kind.__doc__ or "").splitlines()[0]
+
+
+def drop_frames(error: BaseException) -> None:
+    """Let go of the frames that an error, its cause and its context came through.
+
+    A frame that keeps an error, or a future that has one, is a cycle with the traceback of the
+    error: everything the frames of the request refer to, its body first of all, would wait for the
+    collector, which runs rarely. O(length of the chain).
+    """
+    errors = {error}
+    while errors:
+        each = errors.pop()
+        each.__traceback__ = None
+        errors |= {other for other in (each.__cause__, each.__context__) if other is not None}

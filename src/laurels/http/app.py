@@ -26,9 +26,16 @@ from laurels.errors import Fault, LaurelsError, Unavailable
 
 from . import requests
 from .access import LEVEL, UNKNOWN, Caller
-from .answers import EVENT_REFUSED, PROBLEM, EventRefused, encoded, problem, to_json
+from .answers import (
+    EVENT_REFUSED,
+    PROBLEM,
+    EventRefused,
+    drop_frames,
+    encoded,
+    problem,
+    to_json,
+)
 from .asking import Answer, Ask, Server, Streamed
-from .bodies import read_body
 from .cors import PREFLIGHT, Headers, Origins
 from .kept import Kept
 from .limits import Rates
@@ -37,6 +44,7 @@ from .openapi import openapi
 from .pages import PAGES, Asset
 from .refusals import (
     InternalError,
+    InvalidRequestId,
     MethodNotAllowed,
     NoSuchPath,
     TooManyRequests,
@@ -53,6 +61,9 @@ NOT_MODIFIED = 304
 _RETRY_SECONDS = "1"
 _PATHS = 1_024
 """So many paths are known by heart."""
+_LONGEST_REQUEST_ID = 128
+_UNKEPT: Headers = [("cache-control", "no-store"), ("x-content-type-options", "nosniff")]
+"""On every answer that is not a file: it is of one moment, and of the type it says."""
 _ALIVE, _READY, _NOT_READY = b"alive\n", b"ready\n", b"not ready\n"
 _log = structlog.get_logger("laurels")
 
@@ -64,6 +75,8 @@ class Written(Struct, frozen=True):
     kind: str
     status: int = 200
     headers: Headers = []
+    is_asset: bool = False
+    """Whether its own headers say how it may be kept."""
 
 
 class Sent(Exception):  # noqa: N818 (an answer that was sent while it was made)
@@ -112,8 +125,9 @@ class Application:
     async def __rsgi__(self, scope: Scope, protocol: HTTPProtocol) -> None:
         """Answers one request."""
         sent = scope.headers
-        request_id = sent.get("x-request-id") or self._new_request_id()
+        request_id = ""
         try:
+            request_id = self._request_id(sent)
             answers, part = self._found(scope)
             if isinstance(answers, Route):
                 written = await self._answered(answers, part, scope, protocol, request_id)
@@ -121,12 +135,15 @@ class Application:
                 answered = answers(scope)
                 written = answered if isinstance(answered, Written) else await answered
         except LaurelsError as error:
+            request_id = request_id or self._new_request_id()
             written = _problem(error, error.status, request_id)
         except (Sent, ProtocolClosed):
             return
         except Exception as error:
             written = _failure(error, scope.path, request_id)
         headers = [("x-request-id", request_id), *written.headers]
+        if not written.is_asset:
+            headers += _UNKEPT
         if written.kind:
             headers.append(("content-type", written.kind))
         if self._origins is not None:
@@ -135,6 +152,16 @@ class Application:
             protocol.response_bytes(written.status, headers, written.content)
         except ProtocolClosed:
             return
+
+    def _request_id(self, sent: Incoming) -> str:
+        """The id of a request: its own, or a new one. Raises InvalidRequestId."""
+        given: str | None = sent.get("x-request-id")
+        if given:
+            if len(given) <= _LONGEST_REQUEST_ID and _is_visible_ascii(given):
+                return given
+        elif given is not None or "x-request-id" not in sent:
+            return self._new_request_id()
+        raise InvalidRequestId("the X-Request-Id is not 1 to 128 visible ASCII characters")
 
     def _found(self, scope: Scope) -> tuple[Route | Beside, str]:
         """What answers a path and a method, and the part of the path that varies."""
@@ -172,7 +199,7 @@ class Application:
     ) -> Written:
         """The answer to a request of the API, counted and, where that is asked for, logged."""
         began = self._clock()
-        caller = UNKNOWN
+        caller, ask = UNKNOWN, None
         try:
             caller = await self._caller(_secret(scope))
             self._rates.take(caller.name, caller.rate)
@@ -191,6 +218,7 @@ class Application:
                 written = await self._asking(row, ask, query, scope, protocol, request_id)
         except EventRefused as refused:
             written = _problem(refused.error, EVENT_REFUSED, request_id)
+            drop_frames(refused)
         except LaurelsError as error:
             written = _problem(error, error.status, request_id)
         except Sent:
@@ -200,6 +228,9 @@ class Application:
             raise
         except Exception as error:
             written = _failure(error, scope.path, request_id)
+        finally:
+            if ask is not None and ask.raw:
+                self._server.bodies.release(caller.name, len(ask.raw))
         self._note(row, scope, written.status, began, caller, request_id)
         return written
 
@@ -233,8 +264,8 @@ class Application:
     async def _read(self, ask: Ask, headers: Incoming, protocol: HTTPProtocol) -> None:
         """Reads what comes with a request that has a body."""
         ask.media_type = requests.media_type(headers.get("content-type"))
-        most = self._settings.max_body
-        ask.raw = await read_body(headers.get("content-length"), protocol, most)
+        length, most = headers.get("content-length"), self._settings.max_body
+        ask.raw = await self._server.bodies.read(ask.caller.name, length, protocol, most)
         key = headers.get("idempotency-key")
         ask.key = None if key is None else judged_key(key)
 
@@ -300,7 +331,7 @@ class Application:
         headers = [
             ("x-request-id", request_id),
             ("content-type", answered.kind),
-            ("cache-control", "no-store"),
+            *_UNKEPT,
             ("x-accel-buffering", "no"),
         ]
         if self._origins is not None:
@@ -324,6 +355,10 @@ class Application:
         return Written(exposition(exposed), CONTENT_TYPE)
 
 
+def _is_visible_ascii(text: str) -> bool:
+    return text.isascii() and text.isprintable() and " " not in text
+
+
 def _streams(answers: Route | Beside) -> bool:
     return isinstance(answers, Route) and answers.streams
 
@@ -333,8 +368,8 @@ def _asset(asset: Asset) -> Beside:
 
     def answer(scope: Scope) -> Written:
         if scope.headers.get("if-none-match") == asset.etag:
-            return Written(b"", "", NOT_MODIFIED, headers)
-        return Written(asset.content, asset.content_type, 200, headers)
+            return Written(b"", "", NOT_MODIFIED, headers, is_asset=True)
+        return Written(asset.content, asset.content_type, 200, headers, is_asset=True)
 
     return answer
 
@@ -353,7 +388,7 @@ def _encoded(row: Route, answered: object, accept: str | None) -> Answered:
 
 
 def _problem(error: LaurelsError, status: int, request_id: str) -> Written:
-    """The one place that makes an answer of an error."""
+    """The one place that makes an answer of an error, and the last that sees it."""
     if isinstance(error, Fault):
         _log.error("fault", code=error.code, what=error.what, request_id=request_id)
     headers: Headers = []
@@ -366,12 +401,14 @@ def _problem(error: LaurelsError, status: int, request_id: str) -> Written:
     elif isinstance(error, MethodNotAllowed):
         headers.append(("allow", ", ".join(error.methods)))
     content = to_json.encode(problem(error, status, request_id))
+    drop_frames(error)
     return Written(content, PROBLEM, status, headers)
 
 
 def _failure(error: Exception, path: str, request_id: str) -> Written:
     """What becomes of an error that nobody foresaw: told to the log, not to the caller."""
     _log.error("failed", path=path, request_id=request_id, exc_info=error)
+    drop_frames(error)
     told = InternalError("the server failed at this request")
     return _problem(told, told.status, request_id)
 

@@ -9,6 +9,7 @@ from laurels.aio import AsyncLeaderboards
 
 from .access import Caller, Keys
 from .backing import Backing
+from .bodies import Bodies
 from .limits import Room
 from .live import Hub
 from .metrics import Figures
@@ -24,6 +25,7 @@ class Server(Struct, frozen=True):
     settings: Settings
     keys: Keys
     room: Room
+    bodies: Bodies
     hub: Hub
     figures: Figures
 

@@ -1,28 +1,108 @@
-"""Reading the body of a request, within its limits."""
+"""Reading the body of a request: within its limit, its time, and the bytes of all bodies.
+
+A small body is read in one go. A larger one is read part by part, and counted as it comes: a client
+that announces much and sends little takes no room from others. Each has some seconds to begin with,
+and a large one a second more for each `LEAST_RATE` bytes that have come.
+"""
+
+import asyncio
 
 from granian.rsgi import HTTPProtocol, ProtocolClosed  # type: ignore[attr-defined]
 
 from . import requests
-from .refusals import InvalidBody
+from .deadlines import Deadlines
+from .refusals import BodyTimedOut, InvalidBody, Overloaded
+
+SMALL = 64 << 10
+"""A body of more bytes is read in parts and decoded off the event loop."""
+LEAST_RATE = 64 << 10
+"""Bytes a second that a large body has to come with, on the average."""
 
 
-async def read_body(length: str | None, protocol: HTTPProtocol, most: int) -> bytes:
-    """Return the body of a request; `length` is its Content-Length.
+class Bodies:
+    """The bodies that are being read or worked on: `most` bytes in all, half of them for one
+    caller."""
 
-    Raises BodyTooLarge beyond `most` bytes, InvalidBody where the client went before its end.
-    """
-    if length is not None and length.isdigit():
-        requests.ensure_size(int(length), most)
+    def __init__(self, most: int, seconds: float, deadlines: Deadlines) -> None:
+        self._most = most
+        self._seconds = seconds
+        self._deadlines = deadlines
+        self._each: dict[str, int] = {}
+        self.nbytes = 0
+
+    async def read(
+        self, caller: str, length: str | None, protocol: HTTPProtocol, most: int
+    ) -> bytes:
+        """Return the body of a request; `length` is its Content-Length. Its bytes count until
+        `release`.
+
+        Raises BodyTooLarge beyond `most` bytes, BodyTimedOut, Overloaded where there is no room for
+        it, InvalidBody where the client went before its end.
+        """
+        task = asyncio.current_task()
+        assert task is not None
+        self._deadlines.set(task, self._seconds)
         try:
-            return await protocol()
+            if length is not None and length.isdigit():
+                size = int(length)
+                requests.ensure_size(size, most)
+                if size <= SMALL:
+                    return await self._read_small(caller, size, protocol)
+            return await self._read_parts(caller, task, protocol, most)
         except ProtocolClosed as error:
             raise InvalidBody("the body broke off") from error
-    parts, is_whole = bytearray(), True
-    async for part in protocol:
-        # Where the client goes in the middle there is an empty part before the last one.
-        if not is_whole:
-            raise InvalidBody("the body broke off")
-        is_whole = bool(part)
-        parts += part
-        requests.ensure_size(len(parts), most)
-    return bytes(parts)
+        except asyncio.CancelledError:
+            if not self._deadlines.has_expired(task):
+                raise
+            raise BodyTimedOut("the body did not come within its time") from None
+        finally:
+            self._deadlines.remove(task)
+
+    def release(self, caller: str, nbytes: int) -> None:
+        """Let go of a body that was read."""
+        if not nbytes:
+            return
+        self.nbytes -= nbytes
+        left = self._each[caller] - nbytes
+        if left:
+            self._each[caller] = left
+        else:
+            del self._each[caller]
+
+    def _take(self, caller: str, nbytes: int) -> None:
+        mine = self._each.get(caller, 0)
+        if self.nbytes + nbytes > self._most or mine + nbytes > self._most // 2:
+            raise Overloaded(
+                f"the bodies under way have {self.nbytes:,} bytes, {mine:,} of them of {caller!r}"
+            )
+        self.nbytes += nbytes
+        self._each[caller] = mine + nbytes
+
+    async def _read_small(self, caller: str, size: int, protocol: HTTPProtocol) -> bytes:
+        self._take(caller, size)
+        try:
+            return await protocol()
+        except BaseException:
+            self.release(caller, size)
+            raise
+
+    async def _read_parts(
+        self, caller: str, task: asyncio.Task[object], protocol: HTTPProtocol, most: int
+    ) -> bytes:
+        parts, is_whole = bytearray(), True
+        taken = 0
+        try:
+            async for part in protocol:
+                # Where the client goes in the middle there is an empty part before the last one.
+                if not is_whole:
+                    raise InvalidBody("the body broke off")
+                is_whole = bool(part)
+                requests.ensure_size(taken + len(part), most)
+                self._take(caller, len(part))
+                taken += len(part)
+                parts += part
+                self._deadlines.extend(task, len(part) / LEAST_RATE)
+        except BaseException:
+            self.release(caller, taken)
+            raise
+        return bytes(parts)

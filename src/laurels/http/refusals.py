@@ -116,7 +116,7 @@ class TooManyStreams(Unavailable):
 
 
 class Overloaded(Unavailable):
-    """More writes wait than the server lets wait."""
+    """More writes wait, or more bytes of bodies are under way, than the server lets."""
 
     code = "overloaded"
     advice = "wait as long as Retry-After says; send events in batches"
@@ -134,6 +134,21 @@ class BodyTooLarge(TooLarge):
 
     code = "body_too_large"
     advice = "send it in several requests"
+
+
+class BodyTimedOut(InvalidInput):
+    """The body of the request did not come within its time."""
+
+    code = "body_timed_out"
+    status = 408
+    advice = "send it again on a better line, or in several requests"
+
+
+class InvalidRequestId(InvalidInput):
+    """The X-Request-Id is not 1 to 128 visible ASCII characters."""
+
+    code = "invalid_request_id"
+    advice = "use something like a UUID, or leave it out"
 
 
 class UrlTooLong(TooLarge):

@@ -14,7 +14,7 @@ from itertools import count
 
 import structlog
 import uvloop
-from granian.constants import Interfaces
+from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.server.embed import Server as Granian
 
@@ -27,6 +27,8 @@ from .access import Keys
 from .app import Application
 from .asking import Server
 from .backing import KeyReader, backing_of, verbs_of
+from .bodies import Bodies
+from .deadlines import Deadlines
 from .key_places import InFolder, KeyPlace, Nowhere, OnServer
 from .library_log import forward_library_log
 from .limits import Rates, Room
@@ -142,6 +144,10 @@ class _Served:
         self._listens = Granian if order is None else SharedPort
         self._settings = settings
         self._room = Room(settings.max_writes, settings.max_streams, settings.streams_per_key)
+        self._deadlines = Deadlines(time.monotonic)
+        bodies = Bodies(
+            max(settings.max_bodies, 2 * settings.max_body), settings.body_seconds, self._deadlines
+        )
         self._figures = Figures()
         backing = backing_of(service, lb, time.time)
         service.observe(self._figures.committed, time.perf_counter)
@@ -156,7 +162,7 @@ class _Served:
             follow=backing.follow,
         )
         self._app = Application(
-            Server(lb, backing, settings, keys, self._room, self._hub, self._figures),
+            Server(lb, backing, settings, keys, self._room, bodies, self._hub, self._figures),
             Rates(settings.rate, settings.burst, time.monotonic),
             _request_ids(),
             time.perf_counter,
@@ -173,7 +179,11 @@ class _Served:
             interface=Interfaces.RSGI,
             backlog=_BACKLOG,
             backpressure=self._settings.max_streams + self._settings.max_writes + 1_000,
-            http1_settings=HTTP1Settings(max_buffer_size=self._settings.max_headers),
+            http=HTTPModes.http1,
+            http1_settings=HTTP1Settings(
+                header_read_timeout=1_000 * self._settings.idle_seconds,
+                max_buffer_size=self._settings.max_headers,
+            ),
             websockets=False,
             log_enabled=False,
         )
@@ -182,9 +192,11 @@ class _Served:
         await listening(server, ip, port, serving)
         with config.announced(self._settings.data, address):
             said(address)
+            watching = asyncio.create_task(self._deadlines.watch())
             ended = asyncio.create_task(ending.wait())
             await asyncio.wait([serving, ended], return_when=asyncio.FIRST_COMPLETED)
             await self._finish()
+            watching.cancel()
             server.stop()  # type: ignore[no-untyped-call]
             await asyncio.wait([serving], timeout=CLOSE_SECONDS)
             if serving.done():

@@ -59,6 +59,18 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         False
     )
     max_body: Annotated[_Bytes, Meta(description="Bytes of a body.")] = 8 << 20
+    max_bodies: Annotated[
+        Annotated[int, Meta(ge=1 << 20, le=1 << 36)],
+        Meta(description="Bytes of all bodies under way, half of them for one caller."),
+    ] = 64 << 20
+    body_seconds: Annotated[
+        Annotated[int, Meta(ge=1, le=600)],
+        Meta(description="Seconds for a body to come, and one more for each 64 KiB of it."),
+    ] = 10
+    idle_seconds: Annotated[
+        Annotated[int, Meta(ge=1, le=3_600)],
+        Meta(description="Seconds after which a connection without a whole request is closed."),
+    ] = 60
     max_url: Annotated[_Bytes, Meta(description="Bytes of a path and its query.")] = 8 << 10
     max_headers: Annotated[
         Annotated[int, Meta(ge=8_192, le=1 << 20)],
