@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 NATIVE := $(wildcard src/laurels/engine/*.pyx src/laurels/engine/*.pxd)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check torture lint bench sanitize docs clean
+.PHONY: help run test check torture soak lint bench sanitize docs clean
 
 help: ## show what there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -34,6 +34,9 @@ check: $(READY) lint ## what to run between two edits: lint, unit and engine tes
 # Hours of kills, power cuts, damage, made-up requests and random episodes.
 torture: $(READY) ## the long counts of all tests that have one (about an hour)
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --torture -n auto --durations=0 --durations-min=1
+
+soak: $(READY) ## an hour of mixed load on a server (ARGS="--minutes 3"): memory, descriptors, disk over time
+	$(BIN)/python scripts/soak.py $(ARGS)
 
 lint: $(READY) ## style and types
 	$(BIN)/ruff check .
