@@ -17,6 +17,7 @@ from laurels.http.settings import Settings
 WITHIN_SECONDS = 20
 JSON = {"Content-Type": "application/json"}
 """What every write carries, also without a body."""
+ADMIN_KEY = "admin-key-of-the-tests"
 
 
 class Served:

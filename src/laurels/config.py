@@ -13,7 +13,7 @@ import secrets
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from os import PathLike, fspath
 from pathlib import Path
@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from .client.wire import Address
     from .direct.service import Direct
     from .http.access import Keys
-    from .http.key_places import OnServer
+    from .http.key_server import ServerKeyStore
+    from .http.key_store import KeyStore
     from .index.redis.connection import Connection
     from .index.redis.definitions import RedisDefinitions
 
@@ -144,33 +145,35 @@ def remote_async(
 
 
 @contextmanager
-def keys_of(url: str) -> "Iterator[Keys]":
-    """The keys of a folder, which is held meanwhile, or those on an index server.
+def keys_of(url: str, warned: Callable[[str], None]) -> "Iterator[Keys]":
+    """The keys of a folder, which is held meanwhile, or those on an index server; `warned` is
+    called with what an operator should know of them.
 
     Raises NothingToBackUp for `memory:`, UnknownUrl, and Locked where a server holds it.
     """
     from .http.access import Keys  # noqa: PLC0415 (only the service has keys)
-    from .http.key_places import InFolder  # noqa: PLC0415
+    from .http.key_file import FolderKeyStore  # noqa: PLC0415
 
-    if is_direct(url):
-        service = direct_beside(url, create=False)
-        try:
-            yield Keys(key_place(service), None, secrets.token_bytes, SystemClock().now_ms)
-        finally:
-            service.close()
-        return
-    folder = Folder(_folder_of(url), create=True)
-    try:
-        yield Keys(InFolder(folder.path), None, secrets.token_bytes, SystemClock().now_ms)
-    finally:
-        folder.close()
+    with ExitStack() as stack:
+        store: KeyStore
+        if is_direct(url):
+            service = direct_beside(url, create=False)
+            stack.callback(service.close)
+            store = server_key_store(service)
+        else:
+            folder = Folder(_folder_of(url), create=True)
+            stack.callback(folder.close)
+            log = SqliteLog(folder.log_path)
+            stack.callback(log.close)
+            store = FolderKeyStore(folder.path, log, warned)
+        yield Keys(store, None, secrets.token_bytes, SystemClock().now_ms)
 
 
-def key_place(service: "Direct") -> "OnServer":
-    """Where the keys to an index server are kept: on it."""
-    from .http.key_places import OnServer  # noqa: PLC0415 (only the service has keys)
+def server_key_store(service: "Direct") -> "ServerKeyStore":
+    """Return the store of the keys to an index server: on it."""
+    from .http.key_server import ServerKeyStore  # noqa: PLC0415 (only the service has keys)
 
-    return OnServer(service.keys, service.run)
+    return ServerKeyStore(service.keys, service.run, _new_key)
 
 
 def is_direct(url: str | PathLike[str]) -> bool:

@@ -121,6 +121,14 @@ class Service:
         and how many seconds it took by a clock."""
         self._observed = told, clock
 
+    def note(self, key: str) -> str | None:
+        """Return a small fact that is kept beside the log's entries and stays in backups."""
+        return self._log.note(key)
+
+    def set_note(self, key: str, value: str) -> None:
+        """Keep a fact beside the log's entries; it is durable when this returns."""
+        self.write(Task(partial(self._log.set_note, key, value)))
+
     def close(self) -> None:
         """Commits what is queued and closes; another close does nothing."""
         if self._forks != forks() or not self._closing.acquire(blocking=False):

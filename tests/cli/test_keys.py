@@ -6,7 +6,7 @@ import pytest
 
 import laurels
 from laurels.errors import LaurelsError
-from tests.serving import Served
+from tests.serving import ADMIN_KEY, Served
 
 from .running import Shell
 
@@ -41,8 +41,8 @@ def test_a_key_of_the_folder_opens_the_server(shell: Shell) -> None:
 
 
 def test_keys_of_a_running_server(shell: Shell) -> None:
-    with Served(shell.directory / "boards", admin_key="first") as served:
-        at = ("--at", served.url.replace("//", "//first@"))
+    with Served(shell.directory / "boards", admin_key=ADMIN_KEY) as served:
+        at = ("--at", served.url.replace("//", f"//{ADMIN_KEY}@"))
         shell.ok("key", "create", "game", "--scope", "write", *at)
         assert keys_of(shell, *at) == ["game"]
         shell.ok("key", "revoke", "game", *at)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import laurels
-from tests.serving import Served
+from tests.serving import ADMIN_KEY, Served
 
 from .running import Shell
 
@@ -91,10 +91,10 @@ def test_the_clock_of_a_server_is_its_own(remote: Shell) -> None:
 
 
 def test_a_key_is_taken_from_the_environment(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Served(shell.directory / "boards", admin_key="first") as served:
+    with Served(shell.directory / "boards", admin_key=ADMIN_KEY) as served:
         monkeypatch.setenv("LAURELS_URL", served.url)
         assert "unauthorized" in shell("board", "list").err
-        monkeypatch.setenv("LAURELS_KEY", "first")
+        monkeypatch.setenv("LAURELS_KEY", ADMIN_KEY)
         assert shell.json("board", "list") == []
-        with laurels.open(served.url.replace("//", "//first@")) as lb:
+        with laurels.open(served.url.replace("//", f"//{ADMIN_KEY}@")) as lb:
             assert lb.boards() == []

@@ -171,3 +171,11 @@ def test_tasks_that_write_while_it_closes_are_told(tmp_path: Path) -> None:
     assert counted + told == 200
     with laurels.open(str(tmp_path)) as again:
         assert again.top("gifts").total == counted
+
+
+def test_a_folder_that_nobody_wrote_to_opens_without_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        laurels.open(tmp_path / "boards").close()
+    assert not caplog.records

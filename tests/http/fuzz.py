@@ -31,9 +31,9 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tests.serving import JSON, Served
+from tests.serving import ADMIN_KEY, JSON, Served
 
-KEY = "the first key"
+KEY = ADMIN_KEY
 HEADERS = {"Authorization": f"Bearer {KEY}", **JSON}
 CHECKS: list[Any] = [
     not_a_server_error,

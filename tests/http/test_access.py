@@ -9,12 +9,14 @@ from pathlib import Path
 import httpx
 import pytest
 
-from laurels.http.access import LEVEL, Keys
-from laurels.http.key_places import KEYS_FILE, InFolder
+from laurels.http.access import Keys
+from laurels.http.caller import LEVEL
+from laurels.http.key_file import KEYS_FILE, FolderKeyStore
 from laurels.http.limits import Rates, Room
 from laurels.http.refusals import Overloaded, TooManyRequests, TooManyStreams, Unauthorized
 from laurels.http.route import Route
 from laurels.http.routes import ROUTES
+from laurels.log.memory import MemoryLog
 from tests.serving import JSON, Served
 
 ADMIN = "the key of the one who runs it"
@@ -123,19 +125,19 @@ class Now:
     ms = 1_000
 
 
-def ring(folder: Path) -> Keys:
-    return Keys(InFolder(folder), None, os.urandom, lambda: Now.ms)
+def keys_in(folder: Path, *, open: bool = False) -> Keys:
+    store = FolderKeyStore(folder, MemoryLog())
+    return Keys(store, None, os.urandom, lambda: Now.ms, open=open)
 
 
 def test_keys_outlive_the_server_and_stand_nowhere(tmp_path: Path) -> None:
-    first = ring(tmp_path)
-    assert not first.in_use
+    first = keys_in(tmp_path)
     _, secret = first.create("game", "write", ["gifts"], 5)
     token, _ = first.token(first.caller(secret), ["gifts"], 10)
     file = tmp_path / KEYS_FILE
     assert file.stat().st_mode & 0o777 == 0o600
     assert secret not in file.read_text()
-    second = ring(tmp_path)
+    second = keys_in(tmp_path)
     caller = second.caller(secret)
     assert (caller.name, caller.rate, caller.sees("gifts"), caller.sees("other")) == (
         "game",

@@ -10,8 +10,8 @@ from typing import Any, cast
 import msgspec
 
 import laurels
-from laurels.http.access import ANYBODY
 from laurels.http.asking import Ask, Streamed
+from laurels.http.caller import ANYBODY
 from laurels.http.verbs.questions import Listed
 from laurels.http.verbs.streams import EXPORT_PAGE, export
 from tests.calendar_by_scanning import HOUR, utc_ms

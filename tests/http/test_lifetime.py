@@ -15,6 +15,7 @@ import pytest
 import laurels
 from laurels.http.settings import table
 from tests.http.process import Process
+from tests.serving import ADMIN_KEY
 
 
 def _stream(url: str) -> socket.socket:
@@ -68,7 +69,7 @@ def test_without_keys_it_is_for_this_machine_only(tmp_path: Path, host: str) -> 
     code, said = Process(tmp_path, "--host", host).wait()
     assert code == 2
     assert "[not_loopback]" in said
-    with Process(tmp_path, "--host", "0.0.0.0", LAURELS_ADMIN_KEY="secret") as server:
+    with Process(tmp_path, "--host", "0.0.0.0", LAURELS_ADMIN_KEY=ADMIN_KEY) as server:
         assert server.url.startswith("http://0.0.0.0:")
     with Process(tmp_path, "--host", "0.0.0.0", "--insecure") as server:
         assert server.url.startswith("http://0.0.0.0:")

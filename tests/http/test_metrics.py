@@ -9,9 +9,9 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.serving import JSON, Served
+from tests.serving import ADMIN_KEY, JSON, Served
 
-KEY = "the first key"
+KEY = ADMIN_KEY
 EVENTS = "laurels_events_total"
 
 

@@ -21,7 +21,7 @@ from laurels.http.settings import Settings
 from tests.http.listening import Frame, Known, feed
 from tests.http.process import Process
 from tests.redis.servers import Server, until
-from tests.serving import JSON
+from tests.serving import ADMIN_KEY, JSON
 
 SOON_SECONDS = 5.0
 """Far more than a change takes to be seen: the machine may be busy."""
@@ -164,10 +164,10 @@ def test_the_client_works_over_it(pair: tuple[str, str]) -> None:
 
 def test_keys_are_shared(redis: Server) -> None:
     url = f"{redis.url}?prefix=keys:"
-    admin = {"Authorization": "Bearer secret"}
+    admin = {"Authorization": f"Bearer {ADMIN_KEY}"}
     with (
-        Process(url, LAURELS_ADMIN_KEY="secret") as one,
-        Process(url, LAURELS_ADMIN_KEY="secret") as two,
+        Process(url, LAURELS_ADMIN_KEY=ADMIN_KEY) as one,
+        Process(url, LAURELS_ADMIN_KEY=ADMIN_KEY) as two,
     ):
         made = httpx.post(f"{one.url}/v1/keys", json={"name": "game"}, headers=admin).json()
         key = {"Authorization": f"Bearer {made['key']}"}

@@ -18,7 +18,7 @@ import laurels
 from laurels.exact_json import decode_json
 from laurels.log.sqlite import SqliteLog
 from tests.calendar_by_scanning import utc_ms
-from tests.serving import JSON, Served
+from tests.serving import ADMIN_KEY, JSON, Served
 
 NOW_MS = utc_ms(datetime(2026, 11, 20, 15, 30, tzinfo=UTC))
 BOARD = laurels.Board(
@@ -316,14 +316,14 @@ def test_a_repeat_under_a_key_gets_the_first_answer(both: tuple[Any, Any]) -> No
 
 def test_a_key_opens_what_its_scope_and_boards_allow(tmp_path: Path) -> None:
     with (
-        Served(tmp_path / "boards", admin_key="the first key") as served,
+        Served(tmp_path / "boards", admin_key=ADMIN_KEY) as served,
         httpx.Client(base_url=served.url) as http,
     ):
 
         def headers(key: str) -> dict[str, str]:
             return {"Authorization": f"Bearer {key}", **JSON}
 
-        admin = headers("the first key")
+        admin = headers(ADMIN_KEY)
         problem(http.get("/v1/boards"), 401, "unauthorized")
         problem(http.get("/v1/boards", headers=headers("lk_wrong")), 401, "unauthorized")
         for name in ("room-1", "hall"):

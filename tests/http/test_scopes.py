@@ -18,7 +18,7 @@ from laurels.http.requests import Scoped
 from laurels.http.routes import ROUTES
 from laurels.scopes import RESERVED
 from tests.http.listening import Known, feed
-from tests.serving import JSON, Served
+from tests.serving import ADMIN_KEY, JSON, Served
 
 GIFTS = {"scopes": [[], ["zone"], ["room"], ["zone", "gender"]], "rank_by": "room"}
 EVENTS = [
@@ -214,8 +214,8 @@ def test_scopes_are_added_to_a_board(http: httpx.Client) -> None:
 
 
 def test_a_key_of_a_board_reads_its_scopes_and_no_other_board() -> None:
-    with Served("memory:", admin_key="admin") as server:
-        admin = {"Authorization": "Bearer admin"}
+    with Served("memory:", admin_key=ADMIN_KEY) as server:
+        admin = {"Authorization": f"Bearer {ADMIN_KEY}"}
         for board in ("gifts", "secret"):
             httpx.put(f"{server.url}/v1/boards/{board}", json=GIFTS, headers=admin)
         fields = {"name": "page", "scope": "read", "boards": ["gifts"]}

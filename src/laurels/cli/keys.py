@@ -13,7 +13,7 @@ from laurels.client.keys import KeyTold
 from laurels.http.access import Keys
 
 from .options import DEFAULT_URL, AsJson, Url
-from .show import Side, put_json, put_line, put_table
+from .show import Side, complain, put_json, put_line, put_table
 
 app = typer.Typer(help="Keys: who may ask a server, and for what.", rich_markup_mode=None)
 
@@ -84,7 +84,7 @@ def _ring(url: str) -> Iterator[Ring]:
         finally:
             server.close()
     else:
-        with config.keys_of(url) as keys:
+        with config.keys_of(url, lambda what: complain(f"warning: {what}")) as keys:
             yield _OfFolder(keys)
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from laurels.given import is_name
 from laurels.http.answers import to_json
-from laurels.http.key_places import Key, Scope
+from laurels.http.key_store import Key, Scope
 from laurels.http.refusals import UnknownKey
 
 from .call import Call, nothing

@@ -1,227 +1,380 @@
-"""Who may do what: keys with scopes and boards, and short-lived tokens for browsers.
+"""Who may do what: the keys of one deployment, and the tokens they issue.
 
-A key is 32 random bytes, of which only the SHA-256 is kept: nothing shorter than the key itself
-can be guessed from the file. It is looked up by that hash, so no comparison of a key tells by its
-time how far it was right. A token is a statement (boards, end) with an HMAC by the server's secret;
-it needs no memory and only reads.
+A key is 32 random bytes, of which only the SHA-256 is stored: nothing shorter than the key itself
+can be guessed from the file. It is looked up by that hash, so no comparison of a key reveals by its
+time how far it was right.
+
+Access fails closed. A caller without a key is let in only where the operator started an *open*
+server, never because no keys are found: a store that had keys and has none any more (the last one
+revoked, its file gone, the index server flushed) refuses everybody until a key is made on the
+machine itself or LAURELS_ADMIN_KEY is set.
 """
 
 import base64
-import binascii
 import hashlib
 import hmac
-from collections.abc import Callable, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from threading import Lock
-from typing import TypeGuard
 
-import msgspec
-from msgspec import Struct
+from msgspec.structs import replace
 
-from laurels.given import is_name, shown
+from laurels.errors import LaurelsError
+from laurels.given import shown
 
-from .key_places import Key, KeyPlace, Ring, Scope
-from .refusals import Forbidden, InvalidKey, KeyExists, Unauthorized, UnknownKey
+from .board_patterns import ALL_BOARDS, covers_all, parse_patterns
+from .caller import ANYBODY, LEVEL, OPERATOR, Bucket, Caller, caller_of
+from .key_fields import (
+    MAX_KEY_SECONDS,
+    parse_key_name,
+    parse_rate,
+    parse_scope,
+    parse_seconds,
+    parse_subject,
+    parse_token_rate,
+    subject_of,
+)
+from .key_store import Edit, Key, KeySet, KeyStore, SigningSecret
+from .refusals import Forbidden, InvalidKey, KeyExists, KeysUnavailable, Unauthorized, UnknownKey
+from .submission_rule import SubmissionRule
+from .tokens import MAX_TOKEN_SECONDS, TOKEN_PREFIX, Claims, sign, verify
 
-LEVEL: dict[str, int] = {"read": 1, "write": 2, "admin": 3}
-KEY_PREFIX, TOKEN_PREFIX = "lk_", "lt_"
-MAX_TOKEN_SECONDS = 86_400
+KEY_PREFIX = "lk_"
+MIN_ADMIN_KEY = 20
+MAX_KEYS = 10_000
+FIRST_KEY = "admin"
 _REMEMBERED = 10_000
 
 
-class Caller(Struct, frozen=True):
-    """Who asks, and how far that reaches. `until_ms` is the end of a token."""
-
-    name: str
-    level: int
-    boards: tuple[str, ...] | None = None
-    rate: float | None = None
-    until_ms: int | None = None
-
-    def ensure(self, level: int, board: str | None) -> None:
-        """Raises Forbidden where the scope or the board is out of reach."""
-        if level > self.level:
-            needed = next(scope for scope, other in LEVEL.items() if other == level)
-            raise Forbidden(f"{self.name!r} has not the scope {needed}")
-        if board is not None and not self.sees(board):
-            raise Forbidden(f"{self.name!r} does not reach the board {board!r}")
-
-    def sees(self, board: str) -> bool:
-        boards = self.boards
-        return boards is None or any(fnmatchcase(board, pattern) for pattern in boards)
-
-
-ANYBODY = Caller("anybody", LEVEL["admin"])
-"""Who asks where there are no keys: the server then listens on this machine only."""
-UNKNOWN = Caller("unknown", 0)
-
-
-class _Statement(Struct, frozen=True, array_like=True):
-    boards: tuple[str, ...]
-    until_ms: int
-
-
 class Keys:
-    """The keys of one deployment, as they were read last from where they are kept."""
+    """The keys of one deployment, as they were read last from where they are stored.
+
+    `is_open` lets callers without a key administer everything. `default_rate` is the rate of keys
+    without one of their own, 0 for no limit.
+    """
 
     def __init__(
         self,
-        place: KeyPlace,
+        store: KeyStore,
         admin_key: str | None,
         random: Callable[[int], bytes],
         now_ms: Callable[[], int],
+        *,
+        open: bool = False,
+        default_rate: float = 0.0,
     ) -> None:
-        self._place = place
+        self._store = store
         self._random = random
         self._now_ms = now_ms
-        self._admin = None if not admin_key else _sha256(admin_key)
-        self._secret = random(32).hex()
-        self._keys: dict[str, Key] = {}
+        self._default_rate = default_rate
+        self._admin = _administrator(admin_key)
+        self._stored = KeySet()
+        self._by_sha256: dict[str, Caller] = {}
+        self._by_id: dict[str, Caller] = {}
+        self._signing: dict[str, SigningSecret] = {}
         self._seen: dict[str, Caller] = {}
+        self._used: set[str] = set()
         self._changing = Lock()
-        self.take(place.read())
+        self.is_open = open
+        self.is_stale = False
+        """Whether the keys could not be read for so long that one may have been revoked since."""
+        self.version = 0
+        """Grows whenever a key or token that was accepted may not be any more."""
+        self._take(store.read())
+        if self._stored.keys:
+            with suppress(LaurelsError):  # recorded with the next change at the latest
+                store.set_needs_keys()
 
-    def take(self, ring: Ring) -> None:
-        """Makes the keys what they are where they are kept: another process may change them."""
-        secret = ring.secret or self._secret
-        keys = {key.sha256: key for key in ring.keys}
-        if (secret, keys) != (self._secret, self._keys):
-            self._secret, self._keys = secret, keys
-            self._seen.clear()
+    # Who presents what
 
     @property
-    def in_use(self) -> bool:
-        """Whether there is any key: without one everybody on this machine is let in."""
-        return self._admin is not None or bool(self._keys)
+    def can_anyone_enter(self) -> bool:
+        """Whether any caller at all can be let in."""
+        return self.is_open or self._admin is not None or bool(self._stored.keys)
+
+    def take(self, stored: KeySet) -> None:
+        """Make the keys what is stored: another process may have changed it."""
+        if stored != self._stored:
+            self._take(stored)
+
+    def _take(self, stored: KeySet) -> None:
+        by_sha256: dict[str, Caller] = {}
+        for key in stored.keys:
+            by_sha256[key.sha256] = caller_of(key, key.expires_ms)
+            if key.previous_sha256 is not None:
+                ends = [ms for ms in (key.expires_ms, key.previous_until_ms) if ms is not None]
+                by_sha256[key.previous_sha256] = caller_of(key, min(ends, default=None))
+        self._by_sha256 = by_sha256
+        self._by_id = {key.id: caller_of(key, key.expires_ms) for key in stored.keys}
+        self._signing = {secret.id: secret for secret in stored.signing}
+        self._stored = stored
+        # A new one: what another thread is identifying just now goes into the old one.
+        self._seen = {}
+        self.version += 1
 
     def caller(self, secret: str | None) -> Caller:
-        """Who presents a key or a token. Raises Unauthorized."""
+        """Return who presents a key or a token. Raise Unauthorized, KeysUnavailable."""
         if secret is None:
-            if not self.in_use:
+            if self.is_open:
                 return ANYBODY
             raise Unauthorized("the request has no key")
-        caller = self._seen.get(secret)
+        seen = self._seen
+        caller = seen.get(secret)
         if caller is None:
-            caller = self._found(secret)
-            if len(self._seen) >= _REMEMBERED:
-                self._seen.clear()
-            self._seen[secret] = caller
+            caller = self._identified(secret)
+            if len(seen) >= _REMEMBERED:
+                seen.clear()
+            seen[secret] = caller
         if caller.until_ms is not None and caller.until_ms <= self._now_ms():
-            raise Unauthorized("the token has ended")
+            what = "key" if caller.subject is None else "token"
+            raise Unauthorized(f"the {what} has expired")
+        if self.is_stale and caller.key_id != self._admin_id:
+            raise KeysUnavailable("the keys could not be read for some time")
+        self._used.add(caller.key_id)
         return caller
 
-    def _found(self, secret: str) -> Caller:
-        if secret.startswith(TOKEN_PREFIX):
-            return self._vouched(secret)
-        sha256 = _sha256(secret)
-        if self._admin is not None and hmac.compare_digest(sha256, self._admin):
-            return Caller("LAURELS_ADMIN_KEY", LEVEL["admin"])
-        key = self._keys.get(sha256)
-        if key is None:
-            if not self.in_use:
-                return ANYBODY
-            raise Unauthorized("the key is not known")
-        return Caller(key.name, LEVEL[key.scope], key.boards, key.rate)
+    @property
+    def _admin_id(self) -> str | None:
+        return None if self._admin is None else self._admin[1].key_id
 
-    def listed(self) -> list[Key]:
-        return sorted(self._keys.values(), key=lambda key: key.name)
+    def _identified(self, secret: str) -> Caller:
+        if secret.startswith(TOKEN_PREFIX):
+            return self._holder(verify(secret, self._signing))
+        sha256 = _sha256(secret)
+        if self._admin is not None and hmac.compare_digest(sha256, self._admin[0]):
+            return self._admin[1]
+        caller = self._by_sha256.get(sha256)
+        if caller is None:
+            raise Unauthorized("the key is not known")
+        return caller
+
+    def _holder(self, claims: Claims) -> Caller:
+        """Return who presents a token. The key that issued it bounds it for as long as it lasts."""
+        issuer = self._issuer(claims.iss)
+        level = LEVEL["read" if claims.submission is None else "write"]
+        if level > issuer.level or not covers_all(issuer.boards, claims.boards):
+            raise Unauthorized("the token permits more than the key that issued it")
+        ends = [ms for ms in (claims.until_ms, issuer.until_ms) if ms is not None]
+        name = f"{issuer.name}/{claims.sub}"
+        return Caller(
+            name,
+            LEVEL["read"] if claims.submission is None else 0,
+            claims.boards,
+            claims.rate,
+            min(ends),
+            issuer.key_id,
+            claims.sub,
+            claims.submission,
+            (Bucket(name, claims.rate), *issuer.buckets),
+        )
+
+    def _issuer(self, key_id: str) -> Caller:
+        if self._admin is not None and key_id == self._admin[1].key_id:
+            return self._admin[1]
+        if self.is_open and key_id == ANYBODY.key_id:
+            return ANYBODY
+        issuer = self._by_id.get(key_id)
+        if issuer is None:
+            raise Unauthorized("the key that issued the token is gone")
+        return issuer
+
+    # What keys are there
+
+    def listed(self, by: Caller = OPERATOR) -> list[Key]:
+        """Return the keys that a caller manages, by name."""
+        keys = (key for key in self._stored.keys if by.manages(key, self._default_rate))
+        return sorted(keys, key=lambda key: key.name)
+
+    def last_used(self) -> Mapping[str, int]:
+        """Return when keys were last used, by their ids: to the minute or so."""
+        return {**self._store.last_used(), **dict.fromkeys(self._used, self._now_ms())}
+
+    def take_used(self) -> dict[str, int]:
+        """Return the keys used since this was called last, with the present time."""
+        used, self._used = self._used, set()
+        return dict.fromkeys(used - {ANYBODY.key_id, self._admin_id or ""}, self._now_ms())
+
+    def ensure_first_key(self) -> str | None:
+        """Make an admin key where the store never had a key and LAURELS_ADMIN_KEY is not set;
+        return its secret. Otherwise None: a store that lost its keys gets none by itself."""
+        if self._admin is not None or self._stored.keys or self._store.needs_keys():
+            return None
+        try:
+            return self.create(FIRST_KEY, "admin")[1]
+        except KeyExists:  # another process was faster
+            return None
 
     def create(
-        self, name: object, scope: object, boards: object = ("*",), rate: object = None
+        self,
+        name: object,
+        scope: object,
+        boards: object = ALL_BOARDS,
+        rate: object = None,
+        seconds: object = None,
+        *,
+        by: Caller = OPERATOR,
     ) -> tuple[Key, str]:
-        """A new key, kept, and the secret, which is told this once. Raises InvalidKey, KeyExists,
-        StorageFailed."""
-        if not is_name(name):
-            raise InvalidKey(f"{shown(name)} is no name for a key")
-        if not is_scope(scope):
-            raise InvalidKey(f"{shown(scope)} is no scope")
-        if rate is not None and (not isinstance(rate, (int, float)) or not 0 < rate < 1e9):
-            raise InvalidKey(f"{shown(rate)} is no rate: requests a second")
-        secret = KEY_PREFIX + _text(self._random(32))
+        """Make a key that expires after so many seconds, None for never; return it and its
+        secret, which is nowhere else. A key without a rate or an expiry gets those of the caller.
+
+        Raise InvalidKey, KeyExists, Forbidden for a key that may do more than the caller,
+        StorageFailed.
+        """
+        secret, now_ms = self._new_secret(KEY_PREFIX), self._now_ms()
+        expires_ms = by.until_ms
+        if seconds is not None:
+            expires_ms = now_ms + 1_000 * parse_seconds(seconds, "key", 1, MAX_KEY_SECONDS)
         key = Key(
-            name=name,
-            scope=scope,
-            boards=_patterns(boards),
-            created_ms=self._now_ms(),
+            name=parse_key_name(name),
+            scope=parse_scope(scope),
+            boards=parse_patterns(boards),
+            created_ms=now_ms,
             sha256=_sha256(secret),
-            rate=None if rate is None else float(rate),
+            rate=by.most_rate(self._default_rate) if rate is None else parse_rate(rate),
+            id=self._random(8).hex(),
+            issuer=by.key_id,
+            expires_ms=expires_ms,
         )
-        with self._changing:
-            if not self._place.add(key, self._secret):
-                raise KeyExists(f"there is a key {name!r}")
-            self.take(self._place.read())
+        if not by.holds(key, self._default_rate):
+            raise Forbidden(f"{by.name!r} cannot make a key that may do more than itself")
+
+        def added(stored: KeySet) -> KeySet:
+            if stored.named(key.name) is not None:
+                raise KeyExists(f"there is a key {key.name!r}")
+            if len(stored.keys) >= MAX_KEYS:
+                raise InvalidKey(f"there are {MAX_KEYS:,} keys, and no more are taken")
+            return self._with_signing(stored).adding(key)
+
+        self._change(added)
         return key, secret
 
-    def revoke(self, name: str) -> None:
-        """Takes a key away at once. Raises UnknownKey, StorageFailed."""
-        with self._changing:
-            if not self._place.remove(name):
-                raise UnknownKey(f"there is no key {name!r}")
-            self.take(self._place.read())
+    def revoke(self, name: str, by: Caller = OPERATOR) -> None:
+        """Remove a key, and with it its tokens. Raise UnknownKey, StorageFailed."""
+        self._change(lambda stored: stored.without(self._managed(stored, name, by).name))
 
-    def token(self, caller: Caller, boards: object, seconds: object) -> tuple[str, int]:
-        """A token that reads these boards for so long, and when it ends. Raises InvalidKey,
-        Forbidden where the caller does not reach all of them itself, or comes with a token."""
-        if caller.until_ms is not None:
-            raise Forbidden("a token does not make another one")
-        if type(seconds) is not int or not 1 <= seconds <= MAX_TOKEN_SECONDS:
-            raise InvalidKey(
-                f"a token lasts 1 to {MAX_TOKEN_SECONDS} seconds, not {shown(seconds)}"
+    def rotate(self, name: str, grace_seconds: object, by: Caller = OPERATOR) -> tuple[Key, str]:
+        """Give a key a new secret, and return both; the one before is accepted for so long.
+
+        Raise UnknownKey, InvalidKey, StorageFailed.
+        """
+        grace_ms = 1_000 * parse_seconds(grace_seconds, "grace", 0, MAX_KEY_SECONDS)
+        secret = self._new_secret(KEY_PREFIX)
+
+        def rotated(stored: KeySet) -> KeySet:
+            key = self._managed(stored, name, by)
+            return stored.replacing(
+                replace(
+                    key,
+                    sha256=_sha256(secret),
+                    previous_sha256=key.sha256,
+                    previous_until_ms=self._now_ms() + grace_ms,
+                )
             )
-        patterns = _patterns(boards)
-        if caller.boards is not None:
-            for pattern in patterns:
-                if not any(_covers(own, pattern) for own in caller.boards):
-                    raise Forbidden(f"{caller.name!r} does not reach the boards {pattern!r}")
+
+        changed = self._change(rotated).named(name)
+        assert changed is not None
+        return changed, secret
+
+    def _managed(self, stored: KeySet, name: str, by: Caller) -> Key:
+        key = stored.named(name)
+        if key is None or not by.manages(key, self._default_rate):
+            raise UnknownKey(f"there is no key {shown(name)}")
+        return key
+
+    def _change(self, edit: Edit) -> KeySet:
         with self._changing:
-            self._secret = self._place.settle(self._secret)
-        until_ms = self._now_ms() + seconds * 1_000
-        said = msgspec.json.encode(_Statement(patterns, until_ms))
-        return self._signed(said), until_ms
+            try:
+                self._store.set_needs_keys()
+                changed = self._store.change(edit)
+            except LaurelsError:
+                with suppress(LaurelsError):  # it may have been stored all the same
+                    self.take(self._store.read())
+                raise
+            self.take(changed)
+            return changed
 
-    def _vouched(self, token: str) -> Caller:
-        try:
-            said = _bytes(token.removeprefix(TOKEN_PREFIX).partition(".")[0])
-            if not hmac.compare_digest(token.encode(), self._signed(said).encode()):
-                raise Unauthorized("the token is not of this server")
-            statement = msgspec.json.decode(said, type=_Statement)
-        except (ValueError, binascii.Error, msgspec.MsgspecError) as error:
-            raise Unauthorized("the token is not of this server") from error
-        return Caller("token", LEVEL["read"], statement.boards, None, statement.until_ms)
+    # Tokens
 
-    def _signed(self, said: bytes) -> str:
-        signature = hmac.digest(bytes.fromhex(self._secret), said, "sha256")
-        return f"{TOKEN_PREFIX}{_text(said)}.{_text(signature)}"
+    def token(
+        self,
+        caller: Caller,
+        boards: object,
+        seconds: object,
+        *,
+        subject: object = None,
+        rate: object = None,
+        submission: SubmissionRule | None = None,
+    ) -> tuple[str, int]:
+        """Return a token for so many seconds, and when it expires: it reads these boards, or
+        submits by a rule. Raise InvalidKey, Forbidden where the caller cannot do that itself, or
+        comes with a token."""
+        if caller.subject is not None:
+            raise Forbidden("a token does not issue another one: use a key")
+        lasts_ms = 1_000 * parse_seconds(seconds, "token", 1, MAX_TOKEN_SECONDS)
+        patterns = parse_patterns(boards)
+        if not covers_all(caller.boards, patterns):
+            raise Forbidden(f"{caller.name!r} does not reach all boards {shown(list(patterns))}")
+        if submission is not None:
+            caller.ensure(LEVEL["write"], None)
+        now_ms = self._now_ms()
+        ends = [ms for ms in (now_ms + lasts_ms, caller.until_ms) if ms is not None]
+        claims = Claims(
+            caller.key_id,
+            self._subject(subject, submission),
+            now_ms,
+            min(ends),
+            patterns,
+            parse_token_rate(rate, submission),
+            submission,
+        )
+        return sign(claims, self._signing_secret()), claims.until_ms
+
+    def _subject(self, subject: object, submission: SubmissionRule | None) -> str:
+        if subject is not None:
+            return parse_subject(subject)
+        return self._random(8).hex() if submission is None else subject_of(submission.member)
+
+    def rotate_signing(self) -> None:
+        """Have tokens signed with a new secret; those signed with the one before stay good, and
+        those with the one before that end."""
+        self._change(
+            lambda stored: replace(stored, signing=(self._new_signing(), *stored.signing[:1]))
+        )
+
+    def _signing_secret(self) -> SigningSecret:
+        if not self._stored.signing:
+            self._change(self._with_signing)
+        return self._stored.signing[0]
+
+    def _with_signing(self, stored: KeySet) -> KeySet:
+        return stored if stored.signing else replace(stored, signing=(self._new_signing(),))
+
+    def _new_signing(self) -> SigningSecret:
+        return SigningSecret(self._random(8).hex(), self._random(32).hex(), self._now_ms())
+
+    def _new_secret(self, prefix: str) -> str:
+        return prefix + base64.urlsafe_b64encode(self._random(32)).rstrip(b"=").decode()
 
 
-def is_scope(value: object) -> TypeGuard[Scope]:
-    return isinstance(value, str) and value in LEVEL
-
-
-def _patterns(boards: object) -> tuple[str, ...]:
-    if not isinstance(boards, Sequence) or isinstance(boards, (str, bytes)) or not boards:
-        raise InvalidKey(f"{shown(boards)} is no list of boards")
-    for pattern in boards:
-        if not isinstance(pattern, str) or not 1 <= len(pattern) <= 64:
-            raise InvalidKey(f"{shown(pattern)} is no name or pattern of boards")
-    return tuple(boards)
-
-
-def _covers(own: str, pattern: str) -> bool:
-    """Whether all boards of a pattern are among those of another; no where that is hard to say."""
-    if own == pattern or (is_name(pattern) and fnmatchcase(pattern, own)):
-        return True
-    start = own.removesuffix("*")
-    return start != own and not set(start) & set("*?[") and pattern.startswith(start)
+def _administrator(admin_key: str | None) -> tuple[str, Caller] | None:
+    """Return the hash of LAURELS_ADMIN_KEY and its caller, None where it is not set."""
+    if not admin_key:
+        return None
+    if len(admin_key) < MIN_ADMIN_KEY:
+        raise InvalidKey(
+            f"expected LAURELS_ADMIN_KEY to have at least {MIN_ADMIN_KEY} characters, got "
+            f"{len(admin_key)}: `openssl rand -hex 32` makes one"
+        )
+    sha256 = _sha256(admin_key)
+    name = "LAURELS_ADMIN_KEY"
+    caller = Caller(
+        name,
+        LEVEL["admin"],
+        key_id=_sha256(f"id:{sha256}")[:16],
+        buckets=(Bucket(name, None),),
+    )
+    return sha256, caller
 
 
 def _sha256(secret: str) -> str:
     return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
-
-
-def _text(content: bytes) -> str:
-    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
-
-
-def _bytes(text: str) -> bytes:
-    return base64.urlsafe_b64decode(text.encode() + b"=" * (-len(text) % 4))

@@ -25,7 +25,6 @@ from msgspec import Struct
 from laurels.errors import Fault, LaurelsError, Unavailable
 
 from . import requests
-from .access import LEVEL, UNKNOWN, Caller
 from .answers import (
     EVENT_REFUSED,
     PROBLEM,
@@ -36,6 +35,7 @@ from .answers import (
     to_json,
 )
 from .asking import Answer, Ask, Server, Streamed
+from .caller import LEVEL, UNKNOWN, Caller
 from .cors import PREFLIGHT, Headers, Origins
 from .kept import Kept
 from .limits import Rates

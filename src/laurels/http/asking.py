@@ -7,9 +7,10 @@ from msgspec import Struct
 
 from laurels.aio import AsyncLeaderboards
 
-from .access import Caller, Keys
+from .access import Keys
 from .backing import Backing
 from .bodies import Bodies
+from .caller import Caller
 from .limits import Room
 from .live import Hub
 from .metrics import Figures

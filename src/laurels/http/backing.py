@@ -14,7 +14,7 @@ from laurels.service import Service
 from laurels.write_failures import WriteFailures
 
 from .access import Keys
-from .key_places import OnServer
+from .key_server import ServerKeyStore
 from .metrics import BOARDS_SHOWN, Held
 
 KEYS_SECONDS = 1.0
@@ -95,9 +95,9 @@ async def _held_there(service: Direct) -> Held:
 class KeyReader:
     """Reads the keys again that are kept on an index server."""
 
-    def __init__(self, keys: Keys, place: OnServer) -> None:
+    def __init__(self, keys: Keys, store: ServerKeyStore) -> None:
         self._keys = keys
-        self._place = place
+        self._store = store
         self._reading: asyncio.Task[None] | None = None
 
     async def read(self) -> None:
@@ -116,4 +116,9 @@ class KeyReader:
                 continue
 
     async def _read(self) -> None:
-        self._keys.take(await self._place.read_async())
+        while True:
+            version = self._keys.version
+            stored = await self._store.read_async()
+            if version == self._keys.version:  # nothing newer was taken meanwhile
+                self._keys.take(stored)
+                return

@@ -192,6 +192,30 @@ class InvalidKey(InvalidInput):
     advice = "give a name, a scope (read, write, admin) and patterns of boards"
 
 
+class KeysDamaged(Fault):
+    """The stored keys do not read back as they were written."""
+
+    code = "keys_damaged"
+    advice = (
+        "put keys.json back, or remove keys.json and keys.json.previous and make new keys with "
+        "`laurels key create`"
+    )
+
+
+class KeysUnavailable(Unavailable):
+    """The stored keys cannot be read just now, so nobody can be let in."""
+
+    code = "keys_unavailable"
+    advice = "try again when the index server answers; LAURELS_ADMIN_KEY needs no stored key"
+
+
+class KeysBusy(Unavailable):
+    """Other processes change the keys at the same time."""
+
+    code = "keys_busy"
+    advice = "try again"
+
+
 class KeyExists(Conflict):
     """There is a key of that name."""
 

@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from laurels.errors import UnknownScope
 
-from .access import LEVEL
 from .asking import Ask, Handler
-from .key_places import Scope
+from .caller import LEVEL
+from .key_store import Scope
 from .refusals import InvalidQuery
 from .requests import Scoped
 

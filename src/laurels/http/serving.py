@@ -29,7 +29,9 @@ from .asking import Server
 from .backing import KeyReader, backing_of, verbs_of
 from .bodies import Bodies
 from .deadlines import Deadlines
-from .key_places import InFolder, KeyPlace, Nowhere, OnServer
+from .key_file import FolderKeyStore
+from .key_server import ServerKeyStore
+from .key_store import KeyStore, MemoryKeyStore
 from .library_log import forward_library_log
 from .limits import Rates, Room
 from .live import Hub
@@ -107,10 +109,10 @@ async def run(
     lb = verbs_of(service)
     reading: asyncio.Task[None] | None = None
     try:
-        place = _key_place(settings, service)
-        keys = await asyncio.to_thread(Keys, place, admin_key, secrets.token_bytes, _now_ms)
+        store = _key_store(settings, service)
+        keys = await asyncio.to_thread(_keys, settings, store, admin_key)
         ensure_allowed(settings, keys)
-        reader = KeyReader(keys, place) if isinstance(place, OnServer) else None
+        reader = KeyReader(keys, store) if isinstance(store, ServerKeyStore) else None
         if reader is not None:
             reading = asyncio.create_task(reader.go_on())
         served = _Served(settings, service, lb, keys, reader, order)
@@ -122,11 +124,21 @@ async def run(
         await lb.close()
 
 
-def _key_place(settings: Settings, service: Service | Direct) -> KeyPlace:
+def _key_store(settings: Settings, service: Service | Direct) -> KeyStore:
     if isinstance(service, Direct):
-        return config.key_place(service)
+        return config.server_key_store(service)
     folder = config.folder_of(settings.data)
-    return Nowhere() if folder is None else InFolder(folder)
+    if folder is None:
+        return MemoryKeyStore()
+    return FolderKeyStore(folder, service, _log.warning)
+
+
+def _keys(settings: Settings, store: KeyStore, admin_key: str | None) -> Keys:
+    """Return the keys to what is served. Blocks."""
+    keys = Keys(store, admin_key, secrets.token_bytes, _now_ms, default_rate=settings.rate)
+
+    keys.is_open = not (keys.can_anyone_enter or store.needs_keys())
+    return keys
 
 
 class _Served:
@@ -216,7 +228,7 @@ class _Served:
 
 def ensure_allowed(settings: Settings, keys: Keys) -> None:
     """Raises NotLoopback where anybody in a network could do anything."""
-    if keys.in_use or settings.insecure or _is_loopback(settings.host):
+    if not keys.is_open or settings.insecure or _is_loopback(settings.host):
         return
     raise NotLoopback(f"there are no keys, and {settings.host} is not this machine alone")
 

@@ -62,6 +62,7 @@ class Mark:
             _log.warning("%s; compare with a backup, or with those who sent them", self.doubt)
             with suppress(OSError):
                 os.ftruncate(self._file, _LENGTH)
+        if marked is None:
             self.set(offset)
 
     def set(self, offset: int) -> None:

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from laurels.http import requests
 from laurels.http.asking import Answer, Ask
-from laurels.http.key_places import Key, Scope
+from laurels.http.key_store import Key, Scope
 from laurels.http.route import CREATED, NO_CONTENT, NoQuery, Routes
 from laurels.stats import CheckReport, Stats
 
@@ -91,7 +91,7 @@ def _shown(key: Key) -> KeyShown:
 @ROUTES.row("GET", "/v1/keys", "admin", returns=list[KeyShown])
 async def keys(ask: Ask, _: NoQuery) -> object:
     """The keys there are, without their secrets."""
-    return [_shown(key) for key in ask.server.keys.listed()]
+    return [_shown(key) for key in ask.server.keys.listed(ask.caller)]
 
 
 @ROUTES.row("POST", "/v1/keys", "admin", body=KeyFields, returns=KeyMade, status=CREATED)
@@ -105,6 +105,7 @@ async def create_key(ask: Ask, _: NoQuery) -> object:
         "read" if scope is None else scope,
         ["*"] if boards_ is None else boards_,
         requests.plain(rate),
+        by=ask.caller,
     )
     shown_ = _shown(key)
     return Answer(
@@ -118,7 +119,7 @@ async def create_key(ask: Ask, _: NoQuery) -> object:
 @ROUTES.row("DELETE", "/v1/keys/{name}", "admin", status=NO_CONTENT)
 async def revoke_key(ask: Ask, _: NoQuery) -> None:
     """Takes a key away at once."""
-    await asyncio.to_thread(ask.server.keys.revoke, ask.part)
+    await asyncio.to_thread(ask.server.keys.revoke, ask.part, ask.caller)
 
 
 @ROUTES.row("POST", "/v1/tokens", "read", body=TokenFields, returns=TokenMade, status=CREATED)

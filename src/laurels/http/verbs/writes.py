@@ -7,7 +7,6 @@ from msgspec import Struct
 from laurels.errors import BatchRefused, BoardExists, LaurelsError
 from laurels.given import shown
 from laurels.http import requests
-from laurels.http.access import LEVEL
 from laurels.http.answers import (
     BatchAnswer,
     BoardsAnswer,
@@ -16,6 +15,7 @@ from laurels.http.answers import (
     boards_answer,
 )
 from laurels.http.asking import Ask
+from laurels.http.caller import LEVEL
 from laurels.http.refusals import InvalidBody, InvalidQuery
 from laurels.http.requests import EventFields
 from laurels.http.route import NO_CONTENT, NoQuery, Routes

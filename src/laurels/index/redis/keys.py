@@ -1,10 +1,18 @@
 """The keys to a service, beside the definitions of the boards: in the same slot."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .connection import Connection
+import msgspec
 
-_SECRET = b"secret"
+from laurels.direct.keys import StoredKeys
+
+from .connection import Connection
+from .sources import script_of
+
+_LOAD = script_of("keys_load")
+_REPLACE = script_of("keys_replace")
+_NEEDS_KEYS = b"needs_keys"
 
 
 class RedisKeys:
@@ -14,25 +22,44 @@ class RedisKeys:
         self._connection = connection
         self._base = f"{prefix}{{boards}}:".encode()
 
-    async def load(self) -> tuple[str | None, dict[str, bytes]]:
-        """The secret, None where there is none yet, and all keys."""
-        found: Any = await self._call(b"HGETALL", b"k")
-        secret: Any = await self._call(b"GET", _SECRET)
-        kept = {bytes(name).decode(): bytes(key) for name, key in found.items()}
-        return None if secret is None else bytes(secret).decode(), kept
+    async def load(self) -> StoredKeys:
+        version, signing, flat = await self._connection.script(_LOAD, self._base + b"k", b"")
+        keys = {bytes(flat[i]).decode(): bytes(flat[i + 1]) for i in range(0, len(flat), 2)}
+        return StoredKeys(
+            None if version is None else bytes(version).decode(),
+            None if signing is None else bytes(signing),
+            keys,
+        )
 
-    async def add(self, name: str, key: bytes) -> bool:
-        """Keeps a key; False where there is one of that name."""
-        return bool(await self._call(b"HSETNX", b"k", name.encode(), key))
+    async def version(self) -> str | None:
+        found = await self._call(b"GET", b"kv")
+        return None if found is None else bytes(found).decode()
 
-    async def remove(self, name: str) -> bool:
-        """Takes a key away; whether it was there."""
-        return bool(await self._call(b"HDEL", b"k", name.encode()))
+    async def replace(
+        self,
+        old_version: str | None,
+        new_version: str,
+        signing: bytes,
+        put: Mapping[str, bytes],
+        remove: Sequence[str],
+    ) -> bool:
+        fields = [part for name, key in put.items() for part in (name, key.decode())]
+        argument = [old_version, new_version, signing.decode(), fields, list(remove)]
+        encoded = msgspec.msgpack.encode(argument)
+        return bool(await self._connection.script(_REPLACE, self._base + b"k", encoded))
 
-    async def settle(self, secret: str) -> str:
-        """Keeps a secret where there is none yet; the one that is kept."""
-        await self._call(b"SETNX", _SECRET, secret.encode())
-        return bytes(await self._call(b"GET", _SECRET)).decode()
+    async def needs_keys(self) -> bool:
+        return bool(await self._call(b"HEXISTS", b"f", _NEEDS_KEYS)) or bool(
+            await self._call(b"EXISTS", b"k")
+        )
+
+    async def last_used(self) -> Mapping[str, int]:
+        found: Any = await self._call(b"HGETALL", b"ku")
+        return {bytes(id).decode(): int(used_ms) for id, used_ms in found.items()}
+
+    async def store_last_used(self, used_ms: Mapping[str, int]) -> None:
+        fields = [part for id, ms in used_ms.items() for part in (id.encode(), b"%d" % ms)]
+        await self._call(b"HSET", b"ku", *fields)
 
     async def _call(self, command: bytes, name: bytes, *rest: bytes) -> Any:
         key = self._base + name

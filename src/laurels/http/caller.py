@@ -1,0 +1,119 @@
+"""The caller of a request: what its key or token permits.
+
+The rules of who may do what to whom are here, each once: a level (`read`, `write`, `admin`), the
+boards, and `is_unlimited` for what concerns the whole store.
+"""
+
+from msgspec import Struct
+
+from .board_patterns import ALL_BOARDS, covers_all, reaches
+from .key_store import Key
+from .refusals import Forbidden
+from .submission_rule import SubmissionRule
+
+LEVEL: dict[str, int] = {"read": 1, "write": 2, "admin": 3}
+NO_LEVEL = 0
+
+
+class Bucket(Struct, frozen=True):
+    """What requests and streams are charged to: `rate` is requests a second, None the server's."""
+
+    name: str
+    rate: float | None
+
+
+class Caller(Struct, frozen=True):
+    """The holder of a key or a token, and how far that reaches.
+
+    `key_id` is the id of the key, or of the key that issued the token; `subject` is that of a
+    token, None for a key. `boards` are patterns, None for all. `until_ms` is when it expires.
+    `submission` is there for a token that may do nothing but submit for one member.
+    """
+
+    name: str
+    level: int
+    boards: tuple[str, ...] | None = None
+    rate: float | None = None
+    until_ms: int | None = None
+    key_id: str = ""
+    subject: str | None = None
+    submission: SubmissionRule | None = None
+    buckets: tuple[Bucket, ...] = ()
+
+    @property
+    def is_unlimited(self) -> bool:
+        """Whether it reaches all boards, so that it may know of the store as a whole."""
+        return self.boards is None or "*" in self.boards
+
+    @property
+    def identity(self) -> str:
+        """A name that no other key or token subject ever has."""
+        return self.key_id if self.subject is None else f"{self.key_id}/{self.subject}"
+
+    def ensure(self, level: int, board: str | None) -> None:
+        """Raise Forbidden where the level or the board is out of reach."""
+        if level > self.level:
+            needed = next(scope for scope, other in LEVEL.items() if other == level)
+            raise Forbidden(f"{self.name!r} lacks the scope {needed}")
+        if board is not None and not self.sees(board):
+            raise Forbidden(f"{self.name!r} does not reach the board {board!r}")
+
+    def ensure_unlimited(self) -> None:
+        """Raise Forbidden for a caller that is limited to some boards."""
+        if not self.is_unlimited:
+            raise Forbidden(f"{self.name!r} is limited to some boards, this concerns the store")
+
+    def sees(self, board: str) -> bool:
+        """Return whether a board is within reach."""
+        return reaches(self.boards, board)
+
+    def holds(self, key: Key, default_rate: float) -> bool:
+        """Return whether a key may do no more than this caller in any respect: scope, boards, rate
+        and expiry. `default_rate` is that of keys without their own, 0 for no limit."""
+        return (
+            self.subject is None
+            and LEVEL[key.scope] <= self.level
+            and covers_all(self.boards, key.boards)
+            and _at_most(key.rate or default_rate, self.most_rate(default_rate))
+            and _at_most(key.expires_ms, self.until_ms)
+        )
+
+    def most_rate(self, default_rate: float) -> float | None:
+        """Return the highest rate that this caller may give away, None for any. Whoever administers
+        the whole store without a rate of its own may set any rate."""
+        if self.rate is None and self.is_unlimited and self.level == LEVEL["admin"]:
+            return None
+        return self.rate or default_rate or None
+
+    def manages(self, key: Key, default_rate: float) -> bool:
+        """Return whether this caller may see and change a key: one it holds, and either it reaches
+        all boards or the key is itself or one that it made."""
+        is_own = self.key_id in (key.id, key.issuer)
+        return (is_own or self.is_unlimited) and self.holds(key, default_rate)
+
+
+def _at_most(value: float | None, limit: float | None) -> bool:
+    """Return whether a value is within a limit, where None and 0 are no limit."""
+    return not limit or (bool(value) and value is not None and value <= limit)
+
+
+ANYBODY = Caller("anybody", LEVEL["admin"], buckets=(Bucket("anybody", None),))
+"""A caller without a key, where the server is open."""
+OPERATOR = Caller("operator", LEVEL["admin"])
+"""Whoever holds the store itself, on its machine."""
+UNKNOWN = Caller("unknown", NO_LEVEL)
+RESERVED_NAMES = frozenset({"anybody", "operator", "unknown", "token", "laurels_admin_key"})
+"""Names that no key may have, in lower case: they stand for other callers in logs."""
+
+
+def caller_of(key: Key, until_ms: int | None = None) -> Caller:
+    """Return the caller that presents a key, which is accepted until a time."""
+    return Caller(
+        key.name,
+        LEVEL[key.scope],
+        None if key.boards == ALL_BOARDS else key.boards,
+        key.rate,
+        until_ms,
+        key.id,
+        buckets=(Bucket(key.name, key.rate),),
+    )

@@ -1,0 +1,74 @@
+"""The fields of keys and tokens that are to be made, as a caller gives them: what each may be.
+
+Every function raises InvalidKey, which says what was expected and what came.
+"""
+
+import hashlib
+from typing import TypeGuard
+
+from laurels.given import is_name, shown
+
+from .caller import LEVEL, RESERVED_NAMES
+from .key_store import Scope
+from .refusals import InvalidKey
+from .submission_rule import DEFAULT_RATE, SubmissionRule
+
+MAX_KEY_SECONDS = 10 * 366 * 86_400
+MAX_SUBJECT = 128
+
+
+def _is_scope(value: object) -> TypeGuard[Scope]:
+    return isinstance(value, str) and value in LEVEL
+
+
+def parse_scope(value: object) -> Scope:
+    """Return a scope."""
+    if not _is_scope(value):
+        raise InvalidKey(f"expected a scope ({', '.join(LEVEL)}), got {shown(value)}")
+    return value
+
+
+def parse_key_name(value: object) -> str:
+    """Return a name that a key may have."""
+    if not is_name(value):
+        raise InvalidKey(f"expected a name of letters, digits, _ . and -, got {shown(value)}")
+    if value.lower() in RESERVED_NAMES:
+        raise InvalidKey(f"the name {value!r} is reserved: choose another one")
+    return value
+
+
+def parse_rate(value: object) -> float:
+    """Return requests a second."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e9:
+        raise InvalidKey(f"expected a rate (requests a second above 0), got {shown(value)}")
+    return float(value)
+
+
+def parse_token_rate(value: object, submission: SubmissionRule | None) -> float | None:
+    """Return the rate of a token; one that submits has one in any case."""
+    if value is None:
+        return None if submission is None else DEFAULT_RATE
+    return parse_rate(value)
+
+
+def parse_seconds(value: object, what: str, least: int, most: int) -> int:
+    """Return seconds within their bounds."""
+    if type(value) is not int or not least <= value <= most:
+        raise InvalidKey(f"expected {least} to {most} seconds for a {what}, got {shown(value)}")
+    return value
+
+
+def subject_of(member: str) -> str:
+    """Return the subject for a member: itself, or its hash where it is long or not printable."""
+    if len(member) <= MAX_SUBJECT and member.isprintable():
+        return member
+    return hashlib.sha256(member.encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+def parse_subject(value: object) -> str:
+    """Return what a token stands for: requests and streams are charged to it."""
+    if not isinstance(value, str) or not 1 <= len(value) <= MAX_SUBJECT or not value.isprintable():
+        raise InvalidKey(
+            f"expected a subject of 1 to {MAX_SUBJECT} printable characters, got {shown(value)}"
+        )
+    return value

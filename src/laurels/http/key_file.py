@@ -1,0 +1,186 @@
+"""The keys of a folder: two files of the same content, `keys.json` and `keys.json.previous`.
+
+A change is written to `keys.json.previous` first and to `keys.json` last, which is when it counts.
+Each is written whole beside, synced, read back and renamed, so that at every moment at least one of
+the two is whole, whatever the disk or the process does. Where `keys.json` does not read back as it
+was written, the other one is used and a warning says so. A key that was revoked is in neither: a
+revocation is acknowledged when both are without it.
+
+Format 2 has a checksum, so that a flipped bit in a board's name is damage and not another name.
+Format 1, which had none, is read as well. The setting that the folder needs keys is a note in its
+log: it stays when the files are gone, and a restored backup has it, though never the keys.
+"""
+
+import errno
+import hashlib
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+from msgspec import Struct
+
+from laurels.errors import FormatTooNew, LaurelsError, StorageFailed
+from laurels.snapshot.files import sync_folder
+
+from .key_store import Edit, Key, KeySet, SigningSecret, with_id
+from .refusals import KeysDamaged
+
+KEYS_FILE = "keys.json"
+FORMAT = 2
+_NEEDS_KEYS = "needs_keys"
+
+
+class Notes(Protocol):
+    """The notes of a folder's log."""
+
+    def note(self, key: str) -> str | None: ...
+
+    def set_note(self, key: str, value: str) -> None: ...
+
+
+class _Outer(Struct, frozen=True):
+    format: int
+    sha256: str = ""
+    content: msgspec.Raw = msgspec.Raw(b"")
+
+
+class _Content(Struct, frozen=True):
+    signing: tuple[SigningSecret, ...]
+    keys: tuple[Key, ...]
+
+
+class _Format1(Struct, frozen=True):
+    secret: str
+    keys: tuple[Key, ...]
+
+
+class FolderKeyStore:
+    """Implements `KeyStore` in a folder that this process holds; `warned` is called with what an
+    operator should know."""
+
+    def __init__(
+        self, folder: Path, notes: Notes, warned: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._path = folder / KEYS_FILE
+        self._previous = folder / f"{KEYS_FILE}.previous"
+        self._used = folder / "keys-used.json"
+        self._notes = notes
+        self._warned = warned
+
+    def read(self) -> KeySet:
+        try:
+            stored = _read(self._path)
+        except KeysDamaged as error:
+            previous = self._read_previous(error)
+            self._warned(f"{error.what}: {self._previous.name} is used in its place")
+            return previous
+        if stored is None and (previous_stored := _read(self._previous)) is not None:
+            self._warned(f"{KEYS_FILE} is missing: {self._previous.name} is used in its place")
+            return previous_stored
+        return KeySet() if stored is None else stored
+
+    def _read_previous(self, error: KeysDamaged) -> KeySet:
+        try:
+            previous = _read(self._previous)
+        except KeysDamaged as also:
+            raise KeysDamaged(f"{error.what}, and {also.what}") from error
+        if previous is None:
+            raise error
+        return previous
+
+    def change(self, edit: Edit) -> KeySet:
+        changed = edit(self.read())
+        content = _encoded(changed)
+        _write(self._previous, content)
+        _write(self._path, content)
+        return changed
+
+    def needs_keys(self) -> bool:
+        return self._notes.note(_NEEDS_KEYS) is not None or self._path.exists()
+
+    def set_needs_keys(self) -> None:
+        if self._notes.note(_NEEDS_KEYS) is None:
+            self._notes.set_note(_NEEDS_KEYS, "yes")
+
+    def last_used(self) -> Mapping[str, int]:
+        try:
+            return msgspec.json.decode(self._used.read_bytes(), type=dict[str, int])
+        except (OSError, msgspec.MsgspecError):
+            return {}  # it only informs
+
+    def store_last_used(self, used_ms: Mapping[str, int]) -> None:
+        _write(self._used, msgspec.json.encode({**self.last_used(), **used_ms}))
+
+
+def _read(path: Path) -> KeySet | None:
+    """Return what a file holds, None where there is none. Raise KeysDamaged, FormatTooNew,
+    StorageFailed."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StorageFailed(f"{path.name} could not be read ({error.strerror})") from error
+    try:
+        return _decoded(content, path.name)
+    except msgspec.MsgspecError as error:
+        raise KeysDamaged(f"{path.name} is not a file of keys ({error})") from error
+
+
+def _decoded(content: bytes, name: str) -> KeySet:
+    outer = msgspec.json.decode(content, type=_Outer)
+    if outer.format > FORMAT:
+        raise FormatTooNew(f"{name} is in format {outer.format}, this version reads {FORMAT}")
+    if outer.format < FORMAT:
+        keys = msgspec.json.decode(content, type=_Format1).keys
+        return KeySet(tuple(map(with_id, keys)))
+    if hashlib.sha256(outer.content).hexdigest() != outer.sha256:
+        raise KeysDamaged(f"{name} does not have its checksum")
+    stored = msgspec.json.decode(outer.content, type=_Content)
+    return KeySet(tuple(map(with_id, stored.keys)), stored.signing)
+
+
+def _encoded(keys: KeySet) -> bytes:
+    content = msgspec.json.encode(_Content(keys.signing, keys.keys))
+    content = msgspec.json.format(content)
+    digest = hashlib.sha256(content).hexdigest()
+    return b'{"format": %d, "sha256": "%b", "content": %b}\n' % (FORMAT, digest.encode(), content)
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Replace a file by one that only its owner may read, once that is whole on the disk."""
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    try:
+        _write_whole(unfinished, content)
+        if unfinished.read_bytes() != content:
+            raise OSError(errno.EIO, "it does not read back as it was written")
+        unfinished.replace(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        why = error.strerror or type(error).__name__
+        raise StorageFailed(f"{path.name} could not be written ({why})") from error
+    except LaurelsError:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+    file = os.open(path, flags, 0o600)
+    try:
+        os.fchmod(file, 0o600)
+        rest = memoryview(content)
+        while rest:
+            written = os.write(file, rest)
+            if not written:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            rest = rest[written:]
+        os.fsync(file)
+    finally:
+        os.close(file)

@@ -1,0 +1,108 @@
+"""What a token for the submissions of one member permits, and how an event is held against it."""
+
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from msgspec import Struct
+
+from laurels.given import shown
+
+from .refusals import Forbidden, InvalidKey
+
+MAX_LABELS = 16
+MAX_TEXT = 256
+DEFAULT_RATE = 10.0
+
+
+class SubmissionRule(Struct, frozen=True):
+    """Events of one member: with labels among `labels`, which each event gets, and every value from
+    `min` to `max`, decimal texts; None is no bound."""
+
+    member: str
+    labels: dict[str, str] = {}
+    min: str | None = None
+    max: str | None = None
+
+    def bound(self, event: Any) -> dict[str, Any]:
+        """Return the event as it is to be counted. Raise Forbidden where the rule refuses it."""
+        member, value, at, id, labels = event_fields(event)
+        if member != self.member:
+            raise Forbidden(f"the token submits for {shown(self.member)}, not for {shown(member)}")
+        if at is not None:
+            raise Forbidden("the token submits events of now: leave out `at`")
+        if labels is not None and not _is_part(labels, self.labels):
+            raise Forbidden(
+                f"the token permits the labels {shown(self.labels)}, got {shown(labels)}"
+            )
+        for each in value if isinstance(value, (tuple, list)) else (value,):
+            self._ensure_within(each)
+        found = {"member": member, "value": value}
+        if id is not None:
+            found["id"] = id
+        if self.labels:
+            found["labels"] = dict(self.labels)
+        return found
+
+    def _ensure_within(self, value: Any) -> None:
+        number = _number(value)
+        for text, is_beyond in (
+            (self.min, number is None or (self.min is not None and number < Decimal(self.min))),
+            (self.max, number is None or (self.max is not None and number > Decimal(self.max))),
+        ):
+            if text is not None and is_beyond:
+                bounds = f"{self.min or 'any'} to {self.max or 'any'}"
+                raise Forbidden(f"the token permits values from {bounds}, got {shown(value)}")
+
+
+def submission_rule(member: object, labels: object, least: object, most: object) -> SubmissionRule:
+    """Return the rule that a token is to carry. Raise InvalidKey for what is not of its form."""
+    if not isinstance(member, str) or not 1 <= len(member) <= MAX_TEXT:
+        raise InvalidKey(f"expected a member of 1 to {MAX_TEXT} characters, got {shown(member)}")
+    found = {} if labels is None else labels
+    if not isinstance(found, Mapping) or len(found) > MAX_LABELS:
+        raise InvalidKey(f"expected at most {MAX_LABELS} labels as an object, got {shown(labels)}")
+    for name, text in found.items():
+        if not all(isinstance(each, str) and 1 <= len(each) <= MAX_TEXT for each in (name, text)):
+            raise InvalidKey(f"expected labels of 1 to {MAX_TEXT} characters, got {shown(text)}")
+    bounds = [None if each is None else _number(each) for each in (least, most)]
+    for given, number in zip((least, most), bounds, strict=True):
+        if given is not None and number is None:
+            raise InvalidKey(f"expected a number as a bound, got {shown(given)}")
+    low, high = bounds
+    if low is not None and high is not None and low > high:
+        raise InvalidKey(f"expected min to be at most max, got {low} and {high}")
+    return SubmissionRule(
+        member, dict(found), None if low is None else str(low), None if high is None else str(high)
+    )
+
+
+def event_fields(event: Any) -> tuple[Any, Any, Any, Any, Any]:
+    """Return member, value, at, id and labels of an event as it was read. Raise Forbidden for one
+    of another form: what it says cannot be judged."""
+    if isinstance(event, tuple) and 2 <= len(event) <= 5:
+        member, value, at, id, labels = (*event, None, None, None)[:5]
+        return member, value, at, id, labels
+    if isinstance(event, dict) and event.keys() <= {"member", "value", "at", "id", "labels"}:
+        member, value, at, id, labels = map(event.get, ("member", "value", "at", "id", "labels"))
+        return member, value, at, id, labels
+    raise Forbidden('the token submits one event: {"member": …, "value": …}')
+
+
+def _is_part(labels: Any, whole: Mapping[str, str]) -> bool:
+    return isinstance(labels, dict) and all(
+        text is None or whole.get(name) == text for name, text in labels.items()
+    )
+
+
+def _number(value: Any) -> Decimal | None:
+    """Return a finite number, None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal)):
+        return None
+    if isinstance(value, str) and len(value) > MAX_TEXT:
+        return None
+    try:
+        number = Decimal(str(value)) if isinstance(value, float) else Decimal(value)
+    except (InvalidOperation, ValueError):
+        return None
+    return number if number.is_finite() else None

@@ -1,0 +1,67 @@
+"""Tokens: short-lived statements of what their holder may do, signed, so that none is stored.
+
+A token is a JSON Web Signature (HS256) behind `lt_`. Its header names the signing secret by a
+random number, its claims name the key that issued it by one (`iss`): a token is good as long as
+that key is. There are up to two signing secrets, so that the newer one can take over without ending
+the tokens of the older one.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import Struct
+
+from .key_store import SigningSecret
+from .refusals import Unauthorized
+from .submission_rule import SubmissionRule
+
+TOKEN_PREFIX = "lt_"
+MAX_TOKEN_SECONDS = 86_400
+_ALGORITHM = "HS256"
+_FOREIGN = "the token was not issued by this service"
+
+
+class Claims(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a token says: `iss` is the id of the key that issued it, `sub` its subject, `boards`
+    patterns, `rate` requests a second. It reads, or submits by a rule."""
+
+    iss: str
+    sub: str
+    issued_ms: int
+    until_ms: int
+    boards: tuple[str, ...]
+    rate: float | None = None
+    submission: SubmissionRule | None = None
+
+
+def sign(claims: Claims, secret: SigningSecret) -> str:
+    """Return a token."""
+    from jwt import PyJWS  # noqa: PLC0415 (only a server signs; the package is optional)
+
+    signed = PyJWS().encode(
+        msgspec.json.encode(claims),
+        bytes.fromhex(secret.secret),
+        algorithm=_ALGORITHM,
+        headers={"kid": secret.id},
+    )
+    return TOKEN_PREFIX + signed
+
+
+def verify(token: str, secrets: Mapping[str, SigningSecret]) -> Claims:
+    """Return what a token says, whether or not it has expired. Raise Unauthorized."""
+    from jwt import PyJWS  # noqa: PLC0415 (only a server signs; the package is optional)
+    from jwt.exceptions import PyJWTError  # noqa: PLC0415
+
+    signature = PyJWS(algorithms=[_ALGORITHM])
+    signed = token.removeprefix(TOKEN_PREFIX)
+    try:
+        secret = secrets.get(signature.get_unverified_header(signed).get("kid", ""))
+        if secret is None:
+            raise Unauthorized(_FOREIGN)
+        payload = signature.decode(signed, bytes.fromhex(secret.secret), algorithms=[_ALGORITHM])
+        claims = msgspec.json.decode(payload, type=Claims)
+    except (PyJWTError, ValueError, TypeError, msgspec.MsgspecError) as error:
+        raise Unauthorized(_FOREIGN) from error
+    if not 0 < claims.until_ms - claims.issued_ms <= MAX_TOKEN_SECONDS * 1_000:
+        raise Unauthorized(_FOREIGN)
+    return claims
