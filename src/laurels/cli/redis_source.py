@@ -111,6 +111,5 @@ def _answer(loop: LoopThread, question: Coroutine[Any, Any, T]) -> T:
     try:
         return loop.run(question)
     except IndexUnavailable as error:
-        raise SourceUnavailable(
-            error.what.replace(", and may have carried out the call", "")
-        ) from (error)
+        error.clear_doubt()
+        raise SourceUnavailable(error.what) from error

@@ -8,6 +8,7 @@ from laurels.stats import BoardStats, CheckReport, Kept, Stats, WindowStats
 from laurels.windows import MIN_MS
 
 from .present import Present, opened_as
+from .retry import read_only
 
 MEASURED = 10
 """Scopes of the same labels by which the memory of all of them is told."""
@@ -19,6 +20,7 @@ class Figures:
     def __init__(self, present: Present) -> None:
         self._present = present
 
+    @read_only
     async def of_board(self, board: str) -> BoardStats:
         """The figures of a board."""
         return await self._present.again(board, self._board_stats)
@@ -86,6 +88,7 @@ class Figures:
         ]
         return sum(sizes)
 
+    @read_only
     async def of_all(self) -> Stats:
         """The figures of all boards."""
         await self._present.registry.load()
@@ -99,6 +102,11 @@ class Figures:
             now_ms=self._present.now(),
             kept=Kept(log_from=1),
         )
+
+    @read_only
+    async def check(self) -> CheckReport:
+        """Compares every ranking with what it follows from."""
+        return await self.audit(mend=False)
 
     async def audit(self, *, mend: bool) -> CheckReport:
         """Compares every ranking with what it follows from, and with `mend` puts it right."""

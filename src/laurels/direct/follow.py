@@ -10,6 +10,7 @@ from collections.abc import Collection
 from laurels.boards import BoardState, pulse_of
 
 from .present import Present, opened_as
+from .retry import read_only
 
 
 class Follower:
@@ -26,6 +27,7 @@ class Follower:
         offset = self._offsets.get(state.number, -1)
         return (state.number, offset, *pulse_of(state, self._present.now()))
 
+    @read_only
     async def look(self, boards: Collection[str]) -> None:
         """Asks for the offsets of boards, all at once."""
         names = self._present.boards.boards

@@ -1,8 +1,8 @@
 """Questions about one board, each answered of one state of it."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -13,6 +13,7 @@ from laurels.queries import Moment
 from laurels.question import Question
 
 from .present import Present, opened_as
+from .retry import read_only
 
 T = TypeVar("T")
 
@@ -37,9 +38,10 @@ class Questions:
         self._present = present
         self._nows: dict[int, _Now] = {}
 
-    def ask(self, board: str, asked: Callable[[Moment], Question[T]]) -> Coroutine[Any, Any, T]:
+    @read_only
+    async def ask(self, board: str, asked: Callable[[Moment], Question[T]]) -> T:
         """The answer to a question about a board."""
-        return self._present.again(board, partial(self._answer, asked))
+        return await self._present.again(board, partial(self._answer, asked))
 
     async def _answer(self, asked: Callable[[Moment], Question[T]], state: BoardState) -> T:
         now_ms = self._present.now()

@@ -9,6 +9,7 @@ from laurels.index.remote import Opened
 from laurels.snapshot.state import BoardRecord, board_record, encode
 
 from .refreshing import Refreshing
+from .retry import read_only
 
 
 class Definitions(Protocol):
@@ -46,10 +47,12 @@ class Registry:
         self.boards = Boards()
         self.refreshing = Refreshing()
 
+    @read_only
     async def answers(self) -> None:
         """Raises where the server does not answer."""
         await self._definitions.note("clock")
 
+    @read_only
     async def load(self) -> bool:
         """Reads what has changed since it was read last; whether anything has. One at a time: none
         puts what is older in the place of what is newer."""

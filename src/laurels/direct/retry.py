@@ -9,10 +9,11 @@ A call that was certainly not carried out is not made again: whoever made it may
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from itertools import chain, repeat
-from typing import TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from laurels.errors import LaurelsError, PartlyCounted
 from laurels.index.redis.failures import IndexUnavailable
@@ -25,6 +26,7 @@ PAUSES = (0.05, 0.1, 0.2, 0.4)
 """How long is waited before each repeat, in seconds; the last of them before all others."""
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class Calls:
@@ -91,6 +93,21 @@ def after(*, counted: bool) -> Iterator[None]:
         told = _doubtful(error)
         told.what += ", after a part of the batch was counted"
         raise told from error
+
+
+def read_only(method: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Wraps a coroutine function that changes nothing a caller could count twice: none of its
+    errors says that it may have been carried out."""
+
+    @wraps(method)
+    async def read(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await method(*args, **kwargs)
+        except IndexUnavailable as error:
+            error.clear_doubt()
+            raise
+
+    return read
 
 
 def _doubtful(error: LaurelsError) -> IndexUnavailable:

@@ -30,7 +30,7 @@ from .keys import ServerKeys
 from .present import Present, opened_as
 from .questions import Questions
 from .registry import Registry
-from .retry import Calls
+from .retry import Calls, read_only
 from .writes import Writer
 
 T = TypeVar("T")
@@ -176,9 +176,8 @@ class Direct:
 
     def position(self, board: str, source: str) -> str | None:
         """The position committed last for a source."""
-        found: str | None = self.run(
-            self._present.index.position(opened_as(self.newest(board)), source)
-        )
+        position = read_only(self._present.index.position)
+        found: str | None = self.run(position(opened_as(self.newest(board)), source))
         return found
 
     def board_stats(self, board: str, *, patient: bool = True) -> BoardStats:
@@ -193,7 +192,7 @@ class Direct:
 
     def check(self) -> CheckReport:
         """Compares every ranking with what it follows from, share by share, while others write."""
-        report: CheckReport = self.run(self._figures.audit(mend=False))
+        report: CheckReport = self.run(self._figures.check())
         return report
 
     def rebuild(self) -> None:

@@ -5,6 +5,8 @@ They stand apart from the client library, so that whoever catches them need not 
 
 from laurels.errors import Conflict, Fault, InvalidInput, Unavailable
 
+MAY_HAVE_APPLIED = ", and may have carried out the call"
+
 
 class MissingRedis(InvalidInput):
     """The package that talks to Redis and Valkey is not installed."""
@@ -26,6 +28,11 @@ class IndexUnavailable(Unavailable):
     def __init__(self, what: str, may_have_applied: bool = False) -> None:
         super().__init__(what)
         self.may_have_applied = may_have_applied
+
+    def clear_doubt(self) -> None:
+        """Removes what says that the call may have been carried out: it was one that reads."""
+        self.may_have_applied = False
+        self.what = self.what.replace(MAY_HAVE_APPLIED, "")
 
 
 class IndexFull(IndexUnavailable):

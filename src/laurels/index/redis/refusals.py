@@ -9,7 +9,14 @@ import re
 
 from laurels.errors import LaurelsError
 
-from .failures import IndexDenied, IndexFailed, IndexFull, IndexMoving, IndexUnavailable
+from .failures import (
+    MAY_HAVE_APPLIED,
+    IndexDenied,
+    IndexFailed,
+    IndexFull,
+    IndexMoving,
+    IndexUnavailable,
+)
 
 NO_SCRIPT = "NoScriptError"
 
@@ -95,7 +102,7 @@ def is_lost(error: BaseException, message: str) -> bool:
 def unanswered(place: str, why: str) -> IndexUnavailable:
     """The error for a call that was under way."""
     return IndexUnavailable(
-        f"{place} did not answer ({why}), and may have carried out the call", may_have_applied=True
+        f"{place} did not answer ({why}){MAY_HAVE_APPLIED}", may_have_applied=True
     )
 
 

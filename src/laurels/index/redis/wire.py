@@ -1,4 +1,4 @@
-"""The client library (valkey-glide) as it is used here: the one file that needs it installed.
+"""The client library (valkey-glide) as it is used here: with `answers`, what needs it installed.
 
 It connects at its first call and again after a cut, follows a cluster that moves slots, and hands
 over what it raises as errors of `failures`.
@@ -6,10 +6,6 @@ over what it raises as errors of `failures`.
 The library does not follow a single server whose replica takes its place. So an address of several
 hosts is asked here: each of them has a client of its own, which connects to a primary only, and the
 one that does is used until it fails. Then all are asked again.
-
-The library delivers the answers of all clients of a process through the event loop that made the
-first of them. When that loop is closed while others go on, nobody reads the answers any more:
-`take_answers_over` has this loop read them.
 """
 
 import asyncio
@@ -22,6 +18,7 @@ import msgspec
 
 from laurels.errors import Closed, LaurelsError, UnknownUrl
 
+from .answers import ensure_read, hand_over
 from .failures import IndexDenied, IndexUnavailable
 from .refusals import DENIED_WORDS, NO_SCRIPT, error_of, is_lost, unanswered, word_of
 from .urls import RedisAddress
@@ -75,8 +72,8 @@ class Wire:
         return {place.decode(): answer for place, answer in found.items()}
 
     async def take_answers_over(self) -> None:
-        """Making a client has its loop read the answers, if nobody else does; it need not
-        connect."""
+        """Has this loop read the answers, if nobody else does. A client is made for that, which
+        need not connect: so it happens with any version of the library."""
         await (await _client(self._address, self._timeout_ms)).close()
 
     async def close(self) -> None:
@@ -86,9 +83,11 @@ class Wire:
             await asyncio.wait([task])
         if self._client is not None:
             await self._client.close()
+        hand_over(asyncio.get_running_loop())
 
     async def _sent(self, parts: Sequence[bytes], route: glide.Route | None) -> Any:
         client = self._client or await self._primary()
+        ensure_read(asyncio.get_running_loop())
         try:
             if isinstance(client, glide.GlideClient):
                 return await client.custom_command(list(parts))

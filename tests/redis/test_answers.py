@@ -1,0 +1,181 @@
+"""Several stores of one process: whichever is closed first, the others go on at once.
+
+A store that nobody reads the answers of raises IndexUnavailable when its time is over, so these
+tests need no stopwatch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from itertools import permutations
+from typing import Any, TypeVar
+
+import pytest
+
+import laurels
+from laurels.index.redis import answers
+from laurels.index.redis.failures import IndexUnavailable
+from laurels.index.redis.loop import LoopThread
+
+from .servers import Server
+
+T = TypeVar("T")
+
+
+async def opened(url: str) -> laurels.AsyncLeaderboards:
+    return await laurels.open_async(url)
+
+
+class Sync:
+    """A store with a loop of its own."""
+
+    def __init__(self, url: str) -> None:
+        self._lb = laurels.open(url)
+
+    def submit(self) -> None:
+        self._lb.submit("b", "ann", 1)
+
+    def top(self) -> int:
+        return len(self._lb.top("b").entries)
+
+    def close(self) -> None:
+        self._lb.close()
+
+
+class Async:
+    """A store on the loop of a thread, which ends with it if it is the last one there."""
+
+    def __init__(self, url: str, loop: LoopThread | None = None) -> None:
+        self._loop = loop or LoopThread()
+        self._own = loop is None
+        self._lb = self._run(opened(url))
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._loop.run(work)
+
+    def submit(self) -> None:
+        self._run(self._lb.submit("b", "ann", 1))
+
+    def top(self) -> int:
+        return len(self._run(self._lb.top("b")).entries)
+
+    def close(self) -> None:
+        self._run(self._lb.close())
+        if self._own:
+            self._loop.close()
+
+
+@pytest.fixture
+def board(server: Server) -> None:
+    server.call("FLUSHALL")
+    with laurels.open(server.url) as lb:
+        lb.create(laurels.Board("b"))
+
+
+def test_this_version_of_the_library_keeps_its_reader_where_it_is_expected() -> None:
+    assert answers.can_hand_over()
+
+
+@pytest.mark.usefixtures("board")
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+@pytest.mark.parametrize("kinds", ["sync", "async", "mixed", "shared"])
+def test_whichever_is_closed_the_others_go_on(
+    server: Server, kinds: str, order: tuple[int, ...]
+) -> None:
+    shared = LoopThread()
+    makers: dict[str, list[Any]] = {
+        "sync": [Sync, Sync, Sync],
+        "async": [Async, Async, Async],
+        "mixed": [Async, Sync, Async],
+        "shared": [lambda url: Async(url, shared), lambda url: Async(url, shared), Sync],
+    }
+    stores = [make(server.url) for make in makers[kinds]]
+    left = dict(enumerate(stores))
+    for each in order:
+        left.pop(each).close()
+        for store in left.values():
+            store.submit()
+            assert store.top() == 1
+    shared.close()
+
+
+@pytest.mark.usefixtures("board")
+def test_calls_under_way_while_another_store_is_closed_are_answered(
+    server: Server,
+) -> None:
+    faults: list[BaseException] = []
+    ended = threading.Event()
+    first: list[Any] = [Async(server.url)]
+    lasting: list[Any] = [Sync(server.url), Async(server.url)]
+
+    def work(store: Any) -> None:
+        try:
+            while not ended.is_set():
+                store.submit()
+        except BaseException as fault:
+            faults.append(fault)
+
+    threads = [threading.Thread(target=work, args=(store,)) for store in lasting * 2]
+    for thread in threads:
+        thread.start()
+    for _ in range(20):
+        first.append(Sync(server.url))
+        first.pop(0).close()
+    ended.set()
+    for thread in threads:
+        thread.join(60)
+    for store in [*first, *lasting]:
+        store.close()
+    assert not faults
+
+
+@pytest.mark.usefixtures("board")
+def test_a_loop_that_was_closed_with_its_store_open_holds_nobody_up(
+    server: Server,
+) -> None:
+    abandoned = asyncio.run(opened(server.url))
+    store = Sync(server.url)
+    store.submit()
+    store.close()
+    del abandoned
+
+
+@pytest.mark.usefixtures("board")
+def test_a_loop_that_rests_holds_nobody_up_and_goes_on(server: Server) -> None:
+    loop = asyncio.new_event_loop()
+    resting = loop.run_until_complete(opened(server.url))
+    store = Sync(server.url)
+    for _ in range(3):
+        store.submit()
+        assert loop.run_until_complete(resting.submit("b", "bob", 1)).status == "applied"
+    store.close()
+    assert loop.run_until_complete(resting.submit("b", "bob", 1)).score == 4
+    loop.run_until_complete(resting.close())
+    loop.close()
+
+
+VERBS: dict[str, Callable[[laurels.Leaderboards], object]] = {
+    "top": lambda lb: lb.top("b"),
+    "boards": lambda lb: lb.boards(),
+    "stats": lambda lb: lb.stats(),
+    "board stats": lambda lb: lb.stats("b"),
+    "check": lambda lb: lb.check(),
+    "position": lambda lb: lb.position("b", "history"),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_no_verb_that_reads_says_that_it_may_have_applied(verb: str) -> None:
+    with Server() as server, laurels.open(server.url) as lb:
+        lb.create(laurels.Board("b", windows=["all", "r=rolling:2h/1h"]))
+        lb.submit("b", "ann", 1)
+        server.pause()
+        try:
+            with pytest.raises(IndexUnavailable) as caught:
+                VERBS[verb](lb)
+        finally:
+            server.resume()
+        assert not caught.value.may_have_applied
+        assert "may have carried out" not in str(caught.value)
