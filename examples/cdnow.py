@@ -21,8 +21,8 @@ WEEKS = 79
 CREATE = [
     *("board", "create", "spent", "--title", "Spent at CDNOW (dollars)"),
     *("--column", "amount:scale=2", "--tie", "member"),
-    *("--window", "all", "--window", f"month=month:keep={MONTHS}"),
-    *("--window", f"week=week:keep={WEEKS}"),
+    *("--window", "all", "--window", f"month:keep={MONTHS}"),
+    *("--window", f"week:keep={WEEKS}"),
     *("--window", "7d=rolling:7d/1d", "--window", "30d=rolling:30d/1d"),
     *("--clock", "event", "--exist-ok"),
 ]

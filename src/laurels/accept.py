@@ -1,5 +1,6 @@
 """Accept: from what a caller hands in to a write, judged as far as that can be done alone."""
 
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import chain, groupby, islice
@@ -11,6 +12,7 @@ from .boards import BoardState
 from .commit import Ticket
 from .engine.intake import Columns
 from .errors import (
+    AllEventsRefused,
     BatchTooLarge,
     DataTooLarge,
     InvalidData,
@@ -131,6 +133,20 @@ def receipt_at(receipts: Receipts, place: int) -> Receipt:
     if (error := receipts.error(place)) is not None:
         raise error
     return receipts[place]
+
+
+def warn_if_all_refused(receipts: Receipts) -> None:
+    """Warn the caller of the verb that has these receipts where every event of a batch was
+    refused."""
+    if not receipts or receipts.error(0) is None or receipts.refused < len(receipts):
+        return
+    first = receipts[0]
+    warnings.warn(
+        f"every event of a batch of {len(receipts):,} was refused; the first one: "
+        f"[{first.reason}] {first.message}",
+        AllEventsRefused,
+        stacklevel=3,
+    )
 
 
 def data_bytes(data: Any) -> bytes | None:

@@ -22,9 +22,10 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from . import writes
-from .accept import How, data_bytes, receipt_at
+from .accept import How, data_bytes, receipt_at, warn_if_all_refused
 from .errors import NotReady
 from .event import Value, member_bytes
+from .given import integer
 from .leaderboards import EXPORT_CHUNK, Leaderboards
 from .pacing import pace
 from .receipt import Receipt, Receipts
@@ -76,7 +77,7 @@ def _question(verb: _Sync[P, T]) -> _Async[P, T]:
 def _is_long(*args: Any, limit: Any = 0, radius: Any = 0, **_: Any) -> bool:
     """Whether a question is for so many entries that it would hold the loop for milliseconds."""
     for size in (limit, radius):
-        if isinstance(size, int) and size > _ON_LOOP:
+        if (integer(size) or 0) > _ON_LOOP:
             return True
     for given in args:
         if not isinstance(given, str) and isinstance(given, Sized) and len(given) > _ON_LOOP:
@@ -199,7 +200,7 @@ class AsyncLeaderboards:
         position: tuple[str, str] | None = None,
         scope: Sequence[str] | None = None,
     ) -> Receipts:
-        write = await self._submission(
+        receipts = await self.submitted_many(
             board,
             events,
             window,
@@ -209,6 +210,14 @@ class AsyncLeaderboards:
             position=position,
             scope=scope,
         )
+        warn_if_all_refused(receipts)
+        return receipts
+
+    async def submitted_many(
+        self, board: str, events: Iterable[Any], window: str | None = None, **how: Unpack[How]
+    ) -> Receipts:
+        """Return what `submit_many` returns, without a warning where every event was refused."""
+        write = await self._submission(board, events, window, **how)
         receipts: Receipts = await self._service.write_async(write)
         return receipts
 

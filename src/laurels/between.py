@@ -4,7 +4,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 from .errors import InvalidPercentile, InvalidRange
-from .given import shown
+from .given import integer, shown
 from .index.asking import Anchor, AtBound, End, Start
 from .rules import Rules
 from .scale import Faded
@@ -45,6 +45,7 @@ def between_faded(scale: Faded, low: Bound | None, high: Bound | None) -> tuple[
 
 def percentile_share(percentile: object) -> Fraction:
     """A percentile as an exact share of 1; it has at most 30 decimal places."""
+    percentile = percentile if (count := integer(percentile)) is None else count
     if isinstance(percentile, (int, float, Decimal, str)) and not isinstance(percentile, bool):
         try:
             share = Decimal(str(percentile))

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, force_setattr, replace
 
+from .answer import Plain
 from .columns import Column, judged_columns, rule_of
 from .durations import MAX_DURATION_MS, duration_ms, duration_of, duration_text
 from .errors import (
@@ -27,7 +28,7 @@ from .errors import (
     UnsafeChange,
 )
 from .faults import Faults
-from .given import is_name, is_unicode, is_whole, one_of, shown
+from .given import integer_within, is_name, is_unicode, one_of, shown
 from .rules import ColumnRule, RankStyle, Rules
 from .scopes import judged_rank_by, judged_scopes, place_faults
 from .window_forms import (
@@ -35,12 +36,13 @@ from .window_forms import (
     WindowForm,
     keep_of,
     parse_window,
+    stored_window,
     tz_of,
     week_start_of,
 )
 from .windows import Weekday
 
-__all__ = ["FORMAT", "Board", "Column", "ColumnRule", "Rules", "safe_change"]
+__all__ = ["FORMAT", "Board", "Column", "ColumnRule", "Rules", "named_as", "safe_change"]
 
 FORMAT = 1
 """The format of `Board.to_json`."""
@@ -55,7 +57,7 @@ Tie = Literal["first", "last", "member"]
 _TIES: dict[Tie, Literal[1, -1, 0]] = {"first": 1, "last": -1, "member": 0}
 
 
-class Board(Struct, frozen=True):
+class Board(Plain, Struct, frozen=True):
     """The definition of a board; raises BoardInvalid with every fault it has.
 
     `columns` are 1 to 4 components of a score, compared in turn. Among equal scores, `tie` puts
@@ -71,6 +73,9 @@ class Board(Struct, frozen=True):
     Events may carry labels, such as room=42. `scopes` are lists of label names: an event is counted
     in each scope that it has all labels for, `[]` being the scope of all events. The values of the
     labels in `rank_by` are ranked themselves, by the same events.
+
+    A window without a name of its own goes by its text without the options: `month:keep=12` is
+    called `month`.
 
     Durations are text (`500ms`, `5s`, `5m`, `1h`, `7d`) or milliseconds, windows text
     (`month:keep=12`, `today=day`, `7d=rolling:7d/1h`, `hot=decay:6h`) or mappings, columns
@@ -142,22 +147,31 @@ class Board(Struct, frozen=True):
 
     def to_json(self) -> bytes:
         """The definition as JSON, every field written out; equal boards give equal bytes."""
-        return msgspec.json.encode({"format": FORMAT, **asdict(self)})
+        windows = [parse_window(text).stored_text for text in self.windows]
+        return msgspec.json.encode({"format": FORMAT, **asdict(self), "windows": windows})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the definition as the plain values that `to_json` writes; `from_json` reads it."""
+        return dict(msgspec.json.decode(self.to_json()))
 
     @classmethod
     def from_json(cls, written: bytes | str | Mapping[str, Any]) -> "Board":
         """The board that JSON, or the mapping it stands for, defines.
 
-        Raises InvalidJson, JsonTooDeep, FormatTooNew, or BoardInvalid with every fault.
+        With a `format` it is read as `to_json` writes it: a window without a name in front then
+        goes by its whole text, options included, as in earlier versions. Raises InvalidJson,
+        JsonTooDeep, FormatTooNew, or BoardInvalid with every fault.
         """
         fields = _fields_of(written)
+        if "format" in fields and "windows" in fields:
+            fields["windows"] = _stored_windows(fields["windows"])
         format = fields.pop("format", FORMAT)
-        if is_whole(format, FORMAT + 1):
+        if integer_within(format, FORMAT + 1) is not None:
             raise FormatTooNew(
                 f"the definition of the board has format {format}, this laurels reads {FORMAT}"
             )
         faults = Faults()
-        if not is_whole(format, 1):
+        if integer_within(format, 1) is None:
             faults.add(f"format is {shown(format)}, not {FORMAT}")
         for unknown in sorted(fields.keys() - set(cls.__struct_fields__), key=str):
             faults.add(f"unknown field {shown(unknown)}")
@@ -177,7 +191,7 @@ def safe_change(old: Board, changes: Mapping[str, Any]) -> Board:
     rank by may be added at the end; they count what comes from then on. A field that is given as
     it is does not change. Raises UnsafeChange with every reason, or BoardInvalid with every fault.
     """
-    new = Board.from_json({**asdict(old), **changes})
+    new = named_as(Board.from_json({**asdict(old), **changes}), old)
     reasons = [
         _STAYS[field]
         for field in Board.__struct_fields__
@@ -191,6 +205,20 @@ def safe_change(old: Board, changes: Mapping[str, Any]) -> Board:
     if reasons:
         raise UnsafeChange(*reasons)
     return new
+
+
+def named_as(new: Board, old: Board) -> Board:
+    """The definition with its windows under the names they have in an older one of the same board:
+    a window without a name of its own may go by its whole text there, as in earlier versions."""
+    names = {parse_window(text).name for text in old.windows}
+
+    def named(form: WindowForm) -> WindowForm:
+        if form.own_name is None and form.name not in names and form.full_name in names:
+            return form.named_in_full()
+        return form
+
+    windows = tuple([named(parse_window(text)).text for text in new.windows])
+    return new if windows == new.windows else replace(new, windows=windows)
 
 
 _STAYS = {
@@ -325,14 +353,14 @@ def _title(value: object) -> str:
 
 
 def _dedupe_max(value: object) -> int:
-    if is_whole(value, 0, MAX_DEDUPE):
-        return value
+    if (most := integer_within(value, 0, MAX_DEDUPE)) is not None:
+        return most
     raise BoardInvalid(f"dedupe_max is {shown(value)}, not a number from 0 to {MAX_DEDUPE}")
 
 
 def _shards(value: object) -> int:
-    if is_whole(value, 1, MAX_SHARDS):
-        return value
+    if (count := integer_within(value, 1, MAX_SHARDS)) is not None:
+        return count
     raise BoardInvalid(f"shards is {shown(value)}, not a number from 1 to {MAX_SHARDS}")
 
 
@@ -342,10 +370,34 @@ def _windows(given: object) -> tuple[WindowForm, ...]:
     if not 1 <= len(given) <= MAX_WINDOWS:
         raise BoardInvalid(f"there are {len(given)} windows, not 1 to {MAX_WINDOWS}")
     faults = Faults()
-    forms = [faults.read(parse_window, window, None) for window in given]
-    named = Counter([form.name for form in forms if form])
-    for name, count in named.items():
+    read = [faults.read(parse_window, window, None) for window in given]
+    forms = _told_apart([form for form in read if form])
+    for name, count in Counter([form.name for form in forms]).items():
         if count > 1:
             faults.add(f"window {name!r} is there {count} times")
     faults.raise_any()
-    return tuple([form for form in forms if form])
+    return tuple(forms)
+
+
+def _told_apart(forms: Sequence[WindowForm]) -> list[WindowForm]:
+    """The forms with the whole text as the name of those that share their short name with another:
+    `day` and `day:tz=Asia/Tokyo` stay apart."""
+    names = Counter([form.name for form in forms])
+    return [
+        form.named_in_full() if form.own_name is None and names[form.name] > 1 else form
+        for form in forms
+    ]
+
+
+def _stored_windows(written: object) -> object:
+    """The windows of a stored definition; what cannot be read stays for `_judged` to name."""
+    if not isinstance(written, Sequence) or isinstance(written, (str, bytes)):
+        return written
+
+    def read(window: object) -> object:
+        try:
+            return stored_window(window)
+        except BoardInvalid:
+            return window
+
+    return [read(window) for window in written]

@@ -7,9 +7,10 @@ from typing import Any, Literal, get_args
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from .answer import Plain
 from .errors import BoardInvalid, InvalidName
 from .faults import Faults
-from .given import is_name, is_whole, one_of, shown
+from .given import integer_within, is_name, one_of, shown
 from .rules import ColumnRule, Op
 from .score import LIMIT, MAX_SCALE, exact_units, to_value
 
@@ -18,7 +19,7 @@ MAX_COLUMNS = 4
 Order = Literal["desc", "asc"]
 
 
-class Column(Struct, frozen=True):
+class Column(Plain, Struct, frozen=True):
     """One component of a score.
 
     `op` says what an event does: `sum` adds to the total, `last` replaces it by the value of the
@@ -110,8 +111,8 @@ def _order(value: object) -> Order:
 
 
 def _scale(value: object) -> int:
-    if is_whole(value, 0, MAX_SCALE):
-        return value
+    if (places := integer_within(value, 0, MAX_SCALE)) is not None:
+        return places
     raise BoardInvalid(f"scale is {shown(value)}, not a number from 0 to {MAX_SCALE}")
 
 

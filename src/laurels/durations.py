@@ -6,7 +6,7 @@ A day here is 24 hours. Days that follow a local calendar belong to `windows`.
 import re
 
 from .errors import BoardInvalid
-from .given import is_whole, shown
+from .given import integer_within, shown
 
 DAY_MS = 86_400_000
 _UNITS_MS = {"d": DAY_MS, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
@@ -22,8 +22,8 @@ def duration_ms(value: object) -> int:
     """
     if isinstance(value, str) and (found := _TEXT.fullmatch(value)):
         length_ms = int(found[1]) * _UNITS_MS[found[2]]
-    elif is_whole(value, 0):
-        length_ms = value
+    elif (whole_ms := integer_within(value, 0)) is not None:
+        length_ms = whole_ms
     else:
         raise BoardInvalid(
             f"{shown(value)} is no duration: write 500ms, 5s, 5m, 1h or 7d, or give milliseconds"

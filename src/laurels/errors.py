@@ -36,8 +36,16 @@ class LaurelsError(Exception):
         return f"{self.what}; {self.advice}"
 
 
-class DataAtRisk(UserWarning):
+class LaurelsWarning(UserWarning):
+    """Anything laurels warns of."""
+
+
+class DataAtRisk(LaurelsWarning):
     """An index server is set up so that it may lose what was counted; the warning says how."""
+
+
+class AllEventsRefused(LaurelsWarning):
+    """Every event of a batch was refused; the warning says why the first one was."""
 
 
 class InvalidInput(LaurelsError):  # noqa: N818 (a family, not an error)
@@ -341,7 +349,10 @@ class InvalidEvent(InvalidInput):
     """The event has not the form of one."""
 
     code = "invalid_event"
-    advice = "give (member, value[, at[, id]]), a mapping with those keys, or an Event"
+    advice = (
+        "give (member, value[, at[, id[, labels]]]), a mapping or a named tuple with those names, "
+        "or an Event"
+    )
 
 
 class InvalidPosition(InvalidInput):

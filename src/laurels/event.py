@@ -1,15 +1,16 @@
 """Events: what a caller reports, and the one place that judges its form.
 
-An event enters as a tuple, a mapping or an `Event` and leaves as a row of columns: the member's
-UTF-8 bytes, one exact integer per column (in units of 10^-scale), `at` in milliseconds and the
-id's bytes. Plain tuples of plain numbers take a native path (`engine.intake`); whatever that
-path does not know comes to `EventReader.parse`, which is where the rules are written.
+An event enters as a tuple, a named tuple, a mapping or an `Event` and leaves as a row of columns:
+the member's UTF-8 bytes, one exact integer per column (in units of 10^-scale), `at` in milliseconds
+and the id's bytes. Plain tuples of plain numbers take a native path (`engine.intake`); whatever
+that path does not know comes to `EventReader.parse`, which is where the rules are written.
 """
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,7 +33,7 @@ from .errors import (
     NoScope,
     WrongColumns,
 )
-from .given import shown
+from .given import integer, shown
 from .labels import Groups, Labels, Values
 from .rules import Rules
 from .score import LIMIT, to_units
@@ -44,10 +45,14 @@ AHEAD_MS = 5_000
 """How far in the future an `at` may lie; it is clamped to now."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FIELDS = {"member", "value", "at", "id", "labels"}
+_FIELD_ORDER = ("member", "value", "at", "id", "labels")
+_FIELDS = frozenset(_FIELD_ORDER)
+_ROW_LABEL = "Index"
+"""What pandas' `itertuples` puts in front of the fields of a row; no part of the event."""
 
 Number = int | Decimal | str
 Value = Number | tuple[Number, ...]
+Fields = tuple[object, object, object, object, object]
 Row = tuple[bytes, tuple[int, ...], int | None, bytes | None, object]
 
 
@@ -199,11 +204,12 @@ def at_ms(at: object) -> int | None:
         if at.utcoffset() is None:
             raise InvalidAt(f"{at.isoformat()} has no time zone")
         at = (at - _EPOCH) // timedelta(milliseconds=1)
-    if type(at) is not int:
+    instant_ms = integer(at)
+    if instant_ms is None:
         raise InvalidAt(f"{shown(at)} is no time")
-    if not MIN_MS <= at < MAX_MS:
-        raise InvalidAt(f"`at` = {at} ms lies outside the years 1900 to 9899")
-    return at
+    if not MIN_MS <= instant_ms < MAX_MS:
+        raise InvalidAt(f"`at` = {instant_ms} ms lies outside the years 1900 to 9899")
+    return instant_ms
 
 
 class EventReader:
@@ -263,7 +269,7 @@ class EventReader:
         return tuple(map(to_units, values, self._columns))
 
 
-def event_fields(event: object) -> tuple[object, object, object, object, object]:
+def event_fields(event: object) -> Fields:
     """The member, value, at, id and labels of an event in any accepted form; InvalidEvent for
     none."""
     if isinstance(event, Event):
@@ -275,10 +281,41 @@ def event_fields(event: object) -> tuple[object, object, object, object, object]
             raise InvalidEvent("an event without `member` or `value`")
         last = event.get("at"), event.get("id"), event.get("labels")
         return event["member"], event["value"], *last
+    names = getattr(event, "_fields", None)
+    if isinstance(event, tuple) and isinstance(names, tuple):
+        return _of_named_tuple(event, names)
     if isinstance(event, (tuple, list)) and 2 <= len(event) <= 5:
         member, value, at, id, labels = (*event, None, None, None)[:5]
         return member, value, at, id, labels
-    raise InvalidEvent(f"a {type(event).__name__} of this form is no event")
+    if isinstance(event, (tuple, list)):
+        raise InvalidEvent(f"expected 2 to 5 parts of an event, got {len(event)}")
+    raise InvalidEvent(f"expected an event, got {shown(event)} of type {type(event).__name__}")
+
+
+def _of_named_tuple(event: tuple[object, ...], names: tuple[str, ...]) -> Fields:
+    """The fields of a named tuple as `event_fields` orders them, None for those it has not."""
+    member, value, at, id, labels = map(_place_in(names).get, _FIELD_ORDER)
+    if member is None or value is None:
+        missing = "member" if member is None else "value"
+        raise InvalidEvent(f"a named tuple of {', '.join(names)} has no field `{missing}`")
+    return (
+        event[member],
+        event[value],
+        None if at is None else event[at],
+        None if id is None else event[id],
+        None if labels is None else event[labels],
+    )
+
+
+@lru_cache(256)
+def _place_in(names: tuple[str, ...]) -> dict[str, int]:
+    """The places of an event's fields in a named tuple of these names."""
+    if unknown := [name for name in names if name not in _FIELDS and name != _ROW_LABEL]:
+        raise InvalidEvent(
+            f"unknown fields in a named tuple: {', '.join(unknown)}; expected member, value and, "
+            "where there are any, at, id and labels"
+        )
+    return {name: place for place, name in enumerate(names)}
 
 
 def member_of(event: object) -> str | None:

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterable
-from typing import TypeGuard, TypeVar
+from operator import index
+from typing import SupportsIndex, TypeGuard, TypeVar, cast
 
 from .errors import BoardInvalid
 
@@ -16,11 +17,25 @@ def is_name(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
-def is_whole(value: object, low: int, high: int | None = None) -> TypeGuard[int]:
-    """Whether `value` is an int (True and False are none) within its bounds, ends included."""
-    if not isinstance(value, int) or isinstance(value, bool):
-        return False
-    return low <= value and (high is None or value <= high)
+def integer(value: object) -> int | None:
+    """Return the int that a value of an integer type stands for, numpy's included; None for
+    anything else, a bool among them."""
+    if type(value) is int:
+        return value
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        return None
+    try:
+        return index(cast(SupportsIndex, value))
+    except TypeError:  # such as an array of several numbers
+        return None
+
+
+def integer_within(value: object, low: int, high: int | None = None) -> int | None:
+    """Return the same where it lies within its bounds, ends included; None otherwise."""
+    count = integer(value)
+    if count is None or count < low or (high is not None and count > high):
+        return None
+    return count
 
 
 def is_unicode(text: str) -> bool:

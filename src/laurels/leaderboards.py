@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import Any, Self, overload
 
 from . import writes
-from .accept import data_bytes, receipt_at
+from .accept import data_bytes, receipt_at, warn_if_all_refused
 from .between import Bound
 from .board import Board
 from .event import Value, member_bytes
@@ -115,9 +115,11 @@ class Leaderboards:
         scope: Sequence[str] | None = None,
     ) -> Receipts:
         """Reports up to 100,000 scores in one commit: tuples (member, value[, at[, id[, labels]]]),
-        mappings with those keys, or Events.
+        mappings or named tuples with those names (pandas' `itertuples()`: its `Index` is left out),
+        or Events.
 
-        A refused event does not refuse the others: its receipt says why. With `all_or_nothing`
+        A refused event does not refuse the others: its receipt says why. Where every event is
+        refused a warning says so, `errors.AllEventsRefused`. With `all_or_nothing`
         any refusal refuses them all (BatchRefused). A batch `key` stands for the ids key#0,
         key#1, … of events without one. `ranks` asks for ranks before and after the commit.
         `position`, a pair (source, text), is kept with the batch in one commit and read back by
@@ -134,6 +136,7 @@ class Leaderboards:
             scope=scope,
         )
         receipts: Receipts = self._service.write(submission)
+        warn_if_all_refused(receipts)
         return receipts
 
     def set(

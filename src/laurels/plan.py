@@ -22,6 +22,7 @@ from .given import shown
 from .labels import is_by, label_names
 from .periods import Period
 from .rules import Place, Rules
+from .window_forms import is_text_of
 from .windows import MAX_MS, MIN_MS, All, Calendar, Decay, Rolling, Window
 
 Floors = dict[str, int]
@@ -354,14 +355,19 @@ def floor_after(window: Window, floor_ms: int, now_ms: int) -> int:
 
 
 def window_named(rules: Rules, name: str | None) -> Window:
-    """The window of that name; None names the board's first."""
+    """The window of that name; None names the board's first. A window that was not given a name may
+    be named by its text with options and without, where only one can be meant."""
     if name is None:
         return next(iter(rules.windows.values()))
     try:
         return rules.windows[name]
     except (KeyError, TypeError):
-        known = ", ".join(rules.windows)
-        raise UnknownWindow(f"no window {shown(name)}: the board has {known}") from None
+        pass
+    meant = [window for window in rules.windows.values() if is_text_of(window, name)]
+    if len(meant) == 1:
+        return meant[0]
+    known = ", ".join(rules.windows)
+    raise UnknownWindow(f"no window {shown(name)}: the board has {known}") from None
 
 
 def place_named(rules: Rules, window: str | None, scope: Sequence[str] | None) -> Place:

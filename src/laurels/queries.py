@@ -81,7 +81,7 @@ class Moment(Struct, frozen=True, gc=False):
         state = self.state
         names = label_names(state.rules, labels)
         form = ",".join(names)
-        whole(limit, 0, MAX_LIMIT, InvalidLimit)
+        limit = whole(limit, 0, MAX_LIMIT, InvalidLimit)
         if after is not None and (not isinstance(after, Mapping) or {*after} != {*names}):
             raise UnknownScope(f"{shown(after)} is none of those by {form}, to go on after it")
         behind = "" if after is None else scope_named(state.rules, after)

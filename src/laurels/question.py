@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 
 from .errors import LaurelsError
-from .given import shown
+from .given import integer, shown
 from .index.asking import Ask, Found, find
 from .index.base import Index, Offset
 
@@ -23,13 +23,14 @@ T = TypeVar("T")
 
 def whole(value: object, low: int, high: int | None, refusal: Callable[[str], LaurelsError]) -> int:
     """An integer argument within its bounds, ends included, or the refusal."""
-    if type(value) is not int:
+    count = integer(value)
+    if count is None:
         raise refusal(f"{shown(value)} is no whole number")
-    if value < low:
+    if count < low:
         raise refusal(f"{shown(value)} is below {low}")
-    if high is not None and value > high:
+    if high is not None and count > high:
         raise refusal(f"{shown(value)} is above {high:,}")
-    return value
+    return count
 
 
 class Question(Struct, Generic[T], frozen=True):

@@ -5,10 +5,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import chain, pairwise
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 from msgspec import Struct
 
+from .answer import Answer, Plain, plain
 from .errors import (
     BatchRefused,
     DedupeFull,
@@ -33,7 +34,7 @@ _STATUS: dict[int, Status] = {
 }
 
 
-class Receipt(Struct, frozen=True):
+class Receipt(Answer, frozen=True):
     """What became of one event.
 
     `status` is `applied`, `unchanged` (counted, but the member stands as before), `duplicate`
@@ -107,7 +108,7 @@ class Part:
         return dict(self.folded.plan.late_by_window(self.folded.batch.size))
 
 
-class Receipts(Sequence[Receipt]):
+class Receipts(Plain, Sequence[Receipt]):
     """The receipts of a batch, in the order the events were given.
 
     A sequence that builds a receipt when it is looked at; the counts cost nothing. `offset` is
@@ -179,7 +180,11 @@ class Receipts(Sequence[Receipt]):
     def __getitem__(self, i: int) -> Receipt: ...
     @overload
     def __getitem__(self, i: slice) -> list[Receipt]: ...
-    def __getitem__(self, i: int | slice) -> Receipt | list[Receipt]:
+    @overload
+    def __getitem__(self, i: str) -> Any: ...
+    def __getitem__(self, i: int | slice | str) -> Any:
+        if isinstance(i, str):
+            return self.to_dict()[i]
         if isinstance(i, slice):
             return [self._receipt(j) for j in range(*i.indices(self._size))]
         if not -self._size <= i < self._size:
@@ -194,6 +199,28 @@ class Receipts(Sequence[Receipt]):
             f"<{self._size} receipts at offset {self.offset}: {self.applied} applied, "
             f"{self.unchanged} unchanged, {self.duplicates} duplicates, {self.refused} refused>"
         )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts and all receipts as plain values; see `answer.Plain`."""
+        counts = {
+            "offset": self.offset,
+            "window": self.window,
+            "applied": self.applied,
+            "unchanged": self.unchanged,
+            "duplicates": self.duplicates,
+            "refused": self.refused,
+            "late": self.late,
+        }
+        return {**plain(counts), "receipts": plain(list(self))}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: Any, handler: Any) -> dict[str, Any]:
+        described = Receipt.__get_pydantic_json_schema__(schema, handler)
+        return {
+            "title": cls.__name__,
+            "type": "object",
+            "properties": {"receipts": {"type": "array", "items": described}},
+        }
 
     def error(self, i: int) -> LaurelsError | None:
         """The error that the refusal of event i stands for, None when it was not refused."""

@@ -17,7 +17,7 @@ from math import isfinite
 from operator import neg
 
 from .errors import InvalidValue, NotFinite, TooManyPlaces, ValueOutOfRange
-from .given import shown
+from .given import integer, shown
 from .rules import ColumnRule, Rules
 
 LIMIT = 2**53 - 1
@@ -52,8 +52,8 @@ def exact_units(value: object, scale: int, name: str, limit: int = LIMIT) -> int
     Raises InvalidValue, NotFinite, TooManyPlaces or ValueOutOfRange. Costs no more for
     `1e1000000` than for 1.
     """
-    if isinstance(value, int) and not isinstance(value, bool):
-        units = value * 10**scale if -limit <= value <= limit else limit + 1
+    if (count := integer(value)) is not None:
+        units = count * 10**scale if -limit <= count <= limit else limit + 1
     elif isinstance(value, Decimal):
         units = _units_of_decimal(value, scale, name, limit)
     elif isinstance(value, str):

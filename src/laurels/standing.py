@@ -4,18 +4,17 @@ Inside, ranks and positions start at 0 and scores are words; this is where they 
 user sees. The +1 of a rank happens here and nowhere else.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, SupportsIndex, overload
 
-from msgspec import Struct
-
+from .answer import Answer
 from .index.base import Offset, Slice
 from .rules import ColumnRule
 from .scale import Scale
 from .score import Score, to_value
 
 
-class AsOf(Struct, frozen=True):
+class AsOf(Answer, frozen=True):
     """Which state an answer shows: the log offset it reflects and the window and period read.
 
     Two answers with the same `as_of` agree. The offset of a board in several shards is a tuple, a
@@ -32,7 +31,7 @@ class AsOf(Struct, frozen=True):
     by: str | None = None
 
 
-class Entry(Struct, frozen=True, omit_defaults=True):
+class Entry(Answer, frozen=True, omit_defaults=True):
     """A member in a list. `place` is its rank among the members asked for, where some were."""
 
     member: str
@@ -42,7 +41,7 @@ class Entry(Struct, frozen=True, omit_defaults=True):
     place: int | None = None
 
 
-class Neighbour(Struct, frozen=True):
+class Neighbour(Answer, frozen=True):
     """Who stands next to a member, and by how much: `gap` is what the better of both is ahead."""
 
     member: str
@@ -51,14 +50,14 @@ class Neighbour(Struct, frozen=True):
     gap: Score
 
 
-class Gap(Struct, frozen=True):
+class Gap(Answer, frozen=True):
     """How much a member is behind the holder of position `rank`; 0 when it is there or above."""
 
     rank: int
     gap: Score
 
 
-class Standing(Struct, frozen=True):
+class Standing(Answer, frozen=True):
     """A member's place in a ranking, with its context.
 
     `percent` is the share of members it takes to hold this one, from the top: 1.0 is "top 1 %".
@@ -78,17 +77,35 @@ class Standing(Struct, frozen=True):
     data: Any = None
 
 
-class Page(Struct, frozen=True):
-    """A part of a ranking. `total` counts the whole ranking; `next` is the cursor to go on from,
-    None at the end."""
+class Page(Answer, frozen=True):
+    """A part of a ranking: a sequence of its entries.
+
+    `total` counts the whole ranking, `len(page)` the entries of the page; `next` is the cursor to
+    go on from, None at the end.
+    """
 
     entries: list[Entry]
     total: int
     as_of: AsOf
     next: str | None = None
 
+    def __len__(self) -> int:
+        return len(self.entries)
 
-class PeriodInfo(Struct, frozen=True):
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self.entries)
+
+    @overload
+    def __getitem__(self, at: SupportsIndex) -> Entry: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Entry]: ...
+    @overload
+    def __getitem__(self, at: str) -> Any: ...
+    def __getitem__(self, at: SupportsIndex | slice | str) -> Any:
+        return super().__getitem__(at) if isinstance(at, str) else self.entries[at]
+
+
+class PeriodInfo(Answer, frozen=True):
     """A period that can be read: from `start_ms` up to, not including, `end_ms`."""
 
     label: str

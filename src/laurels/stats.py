@@ -1,7 +1,8 @@
 """Figures about a store and its boards, for whoever runs it."""
 
-from msgspec import Struct
+from msgspec import field
 
+from .answer import Answer
 from .boards import BoardState
 from .fold import Fold
 from .index.base import Offset
@@ -9,7 +10,7 @@ from .plan import RankingKey, ranking_key
 from .windows import Window
 
 
-class WindowStats(Struct, frozen=True):
+class WindowStats(Answer, frozen=True):
     """One window in its running period: `rankings` kept over all periods, `tallies` of a rolling
     window, the memory of both."""
 
@@ -21,7 +22,7 @@ class WindowStats(Struct, frozen=True):
     tallies: int = 0
 
 
-class BoardLayout(Struct, frozen=True):
+class BoardLayout(Answer, frozen=True):
     """How an index server lays the rankings of a board out: the name, what it means, and what would
     make it cheaper, None where nothing would."""
 
@@ -30,7 +31,7 @@ class BoardLayout(Struct, frozen=True):
     cheaper: str | None
 
 
-class BoardStats(Struct, frozen=True):
+class BoardStats(Answer, frozen=True):
     """A board as it stands. `remembered` counts the event ids kept against repeats; `layout` is
     told of a board on an index server.
 
@@ -48,12 +49,12 @@ class BoardStats(Struct, frozen=True):
     nbytes: int
     offset: Offset
     layout: BoardLayout | None = None
-    scopes: dict[str, int] = {}
+    scopes: dict[str, int] = field(default_factory=dict)
     left_out: int = 0
     scopes_nbytes: int = 0
 
 
-class Kept(Struct, frozen=True):
+class Kept(Answer, frozen=True):
     """What recovery would begin with: the newest snapshot (its offset and size, None without one)
     and the log from `log_from` on. `damaged` are snapshots that were found unreadable and passed
     over; `failure` says why the last attempt at a snapshot failed, if it did. `end_unverified` says
@@ -62,12 +63,12 @@ class Kept(Struct, frozen=True):
     log_from: int
     snapshot_offset: int | None = None
     snapshot_nbytes: int | None = None
-    damaged: list[str] = []
+    damaged: list[str] = field(default_factory=list)
     failure: str | None = None
     end_unverified: str | None = None
 
 
-class Stats(Struct, frozen=True):
+class Stats(Answer, frozen=True):
     """The whole store: memory of all rankings and of the members' names, size of the log, and
     what is kept to open it again."""
 
@@ -80,7 +81,7 @@ class Stats(Struct, frozen=True):
     kept: Kept
 
 
-class CheckReport(Struct, frozen=True):
+class CheckReport(Answer, frozen=True):
     """What a check has found in order."""
 
     boards: int

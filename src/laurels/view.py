@@ -92,7 +92,7 @@ class View:
         return self.rules.order_words(self._window)
 
     def top(self, limit: int, offset: int, reverse: bool, data: bool) -> Question[Page]:
-        whole(limit, 0, MAX_LIMIT, InvalidLimit)
+        limit = whole(limit, 0, MAX_LIMIT, InvalidLimit)
         offset = self._offset(offset)
         anchor: Anchor = End() if reverse else Start()
         if self._after is not None:
@@ -106,7 +106,7 @@ class View:
         )
 
     def around(self, member: str, radius: int, data: bool) -> Question[Page | None]:
-        whole(radius, 0, MAX_RADIUS, InvalidRadius)
+        radius = whole(radius, 0, MAX_RADIUS, InvalidRadius)
 
         def answer(found: Found, offset: Offset) -> Page | None:
             if found.positions[0] < 0:
@@ -122,7 +122,7 @@ class View:
 
     def standing(self, member: str, to_rank: int | None, data: bool) -> Question[Standing | None]:
         if to_rank is not None:
-            whole(to_rank, 1, None, InvalidRank)
+            to_rank = whole(to_rank, 1, None, InvalidRank)
 
         def answer(found: Found, offset: Offset) -> Standing | None:
             position = found.positions[0]
@@ -209,7 +209,7 @@ class View:
     def range(
         self, low: Bound | None, high: Bound | None, limit: int, offset: int, data: bool
     ) -> Question[Page]:
-        whole(limit, 0, MAX_LIMIT, InvalidLimit)
+        limit = whole(limit, 0, MAX_LIMIT, InvalidLimit)
         offset = self._offset(offset)
         anchors: tuple[Anchor, ...] = self._between(low, high)
         if self._after is not None:
@@ -313,7 +313,7 @@ class View:
 
     def _offset(self, offset: int) -> int:
         """How many entries to pass over, where no cursor says it."""
-        whole(offset, 0, None, InvalidOffset)
+        offset = whole(offset, 0, None, InvalidOffset)
         if offset and self._after is not None:
             raise InvalidOffset("an offset stands beside a cursor")
         return min(offset, FAR)

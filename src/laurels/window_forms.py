@@ -2,8 +2,8 @@
 
     all                                 every event, for ever
     day                                 a calendar window with the board's tz, keep and grace
-    month:keep=12,tz=Asia/Shanghai      with its own
-    today=day:grace=1h                  with a name of its own; without one the text is the name
+    month:keep=12,tz=Asia/Shanghai      with its own; the name is `month`
+    today=day:grace=1h                  with a name of its own
     7d=rolling:7d/1h                    the last 7 days in steps of an hour
     30d=rolling:30d/1d,refresh=1h       the same of 30 days, ranked anew every hour only
     hot=decay:6h                        every event, half as much after every 6 hours
@@ -14,9 +14,17 @@
 
 Both say the same and become a `WindowForm`, whose `text` is canonical. A form keeps apart what
 was said and what is left to the board, so a window that says its `keep` keeps it when the
-board's changes, and the name of a window never changes. Span and step stay in the unit they were
-written in: a day is one of the calendar, 24 hours are not, and `60m/1m` is called so. What comes
-behind them may follow a colon as well as a comma: `rolling:30d/1d:refresh=1h`.
+board's changes.
+
+A window without a name of its own goes by its text without the options: `week:keep=20` is the
+window `week`, `rolling:30d/1d,refresh=1h` is `rolling:30d/1d`. Boards of earlier versions named it
+by its whole text; it keeps that name, which is then written out: `week:keep=20=week:keep=20`. The
+stored form of a definition (`stored_text`, `stored_window`) is still theirs, with the short name
+written out instead, so that either version reads it as it is.
+
+Span and step stay in the unit they were written in: a day is one of the calendar, 24 hours are not,
+and `60m/1m` is called so. What comes behind them may follow a colon as well as a comma:
+`rolling:30d/1d:refresh=1h`.
 """
 
 import re
@@ -31,7 +39,7 @@ from .decay import MAX_HALF_LIFE_MS, MIN_HALF_LIFE_MS
 from .durations import DAY_MS, duration_ms, duration_of, duration_text
 from .errors import BoardInvalid, InvalidName
 from .faults import Faults
-from .given import is_name, is_whole, one_of, shown
+from .given import integer_within, is_name, one_of, shown
 from .windows import WEEKDAYS, All, Calendar, Decay, Rolling, Unit, Weekday, Window
 from .zones import zone_names
 
@@ -74,13 +82,35 @@ class WindowForm(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What the window is called: its own name, or its text."""
-        return self.own_name or self._unnamed()
+        """What the window is called: its own name, or its text without the options."""
+        return self.own_name or self.short_name
+
+    @property
+    def short_name(self) -> str:
+        """The name of a window of this form that has none of its own."""
+        measure = f"{self.span}/{self.step}" if self.span else self.half_life
+        return f"{self.type}:{measure}" if measure else self.type
+
+    @property
+    def full_name(self) -> str:
+        """The text with all options and without the name; the name it once had by default."""
+        return self._unnamed()
 
     @property
     def text(self) -> str:
         """The canonical text, which reads back as this form."""
         return f"{self.own_name}={self._unnamed()}" if self.own_name else self._unnamed()
+
+    @property
+    def stored_text(self) -> str:
+        """The text in a stored definition, which `stored_window` reads back as this form."""
+        name = self.name
+        return self.full_name if name == self.full_name else f"{name}={self.full_name}"
+
+    def named_in_full(self) -> "WindowForm":
+        """The same window under its whole text as its name."""
+        own_name = None if self.full_name == self.short_name else self.full_name
+        return replace(self, own_name=own_name)
 
     def window(self, defaults: WindowDefaults) -> Window:
         """The window itself, with the board's defaults filled in."""
@@ -156,10 +186,43 @@ def parse_window(written: object) -> WindowForm:
     raise BoardInvalid(f"{shown(written)} is no window: write text such as day, or an object")
 
 
+def stored_window(written: object) -> WindowForm:
+    """The form of a window in a stored definition, where the name is the whole text unless another
+    one is written."""
+    form = parse_window(written)
+    if isinstance(written, str):
+        found = _TEXT.fullmatch(written)
+        named = found is not None and found["name"] is not None
+    else:
+        named = isinstance(written, Mapping) and written.get("name") is not None
+    return form if named else form.named_in_full()
+
+
+def is_text_of(window: Window, text: object) -> bool:
+    """Whether a text may stand for a window that goes by another form of it: by the short form
+    where the window's name has options, or by a form with options that all hold for the window. How
+    many periods are kept may change, and does not matter."""
+    form, name = _form_or_none(text), _form_or_none(window.name)
+    if form is None or name is None or form.own_name or form.short_name != name.short_name:
+        return False
+    return all(
+        getattr(form, option) in (None, getattr(window, option, None))
+        for option in ("tz", "week_start", "grace_ms", "refresh_ms")
+    )
+
+
+def _form_or_none(text: object) -> WindowForm | None:
+    """The form that a text is, None for another text."""
+    try:
+        return parse_window(text)
+    except BoardInvalid:
+        return None
+
+
 def keep_of(value: object) -> int:
     """A number of periods to keep, 1 to MAX_KEEP; BoardInvalid for another."""
-    if is_whole(value, 1, MAX_KEEP):
-        return value
+    if (count := integer_within(value, 1, MAX_KEEP)) is not None:
+        return count
     raise BoardInvalid(f"keep is {shown(value)}, not a number from 1 to {MAX_KEEP}")
 
 
@@ -315,18 +378,18 @@ def _span_faults(form: WindowForm, span: str, step: str) -> Iterator[str]:
 def _named(form: WindowForm, name: object) -> WindowForm:
     """The form with a name of its own: any name but that of another type.
 
-    The text a window once had may be its name, too: so it is called on when its keep changes. A
-    rolling window never had another text.
+    The whole text may be its name, too, also one it had before its keep changed: boards of earlier
+    versions called windows so.
     """
-    if name == form.text:
+    if name == form.short_name:
         return form
     if is_name(name) and (name == form.type or name not in TYPES):
         return replace(form, own_name=name)
-    if (
+    if name == form.full_name or (
         form.type not in ("rolling", "decay")
         and isinstance(name, str)
         and name.startswith(f"{form.type}:")
-        and parse_window(name).text == name
+        and parse_window(name).full_name == name
     ):
         return replace(form, own_name=name)
     raise InvalidName(f"{shown(name)} is no name for a window of type {form.type}")

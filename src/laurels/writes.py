@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from . import record
-from .board import Board, safe_change
+from .board import Board, named_as, safe_change
 from .boards import Boards, BoardState
 from .errors import BoardExists
 from .fold import Fold, Survey
@@ -183,9 +183,10 @@ def creation(board: Board, *, exist_ok: bool) -> Single:
 
     def propose(boards: Boards, now_ms: int) -> record.Record | None:
         if (known := boards.boards.get(board.name)) is not None:
-            if exist_ok and known.board == board:
+            is_equal = known.board == named_as(board, known.board)
+            if exist_ok and is_equal:
                 return None
-            differs = " with another definition" if known.board != board else ""
+            differs = "" if is_equal else " with another definition"
             raise BoardExists(f"there is a board {board.name!r} already{differs}")
         return record.Create(boards.next_number, 1, now_ms, board.to_json())
 

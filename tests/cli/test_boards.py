@@ -92,8 +92,6 @@ def test_change(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("there", "given", "hint"),
     [
-        ("day", "day:keep=5", "day=day:keep=5"),
-        ("day:keep=5", "day", "day:keep=5=day:keep=5"),
         ("d=day", "day:tz=Asia/Shanghai", "d=day:keep=5"),
     ],
 )
@@ -106,6 +104,13 @@ def test_a_second_window_by_mistake(shell: Shell, there: str, given: str, hint: 
     assert len(changed["windows"]) == 1
     added = shell.json("board", "change", "b", "--window", f"other={given}")
     assert added["windows"][1] == f"other={given}"
+
+
+def test_the_options_of_a_window_change_under_its_short_name(shell: Shell) -> None:
+    shell.ok("board", "create", "b", "--window", "day")
+    changed = shell.json("board", "change", "b", "--window", "day:keep=5")
+    assert changed["windows"] == ["day=day:keep=5"]
+    assert shell.json("board", "change", "b", "--window", "day")["windows"] == ["day"]
 
 
 def test_delete(shell: Shell) -> None:

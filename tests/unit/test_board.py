@@ -87,7 +87,7 @@ def test_rolling_windows_are_in_the_rules_with_the_tz_and_a_grace_they_may_have(
         Rolling("7d", 168, 3_600_000, 0, "Europe/Berlin", 600_000),
         Rolling("rolling:90s/30s", 3, 30_000, 0, "Europe/Berlin", 60_000),
         Rolling("1w", 7, 0, 1, "Asia/Tokyo", 600_000),
-        Rolling("rolling:4d/2d,grace=30m", 2, 0, 2, "Europe/Berlin", 1_800_000),
+        Rolling("rolling:4d/2d", 2, 0, 2, "Europe/Berlin", 1_800_000),
     ]
     assert list(rules.windows) == [window.name for window in rules.windows.values()]
 

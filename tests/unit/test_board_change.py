@@ -38,12 +38,12 @@ def test_the_title_may_change() -> None:
 
 def test_keep_may_change_and_holds_for_windows_without_their_own() -> None:
     changed = safe_change(OLD, {"keep": 7})
-    assert keeps(changed) == {"day": 7, "month:keep=12": 12, "recent": 4}
+    assert keeps(changed) == {"day": 7, "month": 12, "recent": 4}
 
 
 def test_a_window_may_be_added_at_the_end() -> None:
     changed = safe_change(OLD, {"windows": [*OLD.windows, "year"]})
-    assert list(changed.rules().windows) == ["all", "day", "month:keep=12", "recent", "year"]
+    assert list(changed.rules().windows) == ["all", "day", "month", "recent", "year"]
 
 
 def test_a_rolling_window_may_be_added_at_the_end() -> None:
@@ -87,11 +87,11 @@ def test_the_keep_of_a_window_may_change_under_its_name() -> None:
     windows = [
         "all",
         "day=day:keep=9",
-        {"name": "month:keep=12", "type": "month", "keep": 24},
+        {"type": "month", "keep": 24},
         "recent=week",
     ]
     changed = safe_change(OLD, {"windows": windows})
-    assert keeps(changed) == {"day": 9, "month:keep=12": 24, "recent": 2}
+    assert keeps(changed) == {"day": 9, "month": 24, "recent": 2}
     assert Board.from_json(changed.to_json()) == changed
     again = safe_change(changed, {"windows": list(OLD.windows)})
     assert again == OLD
@@ -129,7 +129,7 @@ def test_any_other_field_stays(field: str, value: object) -> None:
     ("windows", "said"),
     [
         (["all", "day", "month:keep=12"], "window 'recent' cannot go"),
-        (["all", "day", "month:keep=24", "recent=week"], "window 'month:keep=12' cannot go"),
+        (["all", "day", "months=month:keep=12", "recent=week"], "window 'month' cannot go"),
         (
             ["all", "day=day:tz=Asia/Tokyo", "month:keep=12", "recent=week"],
             "window 'day' can change in nothing but keep",

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from laurels.board import Board, safe_change
+from laurels.board import Board, named_as, safe_change
 from laurels.errors import BoardExists, UnknownBoard, UnsafeChange
 from laurels.leaderboards import Leaderboards
 
@@ -62,6 +62,7 @@ def plan_of(there: Iterable[Board], wanted: Sequence[Board]) -> Plan:
 def _step(old: Board | None, new: Board) -> Step:
     if old is None:
         return Step(new, "create")
+    new = named_as(new, old)
     if old == new:
         return Step(new, "unchanged")
     before, after = written(old), written(new)

@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 import laurels
-from laurels.errors import CheckFailed, DataAtRisk, LaurelsError
+from laurels.errors import CheckFailed, LaurelsError, LaurelsWarning
 
 from . import (
     answers,
@@ -137,7 +137,7 @@ def _invoked(arguments: list[str]) -> int:
     command = typer.main.get_command(app)
     try:
         with (
-            warnings.catch_warnings(action="ignore", category=DataAtRisk),  # `serve` tells it
+            warnings.catch_warnings(action="ignore", category=LaurelsWarning),  # commands say so
             command.make_context("laurels", arguments or ["--help"]) as context,
         ):
             code: int = command.invoke(context)

@@ -17,6 +17,7 @@ from laurels.errors import (
     BatchRefused,
 )
 from laurels.event import Value
+from laurels.given import integer
 from laurels.http.answers import BatchAnswer, to_json
 from laurels.http.refusals import InvalidBody
 from laurels.http.requests import MAX_BATCH, BatchTooLong
@@ -107,8 +108,9 @@ def create(board: Board | Mapping[str, Any], *, exist_ok: bool = False) -> Call[
 
 
 def change(name: str, /, **changes: Any) -> Call[Board]:
+    told = {name: v if (whole := integer(v)) is None else whole for name, v in changes.items()}
     try:
-        body = to_json.encode(changes)
+        body = to_json.encode(told)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidBody(f"the changes cannot be written as JSON ({error})") from error
     return Call("PATCH", board_path(name), Board.from_json, body=body)

@@ -26,7 +26,7 @@ from laurels.errors import (
     ValueOutOfRange,
 )
 from laurels.event import at_ms, event_fields, id_bytes, member_bytes, member_of
-from laurels.given import is_name, is_unicode, shown
+from laurels.given import integer, is_name, is_unicode, shown
 from laurels.http.refusals import InvalidQuery
 from laurels.http.requests import scope_written
 from laurels.labels import label_texts, label_value
@@ -128,10 +128,10 @@ def values(value: object) -> Number | list[Number]:
 
 def number(value: object) -> Number:
     """An exact number; text is left as it is, for the column to judge."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        if not -LIMIT <= value <= LIMIT:
+    if (count := integer(value)) is not None:
+        if not -LIMIT <= count <= LIMIT:
             raise ValueOutOfRange(f"{shown(value)} is outside the range of any column")
-        return int(value)
+        return count
     if isinstance(value, Decimal):
         if not value.is_finite():
             raise NotFinite(f"{shown(value)} is no score")
@@ -160,7 +160,9 @@ def bound(given: Bound | None) -> str | None:
 
 def percent(given: object) -> str:
     """A percentile, as text. Raises InvalidPercentile."""
-    if isinstance(given, (int, float, Decimal, str)) and not isinstance(given, bool):
+    if (count := integer(given)) is not None:
+        return str(count)
+    if isinstance(given, (float, Decimal, str)):
         return str(given)
     raise InvalidPercentile(f"{shown(given)} is not within 0 to 100")
 

@@ -1,8 +1,7 @@
 """The receipts of a batch that a server counted."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import overload
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -27,6 +26,7 @@ class RemoteReceipts(Receipts):
         late: Mapping[str, int] | None = None,
     ) -> None:
         self._told = receipts
+        self._size = len(receipts)
         self.window = receipts[0].window if receipts else window
         self.offset = receipts[-1].offset if receipts else offset
         self._statuses = Counter([receipt.status for receipt in receipts])
@@ -52,24 +52,8 @@ class RemoteReceipts(Receipts):
     def late(self) -> dict[str, int]:
         return self._late
 
-    def __len__(self) -> int:
-        return len(self._told)
-
-    @overload
-    def __getitem__(self, i: int) -> Receipt: ...
-    @overload
-    def __getitem__(self, i: slice) -> list[Receipt]: ...
-    def __getitem__(self, i: int | slice) -> Receipt | list[Receipt]:
-        return list(self._told[i]) if isinstance(i, slice) else self._told[i]
-
-    def __iter__(self) -> Iterator[Receipt]:
-        return iter(self._told)
-
-    def __repr__(self) -> str:
-        return (
-            f"<{len(self)} receipts at offset {self.offset}: {self.applied} applied, "
-            f"{self.unchanged} unchanged, {self.duplicates} duplicates, {self.refused} refused>"
-        )
+    def _receipt(self, i: int) -> Receipt:
+        return self._told[i]
 
     def share(self, first: int, size: int) -> Receipts:
         return RemoteReceipts(self[first : first + size], window=self.window, offset=self.offset)

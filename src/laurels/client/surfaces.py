@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Callable, Coroutine, Iterable, Sequence, Sized
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
+from laurels.accept import warn_if_all_refused
 from laurels.aio import AsyncLeaderboards
 from laurels.leaderboards import Leaderboards
 from laurels.receipt import Receipts
@@ -116,7 +117,9 @@ class RemoteLeaderboards(Leaderboards):
             scope=scope,
         )
         with parts.seen_through():
-            return parts.join([self.wire.answer(call) for call in parts.calls])
+            receipts = parts.join([self.wire.answer(call) for call in parts.calls])
+        warn_if_all_refused(receipts)
+        return receipts
 
     def card(
         self,
@@ -210,7 +213,9 @@ class AsyncRemoteLeaderboards(AsyncLeaderboards):
         short = isinstance(events, Sized) and len(events) <= _AT_ONCE
         parts = described() if short else await asyncio.to_thread(described)
         with parts.seen_through():
-            return parts.join([await self.wire.answer(call) for call in parts.calls])
+            receipts = parts.join([await self.wire.answer(call) for call in parts.calls])
+        warn_if_all_refused(receipts)
+        return receipts
 
     async def card(
         self,

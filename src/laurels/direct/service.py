@@ -13,10 +13,11 @@ from typing import Any, TypeVar, Unpack
 from laurels.accept import How, batch_list, submission
 from laurels.boards import BoardState
 from laurels.clock import Clock
-from laurels.errors import Closed, Forked, LaurelsError, NothingToBackUp
+from laurels.errors import Closed, Forked, LaurelsError, NothingToBackUp, UnknownWindow
 from laurels.forks import forks
 from laurels.index.remote import FollowedIndex
 from laurels.labels import has_scope
+from laurels.plan import window_named
 from laurels.queries import Moment
 from laurels.question import Question
 from laurels.stats import BoardStats, CheckReport, Stats
@@ -40,7 +41,9 @@ def is_newer(state: BoardState, events: Sequence[Any], window: str | None, how: 
     """Whether events name what the board as it is known here has not: another process may have
     added it."""
     rules = state.rules
-    if window is not None and window not in rules.windows:
+    try:
+        window_named(rules, window)
+    except UnknownWindow:
         return True
     scope = how.get("scope")
     if scope is not None and not has_scope(rules, scope):

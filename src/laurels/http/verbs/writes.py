@@ -72,12 +72,12 @@ async def scores(ask: Ask, query: ScoresQuery) -> object:
         return _counted(ask, receipts, place)
     with ask.server.room.writing():
         try:
-            receipts = await ask.lb.submit_many(
+            receipts = await ask.lb.submitted_many(
                 ask.board,
                 found,
-                window=query.window,
+                query.window,
                 ranks=query.ranks or single,
-                all_or_nothing=query.all_or_nothing and not single,
+                atomic=query.all_or_nothing and not single,
                 key=ask.key,
                 position=position,
                 scope=scope,
@@ -126,7 +126,7 @@ async def scores_of_boards(ask: Ask, _: NoQuery) -> object:
     answers: dict[str, BatchAnswer] = {}
     with ask.server.room.writing():
         for name, found in by_board.items():
-            receipts = await ask.lb.submit_many(name, found, key=ask.key)
+            receipts = await ask.lb.submitted_many(name, found, key=ask.key)
             ask.server.figures.submitted(receipts)
             answers[name] = batch_answer(receipts, "all")
     return boards_answer(answers)

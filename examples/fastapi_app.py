@@ -1,0 +1,67 @@
+"""Leaderboards inside a FastAPI program: verbs awaited, their answers returned as they are.
+
+    pip install fastapi uvicorn
+    uvicorn --app-dir examples fastapi_app:app
+    curl -X POST 'localhost:8000/scores?member=alice&points=12.50'
+    curl localhost:8000/top
+
+Every answer is a mapping of plain values, so a handler may return it. Scores with decimals leave as
+text ("12.50"): as a JSON number most programs would read a binary float. `answer.to_dict()` is the
+same to add something to.
+"""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated, Any
+
+from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi.responses import JSONResponse
+
+import laurels
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Open the boards with the program and close them with it."""
+    async with laurels.open_async(os.environ.get("BOARDS", "laurels-data")) as lb:
+        points = laurels.Column("points", scale=2)
+        await lb.create(
+            laurels.Board("gifts", columns=[points], windows=["all", "day"]), exist_ok=True
+        )
+        app.state.boards = lb
+        yield
+
+
+def boards(request: Request) -> laurels.AsyncLeaderboards:
+    """The boards of the program."""
+    opened: laurels.AsyncLeaderboards = request.app.state.boards
+    return opened
+
+
+Boards = Annotated[laurels.AsyncLeaderboards, Depends(boards)]
+app = FastAPI(lifespan=_lifespan)
+
+
+@app.exception_handler(laurels.LaurelsError)
+async def refused(_: Request, error: laurels.LaurelsError) -> JSONResponse:
+    """Answer what laurels refuses with the status and the stable code that it has."""
+    return JSONResponse({"code": error.code, "detail": str(error)}, error.status)
+
+
+@app.post("/scores")
+async def submit(lb: Boards, member: str, points: str) -> laurels.Receipt:
+    return await lb.submit("gifts", member, points)
+
+
+@app.get("/top")
+async def top(lb: Boards, limit: int = 10, window: str | None = None) -> laurels.Page:
+    return await lb.top("gifts", limit=limit, window=window)
+
+
+@app.get("/members/{member}")
+async def standing(lb: Boards, member: str) -> dict[str, Any]:
+    found = await lb.standing("gifts", member)
+    if found is None:
+        raise HTTPException(404, f"{member} is not ranked")
+    return {**found.to_dict(), "is_first": found.rank == 1}
