@@ -1,0 +1,211 @@
+"""A guard against clocks that leap.
+
+A wall clock may be set wrongly for a moment: by an operator, by a time server, by a host that wakes
+up. Time in a store never goes back, so one write under a clock that is three days ahead would end
+the running day, and have the events of the next three days refused as late.
+
+The guard compares the clock with one that cannot be set: the time since the machine was started,
+the time it was suspended included. Their difference, the *offset*, changes only when the wall clock
+is set or slewed. Three offsets are known:
+
+- the *base*, which has lasted for `HOLD_MS`: what the clock is judged by;
+- the one *followed*, at most `max_step_ms` away from the base;
+- the *candidate*, which the clock has had since some instant, give or take `TOLERANCE_MS`. Once it
+  has lasted for `HOLD_MS` it becomes the base.
+
+So within any `HOLD_MS` the time followed leaps by at most `max_step_ms`, in one step or in many. A
+leap beyond that is not followed until it has lasted, or somebody accepts it; until then time goes
+on from before the leap. Slewing moves the base along.
+
+A `Reference` is what a process must know to judge as the one before it did, on the same boot of the
+same machine; after a reboot nothing is known, and the clock is believed.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+
+from msgspec import Struct
+
+HOLD_MS = 600_000
+TOLERANCE_MS = 60_000
+DEFAULT_MAX_STEP_MS = 3_600_000
+_MS = 1_000_000
+_SECOND_MS = 1_000
+_LOG_EVERY_MS = 60_000
+_log = logging.getLogger("laurels")
+
+
+class Reference(Struct, frozen=True):
+    """The offsets that a guard knows, as of one boot of a machine."""
+
+    boot_id: str
+    base_ms: int
+    candidate_ms: int
+    since_ms: int
+
+
+class Leap(Struct, frozen=True):
+    """A leap that is not followed: the clock is `by_ms` ahead of the time that is followed, behind
+    it where negative. It is followed after `follow_in_ms` more."""
+
+    by_ms: int
+    follow_in_ms: int
+
+
+class ClockGuard:
+    """Judges the offsets of a clock. `leaps` counts those beyond `max_step_ms`, since the start;
+    `save` keeps a reference for the next process. Not for several threads at once."""
+
+    def __init__(
+        self,
+        max_step_ms: int = DEFAULT_MAX_STEP_MS,
+        boot_id: str = "",
+        known: Reference | None = None,
+        save: Callable[[Reference], None] | None = None,
+    ) -> None:
+        self.max_step_ms = max_step_ms
+        self.leaps = 0
+        self._boot_id = boot_id
+        self._save = save
+        self._tolerance_ms = min(TOLERANCE_MS, max_step_ms)
+        self._known = known if known is not None and boot_id and known.boot_id == boot_id else None
+        self._begun = self._leaping = self._logged = False
+        self._base = self._candidate = self._followed = self._since = self._latest = 0
+        self._saved_base: int | None = None
+        self._logged_at: int | None = None
+
+    @property
+    def is_leaping(self) -> bool:
+        """Whether the clock stands at a leap that is not followed."""
+        return self._leaping
+
+    def leap(self) -> Leap | None:
+        """The leap that is not followed; None while the clock is."""
+        if not self._leaping:
+            return None
+        lasted_ms = self._latest - self._since
+        return Leap(self._candidate - self._followed, max(0, HOLD_MS - lasted_ms))
+
+    def follow(self, offset_ms: int, boot_ms: int) -> int:
+        """Judge the offset of the clock at an instant since the boot; return the one to go by."""
+        self._latest = boot_ms
+        if not self._begun:
+            self._begin(offset_ms, boot_ms)
+        if abs(offset_ms - self._candidate) > self._tolerance_ms:
+            self._candidate, self._since = offset_ms, boot_ms
+        elif boot_ms - self._since >= HOLD_MS:
+            self._become_base(offset_ms, boot_ms)
+        leaping = abs(offset_ms - self._base) > self.max_step_ms
+        if not leaping:
+            self._followed = offset_ms
+        if leaping is not self._leaping:
+            self._leaping = leaping
+            self._note(offset_ms)
+        return self._followed
+
+    def accept(self, offset_ms: int, boot_ms: int) -> None:
+        """Follow the clock from now on, wherever it has leapt."""
+        self._begun = True
+        self._candidate = self._followed = offset_ms
+        self._become_base(offset_ms, boot_ms)
+        self._leaping = False
+
+    def _begin(self, offset_ms: int, boot_ms: int) -> None:
+        """Begin with what the process before knew, else with the clock as it is."""
+        self._begun = True
+        known = self._known
+        if known is None or known.since_ms > boot_ms:
+            self._candidate, self._followed = offset_ms, offset_ms
+            self._become_base(offset_ms, boot_ms)
+            return
+        self._base = self._followed = known.base_ms
+        self._candidate, self._since = known.candidate_ms, known.since_ms
+
+    def _become_base(self, offset_ms: int, boot_ms: int) -> None:
+        self._base, self._candidate, self._since = offset_ms, offset_ms, boot_ms
+        if self._saved_base is None or abs(offset_ms - self._saved_base) > _SECOND_MS:
+            self._keep()
+
+    def _note(self, offset_ms: int) -> None:
+        """Count and log that a leap began or ended; of a clock that flutters one leap a minute is
+        logged."""
+        self.leaps += self._leaping
+        if not self._leaping:
+            if self._logged:
+                _log.warning("the clock is followed again")
+            self._logged = False
+        elif self._logged_at is None or self._latest - self._logged_at >= _LOG_EVERY_MS:
+            self._logged, self._logged_at = True, self._latest
+            _log.error(
+                "the clock leapt by %+d s and is not followed: if it is right, wait %d minutes or "
+                "run `laurels clock accept`; if it is wrong, set it right",
+                round((offset_ms - self._base) / _SECOND_MS),
+                HOLD_MS // 60_000,
+            )
+            self._keep()
+
+    def _keep(self) -> None:
+        self._saved_base = self._base
+        if self._boot_id and self._save is not None:
+            self._save(Reference(self._boot_id, self._base, self._candidate, self._since))
+
+
+class GuardedClock:
+    """The wall clock as far as its guard follows it; never less than it answered before.
+
+    `boot_ns` is the time since the boot, suspension included. A reading is judged when the wall
+    clock has gone on by a second, or has gone back, since the last one that was: so a reading costs
+    a comparison more than the clock, and no leap of a second passes unjudged.
+    """
+
+    def __init__(
+        self, wall_ns: Callable[[], int], boot_ns: Callable[[], int], guard: ClockGuard
+    ) -> None:
+        self._wall_ns = wall_ns
+        self._boot_ns = boot_ns
+        self._guard = guard
+        self._lock = threading.Lock()
+        self._judged_ms = self._latest_ms = self._judge(self.source_ms())
+
+    def now_ms(self) -> int:
+        wall_ms = self._wall_ns() // _MS
+        if not 0 <= wall_ms - self._judged_ms < _SECOND_MS:
+            wall_ms = self._judge(wall_ms)
+        if wall_ms > self._latest_ms:
+            self._latest_ms = wall_ms
+        return self._latest_ms
+
+    @property
+    def leaps(self) -> int:
+        """How many leaps there were since the start that were not followed at once."""
+        return self._guard.leaps
+
+    def source_ms(self) -> int:
+        """The wall clock, followed or not."""
+        return self._wall_ns() // _MS
+
+    def leap(self) -> Leap | None:
+        """The leap of the wall clock that is not followed; None while it is."""
+        self.now_ms()
+        with self._lock:
+            return self._guard.leap()
+
+    def accept(self) -> None:
+        """Follow the wall clock from now on, wherever it has leapt."""
+        with self._lock:
+            boot_ms, wall_ms = self._boot_ns() // _MS, self.source_ms()
+            self._guard.accept(wall_ms - boot_ms, boot_ms)
+            self._judged_ms = wall_ms
+
+    def _judge(self, wall_ms: int) -> int:
+        """What time it is by the guard where the wall clock shows `wall_ms`."""
+        with self._lock:
+            boot_ms = self._boot_ns() // _MS
+            now_ms = self._guard.follow(wall_ms - boot_ms, boot_ms) + boot_ms
+            self._judged_ms = wall_ms if now_ms == wall_ms else _NEVER
+            return now_ms
+
+
+_NEVER = -(1 << 62)
+"""No reading of the clock is within a second of it, so the next one is judged."""
