@@ -64,6 +64,7 @@ def open(
     clock: str | Clock | None = None,
     create: bool = True,
     log_keep: bool | None = None,
+    max_clock_step: str | int | None = None,
 ) -> Leaderboards:
     """Opens a deployment: a folder (made when it is not there), `memory:`, the server at
     `http://…`, with the key in its user part or in `LAURELS_KEY`, or the boards on a Redis or
@@ -74,6 +75,8 @@ def open(
     `create=False` a folder without boards is an error. Recovery reads the newest snapshot and the
     log after it. `log_keep=True` has the folder keep its whole log from now on, as an audit trail,
     False has snapshots trim it again; by default it stays as it was, trimmed at first.
+    A step of the system's clock beyond `max_clock_step` ("1h" by default) is not followed until it
+    has lasted for ten minutes or `accept_clock` is called.
     Raises UnknownUrl, Locked, FolderMissing, StorageFailed, LogDamaged, FormatTooNew.
 
     A server has its own clock and log: `clock` and `log_keep` are refused as InvalidClock. Nothing
@@ -86,10 +89,14 @@ def open(
     `errors.DataAtRisk`.
     """
     if isinstance(url, str) and config.is_remote(url):
-        return config.remote(url, clock, log_keep)
+        return config.remote(url, clock, log_keep, max_clock_step)
     if isinstance(url, str) and config.is_direct(url):
-        return config.direct(url, clock, create=create, log_keep=log_keep)
-    return Leaderboards(config.connect(url, clock, create=create, log_keep=log_keep))
+        return config.direct(
+            url, clock, create=create, log_keep=log_keep, max_clock_step=max_clock_step
+        )
+    return Leaderboards(
+        config.connect(url, clock, create=create, log_keep=log_keep, max_clock_step=max_clock_step)
+    )
 
 
 class _Opening:
@@ -101,18 +108,26 @@ class _Opening:
         clock: str | Clock | None,
         create: bool,
         log_keep: bool | None,
+        max_clock_step: str | int | None,
     ) -> None:
-        self._arguments = url, clock, create, log_keep
+        self._arguments = url, clock, create, log_keep, max_clock_step
         self._opened: AsyncLeaderboards | None = None
 
     async def _open(self) -> AsyncLeaderboards:
-        url, clock, create, log_keep = self._arguments
+        url, clock, create, log_keep, max_clock_step = self._arguments
         if isinstance(url, str) and config.is_remote(url):
-            return config.remote_async(url, clock, log_keep)
+            return config.remote_async(url, clock, log_keep, max_clock_step)
         if isinstance(url, str) and config.is_direct(url):
-            return await config.direct_async(url, clock, create=create, log_keep=log_keep)
+            return await config.direct_async(
+                url, clock, create=create, log_keep=log_keep, max_clock_step=max_clock_step
+            )
         service = await asyncio.to_thread(
-            config.connect, url, clock, create=create, log_keep=log_keep
+            config.connect,
+            url,
+            clock,
+            create=create,
+            log_keep=log_keep,
+            max_clock_step=max_clock_step,
         )
         return AsyncLeaderboards(service)
 
@@ -139,6 +154,7 @@ def open_async(
     clock: str | Clock | None = None,
     create: bool = True,
     log_keep: bool | None = None,
+    max_clock_step: str | int | None = None,
 ) -> _Opening:
     """The same for event loops: `async with laurels.open_async(url) as lb`, or awaited."""
-    return _Opening(url, clock, create, log_keep)
+    return _Opening(url, clock, create, log_keep, max_clock_step)

@@ -115,6 +115,8 @@ class AsyncLeaderboards:
     check = work(Leaderboards.check)
     rebuild = work(Leaderboards.rebuild)
     snapshot = work(Leaderboards.snapshot)
+    clock_status = work(Leaderboards.clock_status)
+    accept_clock = work(Leaderboards.accept_clock)
     periods = work(Leaderboards.periods)
 
     get = _question(Leaderboards.get)

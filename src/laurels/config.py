@@ -14,6 +14,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from importlib.util import find_spec
 from os import PathLike, fspath
 from pathlib import Path
@@ -26,7 +27,10 @@ from .backup import Backup, Progress
 from .backup import back_up as back_up_folder
 from .backup import restore as restore_folder
 from .clock import Clock, EventClock, SystemClock
-from .errors import DataAtRisk, InvalidClock, NothingToBackUp, UnknownUrl
+from .clock_file import ClockFile
+from .clock_guard import DEFAULT_MAX_STEP_MS, ClockGuard, GuardedClock
+from .durations import duration_ms
+from .errors import BoardInvalid, DataAtRisk, InvalidClock, NothingToBackUp, UnknownUrl
 from .given import is_unicode, shown
 from .index.memory import MemoryIndex
 from .leaderboards import Leaderboards
@@ -34,6 +38,8 @@ from .log.base import Log
 from .log.folder import Folder, announce
 from .log.memory import MemoryLog
 from .log.sqlite import SqliteLog
+from .rewind import Rewound
+from .rewind import rewind as rewind_folder
 from .service import Service
 from .snapshot.files import SnapshotFiles
 
@@ -52,7 +58,9 @@ KEY_VARIABLE = "LAURELS_KEY"
 """The key for a server, where its URL has none."""
 
 _INDEX_SERVERS = ("redis", "rediss", "redis+cluster", "rediss+cluster")
-_CLOCKS: dict[str, Callable[[], Clock]] = {"system": SystemClock, "event": EventClock}
+_CLOCKS = ("system", "event")
+_BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+MIN_STEP_MS = 1_000
 
 
 def connect(
@@ -61,11 +69,13 @@ def connect(
     *,
     create: bool,
     log_keep: bool | None = None,
+    max_clock_step: str | int | None = None,
 ) -> Service:
     """Opens the deployment a URL names, as a service recovered from its snapshots and its log."""
+    max_step_ms = _max_step_ms(max_clock_step)
     url = fspath(url) if isinstance(url, PathLike) else url
     if url == "memory:":
-        return _compose(MemoryLog(), clock, None)
+        return _compose(MemoryLog(), clock, None, partial(_guarded_clock, max_step_ms, None))
     folder = Folder(_folder_path(url), create=create)
     try:
         log = SqliteLog(folder.log_path)
@@ -74,7 +84,8 @@ def connect(
                 log.set_note("log_keep", "all" if log_keep else "snapshots")
             snapshots = SnapshotFiles(folder.path)
             snapshots.clear_unfinished()
-            service = _compose(log, clock, snapshots)
+            guarded = partial(_guarded_clock, max_step_ms, ClockFile(folder.path))
+            service = _compose(log, clock, snapshots, guarded)
         except BaseException:
             log.close()
             raise
@@ -85,7 +96,12 @@ def connect(
     return service
 
 
-def _compose(log: Log, clock: str | Clock | None, snapshots: SnapshotFiles | None) -> Service:
+def _compose(
+    log: Log,
+    clock: str | Clock | None,
+    snapshots: SnapshotFiles | None,
+    system_clock: Callable[[], Clock],
+) -> Service:
     """A service on the clock asked for, else the one the log was last written by.
 
     Boards go over to event time only while nothing has happened: later, time would go back.
@@ -98,11 +114,46 @@ def _compose(log: Log, clock: str | Clock | None, snapshots: SnapshotFiles | Non
     name = clock or kept or "system"
     if not isinstance(name, str) or name not in _CLOCKS:
         raise InvalidClock(f"there is no clock {shown(name)}")
-    service = Service(log, _new_index, _CLOCKS[name](), name, snapshots, _rest, time.perf_counter)
+    chosen = system_clock() if name == "system" else EventClock()
+    service = Service(log, _new_index, chosen, name, snapshots, _rest, time.perf_counter)
     if name == "event" and kept != "event" and service.begun:
         service.close()
         raise InvalidClock("the boards already run on another clock")
     return service
+
+
+def _guarded_clock(max_step_ms: int, file: ClockFile | None) -> GuardedClock:
+    """The clock of this machine, held against the time since it was started."""
+    known = None if file is None else file.load()
+    guard = ClockGuard(max_step_ms, _boot_id(), known, None if file is None else file.save)
+    return GuardedClock(time.time_ns, _boot_ns, guard)
+
+
+def _boot_ns() -> int:
+    """Nanoseconds since the machine was started, suspension included. Where there is no
+    CLOCK_BOOTTIME (macOS) the monotonic clock counts suspension."""
+    return time.clock_gettime_ns(_BOOT_CLOCK)
+
+
+def _boot_id() -> str:
+    """What tells this boot of this machine from others; "" where the system has no such thing."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _max_step_ms(max_clock_step: str | int | None) -> int:
+    """Milliseconds of the longest step of the clock that is followed at once."""
+    if max_clock_step is None:
+        return DEFAULT_MAX_STEP_MS
+    try:
+        step_ms = duration_ms(max_clock_step)
+    except BoardInvalid as error:
+        raise InvalidClock(f"max_clock_step: {error.what}") from error
+    if step_ms < MIN_STEP_MS:
+        raise InvalidClock(f"max_clock_step is {shown(max_clock_step)}, expected 1s or more")
+    return step_ms
 
 
 def _rest() -> None:
@@ -119,13 +170,15 @@ def is_remote(url: str | PathLike[str]) -> bool:
     return isinstance(url, str) and url.lower().startswith(("http://", "https://"))
 
 
-def remote(url: str, clock: object = None, log_keep: object = None) -> "RemoteLeaderboards":
+def remote(
+    url: str, clock: object = None, log_keep: object = None, max_clock_step: object = None
+) -> "RemoteLeaderboards":
     """The verbs over a server; nothing is sent yet.
 
     Raises MissingClient, UnknownUrl, and InvalidClock where something is asked that only whoever
     holds the boards can say.
     """
-    _ensure_not_told(clock, log_keep)
+    _ensure_not_told(clock, log_keep, max_clock_step)
     _ensure_client()
     from .client.surfaces import RemoteLeaderboards  # noqa: PLC0415 (httpx is optional)
     from .client.wire import Wire  # noqa: PLC0415
@@ -134,10 +187,10 @@ def remote(url: str, clock: object = None, log_keep: object = None) -> "RemoteLe
 
 
 def remote_async(
-    url: str, clock: object = None, log_keep: object = None
+    url: str, clock: object = None, log_keep: object = None, max_clock_step: object = None
 ) -> "AsyncRemoteLeaderboards":
     """The same for event loops."""
-    sync = remote(url, clock, log_keep)
+    sync = remote(url, clock, log_keep, max_clock_step)
     from .client.surfaces import AsyncRemoteLeaderboards  # noqa: PLC0415 (httpx is optional)
     from .client.wire import AsyncWire  # noqa: PLC0415
 
@@ -193,6 +246,7 @@ def direct(
     *,
     create: bool = True,
     log_keep: object = None,
+    max_clock_step: str | int | None = None,
 ) -> Leaderboards:
     """The verbs over an index server, on a loop in a thread. How the server may lose what was
     counted is told as a warning, DataAtRisk.
@@ -201,7 +255,9 @@ def direct(
     """
     from .direct.surfaces import DirectLeaderboards  # noqa: PLC0415
 
-    service = direct_beside(url, clock, create=create, log_keep=log_keep)
+    service = direct_beside(
+        url, clock, create=create, log_keep=log_keep, max_clock_step=max_clock_step
+    )
     _warn_of(service)
     return DirectLeaderboards(cast(Any, service))
 
@@ -212,24 +268,34 @@ async def direct_async(
     *,
     create: bool = True,
     log_keep: object = None,
+    max_clock_step: str | int | None = None,
 ) -> AsyncLeaderboards:
     """The same on the loop that runs."""
     from .direct.surfaces import AsyncDirectLeaderboards  # noqa: PLC0415
 
-    service = await direct_here(url, clock, create=create, log_keep=log_keep)
+    service = await direct_here(
+        url, clock, create=create, log_keep=log_keep, max_clock_step=max_clock_step
+    )
     _warn_of(service)
     return AsyncDirectLeaderboards(service)
 
 
 def direct_beside(
-    url: str, clock: str | Clock | None = None, *, create: bool, log_keep: object = None
+    url: str,
+    clock: str | Clock | None = None,
+    *,
+    create: bool,
+    log_keep: object = None,
+    max_clock_step: str | int | None = None,
 ) -> "Direct":
     """The service over an index server on a loop in a thread, which ends with it."""
     from .index.redis.loop import LoopThread  # noqa: PLC0415 (the package is optional)
 
     thread = LoopThread()
     try:
-        service = thread.run(direct_here(url, clock, create=create, log_keep=log_keep))
+        service = thread.run(
+            direct_here(url, clock, create=create, log_keep=log_keep, max_clock_step=max_clock_step)
+        )
     except BaseException:
         thread.close()
         raise
@@ -238,7 +304,12 @@ def direct_beside(
 
 
 async def direct_here(
-    url: str, clock: str | Clock | None = None, *, create: bool, log_keep: object = None
+    url: str,
+    clock: str | Clock | None = None,
+    *,
+    create: bool,
+    log_keep: object = None,
+    max_clock_step: str | int | None = None,
 ) -> "Direct":
     """The service over an index server on the loop that runs."""
     from .direct.registry import Registry  # noqa: PLC0415 (needs an optional package)
@@ -258,7 +329,8 @@ async def direct_here(
     try:
         definitions = RedisDefinitions(connection, address.prefix)
         await definitions.ensure_readable(create=create)
-        followed = await _followed(clock, connection, definitions, create=create)
+        guard = ClockGuard(_max_step_ms(max_clock_step))
+        followed = await _followed(clock, connection, definitions, guard, create=create)
         registry = Registry(definitions)
         await registry.load()
         return Direct(
@@ -280,6 +352,7 @@ async def _followed(
     clock: str | Clock | None,
     connection: "Connection",
     definitions: "RedisDefinitions",
+    guard: ClockGuard,
     *,
     create: bool,
 ) -> Clock:
@@ -299,7 +372,7 @@ async def _followed(
         raise InvalidClock("the boards already run on another clock")
     if name == "event":
         return EventClock()
-    followed = NodeClock(connection, definitions.key, time.monotonic_ns)
+    followed = NodeClock(connection, definitions.key, _boot_ns, guard)
     await followed.start()
     return followed
 
@@ -314,8 +387,9 @@ def _warn_of(service: "Direct") -> None:
         warnings.warn(risk, DataAtRisk, stacklevel=4)
 
 
-def _ensure_not_told(clock: object, log_keep: object) -> None:
-    for name, said in (("clock", clock), ("log_keep", log_keep)):
+def _ensure_not_told(clock: object, log_keep: object, max_clock_step: object) -> None:
+    settings = (("clock", clock), ("log_keep", log_keep), ("max_clock_step", max_clock_step))
+    for name, said in settings:
         if said is not None:
             raise InvalidClock(f"{name} is {shown(said)}, but a server decides on its own {name}")
 
@@ -364,6 +438,21 @@ def back_up(url: str, file: Path, *, overwrite: bool, progress: Progress) -> Bac
 def restore(file: Path, url: str, *, progress: Progress) -> Backup:
     """Makes a deployment of a backup; raises as `back_up`, and as `backup.restore`."""
     return restore_folder(file, _folder_of(url), progress=progress)
+
+
+def rewind(url: str, until_ms: int | None, *, dry_run: bool) -> Rewound:
+    """Bring the folder of a deployment, which nobody may use meanwhile, back to an instant, by
+    default to now. Raises NothingToBackUp without a folder, Locked, and as `rewind.rewind`."""
+    folder = Folder(_folder_of(url), create=False)
+    try:
+        log = SqliteLog(folder.log_path)
+        try:
+            until_ms = SystemClock().now_ms() if until_ms is None else until_ms
+            return rewind_folder(folder.path, log, until_ms, dry_run=dry_run)
+        finally:
+            log.close()
+    finally:
+        folder.close()
 
 
 def folder_of(url: str) -> Path | None:

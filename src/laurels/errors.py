@@ -564,6 +564,13 @@ class LogDamaged(Fault):
     advice = "restore the folder from a backup; do not edit its files"
 
 
+class CannotRewind(Conflict):
+    """A folder cannot be brought back to an earlier time."""
+
+    code = "cannot_rewind"
+    advice = "restore a backup of before that time, or wait until the clock has come as far"
+
+
 class FormatTooNew(Conflict):
     """Written by a newer laurels in a format this one does not know."""
 

@@ -8,6 +8,7 @@ from . import writes
 from .accept import data_bytes, receipt_at, warn_if_all_refused
 from .between import Bound
 from .board import Board
+from .clock_status import ClockStatus
 from .event import Value, member_bytes
 from .queries import friends, member_asked, named
 from .receipt import Receipt, Receipts
@@ -515,6 +516,16 @@ class Leaderboards:
         grows; two are kept, and the log is trimmed to the older one unless it is kept whole.
         Raises StorageFailed where the disk refuses, NothingToBackUp for `memory:`."""
         return self._service.snapshot()
+
+    def clock_status(self) -> ClockStatus:
+        """The time the store goes by, and how it stands to the system's clock."""
+        return self._service.clock_status()
+
+    def accept_clock(self) -> ClockStatus:
+        """Follow the system's clock from now on, wherever it has leapt; the status afterwards.
+        Time does not go back by it: where the clock is behind the newest record, it stands still.
+        Raises InvalidClock where the store goes by another clock."""
+        return self._service.accept_clock()
 
     def close(self) -> None:
         """Commits what is queued and closes; another close does nothing."""

@@ -17,7 +17,9 @@ from typing import BinaryIO
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 _OF_OTHERS = 0o077
-_OWN_NAMES = re.compile(r"(log\.db|log\.mark|lock|served-at|keys\.json|audit|snapshot)([-.].*)?")
+_OWN_NAMES = re.compile(
+    r"(log\.db|log\.mark|lock|served-at|keys\.json|clock|audit|snapshot)([-.].*)?"
+)
 _log = logging.getLogger("laurels")
 
 

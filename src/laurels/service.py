@@ -7,6 +7,7 @@ a failed append leaves the index untouched. `Leaderboards` and `AsyncLeaderboard
 on top of this.
 """
 
+import logging
 import threading
 from asyncio import Future
 from collections import deque
@@ -23,6 +24,7 @@ from . import record as records
 from .accept import How, is_plain, joined, submission
 from .boards import BoardState, pulse_of
 from .clock import Clock, EventClock
+from .clock_status import ClockStatus, accept_clock, clock_status
 from .commit import Committer, Ticket, Write, made
 from .errors import (
     Closed,
@@ -63,6 +65,7 @@ SHARE_LEAST = 256
 MOST = 1_000_000
 
 T = TypeVar("T")
+_log = logging.getLogger("laurels")
 
 
 class Service:
@@ -105,6 +108,8 @@ class Service:
         if isinstance(clock, EventClock):
             clock.observe(self._fold.now_ms)
         self._now()
+        if (problem := self.clock_status().problem) is not None:
+            _log.warning(problem)
         self._committer = Committer(self._commit, self._afterwards, stopwatch)
 
     @property
@@ -235,7 +240,7 @@ class Service:
     def stats(self) -> Stats:
         """The figures of the whole store; asked under the lock."""
         kept = self._keeper.kept(self._log.first, self._log.doubt)
-        return store_stats(self._fold, self._log.nbytes(), self._now(), kept)
+        return store_stats(self._fold, self._log.nbytes(), self.clock_status(), kept)
 
     def _brought(self, board: str) -> BoardState:
         """A board brought to the present, by a share of work that nobody notices."""
@@ -268,6 +273,16 @@ class Service:
         if ready:
             self.write(Task(self._refresh))
         return max(left, int(ready)), until_ms
+
+    def clock_status(self) -> ClockStatus:
+        """How the store stands to its clock."""
+        return clock_status(self._clock, self._fold.now_ms)
+
+    def accept_clock(self) -> ClockStatus:
+        """Follow the clock from now on, wherever it has leapt. InvalidClock where the store goes by
+        a clock that has no guard."""
+        accept_clock(self._clock)
+        return self.clock_status()
 
     def _now(self) -> int:
         """The time by the clock, never less than the newest record's.

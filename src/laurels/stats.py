@@ -4,6 +4,7 @@ from msgspec import field
 
 from .answer import Answer
 from .boards import BoardState
+from .clock_status import ClockStatus
 from .fold import Fold
 from .index.base import Offset
 from .plan import RankingKey, ranking_key
@@ -69,8 +70,8 @@ class Kept(Answer, frozen=True):
 
 
 class Stats(Answer, frozen=True):
-    """The whole store: memory of all rankings and of the members' names, size of the log, and
-    what is kept to open it again."""
+    """The whole store: memory of all rankings and of the members' names, size of the log,
+    what is kept to open it again, and how it stands to its clock."""
 
     boards: int
     members: int
@@ -79,6 +80,7 @@ class Stats(Answer, frozen=True):
     offset: int
     now_ms: int
     kept: Kept
+    clock: ClockStatus | None = None
 
 
 class CheckReport(Answer, frozen=True):
@@ -138,7 +140,7 @@ def _window_stats(
     )
 
 
-def store_stats(fold: Fold, log_nbytes: int, now_ms: int, kept: Kept) -> Stats:
+def store_stats(fold: Fold, log_nbytes: int, clock: ClockStatus, kept: Kept) -> Stats:
     """The figures of the whole store; O(rankings of all events)."""
     index = fold.index
     numbers = [state.number for state in fold.boards.values()]
@@ -153,6 +155,7 @@ def store_stats(fold: Fold, log_nbytes: int, now_ms: int, kept: Kept) -> Stats:
         ),
         log_nbytes=log_nbytes,
         offset=fold.offset,
-        now_ms=now_ms,
+        now_ms=clock.now_ms,
         kept=kept,
+        clock=clock,
     )

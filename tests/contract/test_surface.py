@@ -43,6 +43,8 @@ VERBS = (
     "export",
     "check",
     "rebuild",
+    "clock_status",
+    "accept_clock",
     "close",
 )
 

@@ -138,7 +138,7 @@ def test_a_node_that_does_not_answer_is_asked_again() -> None:
             assert seconds == EVERY_SECONDS
             await rests.get()
 
-        clock = NodeClock(node, KEY, node.local(0, 0.0), rest)
+        clock = NodeClock(node, KEY, node.local(0, 0.0), rest=rest)
         assert isinstance(clock, Clock)
         with pytest.raises(RuntimeError):
             clock.now_ms()
@@ -208,3 +208,50 @@ def test_processes_agree_with_a_server() -> None:
 def test_processes_agree_with_the_node_that_owns_the_key() -> None:
     with Cluster() as cluster:
         asyncio.run(ensure_agreement(cluster.url, cluster.owner_of(KEY)))
+
+
+def test_a_leap_of_the_node_is_not_followed_at_once() -> None:
+    async def check() -> None:
+        node = Node(11)
+        clock = clock_of(node)
+        await clock.sample()
+        node.set_by += 3 * 24 * 3_600 * SECOND
+        for _ in range(4 * 60):
+            node.pass_ms(2_000)
+            await clock.sample()
+        true_ms = node.true / MS
+        assert abs(clock.now_ms() - true_ms) < BOUND_MS * 100
+        leap = clock.leap()
+        assert leap is not None
+        assert abs(leap.by_ms - 3 * 86_400_000) < 1_000
+        assert clock.leaps == 1
+
+        node.set_by += 2 * 24 * 3_600 * SECOND  # another leap: its ten minutes begin anew
+        for _ in range(4 * 60):
+            node.pass_ms(2_000)
+            await clock.sample()
+        assert abs(clock.now_ms() - node.true / MS) < BOUND_MS * 100
+        for _ in range(2 * 60):
+            node.pass_ms(2_000)
+            await clock.sample()
+        assert abs(node.error_ms(clock)) < BOUND_MS
+        assert clock.leap() is None
+
+    asyncio.run(check())
+
+
+def test_a_leap_of_the_node_is_accepted() -> None:
+    async def check() -> None:
+        node = Node(12)
+        clock = clock_of(node)
+        await clock.sample()
+        node.set_by += 3 * 24 * 3_600 * SECOND
+        await clock.sample()
+        assert clock.leap() is not None
+        clock.accept()
+        assert abs(node.error_ms(clock)) < BOUND_MS
+        await clock.sample()
+        assert abs(node.error_ms(clock)) < BOUND_MS
+        assert clock.leap() is None
+
+    asyncio.run(check())

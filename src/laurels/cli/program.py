@@ -21,6 +21,7 @@ from . import (
     answers,
     applying,
     boards,
+    clock,
     exporting,
     import_command,
     keys,
@@ -48,6 +49,7 @@ app = typer.Typer(
 boards.app.command("apply")(applying.apply)
 app.add_typer(boards.app, name="board")
 app.add_typer(keys.app, name="key")
+app.add_typer(clock.app, name="clock")
 app.command("serve")(serving.serve)
 app.command("import")(import_command.import_)
 app.command("export")(exporting.export)

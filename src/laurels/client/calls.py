@@ -13,6 +13,7 @@ import msgspec
 
 from laurels.accept import batch_list, data_bytes, ensure_position
 from laurels.board import Board
+from laurels.clock_status import ClockStatus
 from laurels.errors import (
     BatchRefused,
 )
@@ -54,12 +55,14 @@ from .receipts import RemoteReceipts, joined
 
 __all__ = [
     "Submission",
+    "accept_clock",
     "around",
     "at_rank",
     "boards",
     "card",
     "change",
     "check",
+    "clock_status",
     "count",
     "create",
     "delete",
@@ -87,6 +90,7 @@ __all__ = [
 _receipt = decoder(Receipt)
 _batch = decoder(BatchAnswer)
 _offset = then(decoder(dict[str, int]), lambda found: found["offset"])
+_clock = decoder(ClockStatus)
 _removed = then(decoder(dict[str, bool]), lambda found: found["removed"])
 _position = then(decoder(dict[str, str | None]), lambda found: found["position"])
 _stats = decoder(Stats)
@@ -268,3 +272,11 @@ def rebuild() -> Call[None]:
 
 def snapshot() -> Call[int]:
     return Call("POST", "/v1/snapshot", _offset, patient=True)
+
+
+def clock_status() -> Call[ClockStatus]:
+    return Call("GET", "/v1/clock", _clock)
+
+
+def accept_clock() -> Call[ClockStatus]:
+    return Call("POST", "/v1/clock/accept", _clock)

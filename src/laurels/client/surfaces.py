@@ -93,6 +93,8 @@ class RemoteLeaderboards(Leaderboards):
     check = _sync(calls.check)
     rebuild = _sync(calls.rebuild)
     snapshot = _sync(calls.snapshot)
+    clock_status = _sync(calls.clock_status)
+    accept_clock = _sync(calls.accept_clock)
 
     def submit_many(
         self,
@@ -185,6 +187,8 @@ class AsyncRemoteLeaderboards(AsyncLeaderboards):
     check = _async(calls.check)
     rebuild = _async(calls.rebuild)
     snapshot = _async(calls.snapshot)
+    clock_status = _async(calls.clock_status)
+    accept_clock = _async(calls.accept_clock)
 
     async def submit_many(
         self,

@@ -1,6 +1,7 @@
 """Figures of the boards, and whether their rankings are what they follow from."""
 
 from laurels.boards import BoardState
+from laurels.clock_status import clock_status
 from laurels.index.asking import Ask
 from laurels.index.base import changes
 from laurels.plan import kept_periods, next_boundary, ranking_key
@@ -101,6 +102,7 @@ class Figures:
             offset=sum(changes(each.offset) for each in boards),
             now_ms=self._present.now(),
             kept=Kept(log_from=1),
+            clock=clock_status(self._present.clock, self._present.latest_ms),
         )
 
     @read_only

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, Unpack
 from laurels.accept import How, batch_list, submission
 from laurels.boards import BoardState
 from laurels.clock import Clock
+from laurels.clock_status import ClockStatus, accept_clock, clock_status
 from laurels.errors import Closed, Forked, LaurelsError, NothingToBackUp, UnknownWindow
 from laurels.forks import forks
 from laurels.index.remote import FollowedIndex
@@ -263,6 +264,16 @@ class Direct:
         """Brings the pulses of boards up to date, in one go; those that are not there are left."""
         self.ensure_usable()
         await self._follower.look(boards)
+
+    def clock_status(self) -> ClockStatus:
+        """How this process stands to the clock of the index server."""
+        self.ensure_usable()
+        return clock_status(self._clock, self._present.latest_ms)
+
+    def accept_clock(self) -> ClockStatus:
+        """Have this process follow the clock of the index server, wherever it has leapt."""
+        accept_clock(self._clock)
+        return self.clock_status()
 
     async def answers(self) -> None:
         """Raises where the index server does not answer."""

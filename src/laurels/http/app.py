@@ -346,7 +346,10 @@ class Application:
             return Written(_NOT_READY, "text/plain", 503)
         if self._server.backing.ensure is not None:
             await self._server.backing.ensure()
-        return Written(_READY, "text/plain")
+        clock = self._server.backing.clock
+        problem = None if clock is None else clock().problem
+        body = _READY if problem is None else f"{_READY.decode().rstrip()}; {problem}\n".encode()
+        return Written(body, "text/plain")
 
     async def _metrics(self, scope: Scope) -> Written:
         (await self._caller(_secret(scope))).ensure(LEVEL["read"], None)

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Collection
 from msgspec import Struct
 
 from laurels.aio import AsyncLeaderboards
+from laurels.clock_status import ClockStatus
 from laurels.direct.service import Direct
 from laurels.direct.surfaces import AsyncDirectLeaderboards
 from laurels.errors import LaurelsError, Unavailable
@@ -26,13 +27,15 @@ Pulse = Callable[[str], tuple[int, int, int, bool]]
 class Backing(Struct, frozen=True):
     """`pulse` tells who watches that a board has changed; where it `is_exact`, it is never late.
     `follow` brings it up to date where it is not; `ensure` raises what keeps the boards from being
-    asked or written; `held` are figures of what there is."""
+    asked or written; `clock` tells how they stand to their clock; `held` are figures of what there
+    is."""
 
     pulse: Pulse
     held: Callable[[], Awaitable[Held]]
     is_exact: bool = True
     follow: Callable[[Collection[str]], Awaitable[None]] | None = None
     ensure: Callable[[], Awaitable[None]] | None = None
+    clock: Callable[[], ClockStatus] | None = None
 
 
 def verbs_of(service: Service | Direct) -> AsyncLeaderboards:
@@ -53,6 +56,7 @@ def backing_of(
             is_exact=False,
             follow=service.follow,
             ensure=service.answers,
+            clock=service.clock_status,
         )
     began = clock()
 
@@ -65,13 +69,15 @@ def backing_of(
         if service.write_failures.reason is not None:
             await asyncio.to_thread(service.ensure_writable)
 
-    return Backing(service.pulse, held, ensure=ensure)
+    return Backing(service.pulse, held, ensure=ensure, clock=service.clock_status)
 
 
 def _held_here(lb: AsyncLeaderboards, snapshot_age: float, write_failures: WriteFailures) -> Held:
+    store = lb.sync.stats()
     shown = [lb.sync.stats(board.name) for board in lb.sync.boards()[:BOARDS_SHOWN]]
     return Held(
-        store=lb.sync.stats(),
+        store=store,
+        clock=store.clock,
         boards=[(stats.board, stats.nbytes) for stats in shown],
         scopes=[
             (stats.board, form, count) for stats in shown for form, count in stats.scopes.items()
@@ -89,7 +95,7 @@ async def _held_there(service: Direct) -> Held:
         await service.answers()
     except Unavailable:
         return Held(count=service.count, answers=False)
-    return Held(count=service.count, answers=True)
+    return Held(count=service.count, answers=True, clock=service.clock_status())
 
 
 class KeyReader:

@@ -15,6 +15,7 @@ from prometheus_client.core import (
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
+from laurels.clock_status import ClockStatus
 from laurels.receipt import Receipts
 from laurels.stats import Stats
 
@@ -105,6 +106,7 @@ class Held(Struct, frozen=True):
     writable: bool = True
     count: int = 0
     answers: bool = True
+    clock: ClockStatus | None = None
 
 
 class Exposed(Collector):
@@ -131,6 +133,8 @@ class Exposed(Collector):
         yield from self._spreads()
         yield from self._of_process()
         yield from self._of_store() if self._held.store is not None else self._of_index()
+        if (clock := self._held.clock) is not None:
+            yield from _of_clock(clock)
 
     def _counted(self) -> Iterator[Metric]:
         events = CounterMetricFamily(
@@ -225,6 +229,22 @@ class Exposed(Collector):
         for board, nbytes in self._held.scopes_memory:
             of_scopes.add_metric([board], nbytes)
         yield of_scopes
+
+
+def _of_clock(clock: ClockStatus) -> Iterator[Metric]:
+    yield _gauge(
+        "laurels_clock_leap_seconds",
+        "How far the clock has leapt ahead of the time that is followed, 0 while it is followed.",
+        clock.leap_ms / 1_000,
+    )
+    yield _gauge(
+        "laurels_clock_ahead_seconds",
+        "How far the newest record lies ahead of the clock.",
+        clock.ahead_ms / 1_000,
+    )
+    yield CounterMetricFamily(
+        "laurels_clock_leaps", "Leaps of the clock not followed at once.", value=clock.leaps
+    )
 
 
 def _gauge(name: str, said: str, value: float) -> Metric:

@@ -78,8 +78,16 @@ async def _serve(settings: Settings, admin_key: str | None, said: Said) -> None:
 async def opened(settings: Settings) -> Service | Direct:
     """The boards to be served."""
     if not config.is_direct(settings.data):
-        return await asyncio.to_thread(config.connect, settings.data, None, create=True)
-    return await config.direct_here(settings.data, create=True)
+        return await asyncio.to_thread(
+            config.connect,
+            settings.data,
+            None,
+            create=True,
+            max_clock_step=settings.max_clock_step,
+        )
+    return await config.direct_here(
+        settings.data, create=True, max_clock_step=settings.max_clock_step
+    )
 
 
 def settle_collector() -> None:

@@ -52,6 +52,13 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Literal["x-forwarded-for", "forwarded"],
         Meta(description="The header in which trusted proxies report it."),
     ] = "x-forwarded-for"
+    max_clock_step: Annotated[
+        str,
+        Meta(
+            pattern="^[0-9]{1,9}(s|m|h|d)$",
+            description="A step of the clock followed at once; a longer one must last 10 minutes.",
+        ),
+    ] = "1h"
     log_format: Annotated[
         Literal["console", "json"], Meta(description="How the log of the server reads.")
     ] = "console"

@@ -1,6 +1,6 @@
 """What a log is: the durable, ordered record of everything that may change an answer."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 
@@ -38,3 +38,11 @@ class Log(Protocol):
         """What the log takes on its medium, in bytes."""
 
     def close(self) -> None: ...
+
+
+class RewritableLog(Log, Protocol):
+    """A log whose entries can be put right while nobody uses it."""
+
+    def rewrite(self, change: Callable[[bytes], bytes | None], *, dry_run: bool) -> int:
+        """Replace every entry for which `change` returns another, all of them or none; how many
+        those are. With `dry_run` they are only counted. StorageFailed, LogDamaged."""

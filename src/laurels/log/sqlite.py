@@ -130,6 +130,25 @@ class SqliteLog:
         self._first = max(self._first, last + 1)
         return 0 < last < until
 
+    def rewrite(self, change: Callable[[bytes], bytes | None], *, dry_run: bool) -> int:
+        count = 0
+        with _plain_errors(self._path):
+            self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                for offset, body in self.read(self._first - 1):
+                    if (changed := change(body)) is not None:
+                        count += 1
+                        row = (zlib.crc32(changed), changed, offset)
+                        if not dry_run:
+                            self._writer.execute(
+                                "UPDATE log SET crc = ?, body = ? WHERE offset = ?", row
+                            )
+                self._writer.execute("COMMIT")
+            finally:
+                if self._writer.in_transaction:
+                    self._writer.rollback()
+        return count
+
     def note(self, key: str) -> str | None:
         with _plain_errors(self._path):
             row = self._writer.execute("SELECT value FROM note WHERE key = ?", (key,)).fetchone()

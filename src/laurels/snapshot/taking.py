@@ -61,6 +61,18 @@ def take(
             fold.index.end_copy()
 
 
+def moment_of(path: Path) -> Head:
+    """The instant a snapshot is of. Raises SnapshotDamaged, FormatTooNew."""
+    try:
+        with closing(Sections(path)) as sections:
+            for place in sections.places:
+                if place.kind == HEAD:
+                    return head(sections.body(place))
+    except msgspec.MsgspecError as error:
+        raise SnapshotDamaged(f"{path} does not hold together: {error}") from error
+    raise SnapshotDamaged(f"{path} does not say of which moment it is")
+
+
 def opened(path: Path, index: Index) -> Fold:
     """The fold a snapshot holds, in a fresh index. Raises SnapshotDamaged, FormatTooNew."""
     fold = Fold(index)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
+from laurels.clock_status import ClockStatus
 from laurels.http import requests
 from laurels.http.asking import Answer, Ask
 from laurels.http.key_store import Key, Scope
@@ -43,6 +44,18 @@ class OffsetAnswer(Struct, frozen=True):
 async def snapshot(ask: Ask, _: NoQuery) -> object:
     """Takes a snapshot while serving."""
     return OffsetAnswer(await ask.lb.snapshot())
+
+
+@ROUTES.question("GET", "/v1/clock", returns=ClockStatus)
+async def clock_status(ask: Ask, _: NoQuery) -> object:
+    """The time the boards go by, and how it stands to the clock of the machine."""
+    return await ask.lb.clock_status()
+
+
+@ROUTES.row("POST", "/v1/clock/accept", "admin", returns=ClockStatus)
+async def accept_clock(ask: Ask, _: NoQuery) -> object:
+    """Follows the clock of the machine from now on, wherever it has leapt."""
+    return await ask.lb.accept_clock()
 
 
 class KeyShown(Struct, frozen=True):

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from laurels.clock_guard import ClockGuard, Leap
 from laurels.errors import LaurelsError
 from laurels.windows import MIN_MS
 
@@ -53,11 +54,17 @@ class Sample(Struct, frozen=True):
         return apart > self.doubt + earlier.doubt_at(self.local)
 
 
+def _offset_ms(sample: Sample) -> int:
+    """What the node's time is ahead of the local clock."""
+    return (sample.node - sample.local) // _MS
+
+
 class NodeClock:
     """The time of the node that owns `key`, never less than it answered before.
 
-    Where the node's time goes back, the clock stands still until it has come as far again.
-    `monotonic_ns` is the local clock; `rest` waits for so many seconds.
+    Where the node's time goes back, the clock stands still until it has come as far again. Where it
+    leaps further than `guard` allows, the local clock goes on alone until the guard follows.
+    `monotonic_ns` is the local clock, suspension included; `rest` waits for so many seconds.
     """
 
     def __init__(
@@ -65,12 +72,15 @@ class NodeClock:
         connection: Asks,
         key: bytes | None,
         monotonic_ns: Callable[[], int],
+        guard: ClockGuard | None = None,
         rest: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self._connection = connection
         self._key = key
         self._monotonic_ns = monotonic_ns
         self._rest = rest
+        self._guard = guard or ClockGuard()
+        self._newest: Sample | None = None
         self._known: Sample | None = None
         self._latest_ms = MIN_MS
         self._lock = threading.Lock()
@@ -110,9 +120,34 @@ class NodeClock:
         best = await self._ask()
         for _ in range(SAMPLES - 1):
             best = min(best, await self._ask(), key=lambda sample: sample.doubt)
-        known = self._known
+        self._newest, known = best, self._known
+        offset_ms = _offset_ms(best)
+        if self._guard.follow(offset_ms, best.local // _MS) != offset_ms:
+            return
         if known is None or best.contradicts(known) or best.doubt <= known.doubt_at(best.local):
             self._known = best
+
+    # What its guard knows
+
+    @property
+    def leaps(self) -> int:
+        """How many leaps there were since the start that were not followed at once."""
+        return self._guard.leaps
+
+    def source_ms(self) -> int:
+        """The time of the node as of the newest sample, followed or not."""
+        newest = self._newest
+        return MIN_MS if newest is None else newest.node_at(self._monotonic_ns()) // _MS
+
+    def leap(self) -> Leap | None:
+        """The leap of the node's time that is not followed; None while it is."""
+        return self._guard.leap()
+
+    def accept(self) -> None:
+        """Follow the node's time from now on, wherever it has leapt."""
+        if (newest := self._newest) is not None:
+            self._guard.accept(_offset_ms(newest), newest.local // _MS)
+            self._known = newest
 
     async def _ask(self) -> Sample:
         asked = self._monotonic_ns()

@@ -1,0 +1,109 @@
+"""`clock`: the time that a store goes by, and what to do when the machine's clock was wrong."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+import laurels
+from laurels import config
+from laurels.clock_status import ClockStatus
+from laurels.rewind import Rewound
+from laurels.zones import zone
+
+from .options import DEFAULT_URL, AsJson, Url
+from .show import put_json, put_line
+from .times import time_reader
+
+PROBLEM = 1
+
+app = typer.Typer(help="The time that the boards go by.", rich_markup_mode=None)
+
+
+@app.command("show")
+def show(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
+    """Show the time that the boards go by. Ends with 1 where something is wrong with the clock.
+
+    \b
+    Example:
+      laurels clock show --at http://localhost:8080
+    """
+    with laurels.open(at, create=False) as lb:
+        status = lb.clock_status()
+    _put(status, json=json)
+    return 0 if status.problem is None else PROBLEM
+
+
+@app.command("accept")
+def accept(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
+    """Follow the machine's clock at once, wherever it has leapt.
+
+    A leap of more than max_clock_step is otherwise followed when it has lasted for ten minutes.
+    Look at the clock first: time in a store never goes back.
+
+    \b
+    Examples:
+      laurels clock accept
+      laurels clock accept --at http://localhost:8080
+    """
+    with laurels.open(at, create=False) as lb:
+        status = lb.accept_clock()
+    _put(status, json=json)
+    return 0
+
+
+@app.command("rewind")
+def rewind(
+    to: Annotated[
+        str | None,
+        typer.Option("--to", metavar="TIME", help="ISO 8601, UTC without a zone. Default: now."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; without this only show it.")] = False,
+    at: Url = DEFAULT_URL,
+    json: AsJson = False,
+) -> int:
+    """Bring a folder back that is ahead of the clock.
+
+    Records and events that are later than TIME become ones of TIME; their order, members, values
+    and ids stay. Make a backup first, and stop the server: the folder must not be in use. Without
+    --yes nothing is changed; it then ends with 1 where there is anything to do.
+
+    \b
+    Examples:
+      laurels backup before.backup
+      laurels clock rewind
+      laurels clock rewind --yes
+      laurels clock rewind --to 2026-11-22T10:00:00Z --yes
+    """
+    until_ms = None if to is None else time_reader("iso", zone("UTC"))(to)
+    found = config.rewind(at, until_ms, dry_run=not yes)
+    if json:
+        put_json(found)
+    else:
+        put_line(_rewound_words(found, done=yes))
+    return PROBLEM if found.entries and not yes else 0
+
+
+def _rewound_words(found: Rewound, *, done: bool) -> str:
+    if not found.entries and not found.snapshots:
+        return f"nothing lies after {_instant_text(found.until_ms)}"
+    verb = "were brought" if done else "would be brought"
+    return (
+        f"{found.entries:,} entries of the log, up to {_instant_text(found.newest_ms)}, "
+        f"{verb} back to {_instant_text(found.until_ms)}; snapshots set aside: "
+        + (", ".join(found.snapshots) or "none")
+        + ("" if done else "; run it again with --yes, after a backup")
+    )
+
+
+def _instant_text(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1_000, UTC).isoformat(timespec="seconds")
+
+
+def _put(status: ClockStatus, *, json: bool) -> None:
+    if json:
+        put_json(status)
+        return
+    put_line(f"the boards go by {_instant_text(status.now_ms)}")
+    if status.problem is not None:
+        put_line(status.problem)

@@ -1,0 +1,31 @@
+"""What a guard knows of the clock, in a file of the store's folder, for the next process."""
+
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from .clock_guard import Reference
+from .private_files import written_file
+
+CLOCK_NAME = "clock"
+
+
+class ClockFile:
+    """The reference of a folder. It is a convenience: a file that cannot be written or read back
+    has the next process believe the clock, as after a reboot."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / CLOCK_NAME
+
+    def load(self) -> Reference | None:
+        with suppress(OSError, msgspec.MsgspecError):
+            return msgspec.json.decode(self._path.read_bytes(), type=Reference)
+        return None
+
+    def save(self, reference: Reference) -> None:
+        written = self._path.with_name(f"{CLOCK_NAME}.unfinished")
+        with suppress(OSError):
+            with written_file(written) as file:
+                file.write(msgspec.json.encode(reference))
+            written.replace(self._path)

@@ -1,0 +1,82 @@
+"""How a store stands to its clock."""
+
+import logging
+from typing import Protocol, runtime_checkable
+
+from .answer import Answer
+from .clock import Clock
+from .clock_guard import Leap
+from .errors import InvalidClock
+
+_log = logging.getLogger("laurels")
+
+AHEAD_MS = 5_000
+"""A store may be so far ahead of its clock without a word: as far as an event may be."""
+
+
+@runtime_checkable
+class GuardedSource(Protocol):
+    """A clock that follows a source, which may leap, only as far as its guard does."""
+
+    @property
+    def leaps(self) -> int: ...
+
+    def source_ms(self) -> int: ...
+
+    def leap(self) -> Leap | None: ...
+
+    def accept(self) -> None: ...
+
+
+class ClockStatus(Answer, frozen=True):
+    """The time a store goes by (`now_ms`) and what its clock shows (`source_ms`).
+
+    `ahead_ms` is how far the newest record lies ahead of the clock: so long time stands still.
+    `leap_ms` is a leap of the clock that is not followed, 0 without one, and `follow_in_ms` after
+    how long it is; `leaps` counts them since the start.
+    """
+
+    now_ms: int
+    source_ms: int
+    ahead_ms: int = 0
+    leap_ms: int = 0
+    follow_in_ms: int | None = None
+    leaps: int = 0
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong in words; None where nothing is."""
+        if self.leap_ms:
+            return (
+                f"the clock leapt by {self.leap_ms / 1_000:+,.0f} s and is not followed: it is in "
+                f"{(self.follow_in_ms or 0) // 1_000} s, or by `laurels clock accept`"
+            )
+        if self.ahead_ms > AHEAD_MS:
+            return (
+                f"the newest record lies {self.ahead_ms / 1_000:,.0f} s ahead of the clock, and "
+                "time stands still so long: see `laurels clock rewind`"
+            )
+        return None
+
+
+def clock_status(clock: Clock, newest_ms: int) -> ClockStatus:
+    """The status of a store whose newest record is of `newest_ms`."""
+    clock_ms = clock.now_ms()
+    now_ms = max(clock_ms, newest_ms)
+    if not isinstance(clock, GuardedSource):
+        return ClockStatus(now_ms, clock_ms, now_ms - clock_ms)
+    source_ms, leap = clock.source_ms(), clock.leap()
+    if leap is None:
+        return ClockStatus(now_ms, source_ms, max(0, now_ms - source_ms), leaps=clock.leaps)
+    return ClockStatus(
+        now_ms, source_ms, now_ms - clock_ms, leap.by_ms, leap.follow_in_ms, clock.leaps
+    )
+
+
+def accept_clock(clock: Clock) -> None:
+    """Have a clock follow its source from now on, wherever that has leapt. InvalidClock where it
+    has none."""
+    if not isinstance(clock, GuardedSource):
+        raise InvalidClock("the boards do not run on the system's clock, so it is nothing to them")
+    clock.accept()
+    _log.warning("the clock was accepted as it is")

@@ -1,0 +1,114 @@
+"""Bringing a folder back whose newest records lie ahead of the clock.
+
+Time in a store never goes back, so a folder that was written under a clock that was days ahead
+stands still until the days have passed. Rewinding makes its log say what it would have said had the
+clock stopped at an instant: no record is later, and no event. The records keep their order and
+their offsets, so standings stay a function of the log and the time. What follows from a later
+instant goes: snapshots of it are set aside, and the log is folded anew from an older one.
+
+Each event keeps its member, value, id and labels. What changes is when it happened, where that was
+ahead; and whatever depended on that: which period it counts in, its weight where scores fade, and
+whether it came too late for a window.
+"""
+
+from array import array
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from . import record as records
+from .clock_file import CLOCK_NAME
+from .errors import CannotRewind, SnapshotDamaged
+from .log.base import RewritableLog
+from .snapshot.files import SnapshotFile, SnapshotFiles
+from .snapshot.taking import moment_of
+
+
+class Rewound(Struct, frozen=True):
+    """What rewinding to `until_ms` changes: so many entries of the log, of which the newest was of
+    `newest_ms`, and the snapshots that are set aside."""
+
+    until_ms: int
+    newest_ms: int
+    entries: int
+    snapshots: list[str]
+
+
+def rewind(folder: Path, log: RewritableLog, until_ms: int, *, dry_run: bool) -> Rewound:
+    """Bring a folder, which is held, back to an instant; with `dry_run` only report what that
+    changes. It can be repeated where it was interrupted.
+
+    Raises CannotRewind where the log goes by event time, or no longer reaches back to that instant;
+    LogDamaged, StorageFailed.
+    """
+    if log.note("clock") == "event":
+        raise CannotRewind("the boards go by event time, which follows no clock")
+    ahead = _snapshots_ahead(folder, log, until_ms)
+    newest_ms = max([_latest_ms(body) for _, body in log.read(log.first - 1)], default=until_ms)
+    changed = log.rewrite(_rewriting(until_ms), dry_run=True)
+    rewound = Rewound(until_ms, newest_ms, changed, [each.path.name for each in ahead])
+    if not dry_run:
+        for snapshot in ahead:
+            snapshot.path.replace(snapshot.path.with_suffix(".ahead"))
+        log.rewrite(_rewriting(until_ms), dry_run=False)
+        with suppress(OSError):
+            (folder / CLOCK_NAME).unlink(missing_ok=True)
+    return rewound
+
+
+def _snapshots_ahead(folder: Path, log: RewritableLog, until_ms: int) -> list[SnapshotFile]:
+    """The snapshots of a later instant. CannotRewind where nothing older is left to begin with."""
+    ahead: list[SnapshotFile] = []
+    reaches_back = log.first == 1
+    for snapshot in SnapshotFiles(folder).newest_first():
+        try:
+            moment_ms = moment_of(snapshot.path).now_ms
+        except SnapshotDamaged:
+            continue
+        if moment_ms > until_ms:
+            ahead.append(snapshot)
+        else:
+            reaches_back |= snapshot.offset >= log.first - 1
+    if not reaches_back:
+        raise CannotRewind(
+            f"the log begins at entry {log.first}, and every snapshot is of a later time than that"
+        )
+    return ahead
+
+
+def _latest_ms(body: bytes) -> int:
+    return max(each.now_ms for each in records.decode(body))
+
+
+def _rewriting(until_ms: int) -> Callable[[bytes], bytes | None]:
+    """What becomes of an entry; None where it stays."""
+
+    def rewritten(body: bytes) -> bytes | None:
+        found = records.decode(body)
+        if all(each.now_ms <= until_ms for each in found):
+            return None
+        earlier = _earlier(found, until_ms)
+        return records.encode([records.encode_one(each) for each in earlier])
+
+    return rewritten
+
+
+def _earlier(found: list[records.Record], until_ms: int) -> Iterator[records.Record]:
+    """Records as they would be had time stopped at an instant."""
+    for each in found:
+        if each.now_ms <= until_ms:
+            yield each
+        elif isinstance(each, records.Events):
+            yield _earlier_events(each, until_ms)
+        else:
+            yield replace(each, now_ms=until_ms)
+
+
+def _earlier_events(record: records.Events, until_ms: int) -> records.Events:
+    batch = records.batch_of(record)
+    ats = None if batch.ats is None else array("q", [min(at, until_ms) for at in batch.ats])
+    moved = replace(batch, now_ms=until_ms, ats=ats, weights={})
+    return records.events_of(moved.weighed(sorted(batch.weights)), record.version)
