@@ -45,6 +45,11 @@ def test_every_family_is_there(http: httpx.Client) -> None:
         EVENTS,
         "laurels_requests_total",
         "laurels_streams_cut_off_total",
+        "laurels_writable",
+        "laurels_write_failures_total",
+        "laurels_clock_leap_seconds",
+        "laurels_clock_ahead_seconds",
+        "laurels_clock_leaps_total",
         *(
             f"laurels_{spread}_{part}"
             for spread in ("commit_events", "commit_seconds", "read_seconds")
