@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date
 
-from tests.calendar_by_scanning import Calendar, Span, span_at, span_named
+from tests.calendar_by_scanning import Calendar, Span, day_of, span_at, span_named
 from tests.definitions import Counted, Definition, Refusal, WindowDef, duration_ms
 from tests.oracle_forms import FIRST_MS
 from tests.steps_by_scanning import Steps, number_at, number_named, step_span
+
+DAY_MS = 86_400_000
 
 Instance = str | int | None
 """Where an event lies: the label of a period, the number of a step, None for all time."""
@@ -271,6 +274,7 @@ class RefreshedWindow(RollingWindow):
     def __init__(self, window: WindowDef, board: Definition) -> None:
         super().__init__(window, board)
         self.every_ms = duration_ms(window.refresh or "")
+        self.tz = window.tz or board.tz
         self.shown: list[Counted] = []
         self.shown_ms: int | None = None
         self.waiting = False
@@ -299,13 +303,19 @@ class RefreshedWindow(RollingWindow):
 
     def refresh(self, now_ms: int) -> bool:
         last_ms = self.shown_ms
-        due = last_ms is None or now_ms // self.every_ms > last_ms // self.every_ms
+        due = last_ms is None or self._interval(now_ms) > self._interval(last_ms)
         if self.waiting and due:
             self.shown = super().events(None, now_ms)
             self.shown_ms = now_ms
             self.waiting = any(event.scopes for event in self.shown)
             return True
         return False
+
+    def _interval(self, at_ms: int) -> int:
+        """The number of the interval an instant lies in: of whole days by local dates."""
+        if self.every_ms % DAY_MS:
+            return at_ms // self.every_ms
+        return (day_of(at_ms, self.tz) - date(1970, 1, 1)).days // (self.every_ms // DAY_MS)
 
     def kept(self, now_ms: int) -> list[Span]:
         return super().kept(self._as_of(now_ms))

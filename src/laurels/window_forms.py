@@ -6,6 +6,7 @@
     today=day:grace=1h                  with a name of its own
     7d=rolling:7d/1h                    the last 7 days in steps of an hour
     30d=rolling:30d/1d,refresh=1h       the same of 30 days, ranked anew every hour only
+    30d=rolling:30d/1d,refresh=day@04:00    and every day at four, local time
     hot=decay:6h                        every event, half as much after every 6 hours
 
     {"name": "today", "type": "day", "grace": "1h"}
@@ -52,6 +53,8 @@ TYPES: tuple[Type, ...] = ("all", *get_args(Unit), "rolling", "decay")
 MIN_REFRESH_MS = 1_000
 _OPTIONS = ("span", "step", "keep", "tz", "week_start", "grace", "refresh", "half_life")
 T = TypeVar("T")
+_DAILY = "day@"
+_LOCAL_TIME = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
 _NUMBER = re.compile(r"[0-9]{1,15}")
 _LENGTHS = re.compile(r"([^,:=]*/[^,:=]*):")
 _TEXT = re.compile(rf"(?:(?P<name>.+)=)?(?P<type>{'|'.join(TYPES)})(?::(?P<options>.+))?")
@@ -79,6 +82,7 @@ class WindowForm(Struct, frozen=True):
     step: str | None = None
     half_life: str | None = None
     refresh_ms: int | None = None
+    refresh_minute: int | None = None
 
     @property
     def name(self) -> str:
@@ -152,11 +156,17 @@ class WindowForm(Struct, frozen=True):
             tz=self.tz or defaults.tz,
             grace_ms=min(grace_ms, self.longest_grace_ms),
             refresh_ms=self.refresh_ms or 0,
+            refresh_minute=self.refresh_minute or 0,
         )
+
+    def _refresh_text(self, refresh_ms: int) -> str:
+        if self.refresh_minute is None:
+            return duration_text(refresh_ms)
+        return "day@{:02}:{:02}".format(*divmod(self.refresh_minute, 60))
 
     def _unnamed(self) -> str:
         grace = None if self.grace_ms is None else duration_text(self.grace_ms)
-        refresh = None if self.refresh_ms is None else duration_text(self.refresh_ms)
+        refresh = None if self.refresh_ms is None else self._refresh_text(self.refresh_ms)
         given = (self.keep, self.tz, self.week_start, grace, refresh)
         said = zip(_OPTIONS[2:7], given, strict=True)
         options = [f"{option}={value}" for option, value in said if value is not None]
@@ -270,6 +280,7 @@ def _form(fields: Mapping[str, object]) -> WindowForm:
         value = fields.get(name)
         return None if value is None else faults.read(parse, value, None)
 
+    refresh_ms, refresh_minute = option("refresh", _refresh) or (None, None)
     form = WindowForm(
         type=type,
         keep=option("keep", keep_of),
@@ -279,7 +290,8 @@ def _form(fields: Mapping[str, object]) -> WindowForm:
         span=option("span", partial(_written, "span")),
         step=option("step", partial(_written, "step")),
         half_life=option("half_life", partial(_written, "half_life")),
-        refresh_ms=option("refresh", partial(duration_of, "refresh")),
+        refresh_ms=refresh_ms,
+        refresh_minute=refresh_minute,
     )
     for key in fields:
         if key not in {"name", "type", *_OPTIONS}:
@@ -310,6 +322,16 @@ def _options_of(type: Type) -> tuple[str, ...]:
     return ("keep", "tz", "week_start", "grace") if type == "week" else ("keep", "tz", "grace")
 
 
+def _refresh(value: object) -> tuple[int, int | None]:
+    """How often a window is ranked anew, in milliseconds; and the local time in minutes after
+    midnight, None where none was written."""
+    if not isinstance(value, str) or not value.startswith(_DAILY):
+        return duration_of("refresh", value), None
+    if (found := _LOCAL_TIME.fullmatch(value.removeprefix(_DAILY))) is None:
+        raise BoardInvalid(f"refresh is {shown(value)}, expected a local time as in day@04:00")
+    return DAY_MS, 60 * int(found[1]) + int(found[2])
+
+
 def _written(field: str, value: object) -> str:
     """A span, step or half-life as it was written, without zeros in front."""
     duration_of(field, value)
@@ -327,7 +349,7 @@ def _rolling_faults(form: WindowForm, fields: Mapping[str, object]) -> Iterator[
         yield from _refresh_faults(form.span, form.refresh_ms)
     if form.step is None:
         return
-    if form.tz is not None and not in_days(form.step):
+    if form.tz is not None and not in_days(form.step) and (form.refresh_ms or 1) % DAY_MS:
         yield f"steps of {form.step} take no tz: leave it out, only days begin at local midnight"
     step_ms = duration_ms(form.step)
     if step_ms < MIN_STEP_MS or form.step.endswith("ms"):

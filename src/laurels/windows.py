@@ -17,6 +17,7 @@ from .durations import duration_text
 from .errors import UnknownPeriod
 from .given import shown
 from .periods import Cut, Days, Hours, Months, Period, Weeks
+from .refresh_times import RefreshTimes, refresh_times
 from .steps import DaySteps, FixedSteps, Steps
 from .zones import zone
 
@@ -87,7 +88,8 @@ class Rolling(Struct, frozen=True, dict=True):
 
     A step lasts `step_ms` milliseconds or, where that is 0, `step_days` local days of `tz`. Events
     of a step count until `grace_ms` after its end, less than the window is long. With `refresh_ms`
-    its ranking is made only so often, and stands in between as it was made last.
+    its ranking is made only so often, and stands in between as it was made last; where that is
+    whole days, it is made `refresh_minute` minutes after local midnight.
     """
 
     name: str
@@ -97,6 +99,7 @@ class Rolling(Struct, frozen=True, dict=True):
     tz: str
     grace_ms: int
     refresh_ms: int = 0
+    refresh_minute: int = 0
 
     @cached_property
     def _steps(self) -> "_Steps":
@@ -122,13 +125,17 @@ class Rolling(Struct, frozen=True, dict=True):
         """From when to before when the window counts while the step of that number runs."""
         return self.step(running - self.steps + 1).start_ms, self.step(running).end_ms
 
+    @cached_property
+    def _refresh_times(self) -> RefreshTimes:
+        return refresh_times(self.refresh_ms, self.refresh_minute, self.tz)
+
     def due_after(self, refreshed_ms: int) -> int:
-        """From when on another refresh is due after one: the next multiple of the interval."""
-        return (refreshed_ms // self.refresh_ms + 1) * self.refresh_ms
+        """From when on another refresh is due after one."""
+        return self._refresh_times.around(refreshed_ms)[1]
 
     def due_by(self, now_ms: int) -> int:
-        """The newest multiple of the interval: a refresh from before then is to be done again."""
-        return now_ms // self.refresh_ms * self.refresh_ms
+        """The newest refresh time: a refresh from before then is to be done again."""
+        return self._refresh_times.around(now_ms)[0]
 
 
 class Decay(Struct, frozen=True):

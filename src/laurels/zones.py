@@ -62,13 +62,16 @@ class Zone:
 
     def date_start(self, day: date) -> int:
         """The first instant of a local date, that of the skip where its midnight was skipped."""
-        midnight = datetime(day.year, day.month, day.day)  # noqa: DTZ001 (local)
-        before_ms, after_ms = self.local_offsets(midnight)
-        midnight_ms = (day.toordinal() - _EPOCH_DAY) * _DAY_MS
-        start_ms = midnight_ms - before_ms
-        if before_ms == after_ms or self.offset_ms(start_ms) == before_ms:
-            return start_ms
-        return self.change(midnight_ms - after_ms, start_ms)
+        return self.first_instant(datetime(day.year, day.month, day.day))  # noqa: DTZ001 (local)
+
+    def first_instant(self, local: datetime) -> int:
+        """The first instant of a local time (naive), that of the skip where it was skipped."""
+        before_ms, after_ms = self.local_offsets(local)
+        shown_ms = local_ms(local)
+        first_ms = shown_ms - before_ms
+        if before_ms == after_ms or self.offset_ms(first_ms) == before_ms:
+            return first_ms
+        return self.change(shown_ms - after_ms, first_ms)
 
     def change(self, before_ms: int, after_ms: int) -> int:
         """The instant in (before_ms, after_ms] at which the offset changes, if it does so once."""

@@ -1,0 +1,74 @@
+"""Refresh times: the instants at which a window that is ranked now and then is due. Pure.
+
+An interval that is no whole number of days is due at its multiples, counted from 1970 UTC. One of
+whole days is due at local midnight of the window's zone, every so many dates counted from
+1970-01-01, or at another local time. A local time that was skipped is the instant of the skip; one
+that comes twice is due the first time.
+"""
+
+from abc import ABC, abstractmethod
+from datetime import date, datetime, timedelta
+from functools import lru_cache
+
+from .durations import DAY_MS
+from .zones import Zone, zone
+
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+
+
+class RefreshTimes(ABC):
+    """One way to say when a window is due."""
+
+    @abstractmethod
+    def around(self, at_ms: int) -> tuple[int, int]:
+        """The newest refresh time up to an instant, and the next one after it."""
+
+
+class Multiples(RefreshTimes):
+    """Every so many milliseconds."""
+
+    def __init__(self, interval_ms: int) -> None:
+        self._interval_ms = interval_ms
+
+    def around(self, at_ms: int) -> tuple[int, int]:
+        start_ms = at_ms // self._interval_ms * self._interval_ms
+        return start_ms, start_ms + self._interval_ms
+
+
+class LocalTimes(RefreshTimes):
+    """A local time of every so many dates; it is fast to ask again.
+
+    The memory is one reference, replaced whole, so threads may share it.
+    """
+
+    def __init__(self, where: Zone, days: int, minute: int) -> None:
+        self._zone = where
+        self._days = days
+        self._after_midnight = timedelta(minutes=minute)
+        self._last = (0, 0)
+
+    def around(self, at_ms: int) -> tuple[int, int]:
+        last = self._last
+        if not last[0] <= at_ms < last[1]:
+            last = self._last = self._found(at_ms)
+        return last
+
+    def _found(self, at_ms: int) -> tuple[int, int]:
+        number = (self._zone.date_at(at_ms).toordinal() - _EPOCH_DAY) // self._days + 1
+        end_ms = self._time(number)
+        while (start_ms := self._time(number - 1)) > at_ms or start_ms == end_ms:
+            number, end_ms = number - 1, start_ms
+        return start_ms, end_ms
+
+    def _time(self, number: int) -> int:
+        day = date.fromordinal(number * self._days + _EPOCH_DAY)
+        midnight = datetime(day.year, day.month, day.day)  # noqa: DTZ001 (local)
+        return self._zone.first_instant(midnight + self._after_midnight)
+
+
+@lru_cache(maxsize=4096)
+def refresh_times(interval_ms: int, minute: int, tz: str) -> RefreshTimes:
+    """The times of an interval; `minute` is the local time, in minutes after midnight, at which
+    one of whole days is due."""
+    days, rest = divmod(interval_ms, DAY_MS)
+    return Multiples(interval_ms) if rest else LocalTimes(zone(tz), days, minute)
