@@ -1,0 +1,12 @@
+from typing import Final
+
+WHOLE: Final = 0
+MALFORMED: Final = 1
+TOO_MANY_VALUES: Final = 2
+
+def outline_json(
+    raw: bytes, most_values: int, piece: int, lines: bool = False
+) -> tuple[int, int, bool, int, list[tuple[int, int, int]]]: ...
+def outline_msgpack(
+    raw: bytes, most_values: int, piece: int
+) -> tuple[int, int, bool, int, list[tuple[int, int, int]]]: ...

@@ -1,0 +1,296 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""The outline of a body: how many elements its list has and where, before anything is built of it.
+
+Decoding holds the interpreter for as long as it takes, and builds up to 70 times the bytes it reads
+(8 MiB of empty msgpack arrays become 580 MiB). So a large body is outlined first: one pass over its
+bytes, without the interpreter, counts the elements of its list, cuts it into pieces at borders of
+elements, and finds an element of too many values. Then the pieces are decoded one after another.
+
+Values are counted, not judged. In JSON every value but the first stands behind one of `[ { , :`, so
+those are counted, outside strings; in msgpack every value has a header. Inside a piece only the
+decoder, which is strict, says what is well-formed. The outline has to be right about what is
+between pieces: strings, the depth of brackets, and the end.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.stdint cimport uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memchr
+
+WHOLE = 0
+MALFORMED = 1
+TOO_MANY_VALUES = 2
+
+cdef enum:
+    C_WHOLE = 0
+    C_MALFORMED = 1
+    C_TOO_MANY_VALUES = 2
+
+cdef struct Cut:
+    Py_ssize_t start
+    Py_ssize_t end
+    Py_ssize_t count
+
+cdef struct Walk:
+    const unsigned char *raw
+    Py_ssize_t size
+    Py_ssize_t at
+    Py_ssize_t most_values
+    Py_ssize_t piece
+    bint is_list
+    Py_ssize_t count            # elements that have ended
+    Py_ssize_t values           # of the element that is being read
+    Py_ssize_t start            # of the piece that is being read
+    Py_ssize_t counted          # elements in the pieces before
+    Cut *cuts
+    Py_ssize_t n_cuts
+
+
+def outline_json(bytes raw not None, Py_ssize_t most_values, Py_ssize_t piece, bint lines=False):
+    """Outline a JSON document, or with `lines` one document a line.
+
+    Returns (verdict, place, is_list, count, pieces). `pieces` are (start, end, count) of at least
+    `piece` bytes each but the last, without the separators between them. Of a document that is no
+    list, `count` is 1. The verdict is WHOLE, or at byte `place` MALFORMED, or TOO_MANY_VALUES where
+    element `count` has more than `most_values`. O(bytes), without the interpreter.
+    """
+    return _outlined(raw, most_values, piece, 2 if lines else 1)
+
+
+def outline_msgpack(bytes raw not None, Py_ssize_t most_values, Py_ssize_t piece):
+    """Outline a msgpack document: as `outline_json`, the pieces without the header of the list."""
+    return _outlined(raw, most_values, piece, 0)
+
+
+cdef object _outlined(bytes raw, Py_ssize_t most_values, Py_ssize_t piece, int form):
+    cdef Walk walk
+    cdef int verdict
+    cdef Py_ssize_t i
+    if piece < 1:
+        raise ValueError("a piece has at least one byte")
+    walk.raw = <const unsigned char *>PyBytes_AS_STRING(raw)
+    walk.size = PyBytes_GET_SIZE(raw)
+    walk.at = walk.count = walk.values = walk.start = walk.counted = walk.n_cuts = 0
+    walk.most_values = most_values
+    walk.piece = piece
+    walk.is_list = False
+    walk.cuts = <Cut *>malloc((walk.size // piece + 2) * sizeof(Cut))
+    if walk.cuts is NULL:
+        raise MemoryError
+    try:
+        with nogil:
+            if form == 0:
+                verdict = _walk_msgpack(&walk)
+            elif form == 1:
+                verdict = _walk_json(&walk)
+            else:
+                walk.is_list = True
+                verdict = _walk_values(&walk, c'\n', 0)
+        pieces = [
+            (walk.cuts[i].start, walk.cuts[i].end, walk.cuts[i].count) for i in range(walk.n_cuts)
+        ]
+        return verdict, walk.at, walk.is_list, walk.count, pieces
+    finally:
+        free(walk.cuts)
+
+
+cdef void _cut(Walk *walk, Py_ssize_t end) noexcept nogil:
+    """End a piece before `end`."""
+    walk.cuts[walk.n_cuts] = Cut(walk.start, end, walk.count - walk.counted)
+    walk.n_cuts += 1
+    walk.counted = walk.count
+
+
+cdef bint _is_space(unsigned char c) noexcept nogil:
+    return c == c' ' or c == c'\n' or c == c'\r' or c == c'\t'
+
+
+cdef int _walk_json(Walk *walk) noexcept nogil:
+    cdef int verdict
+    while walk.at < walk.size and _is_space(walk.raw[walk.at]):
+        walk.at += 1
+    walk.is_list = walk.at < walk.size and walk.raw[walk.at] == c'['
+    if not walk.is_list:
+        return _walk_values(walk, 0, 0)
+    walk.at += 1
+    walk.start = walk.at
+    verdict = _walk_values(walk, c',', 1)
+    if verdict != C_WHOLE:
+        return verdict
+    while walk.at < walk.size and _is_space(walk.raw[walk.at]):
+        walk.at += 1
+    return C_WHOLE if walk.at == walk.size else C_MALFORMED
+
+
+cdef int _walk_values(Walk *walk, unsigned char separator, Py_ssize_t base) noexcept nogil:
+    """Walk over what stands between separators at a depth: to the `]` of depth 1, or to the end."""
+    cdef const unsigned char *raw = walk.raw
+    cdef Py_ssize_t i = walk.at, depth = base
+    cdef bint is_begun = False
+    cdef unsigned char c
+    while i < walk.size:
+        c = raw[i]
+        if c == c'"':
+            is_begun = True
+            i = _end_of_string(raw, i, walk.size)
+            if i < 0:
+                walk.at = walk.size
+                return C_MALFORMED
+        elif c == separator and depth == base:
+            # Lines may be empty; between commas the decoder refuses what is not there.
+            if is_begun or separator == c',':
+                walk.count += 1
+                walk.values = 0
+                if i - walk.start >= walk.piece:
+                    _cut(walk, i)
+                    walk.start = i + 1
+            is_begun = False
+        elif c == c'[' or c == c'{' or c == c',' or c == c':':
+            is_begun = True
+            walk.values += 1
+            if walk.values > walk.most_values:
+                walk.at = i
+                return C_TOO_MANY_VALUES
+            if c == c'[' or c == c'{':
+                depth += 1
+        elif c == c']' or c == c'}':
+            if depth == base:
+                walk.at = i
+                if base == 0 or c == c'}':
+                    return C_MALFORMED
+                break
+            depth -= 1
+        elif not is_begun and not _is_space(c):
+            is_begun = True
+        i += 1
+    walk.at = i
+    if base == 1:
+        if i == walk.size:
+            return C_MALFORMED
+        walk.at += 1
+    if is_begun or (base == 1 and walk.count):
+        walk.count += 1
+    if walk.count > walk.counted:
+        _cut(walk, i)
+    return C_WHOLE
+
+
+cdef Py_ssize_t _end_of_string(
+    const unsigned char *raw, Py_ssize_t quote, Py_ssize_t size
+) noexcept nogil:
+    """The place of the quote that ends the string that begins at one; -1 where there is none."""
+    cdef const unsigned char *found
+    cdef Py_ssize_t at = quote + 1, back
+    while at < size:
+        found = <const unsigned char *>memchr(raw + at, c'"', size - at)
+        if found is NULL:
+            return -1
+        at = found - raw
+        back = at - 1
+        while raw[back] == c'\\':
+            back -= 1
+        if (at - 1 - back) & 1 == 0:
+            return at
+        at += 1
+    return -1
+
+
+cdef int _walk_msgpack(Walk *walk) noexcept nogil:
+    cdef uint64_t left = 1
+    cdef int verdict
+    cdef unsigned char c
+    walk.is_list = walk.size > 0 and (
+        0x90 <= walk.raw[0] <= 0x9f or walk.raw[0] == 0xdc or walk.raw[0] == 0xdd
+    )
+    if walk.is_list:
+        verdict = _header(walk, &left)
+        if verdict != C_WHOLE:
+            return verdict
+    walk.start = walk.at
+    while left:
+        walk.values = 0
+        verdict = _walk_value(walk)
+        if verdict != C_WHOLE:
+            return verdict
+        left -= 1
+        walk.count += 1
+        if walk.at - walk.start >= walk.piece:
+            _cut(walk, walk.at)
+            walk.start = walk.at
+    if walk.count > walk.counted:
+        _cut(walk, walk.at)
+    return C_WHOLE if walk.at == walk.size else C_MALFORMED
+
+
+cdef int _walk_value(Walk *walk) noexcept nogil:
+    """Walk over a value with all that is in it."""
+    cdef uint64_t left = 1, inside
+    cdef int verdict
+    while left:
+        verdict = _header(walk, &inside)
+        if verdict != C_WHOLE:
+            return verdict
+        walk.values += 1
+        if walk.values > walk.most_values:
+            return C_TOO_MANY_VALUES
+        left += inside - 1
+    return C_WHOLE
+
+
+cdef uint64_t _number(const unsigned char *raw, Py_ssize_t size) noexcept nogil:
+    """A big-endian number of so many bytes."""
+    cdef uint64_t number = 0
+    cdef Py_ssize_t i
+    for i in range(size):
+        number = number << 8 | raw[i]
+    return number
+
+
+cdef int _header(Walk *walk, uint64_t *inside) noexcept nogil:
+    """Walk over a header and the bytes of its own; `inside` is how many values follow in it."""
+    cdef uint64_t own = 0
+    cdef Py_ssize_t width = 0
+    cdef unsigned char c
+    inside[0] = 0
+    if walk.at >= walk.size:
+        return C_MALFORMED
+    c = walk.raw[walk.at]
+    walk.at += 1
+    if c <= 0x7f or c >= 0xe0 or c == 0xc0 or c == 0xc2 or c == 0xc3:
+        return C_WHOLE
+    if c <= 0x8f:
+        inside[0] = 2 * (c & 0x0f)
+    elif c <= 0x9f:
+        inside[0] = c & 0x0f
+    elif c <= 0xbf:
+        own = c & 0x1f
+    elif c == 0xc1:
+        return C_MALFORMED
+    elif 0xca <= c <= 0xd3:
+        # float 32 and 64, then unsigned and signed integers of 1, 2, 4 and 8 bytes
+        own = 4 if c == 0xca else 8 if c == 0xcb else 1 << ((c - 0xcc) & 3)
+    elif 0xd4 <= c <= 0xd8:
+        own = 1 + (1 << (c - 0xd4))
+    else:
+        # bin, ext and str have lengths of 1, 2 or 4 bytes, arrays and maps of 2 or 4
+        if c <= 0xc6:
+            width = 1 << (c - 0xc4)
+        elif c <= 0xc9:
+            width = 1 << (c - 0xc7)
+        elif c <= 0xdb:
+            width = 1 << (c - 0xd9)
+        else:
+            width = 4 if c & 1 else 2
+        if walk.size - walk.at < width:
+            return C_MALFORMED
+        own = _number(walk.raw + walk.at, width)
+        walk.at += width
+        if 0xc7 <= c <= 0xc9:
+            own += 1
+        elif c >= 0xdc:
+            inside[0] = own if c <= 0xdd else 2 * own
+            own = 0
+    if own > <uint64_t>(walk.size - walk.at) or inside[0] > <uint64_t>(walk.size - walk.at):
+        return C_MALFORMED
+    walk.at += own
+    return C_WHOLE
