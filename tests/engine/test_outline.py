@@ -10,6 +10,7 @@ import pytest
 
 from laurels.engine.outline import (
     MALFORMED,
+    TOO_DEEP,
     TOO_MANY_VALUES,
     WHOLE,
     outline_json,
@@ -101,8 +102,10 @@ def test_json_counts_what_stands_before_each_value(n: int) -> None:
 
 @pytest.mark.parametrize(
     "raw",
-    [b"[", b"[1", b"[1}", b'["a', b'["a\\"]', b"[1]]", b"[1] 2", b"[[1]", b"]", b"1]", b"[1,", b'"']
-    + [b'[{"a": [1]}', b"[1,\n", b'{"a": 1}}'],
+    [
+        *[b"[", b"[1", b"[1}", b'["a', b'["a\\"]', b"[1]]", b"[1] 2", b"[[1]", b"]", b"1]", b"[1,"],
+        *[b'"', b'[{"a": [1]}', b"[1,\n", b'{"a": 1}}'],
+    ],
 )
 def test_what_ends_wrongly_is_malformed(raw: bytes) -> None:
     assert outline_json(raw, MANY, 10)[0] == MALFORMED
@@ -134,7 +137,7 @@ def test_any_bytes_have_an_outline(seed: int) -> None:
             outline_msgpack(b"\xdd\0\0\0\4" + raw, 50, 3),
             outline_msgpack(b"\xdf\xff\xff\xff\xff" + raw, 50, 3),
         ):
-            assert verdict in (WHOLE, MALFORMED, TOO_MANY_VALUES)
+            assert verdict in (WHOLE, MALFORMED, TOO_MANY_VALUES, TOO_DEEP)
             assert 0 <= at <= len(raw) + 5
             assert sum(count for *_, count in pieces) <= count
 
@@ -147,9 +150,12 @@ def test_msgpack_that_announces_more_than_there_is_is_malformed() -> None:
         b"\xdc",
     ):
         assert outline_msgpack(b"\x91" + header, MANY, 10)[0] == MALFORMED
-    assert outline_msgpack(b"\x91" + b"\xdd\0\0\0\1" * 2_000 + b"\1", 1_000, 10)[0] == (
-        TOO_MANY_VALUES
-    )
+
+
+def test_lists_in_lists_are_too_deep() -> None:
+    assert outline_msgpack(b"\x91" + b"\xdd\0\0\0\1" * 2_000 + b"\1", 1_000, 10)[0] == TOO_DEEP
+    assert outline_json(b"[" * 5_000, 1_000, 10)[0] == TOO_DEEP
+    assert outline_json(b"[" + b"[]," * 5_000 + b"1]", 0, 10)[0] == TOO_MANY_VALUES
 
 
 def test_a_document_that_is_no_list_is_one_element() -> None:

@@ -3,6 +3,7 @@ from typing import Final
 WHOLE: Final = 0
 MALFORMED: Final = 1
 TOO_MANY_VALUES: Final = 2
+TOO_DEEP: Final = 3
 
 def outline_json(
     raw: bytes, most_values: int, piece: int, lines: bool = False

@@ -20,11 +20,15 @@ from libc.string cimport memchr
 WHOLE = 0
 MALFORMED = 1
 TOO_MANY_VALUES = 2
+TOO_DEEP = 3
 
 cdef enum:
     C_WHOLE = 0
     C_MALFORMED = 1
     C_TOO_MANY_VALUES = 2
+    C_TOO_DEEP = 3
+    DEEP = 200                  # lists in lists, of an element of too many values
+TOO_DEEP = 3
 
 cdef struct Cut:
     Py_ssize_t start
@@ -52,7 +56,7 @@ def outline_json(bytes raw not None, Py_ssize_t most_values, Py_ssize_t piece, b
     Returns (verdict, place, is_list, count, pieces). `pieces` are (start, end, count) of at least
     `piece` bytes each but the last, without the separators between them. Of a document that is no
     list, `count` is 1. The verdict is WHOLE, or at byte `place` MALFORMED, or TOO_MANY_VALUES where
-    element `count` has more than `most_values`. O(bytes), without the interpreter.
+    element `count` has more than `most_values`; TOO_DEEP if it does so by lists in lists. O(bytes), without the interpreter.
     """
     return _outlined(raw, most_values, piece, 2 if lines else 1)
 
@@ -150,7 +154,7 @@ cdef int _walk_values(Walk *walk, unsigned char separator, Py_ssize_t base) noex
             walk.values += 1
             if walk.values > walk.most_values:
                 walk.at = i
-                return C_TOO_MANY_VALUES
+                return C_TOO_DEEP if depth - base > DEEP else C_TOO_MANY_VALUES
             if c == c'[' or c == c'{':
                 depth += 1
         elif c == c']' or c == c'}':
@@ -225,14 +229,16 @@ cdef int _walk_msgpack(Walk *walk) noexcept nogil:
 cdef int _walk_value(Walk *walk) noexcept nogil:
     """Walk over a value with all that is in it."""
     cdef uint64_t left = 1, inside
+    cdef Py_ssize_t depth = 0   # lists that began one in another, without a value before them
     cdef int verdict
     while left:
         verdict = _header(walk, &inside)
         if verdict != C_WHOLE:
             return verdict
         walk.values += 1
+        depth = depth + 1 if inside else 0
         if walk.values > walk.most_values:
-            return C_TOO_MANY_VALUES
+            return C_TOO_DEEP if depth > DEEP else C_TOO_MANY_VALUES
         left += inside - 1
     return C_WHOLE
 

@@ -206,7 +206,7 @@ class Application:
             caller.ensure(row.level, part if row.of_board else None)
             ask = Ask(self._server, caller, part)
             if row.method != "GET":
-                await self._read(ask, scope.headers, protocol)
+                await self._read(row, ask, scope.headers, protocol)
             raw_query = scope.query_string
             if "token=" in raw_query:
                 raw_query = _without_token(raw_query)
@@ -261,10 +261,12 @@ class Application:
         await self._read_keys()
         return self._server.keys.caller(secret)
 
-    async def _read(self, ask: Ask, headers: Incoming, protocol: HTTPProtocol) -> None:
+    async def _read(self, row: Route, ask: Ask, headers: Incoming, protocol: HTTPProtocol) -> None:
         """Reads what comes with a request that has a body."""
         ask.media_type = requests.media_type(headers.get("content-type"))
         length, most = headers.get("content-length"), self._settings.max_body
+        if row.most_body is not None and row.most_body < most:
+            most = row.most_body
         ask.raw = await self._server.bodies.read(ask.caller.name, length, protocol, most)
         key = headers.get("idempotency-key")
         ask.key = None if key is None else judged_key(key)

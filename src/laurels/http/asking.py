@@ -11,6 +11,7 @@ from .access import Keys
 from .backing import Backing
 from .bodies import Bodies
 from .caller import Caller
+from .decoding import Decoder
 from .limits import Room
 from .live import Hub
 from .metrics import Figures
@@ -27,6 +28,7 @@ class Server(Struct, frozen=True):
     keys: Keys
     room: Room
     bodies: Bodies
+    decoder: Decoder
     hub: Hub
     figures: Figures
 

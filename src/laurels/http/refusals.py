@@ -136,6 +136,13 @@ class BodyTooLarge(TooLarge):
     advice = "send it in several requests"
 
 
+class TooManyValues(TooLarge):
+    """The body, or one element of it, has more values than the endpoint takes."""
+
+    code = "too_many_values"
+    advice = "see the body of the endpoint in /docs, and send less at once"
+
+
 class BodyTimedOut(InvalidInput):
     """The body of the request did not come within its time."""
 

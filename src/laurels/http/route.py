@@ -15,6 +15,8 @@ from .refusals import InvalidQuery
 from .requests import Scoped
 
 NO_CONTENT, CREATED = 204, 201
+FEW_BYTES = 16 << 10
+"""More than any body that is not a list or a definition needs."""
 
 
 class Route(Struct, frozen=True):
@@ -38,6 +40,8 @@ class Route(Struct, frozen=True):
     """Whether the answer is made while it is sent."""
     shared: bool
     """Whether many ask just this: the answer is kept until the board changes."""
+    most_body: int | None
+    """The bytes that its body may have; None where the setting `max_body` says so."""
     plain: bool
     """Whether it is neither: each request has its handler asked, and gets what that answers."""
 
@@ -62,9 +66,12 @@ class Routes(list[Route]):
         body: Any = None,
         returns: Any = None,
         status: int = 200,
+        most_body: int | None = FEW_BYTES,
     ) -> Put:
         """Puts a handler into the table."""
-        return self._put(method, path, scope, query, body, returns, status, reads=False)
+        return self._put(
+            method, path, scope, query, body, returns, status, reads=False, most_body=most_body
+        )
 
     def question(
         self,
@@ -75,9 +82,21 @@ class Routes(list[Route]):
         body: Any = None,
         returns: Any = None,
         shared: bool = False,
+        most_body: int | None = FEW_BYTES,
     ) -> Put:
         """Puts a handler that only reads into the table."""
-        return self._put(method, path, "read", query, body, returns, 200, reads=True, shared=shared)
+        return self._put(
+            method,
+            path,
+            "read",
+            query,
+            body,
+            returns,
+            200,
+            reads=True,
+            shared=shared,
+            most_body=most_body,
+        )
 
     def _put(
         self,
@@ -90,6 +109,7 @@ class Routes(list[Route]):
         status: int,
         *,
         reads: bool,
+        most_body: int | None,
         shared: bool = False,
     ) -> Put:
         def put(handler: Handler) -> Handler:
@@ -109,6 +129,7 @@ class Routes(list[Route]):
                     of_board="{board}" in path,
                     streams=returns is bytes,
                     shared=shared,
+                    most_body=most_body,
                     plain=returns is not bytes and not shared,
                 )
             )

@@ -29,6 +29,7 @@ from .asking import Server
 from .backing import KeyReader, backing_of, verbs_of
 from .bodies import Bodies
 from .deadlines import Deadlines
+from .decoding import Decoder
 from .key_file import FolderKeyStore
 from .key_server import ServerKeyStore
 from .key_store import KeyStore, MemoryKeyStore
@@ -168,6 +169,7 @@ class _Served:
         bodies = Bodies(
             max(settings.max_bodies, 2 * settings.max_body), settings.body_seconds, self._deadlines
         )
+        self._decoder = Decoder()
         self._figures = Figures()
         backing = backing_of(service, lb, time.time)
         service.observe(self._figures.committed, time.perf_counter)
@@ -182,7 +184,17 @@ class _Served:
             follow=backing.follow,
         )
         self._app = Application(
-            Server(lb, backing, settings, keys, self._room, bodies, self._hub, self._figures),
+            Server(
+                lb,
+                backing,
+                settings,
+                keys,
+                self._room,
+                bodies,
+                self._decoder,
+                self._hub,
+                self._figures,
+            ),
             Rates(settings.rate, settings.burst, time.monotonic),
             _request_ids(),
             time.perf_counter,
@@ -217,6 +229,7 @@ class _Served:
             await asyncio.wait([serving, ended], return_when=asyncio.FIRST_COMPLETED)
             await self._finish()
             watching.cancel()
+            self._decoder.close()
             server.stop()  # type: ignore[no-untyped-call]
             await asyncio.wait([serving], timeout=CLOSE_SECONDS)
             if serving.done():

@@ -15,6 +15,7 @@ from laurels.http.refusals import InvalidBody
 from laurels.http.route import CREATED, NO_CONTENT, NoQuery, Routes
 
 ROUTES = Routes()
+DEFINITION_BYTES = 64 << 10
 
 
 class PutQuery(Struct, forbid_unknown_fields=True):
@@ -84,7 +85,13 @@ async def get(ask: Ask, _: NoQuery) -> object:
 
 
 @ROUTES.row(
-    "PUT", "/v1/boards/{board}", "admin", query=PutQuery, body=BoardFields, returns=BoardFields
+    "PUT",
+    "/v1/boards/{board}",
+    "admin",
+    query=PutQuery,
+    body=BoardFields,
+    returns=BoardFields,
+    most_body=DEFINITION_BYTES,
 )
 async def create(ask: Ask, query: PutQuery) -> object:
     """Creates a board, or changes the one that is there where that is safe. 201 where it was
@@ -106,7 +113,14 @@ async def _there(ask: Ask) -> Board | None:
         return None
 
 
-@ROUTES.row("PATCH", "/v1/boards/{board}", "admin", body=dict[str, Any], returns=BoardFields)
+@ROUTES.row(
+    "PATCH",
+    "/v1/boards/{board}",
+    "admin",
+    body=dict[str, Any],
+    returns=BoardFields,
+    most_body=DEFINITION_BYTES,
+)
 async def change(ask: Ask, _: NoQuery) -> object:
     """Changes what may be changed: `title`, `keep`, and `windows`, `scopes` and `rank_by` (to add
     some)."""

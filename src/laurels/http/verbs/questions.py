@@ -18,6 +18,10 @@ from laurels.stats import BoardStats
 
 ROUTES = Routes()
 ALL_WINDOWS = "*"
+MEMBERS_VALUES = 10_100
+"""The most members that a question takes, and what is around them."""
+MEMBERS_BYTES = 4 << 20
+"""They have 128 bytes each at the most, and three times that where they are escaped."""
 
 
 class Place(Scoped):
@@ -178,11 +182,12 @@ async def standing(ask: Ask, query: StandingQuery) -> object:
     query=Listed,
     body=list[str],
     returns=Page,
+    most_body=MEMBERS_BYTES,
 )
 async def standings(ask: Ask, query: Listed) -> object:
     """Friends: those of the members in the body (an array, or `{"members": […]}`) who are ranked,
     ranked among themselves too."""
-    members = requests.document(ask.raw, ask.media_type)
+    members = await ask.server.decoder.document(ask.raw, ask.media_type, MEMBERS_VALUES)
     if isinstance(members, dict):
         (members,) = requests.fields(members, "members")
     if not isinstance(members, list):

@@ -1,5 +1,6 @@
 """Writes: scores, and what else changes who stands where."""
 
+import asyncio
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -22,6 +23,8 @@ from laurels.http.route import NO_CONTENT, NoQuery, Routes
 from laurels.receipt import Receipt, Receipts
 
 ROUTES = Routes()
+ON_LOOP = 1_000
+"""The receipts of a batch of more events are listed in a thread."""
 
 
 class ScoresQuery(Struct, forbid_unknown_fields=True):
@@ -52,12 +55,13 @@ class SetQuery(Struct, forbid_unknown_fields=True):
     query=ScoresQuery,
     body=(EventFields, list[EventFields]),
     returns=(Receipt, BatchAnswer),
+    most_body=None,
 )
 async def scores(ask: Ask, query: ScoresQuery) -> object:
     """Reports scores: one event, or up to 10,000 in one commit. One that is refused is 422; a batch
     is 200 with a receipt for each, refused ones do not refuse the others unless `all_or_nothing`
     (409). The answer comes when all is on the disk."""
-    found, single = requests.events(ask.raw, ask.media_type)
+    found, single = await ask.server.decoder.elements(ask.raw, ask.media_type, requests.events)
     if (query.position is None) != (query.position_source is None):
         raise InvalidQuery("position and position_source go together")
     position = None
@@ -88,6 +92,8 @@ async def scores(ask: Ask, query: ScoresQuery) -> object:
     if single:
         return _counted(ask, receipts, 0)
     ask.server.figures.submitted(receipts)
+    if len(found) > ON_LOOP:
+        return await asyncio.to_thread(batch_answer, receipts, query.receipts)
     return batch_answer(receipts, query.receipts)
 
 
@@ -106,20 +112,37 @@ class BoardEventFields(EventFields):
     board: str = ""
 
 
-@ROUTES.row("POST", "/v1/scores", "write", body=list[BoardEventFields], returns=BoardsAnswer)
+def _board_events(raw: bytes, kind: str) -> tuple[list[tuple[str, Any]], bool]:
+    """Events of several boards, each behind the name of its board."""
+    read = requests.document(raw, kind)
+    if not isinstance(read, list):
+        raise InvalidBody(f"{shown(read)} is no list of events")
+    return [_board_event(event) for event in read], False
+
+
+def _board_event(event: Any) -> tuple[str, Any]:
+    if not isinstance(event, dict) or not isinstance(event.get("board"), str):
+        raise InvalidBody(f"{shown(event)} is no event with a board")
+    board = event.pop("board")
+    return board, requests.timed(event)
+
+
+@ROUTES.row(
+    "POST",
+    "/v1/scores",
+    "write",
+    body=list[BoardEventFields],
+    returns=BoardsAnswer,
+    most_body=None,
+)
 async def scores_of_boards(ask: Ask, _: NoQuery) -> object:
     """Reports scores of several boards: events that each name their board. Each board's are one
     batch, in the order given; a board that is not there refuses the whole request."""
-    read = requests.document(ask.raw, ask.media_type)
-    if not isinstance(read, list):
-        raise InvalidBody(f"{shown(read)} is no list of events")
+    read, _is_single = await ask.server.decoder.elements(ask.raw, ask.media_type, _board_events)
     requests.ensure_count(len(read))
     by_board: dict[str, list[Any]] = {}
-    for event in read:
-        if not isinstance(event, dict) or not isinstance(event.get("board"), str):
-            raise InvalidBody(f"{shown(event)} is no event with a board")
-        rest = {name: said for name, said in event.items() if name != "board"}
-        by_board.setdefault(event["board"], []).append(requests.timed(rest))
+    for name, event in read:
+        by_board.setdefault(name, []).append(event)
     for name in by_board:
         ask.caller.ensure(LEVEL["write"], name)
         await ask.lb.get(name)
@@ -128,7 +151,7 @@ async def scores_of_boards(ask: Ask, _: NoQuery) -> object:
         for name, found in by_board.items():
             receipts = await ask.lb.submitted_many(name, found, key=ask.key)
             ask.server.figures.submitted(receipts)
-            answers[name] = batch_answer(receipts, "all")
+            answers[name] = await asyncio.to_thread(batch_answer, receipts, "all")
     return boards_answer(answers)
 
 
