@@ -22,8 +22,9 @@ from .programs import need_server
 from .servers import until
 
 BOARD = "b"
-LONGEST_SECONDS = 6.0
-"""A write ends after 4.5 s; the rest is what a busy machine needs."""
+LONGEST_SECONDS = 30.0
+"""A write ends, whatever happens. How soon is tested by time that is injected, in test_time_limits;
+a busy machine needs longer."""
 
 
 @contextmanager
@@ -105,7 +106,7 @@ class Writers:
         assert not set(self.acknowledged[since:]) - there.keys()
         own = {member for member in there if member.startswith(self._name)}
         assert own <= {*self.acknowledged, *self.doubtful}
-        assert self.longest < LONGEST_SECONDS
+        assert self.longest < LONGEST_SECONDS, (self.longest, self.refused)
 
     def __enter__(self) -> Writers:
         for thread in self._threads:

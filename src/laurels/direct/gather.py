@@ -11,6 +11,9 @@ from typing import Any
 
 from laurels.accept import joined
 from laurels.commit import MAX_EVENTS, Ticket
+from laurels.errors import PartlyCounted
+from laurels.index.redis.deadline import VERB_SECONDS, ends_at
+from laurels.index.redis.failures import IndexUnavailable
 from laurels.writes import FoldedWrite
 
 CarryOut = Callable[[FoldedWrite], Awaitable[Sequence[Any]]]
@@ -22,18 +25,22 @@ class Gatherer:
     def __init__(self, carry_out: CarryOut) -> None:
         self._carry_out = carry_out
         self._queues: dict[int, deque[Ticket]] = {}
+        self._arrived: dict[int, deque[float]] = {}
+        """When each write in a queue came."""
         self._tasks: set[asyncio.Task[None]] = set()
         self.observed: tuple[Callable[[int, float], None], Callable[[], float]] | None = None
         """Who is told of each call: its writes, and the seconds it took by a clock."""
 
     async def write(self, write: FoldedWrite) -> Any:
         """The result of a write once it is carried out; raises what refused it."""
-        ticket = Ticket(write, asyncio.get_running_loop().create_future())
+        loop = asyncio.get_running_loop()
+        ticket = Ticket(write, loop.create_future())
         number = 0 if write.board is None else write.board.number
         if number in self._queues:
             self._queues[number].append(ticket)
+            self._arrived[number].append(loop.time())
         else:
-            self._queues[number] = deque([ticket])
+            self._queues[number], self._arrived[number] = deque([ticket]), deque([loop.time()])
             task = asyncio.create_task(self._empty(number))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -46,25 +53,45 @@ class Gatherer:
             await asyncio.wait(self._tasks)
 
     async def _empty(self, number: int) -> None:
-        queue = self._queues[number]
+        """Carries out what is in a queue. A write that waited while nothing was answered has
+        used up its time with that."""
+        queue, arrived = self._queues[number], self._arrived[number]
+        loop = asyncio.get_running_loop()
+        answered = loop.time()
         while queue:
-            for tickets, write in joined(_taken(queue)):
-                await self._settle(tickets, write)
-        del self._queues[number]
+            group = _taken(queue)
+            came = min([arrived.popleft() for _ in group])
+            for tickets, write in joined(group):
+                with ends_at(max(came, answered) + VERB_SECONDS):
+                    if await self._settle(tickets, write):
+                        answered = loop.time()
+        del self._queues[number], self._arrived[number]
 
-    async def _settle(self, tickets: list[Ticket], write: FoldedWrite) -> None:
+    async def _settle(self, tickets: list[Ticket], write: FoldedWrite) -> bool:
+        """Carries out a write and gives each of those joined in it its result or error; whether
+        the index did not fail to answer."""
+        answered = True
         began = 0.0 if self.observed is None else self.observed[1]()
         try:
             for ticket, result in zip(tickets, await self._carry_out(write), strict=True):
                 ticket.succeed(result)
         except Exception as error:
+            answered = not isinstance(error, IndexUnavailable | PartlyCounted)
             for ticket in tickets:
-                ticket.fail(error)
+                ticket.fail(_error_for(ticket, error))
         for ticket in tickets:
             ticket.deliver()
         if self.observed is not None:
             told, clock = self.observed
             told(sum(ticket.weight for ticket in tickets), clock() - began)
+        return answered
+
+
+def _error_for(ticket: Ticket, error: Exception) -> Exception:
+    """The error of a write that was joined with others: one event is not counted in part."""
+    if isinstance(error, PartlyCounted) and ticket.weight == 1:
+        return IndexUnavailable(error.what, may_have_applied=True)
+    return error
 
 
 def _taken(queue: deque[Ticket]) -> list[Ticket]:

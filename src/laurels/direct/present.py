@@ -7,6 +7,7 @@ The copy of the definitions may be old and so may be what time it is: the index 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from math import inf
 from typing import TypeVar
 
 from laurels.boards import Boards, BoardState
@@ -21,6 +22,7 @@ from laurels.errors import (
     UnknownWindow,
 )
 from laurels.index.due import Due, due_of
+from laurels.index.redis.deadline import ends_in
 from laurels.index.remote import (
     Behind,
     FollowedIndex,
@@ -148,7 +150,8 @@ class Present:
         """Brings what the index says is behind to the present; NotReady after MOST members. A
         definition that changed meanwhile is read again, and who asked asks again."""
         try:
-            await self._bring(state, now_ms, behind)
+            with ends_in(inf, anew=True):  # it gets on as long as the server answers
+                await self._bring(state, now_ms, behind)
         except Stale:
             await self.refresh(state)
 

@@ -7,6 +7,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from laurels.boards import BoardState
+from laurels.index.redis.deadline import VERB_SECONDS, ends_in
 from laurels.index.remote import Opened
 from laurels.plan import next_boundary
 from laurels.queries import Moment
@@ -41,7 +42,8 @@ class Questions:
     @read_only
     async def ask(self, board: str, asked: Callable[[Moment], Question[T]]) -> T:
         """The answer to a question about a board."""
-        return await self._present.again(board, partial(self._answer, asked))
+        with ends_in(VERB_SECONDS):
+            return await self._present.again(board, partial(self._answer, asked))
 
     async def _answer(self, asked: Callable[[Moment], Question[T]], state: BoardState) -> T:
         now_ms = self._present.now()

@@ -20,8 +20,7 @@ from laurels.index.redis.failures import IndexUnavailable
 from laurels.index.remote import CallId
 
 REPEATS_SECONDS = 2.5
-"""For how long after its first attempt a call is made again. A call takes as long as the connection
-allows (2 s), so that a write ends after 4.5 s at most for each call that carries it out."""
+"""For how long after its first attempt a call is made again; `deadline` says when all ends."""
 PAUSES = (0.05, 0.1, 0.2, 0.4)
 """How long is waited before each repeat, in seconds; the last of them before all others."""
 
@@ -49,6 +48,7 @@ class Attempts:
     def __init__(self, id: CallId) -> None:
         self._id = id
         self._doubtful = False
+        self._counted: str | None = None
         self._latest: float | None = None
 
     async def answer(self, make: Callable[..., Awaitable[T]]) -> T:
@@ -64,6 +64,7 @@ class Attempts:
                 return await make(call=self._id)
             except IndexUnavailable as error:
                 self._doubtful = self._doubtful or error.may_have_applied
+                self._counted = error.counted or self._counted
                 if not self._doubtful or loop.time() + pause > self._latest:
                     raise
             await asyncio.sleep(pause)
@@ -71,12 +72,15 @@ class Attempts:
 
     @contextmanager
     def told(self) -> Iterator[None]:
-        """Whatever ends the work within this for now says so, if an attempt may have applied."""
+        """Whatever ends the work within this for now says so, if an attempt may have applied;
+        PartlyCounted where a part of it certainly has."""
         try:
             yield
         except LaurelsError as error:
             if not self._doubtful or isinstance(error, PartlyCounted):
                 raise
+            if self._counted is not None:
+                raise PartlyCounted(f"{self._counted}; then {error.what}") from error
             raise _doubtful(error) from error
 
 

@@ -7,6 +7,7 @@ comes first (`registry`).
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
+from math import inf
 from typing import Any
 
 import msgspec
@@ -25,6 +26,7 @@ from laurels.errors import (
 from laurels.event import Batch
 from laurels.fold import Folded
 from laurels.index.base import Offset
+from laurels.index.redis.deadline import UPKEEP_SECONDS, VERB_SECONDS, ends_in
 from laurels.index.remote import Behind, Opened, Stale, Unturned
 from laurels.plan import plan_expiry
 from laurels.receipt import Ranks
@@ -57,19 +59,26 @@ class Writer:
         """The results of a write, one for each that was joined in it."""
         if isinstance(write, Submission):
             offset = await self._submit(write)
-            if write.board.rules.fed and any(batch.labels for batch in write.batches):
-                with suppress(LaurelsError):  # it counted; who asks or submits next goes on
-                    await self._present.feed(write.board.board.name)
-            if not self.paced:
-                with suppress(LaurelsError):  # it counted; the next one does what is due
-                    await self._share(write.board)
-            if write.batches or write.bare is not None:
-                await self._present.refresh_due(paced=self.paced)
+            with ends_in(UPKEEP_SECONDS, anew=True):
+                await self._follow_up(write)
             return write.results(offset)
         assert isinstance(write, Single)
-        if await self._record(write):
-            await self._present.refresh_due(paced=self.paced)
+        with ends_in(inf, anew=True):  # on many scopes one takes many calls
+            if await self._record(write):
+                await self._present.refresh_due(paced=self.paced)
         return write.results(0)
+
+    async def _follow_up(self, write: Submission) -> None:
+        """Does what is due behind a submission. It counted: whoever asks or submits next goes on
+        with what fails here."""
+        if write.board.rules.fed and any(batch.labels for batch in write.batches):
+            with suppress(LaurelsError):
+                await self._present.feed(write.board.board.name)
+        if not self.paced:
+            with suppress(LaurelsError):
+                await self._share(write.board)
+        if write.batches or write.bare is not None:
+            await self._present.refresh_due(paced=self.paced)
 
     async def _share(self, state: BoardState) -> None:
         """Does a share of what time has made due for a board."""
@@ -100,7 +109,11 @@ class Writer:
             for share, call in _calls(batch, write.board.rules):
                 places = [first + i for i in share] if first else share
                 attempts = self._calls.next(write.board.number)
-                with after(counted=counted), attempts.told():
+                with (
+                    after(counted=counted),
+                    attempts.told(),
+                    ends_in(VERB_SECONDS, anew=counted),
+                ):
                     offset = await self._count(write, call, places, attempts)
                 counted = True
             first += batch.size

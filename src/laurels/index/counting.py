@@ -6,7 +6,8 @@ step over several shards, so three things need care:
 - A shard may refuse its share when others have counted theirs. What was not counted is then told as
   `Applied.left`, for the caller to plan and send again. Where a shard cannot be reached, the caller
   is told that the call may have been carried out, and repeats it under its id: shards that counted
-  answer as they did. Another error, when others have counted, is told as PartlyCounted.
+  answer as they did. Where that does not end the doubt, and for another error, when others have
+  counted, PartlyCounted is raised.
 - A position is kept by every shard together with its share, as the pair of the position before and
   this one, and for the source as a whole by one shard, its keeper, which counts last. Who was
   interrupted sees the position before, sends the same batch again, and the shards that have the
@@ -217,12 +218,13 @@ class Counting:
         error = worst(errors)
         if not any(share.events for share in self._done):
             raise error
+        number = sum(len(share.events) for share in self._done)
+        counted = f"{number} of {self._batch.size} events were counted"
         if isinstance(error, IndexUnavailable) and self._call is not None:
-            error.may_have_applied = True
+            error.may_have_applied, error.counted = True, counted
             raise error
         if not isinstance(error, REFUSED):
-            counted = sum(len(share.events) for share in self._done)
-            raise PartlyCounted(f"{counted} of {self._batch.size} events were counted") from error
+            raise PartlyCounted(counted) from error
         return sorted(e for share in self._shares if not share.ended for e in share.events)
 
     def _outcomes(self, events: Sequence[int]) -> Outcomes:

@@ -16,11 +16,19 @@ import msgspec
 from laurels.errors import Closed, Forked, LaurelsError
 from laurels.forks import forks
 
-from .failures import IndexDenied, IndexMoving, IndexUnavailable, MissingRedis, WrongServer
+from .deadline import seconds_left
+from .failures import (
+    IndexDenied,
+    IndexFailed,
+    IndexMoving,
+    IndexUnavailable,
+    MissingRedis,
+    WrongServer,
+)
 from .moving import MOVING_SECONDS, beside, guarded, slot_of
 from .refusals import DENIED_WORDS, unanswered
 from .scripts import Script
-from .server import ServerInfo, server_info
+from .server import ServerInfo, server_info, sync_policy
 from .urls import Host, RedisAddress, redis_address
 
 if TYPE_CHECKING:
@@ -45,8 +53,9 @@ async def connect(address: RedisAddress, *, timeout_ms: int = TIMEOUT_MS) -> "Co
     """
     connection = await _unchecked(address, timeout_ms)
     try:
+        policies = await connection.sync_policies()
         for place, info in (await connection.infos()).items():
-            _judge(connection, place, info)
+            _judge(connection, place, info, policies.get(place))
     except BaseException as error:
         await connection.close()
         if isinstance(error, IndexUnavailable):
@@ -91,6 +100,17 @@ class Connection:
         found = await self._within(self._wire.send_to_primaries(b"INFO"))
         return {place: server_info(text) for place, text in found.items()}
 
+    async def sync_policies(self) -> dict[str, str]:
+        """When every primary writes its append-only file to the disk, by its address; nothing of
+        those that do not let this user ask. Raises as `command`."""
+        try:
+            found = await self._within(
+                self._wire.send_to_primaries(b"CONFIG", b"GET", b"appendfsync")
+            )
+        except (IndexDenied, IndexFailed):
+            return {}
+        return {place: sync_policy(answer) for place, answer in found.items()}
+
     async def close(self) -> None:
         """Lets go of the server; calls that are under way end with Closed."""
         if not self._closed and forks() == self._forks:
@@ -122,13 +142,16 @@ class Connection:
             return await self._wire.send([b"EVAL", script.source.encode(), b"1", *said])
 
     async def _within(self, call: Coroutine[Any, Any, Any]) -> Any:
+        seconds = seconds_left(self._timeout_ms / 1_000)
         try:
             self._ensure_usable()
-            async with asyncio.timeout(self._timeout_ms / 1_000):
+            if seconds <= 0:
+                raise IndexUnavailable(f"{self.address} was not asked: the time for it was over")
+            async with asyncio.timeout(seconds):
                 return await call
         except TimeoutError as error:
             await self._wire.take_answers_over()
-            raise unanswered(str(self.address), f"within {self._timeout_ms} ms") from error
+            raise unanswered(str(self.address), f"within {seconds * 1_000:.0f} ms") from error
         except asyncio.CancelledError as error:
             if self._closed:  # the library cancels what is under way when it is closed
                 raise Closed("the connection was closed during the call") from error
@@ -155,12 +178,12 @@ async def _unchecked(address: RedisAddress, timeout_ms: int) -> Connection:
     return Connection(await Wire.open(address, library_ms), address, timeout_ms)
 
 
-def _judge(connection: Connection, place: str, info: ServerInfo) -> None:
+def _judge(connection: Connection, place: str, info: ServerInfo, sync_policy: str | None) -> None:
     if info.cluster and not connection.address.cluster:
         raise WrongServer(f"{place} is a node of a cluster")
     info.ensure_recent(place)
     connection.server = info.name
-    connection.warnings.extend(info.warnings(place))
+    connection.warnings.extend(info.warnings(place, sync_policy))
 
 
 async def _explain(address: RedisAddress, timeout_ms: int, error: IndexUnavailable) -> None:

@@ -28,6 +28,8 @@ class IndexUnavailable(Unavailable):
     def __init__(self, what: str, may_have_applied: bool = False) -> None:
         super().__init__(what)
         self.may_have_applied = may_have_applied
+        self.counted: str | None = None
+        """Which part of the batch was counted all the same, in words; None where none was."""
 
     def clear_doubt(self) -> None:
         """Removes what says that the call may have been carried out: it was one that reads."""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from msgspec import Struct
 
@@ -28,8 +29,9 @@ class ServerInfo(Struct, frozen=True):
         if not self.valkey and self.version < LEAST:
             raise IndexTooOld(f"{place} runs {self.name}, and Redis 6.2 or Valkey is needed")
 
-    def warnings(self, place: str) -> Iterator[str]:
-        """A sentence for each way in which the server may lose what was counted."""
+    def warnings(self, place: str, sync_policy: str | None = None) -> Iterator[str]:
+        """A sentence for each way in which the server may lose what was counted; `sync_policy` is
+        its appendfsync, where it says so."""
         if self.memory_limit and self.memory_policy != "noeviction":
             yield (
                 f"{place} drops keys when its memory is full (maxmemory-policy "
@@ -39,6 +41,12 @@ class ServerInfo(Struct, frozen=True):
             yield (
                 f"{place} keeps no append-only file: what was counted since the last snapshot is "
                 "lost when it ends; set appendonly yes"
+            )
+        elif sync_policy == "no":
+            yield (
+                f"{place} leaves it to the operating system when its append-only file goes to the "
+                "disk (appendfsync no): a power cut may cost what was counted in the last half "
+                "minute or more; set appendfsync everysec or always"
             )
 
 
@@ -58,6 +66,12 @@ def server_info(text: bytes) -> ServerInfo:
         memory_policy=fields.get("maxmemory_policy", "noeviction"),
         append_only=None if appending is None else appending == "1",
     )
+
+
+def sync_policy(answer: Any) -> str:
+    """The value in the answer to CONFIG GET of one parameter: a mapping, or a list of both."""
+    values = list(answer.values()) if isinstance(answer, dict) else list(answer)[1::2]
+    return bytes(values[0]).decode() if values else ""
 
 
 def _version(text: str) -> tuple[int, ...]:
