@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from .errors import LaurelsError
 from .recovery import Recovered
 from .snapshot.files import SnapshotFile
-from .snapshot.taking import is_due
+from .snapshot.taking import is_due, is_due_on_close
 from .stats import Kept
 
 
@@ -36,6 +36,10 @@ class Keeper:
         if self._one.locked():
             return False
         return is_due(self._log_bytes, self._nbytes)
+
+    def is_due_on_close(self) -> bool:
+        """Whether a snapshot pays before the store is closed."""
+        return is_due_on_close(self._log_bytes, self._nbytes)
 
     def start(self, keep: Callable[[], int]) -> None:
         """Takes a snapshot in a thread of its own; does nothing while another is taken."""

@@ -14,8 +14,12 @@ from .errors import LogDamaged, SnapshotDamaged
 from .fold import Fold
 from .index.base import Index
 from .log.base import Log
+from .opening_progress import current_report
 from .snapshot.files import SnapshotFile
 from .snapshot.taking import opened
+
+_REPORT_EVERY = 64
+"""Entries between two reports of how far the log is read."""
 
 NewIndex = Callable[[], Index]
 
@@ -68,11 +72,14 @@ def refolded(log: Log, snapshots: Sequence[SnapshotFile], new_index: NewIndex) -
 
 def _follow(log: Log, fold: Fold) -> int:
     """Folds what the log has after a fold; the bytes of it."""
-    nbytes = 0
-    for offset, body in log.read(fold.offset):
+    nbytes, start, report = 0, fold.offset, current_report()
+    for offset, body in log.read(start):
         fold.entry = offset
         for record in records.decode(body):
             fold.apply(record)
         fold.offset = offset
         nbytes += len(body)
+        if not offset % _REPORT_EVERY:
+            report("reading the log", offset - start, log.offset - start)
+    report("reading the log", log.offset - start, log.offset - start)
     return nbytes

@@ -139,6 +139,7 @@ class Service:
         if self._forks != forks() or not self._closing.acquire(blocking=False):
             return
         self._committer.close()
+        self._snapshot_on_close()
         self._ended = self._ended or "the store is closed"
         self._keeper.wait()
         for action in self._on_close:
@@ -531,16 +532,37 @@ class Service:
 
     def _keep(self) -> int:
         """Takes a snapshot, takes away those before the last, trims the log to that one."""
+        offset, until = self._take_snapshot()
+        while until and self.write(Task(partial(self._log.trim, until))):
+            pass
+        return offset
+
+    def _take_snapshot(self) -> tuple[int, int]:
+        """Take a snapshot and take away those before the last; its offset, and up to which one the
+        log may be trimmed."""
         if self._files is None:
             raise NothingToBackUp("the store is in memory: it has no snapshots")
         taken = take(self._files, self._fold, self.reading, self._rest)
         self._files.prune()
         self._keeper.took(taken)
         kept = self._files.newest_first()
-        if self._log.note("log_keep") != "all" and len(kept) > 1:
-            while self.write(Task(partial(self._log.trim, kept[-1].offset))):
-                pass
-        return taken.offset
+        trims = self._log.note("log_keep") != "all" and len(kept) > 1
+        return taken.offset, kept[-1].offset if trims else 0
+
+    def _snapshot_on_close(self) -> None:
+        """Take a snapshot where the next start would fold for more than about a second, once no
+        more is committed. Where that fails, the log is as it was and the next start takes longer.
+        """
+        if self._files is None or self._ended is not None or not self._keeper.is_due_on_close():
+            return
+        try:
+            with self._keeper.alone():
+                if self._keeper.is_due_on_close():  # not taken by the thread that was waited for
+                    _, until = self._take_snapshot()
+                    while until and self._log.trim(until):
+                        pass
+        except Exception as error:
+            _log.warning("no snapshot was taken at the end, so the next start is slower: %s", error)
 
     def _refolded(self) -> Fold:
         return refolded(self._log, self._snapshots(), self._new_index)

@@ -8,6 +8,7 @@ with 130, one whose reader has gone (`| head`) with 141, as the shell expects.
 import io
 import os
 import sys
+import time
 import warnings
 from collections.abc import Sequence
 from typing import Annotated
@@ -31,6 +32,7 @@ from . import (
     watch,
 )
 from .failures import OutputFailed, Usage
+from .opening_bar import opening_bar
 from .show import complain_of, put_line, readable
 
 NO = 1
@@ -139,6 +141,7 @@ def _invoked(arguments: list[str]) -> int:
     command = typer.main.get_command(app)
     try:
         with (
+            opening_bar(time.monotonic),
             warnings.catch_warnings(action="ignore", category=LaurelsWarning),  # commands say so
             command.make_context("laurels", arguments or ["--help"]) as context,
         ):

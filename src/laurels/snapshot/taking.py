@@ -3,12 +3,14 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
+from threading import get_ident
 
 import msgspec
 
 from laurels.errors import LogDamaged, SnapshotDamaged
 from laurels.fold import Fold
 from laurels.index.base import Index, Load, Section
+from laurels.opening_progress import current_report
 
 from .files import SnapshotFile, SnapshotFiles
 from .form import Place
@@ -16,12 +18,22 @@ from .reading import Sections, side_by_side
 from .state import HEAD, Head, encode, head
 
 LEAST_LOG_BYTES = 64 << 20
+SECOND_OF_LOG = 6 << 20
+"""What is folded in a second, about: 64 MiB take ten."""
+WRITTEN_WHILE_FOLDING = 16
+"""Bytes of a snapshot that are written while one of the log is folded, at least."""
 
 
 def is_due(log_bytes: int, snapshot_bytes: int) -> bool:
     """Whether the log has grown by so many bytes since a snapshot of so many that another pays:
     reading it would take longer than reading a snapshot."""
     return log_bytes > max(LEAST_LOG_BYTES, snapshot_bytes)
+
+
+def is_due_on_close(log_bytes: int, snapshot_bytes: int) -> bool:
+    """Whether a snapshot pays before a store is closed: folding so much of the log would take the
+    next start more than about a second, and writing the snapshot takes no longer than that."""
+    return log_bytes > max(SECOND_OF_LOG, snapshot_bytes // WRITTEN_WHILE_FOLDING)
 
 
 def take(
@@ -105,13 +117,21 @@ def _first_pass(sections: Sections, loading: Load) -> Head:
 def _second_pass(sections: Sections, loading: Load) -> None:
     """Every section that the first pass left out, so that each has been read, and verified."""
     lanes: dict[int, list[Place]] = {}
+    caller = get_ident()
     for place in sections.places:
         if place.kind != HEAD and place.kind not in loading.seen:
             lanes.setdefault(loading.lane(place.kind, place.begins), []).append(place)
 
+    report, done = current_report(), 0
+    total = sum(place.length for lane in lanes.values() for place in lane)
+
     def taken(lane: list[Place]) -> Iterator[None]:
+        nonlocal done
         for place in lane:
             loading.take(place.kind, sections.body(place))
+            done += place.length
+            if get_ident() == caller:
+                report("reading the snapshot", done, total)
             yield
 
     def nbytes(lane: list[Place]) -> int:
@@ -119,3 +139,4 @@ def _second_pass(sections: Sections, loading: Load) -> None:
 
     longest_first = sorted(lanes.values(), key=nbytes, reverse=True)
     side_by_side([taken(lane) for lane in longest_first])
+    report("reading the snapshot", total, total)

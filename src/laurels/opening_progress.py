@@ -1,0 +1,34 @@
+"""How far the opening of a store has come, told to whoever wants to show it.
+
+A `Report` is called with the phase, how much of it is done and how much there is. Opening happens
+deep below the code that can draw, in one call. So a report is set for a context: a thread, a task,
+and what they begin.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+Report = Callable[[str, int, int], None]
+
+
+def _no_report(phase: str, done: int, total: int) -> None:
+    pass
+
+
+_report: ContextVar[Report] = ContextVar("opening_progress", default=_no_report)
+
+
+def current_report() -> Report:
+    """Return what the stores opened in this context report to."""
+    return _report.get()
+
+
+@contextmanager
+def reporting(report: Report) -> Iterator[None]:
+    """Have stores opened in this context report how far they are."""
+    token = _report.set(report)
+    try:
+        yield
+    finally:
+        _report.reset(token)
