@@ -60,19 +60,13 @@ class Watched:
     def __init__(self, lb: AsyncLeaderboards, clock: laurels.ManualClock) -> None:
         self.lb, self.clock = lb, clock
         self.seconds = 0.0
-        self.cut_off = 0
         self.hub = Hub(
             lb,
             lb._service.pulse,
             epoch="e",
-            stall_seconds=10,
             clock=lambda: self.seconds,
             failed=_raise,
-            cut_off=self._count,
         )
-
-    def _count(self) -> None:
-        self.cut_off += 1
 
     async def watch(
         self, last: str | None = None, **what: Any
@@ -199,36 +193,6 @@ def test_a_slow_watcher_gets_the_whole_list_instead_of_what_it_missed() -> None:
         await frames.aclose()
 
     run(scenario)
-
-
-def test_a_watcher_that_takes_nothing_is_cut_off_and_nobody_waits() -> None:
-    async def scenario(watched: Watched) -> None:
-        lb = watched.lb
-        frames, told = await watched.watch()
-        stalled = asyncio.ensure_future(_stall(watched))
-        await asyncio.sleep(0)
-        (channel,) = watched.hub._channels.values()
-        while len(channel.watchers) < 2:
-            await asyncio.sleep(0)
-        for i in range(12):
-            await lb.submit("b", "ann", 1)
-            await watched.turn()
-            told.take(await anext(frames))
-            assert bool(watched.cut_off) == (i > 10)
-        with pytest.raises(asyncio.CancelledError):
-            await stalled
-        await frames.aclose()
-
-    run(scenario)
-
-
-async def _stall(watched: Watched) -> None:
-    frames, _ = await watched.watch()
-    await anext(frames)
-    try:
-        await asyncio.Event().wait()
-    finally:
-        await frames.aclose()
 
 
 def test_a_member_hears_of_its_rank_and_who_passed_it() -> None:

@@ -1,8 +1,10 @@
-"""What is streamed is made no faster than it is read."""
+"""What is streamed is made no faster than it is read, and not for a reader that has stopped."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +12,68 @@ import httpx
 import pytest
 
 from laurels.aio import AsyncLeaderboards
+from laurels.http.flow import Flow
 from tests.http.listening import WITHIN_SECONDS, feed
 from tests.serving import Served
 
 MEMBERS = 60_000
 PAGES = MEMBERS // 1_000
+
+
+async def _write_members(http: httpx.AsyncClient) -> None:
+    (await http.put("/v1/boards/b", json={})).raise_for_status()
+    for start in range(0, MEMBERS, 10_000):
+        events = [[f"{'m' * 100}{i}", i] for i in range(start, start + 10_000)]
+        answer = await http.post("/v1/boards/b/scores?receipts=none", json=events)
+        answer.raise_for_status()
+
+
+async def _cut_off(http: httpx.AsyncClient) -> float:
+    """How many streams were cut off."""
+    lines = [line.split() for line in (await http.get("/metrics")).text.splitlines()]
+    (count,) = [line[1] for line in lines if line[0] == "laurels_streams_cut_off_total"]
+    return float(count)
+
+
+def test_an_export_that_is_not_read_is_cut_off(tmp_path: Path) -> None:
+    async def main(url: str) -> None:
+        async with httpx.AsyncClient(base_url=url, timeout=WITHIN_SECONDS) as http:
+            await _write_members(http)
+            async with feed(url, "/v1/boards/b/export", buffer=4_096) as unread:
+                async with asyncio.timeout(60):
+                    while not await _cut_off(http):
+                        await asyncio.sleep(0.05)
+                assert (await unread.rest()).count(b'"member"') < MEMBERS
+
+    with Served(tmp_path / "boards", stall_seconds=1) as server:
+        asyncio.run(main(server.url))
+
+
+def test_a_slow_reader_is_seen_to_read() -> None:
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            client.connect(listener.getsockname())
+            sending, address = listener.accept()
+            with sending:
+                sending.setblocking(False)
+                sent = 0
+                with contextlib.suppress(BlockingIOError):
+                    while True:
+                        sent += sending.send(b"x" * 65_536)
+                taken = Flow(f"{address[0]}:{address[1]}").taken_after(sent)
+                waiting = asyncio.ensure_future(anext(taken))
+                await asyncio.sleep(0)
+                assert not waiting.done()
+                async with asyncio.timeout(60):
+                    while not waiting.done():
+                        client.recv(4_096)
+                        await asyncio.sleep(0.001)
+                await waiting
+                assert len(client.recv(1)) == 1, "there was more to read"
+                await taken.aclose()
+
+    asyncio.run(main())
 
 
 def test_an_export_that_is_not_read_is_not_made(

@@ -24,10 +24,8 @@ class Watched:
             lb,
             lb._service.pulse,
             epoch="e",
-            stall_seconds=1e9,
             clock=lambda: self.seconds,
             failed=self.failed.append,
-            cut_off=lambda: None,
             follow=self._follow,
         )
 

@@ -241,9 +241,7 @@ def in_hub(scenario: Callable[[AsyncLeaderboards, Hub], Coroutine[Any, Any, None
 
 def hub_over(lb: Any, pulse: Callable[[str], Any]) -> Hub:
     loop = asyncio.get_running_loop()
-    return Hub(
-        lb, pulse, epoch="e", stall_seconds=60, clock=loop.time, failed=print, cut_off=lambda: None
-    )
+    return Hub(lb, pulse, epoch="e", clock=loop.time, failed=print)
 
 
 WHAT = What("b", None, 10, 20)

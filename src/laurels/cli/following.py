@@ -12,7 +12,6 @@ from laurels.direct.service import Direct
 from laurels.direct.surfaces import AsyncDirectLeaderboards
 from laurels.http.live import Hub, What
 
-_STALL_SECONDS = 60.0
 _INTERVAL_MS = 100
 
 
@@ -26,10 +25,8 @@ class Followed:
             self._lb,
             service.pulse,
             epoch=secrets.token_hex(4),
-            stall_seconds=_STALL_SECONDS,
             clock=time.monotonic,
             failed=_raise,
-            cut_off=lambda: None,
             follow=service.follow,
         )
 

@@ -55,7 +55,7 @@ from .replays import Answered, Replays, judged_key
 from .route import NO_CONTENT, Route
 from .router import Found, Router
 from .routes import ROUTES
-from .streaming import send_stream
+from .streaming import Reader, send_stream
 
 NOT_MODIFIED = 304
 _RETRY_SECONDS = "1"
@@ -339,7 +339,13 @@ class Application:
         if self._origins is not None:
             headers += self._origins.headers(scope.headers.get("origin"))
         with self._server.room.streaming(caller.name):
-            await send_stream(answered, headers, scope.client, protocol)
+            reader = Reader(
+                scope.client,
+                self._server.deadlines,
+                self._settings.stall_seconds,
+                self._server.figures.count_cut_off,
+            )
+            await send_stream(answered, headers, reader, protocol)
 
     # Beside the table
 

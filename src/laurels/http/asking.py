@@ -11,6 +11,7 @@ from .access import Keys
 from .backing import Backing
 from .bodies import Bodies
 from .caller import Caller
+from .deadlines import Deadlines
 from .decoding import Decoder
 from .limits import Room
 from .live import Hub
@@ -27,6 +28,7 @@ class Server(Struct, frozen=True):
     settings: Settings
     keys: Keys
     room: Room
+    deadlines: Deadlines
     bodies: Bodies
     decoder: Decoder
     hub: Hub

@@ -9,8 +9,9 @@ import asyncio
 import fcntl
 import socket
 import struct
+import sys
 import termios
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -20,6 +21,9 @@ LOOK_BYTES = 16 * 1024
 """What is sent between two looks."""
 LOOK_SECONDS = 0.02
 LOOK_LONGEST_SECONDS = 0.2
+_TCP_INFO = getattr(socket, "TCP_INFO", -1)
+_ACKED = slice(120, 128)
+"""Where `tcp_info` of Linux has `tcpi_bytes_acked`."""
 _DESCRIPTORS = next(filter(Path.is_dir, map(Path, ("/proc/self/fd", "/dev/fd"))))
 
 
@@ -42,16 +46,32 @@ class Flow:
             return int(struct.unpack("i", answer)[0])
         return 0
 
-    async def room_after(self, nbytes: int) -> None:
-        """Waits, after so many bytes more, until there is room for others."""
+    @property
+    def _taken(self) -> int:
+        """The bytes that the client has acknowledged, counted from anywhere."""
+        if self._descriptor is None or not self._is_own(self._descriptor):
+            return 0
+        with suppress(OSError), _borrowed(self._descriptor) as connection:
+            info = connection.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, _ACKED.stop)
+            if len(info) == _ACKED.stop:
+                return int.from_bytes(info[_ACKED], sys.byteorder)
+        return -self.on_its_way
+
+    async def taken_after(self, nbytes: int) -> AsyncGenerator[None, None]:
+        """Wait, after so many bytes more, until there is room for others; yields each time that the
+        client has taken another `LOOK_BYTES`."""
         self._unlooked += nbytes
         if self._unlooked < LOOK_BYTES:
             return
         self._unlooked = 0
         wait_seconds = LOOK_SECONDS
+        taken = self._taken
         while self.on_its_way > MOST_BYTES:
             await asyncio.sleep(wait_seconds)
             wait_seconds = min(2 * wait_seconds, LOOK_LONGEST_SECONDS)
+            if (now_taken := self._taken) - taken >= LOOK_BYTES:
+                taken = now_taken
+                yield
 
     def cut(self) -> None:
         """Ends the connection, though what was sent may not have been read."""

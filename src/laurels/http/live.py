@@ -5,7 +5,7 @@ watches, one ticker looks every few milliseconds which of the watched boards wer
 have passed a boundary; it reads the list of such a channel once, compares it with what was sent
 last, and puts the same bytes into the slot of every watcher. A slot holds one frame: a watcher who
 has not taken the last one gets, when it comes, the whole list instead of what it missed, so nobody
-waits for a slow one and nothing piles up. One who takes nothing for `stall_seconds` is cut off.
+waits for a slow one and nothing piles up.
 
 Where other processes write to the boards, too, the watched ones are *followed*: asked, all in one
 go, how often they have changed, every `FOLLOW_SECONDS` while somebody watches.
@@ -147,12 +147,10 @@ def member_change(
 class Watcher:
     """One stream: a slot for a frame, and the task that sends it."""
 
-    def __init__(self, now: float) -> None:
+    def __init__(self) -> None:
         self._slot: bytes | None = None
         self._missed = False
         self._came = asyncio.Event()
-        self._task = asyncio.current_task()
-        self.waiting_since = now
         self.ended = False
 
     @property
@@ -160,26 +158,16 @@ class Watcher:
         """Whether a frame waits to be taken."""
         return self._slot is not None or self._missed
 
-    def put(self, content: bytes, now: float) -> None:
+    def put(self, content: bytes) -> None:
         if self.holds:
             self._slot, self._missed = None, True
         else:
-            self._slot, self.waiting_since = content, now
+            self._slot = content
         self._came.set()
 
     def end(self) -> None:
         self.ended = True
         self._came.set()
-
-    def stalls(self, now: float, after_seconds: float) -> bool:
-        """Whether a frame has waited that long to be taken."""
-        return self.holds and not self.ended and now - self.waiting_since > after_seconds
-
-    def cut_off(self) -> None:
-        """Ends a stream that is not read: its connection is closed."""
-        self.ended = True
-        if self._task is not None:
-            self._task.cancel()
 
     async def take(self, whole: Callable[[], bytes]) -> bytes | None:
         """The next frame: the one in the slot, the whole list where some were missed, or a
@@ -245,7 +233,7 @@ class Channel:
             return
         self._frames.append(content)
         for watcher in self.watchers:
-            watcher.put(content, now)
+            watcher.put(content)
 
     def _news(self, old: Page, was: Standing | None) -> bytes | None:
         assert self.page is not None
@@ -274,19 +262,15 @@ class Hub:
         lb: AsyncLeaderboards,
         pulse: Callable[[str], tuple[int, int, int, bool]],
         epoch: str,
-        stall_seconds: float,
         clock: Callable[[], float],
         failed: Callable[[BaseException], object],
-        cut_off: Callable[[], object],
         follow: Callable[[Collection[str]], Awaitable[None]] | None = None,
     ) -> None:
         self._lb = lb
         self._pulse = pulse
         self._epoch = epoch
-        self._stall_seconds = stall_seconds
         self._clock = clock
         self._failed = failed
-        self._cut_off = cut_off
         self._follow = follow
         self._followed_at = 0.0
         self._made = count()
@@ -311,7 +295,7 @@ class Hub:
         return self._frames(channel, last)
 
     async def _frames(self, channel: Channel, last: str | None) -> AsyncGenerator[bytes, None]:
-        watcher = Watcher(self._clock())
+        watcher = Watcher()
         channel = self._channels.setdefault(channel.what, channel)
         first = channel.after(last)
         channel.watchers.add(watcher)
@@ -347,7 +331,6 @@ class Hub:
     async def _look(self) -> None:
         """Tells what has changed in all lists that are due."""
         channels = list(self._channels.values())
-        self._cut_off_stalled(channels)
         due = [channel for channel in channels if self._is_due(channel)]
         if self._follow is not None:
             await self._followed({channel.what.board for channel in due})
@@ -363,14 +346,6 @@ class Hub:
         """Lets go of a channel, unless another one has taken its place."""
         if self._channels.get(channel.what) is channel:
             del self._channels[channel.what]
-
-    def _cut_off_stalled(self, channels: Sequence[Channel]) -> None:
-        now = self._clock()
-        for channel in channels:
-            for watcher in channel.watchers:
-                if watcher.stalls(now, self._stall_seconds):
-                    watcher.cut_off()
-                    self._cut_off()
 
     def _is_due(self, channel: Channel) -> bool:
         return self._clock() - channel.told_at >= channel.what.interval_ms / 1_000

@@ -177,10 +177,8 @@ class _Served:
             lb,
             backing.pulse,
             epoch=secrets.token_hex(4),
-            stall_seconds=settings.stall_seconds,
             clock=time.monotonic,
             failed=lambda error: _log.error("live feed failed", exc_info=error),
-            cut_off=self._figures.count_cut_off,
             follow=backing.follow,
         )
         self._app = Application(
@@ -190,6 +188,7 @@ class _Served:
                 settings,
                 keys,
                 self._room,
+                self._deadlines,
                 bodies,
                 self._decoder,
                 self._hub,

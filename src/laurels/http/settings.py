@@ -104,7 +104,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = 100
     stall_seconds: Annotated[
         Annotated[int, Meta(ge=1, le=600)],
-        Meta(description="Seconds after which a feed that is not read is cut off."),
+        Meta(description="Seconds after which a feed or an export that is not read is cut off."),
     ] = 10
 
 

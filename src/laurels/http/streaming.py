@@ -5,39 +5,59 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from granian.rsgi import HTTPProtocol, ProtocolClosed  # type: ignore[attr-defined]
+from msgspec import Struct
 
 from .asking import Streamed
 from .cors import Headers
+from .deadlines import Deadlines
 from .flow import Flow
 
 
+class Reader(Struct, frozen=True):
+    """Who reads a stream: the client's address, and what becomes of one that stops reading."""
+
+    client: str
+    deadlines: Deadlines
+    stall_seconds: float
+    count_cut_off: Callable[[], object]
+
+
 async def send_stream(
-    answered: Streamed, headers: Headers, client: str, protocol: HTTPProtocol
+    answered: Streamed, headers: Headers, reader: Reader, protocol: HTTPProtocol
 ) -> None:
-    """Send an answer part by part, until its end or until the client goes; `client` is its
-    address."""
-    with _until_gone(protocol) as is_gone:
+    """Send an answer part by part, until its end or until the client goes.
+
+    A client that takes nothing of a part for `stall_seconds` is cut off, whatever the stream.
+    """
+    task = asyncio.current_task()
+    assert task is not None
+    with _until_gone(protocol, task) as is_gone:
         transport = protocol.response_stream(200, headers)
-        parts, flow = answered.parts, Flow(client)
+        parts, flow = answered.parts, Flow(reader.client)
         try:
             async for part in parts:
+                reader.deadlines.set(task, reader.stall_seconds)
                 await transport.send_bytes(part)
-                await flow.room_after(len(part))
+                async for _ in flow.taken_after(len(part)):
+                    reader.deadlines.set(task, reader.stall_seconds)
+                reader.deadlines.remove(task)
         except ProtocolClosed:
             pass
         except asyncio.CancelledError:
-            if not is_gone():
-                flow.cut()
+            if is_gone():
+                return
+            flow.cut()
+            if not reader.deadlines.has_expired(task):
                 raise
+            reader.count_cut_off()
         finally:
+            reader.deadlines.remove(task)
             await parts.aclose()
 
 
 @contextmanager
-def _until_gone(protocol: HTTPProtocol) -> Iterator[Callable[[], bool]]:
+def _until_gone(protocol: HTTPProtocol, task: asyncio.Task[object]) -> Iterator[Callable[[], bool]]:
     """Cancel the task when the client goes; yields whether it has gone."""
-    task = asyncio.current_task()
-    assert task is not None
     gone = asyncio.ensure_future(protocol.client_disconnect())
     gone.add_done_callback(lambda done: None if done.cancelled() else task.cancel())
     try:
