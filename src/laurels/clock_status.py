@@ -28,6 +28,13 @@ class GuardedSource(Protocol):
     def accept(self) -> None: ...
 
 
+@runtime_checkable
+class SharedSource(Protocol):
+    """A clock whose source other processes follow as well."""
+
+    async def announce_acceptance(self) -> None: ...
+
+
 class ClockStatus(Answer, frozen=True):
     """The time a store goes by (`now_ms`) and what its clock shows (`source_ms`).
 

@@ -372,7 +372,7 @@ async def _followed(
         raise InvalidClock("the boards already run on another clock")
     if name == "event":
         return EventClock()
-    followed = NodeClock(connection, definitions.key, _boot_ns, guard)
+    followed = NodeClock(connection, definitions.key, _boot_ns, guard, notes=definitions)
     await followed.start()
     return followed
 

@@ -37,8 +37,8 @@ def _snapshots(folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("log_bytes", "snapshot_bytes", "due"),
     [
-        (6 * MIB, 0, False),
-        (7 * MIB, 0, True),
+        (2 * MIB, 0, False),
+        (3 * MIB, 0, True),
         (60 * MIB, 900 * MIB, True),
         (60 * MIB, 10_000 * MIB, False),
         (0, 0, False),

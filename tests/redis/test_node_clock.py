@@ -255,3 +255,42 @@ def test_a_leap_of_the_node_is_accepted() -> None:
         assert clock.leap() is None
 
     asyncio.run(check())
+
+
+class SharedNotes:
+    """Small facts, as the definitions on a server keep them."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, str] = {}
+
+    async def note(self, key: str) -> str | None:
+        return self.kept.get(key)
+
+    async def set_note(self, key: str, value: str) -> None:
+        self.kept[key] = value
+
+
+@pytest.mark.parametrize("days", [3, -3])
+def test_a_leap_accepted_by_one_process_is_accepted_by_all(days: int) -> None:
+    async def check() -> None:
+        node, notes = Node(13), SharedNotes()
+        clocks = [NodeClock(node, KEY, node.local(i * SECOND, 0.0), notes=notes) for i in range(3)]
+        for clock in clocks:
+            await clock.sample()
+        for _ in range(2):  # an acceptance holds for the leap that it was given for, and no other
+            node.set_by += days * 24 * 3_600 * SECOND
+            node.pass_ms(60_000)
+            for clock in clocks:
+                await clock.sample()
+            assert all(clock.leap() is not None for clock in clocks)
+            fresh = NodeClock(node, KEY, node.local(0, 0.0), notes=notes)
+            await fresh.sample()
+            fresh.accept()
+            await fresh.announce_acceptance()
+            for clock in clocks:
+                await clock.sample()
+            assert all(clock.leap() is None for clock in clocks)
+            assert all(abs(clock.source_ms() - fresh.source_ms()) < 1_000 for clock in clocks)
+            node.pass_ms(60_000)
+
+    asyncio.run(check())

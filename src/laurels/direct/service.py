@@ -13,7 +13,7 @@ from typing import Any, TypeVar, Unpack
 from laurels.accept import How, batch_list, submission
 from laurels.boards import BoardState
 from laurels.clock import Clock
-from laurels.clock_status import ClockStatus, accept_clock, clock_status
+from laurels.clock_status import ClockStatus, SharedSource, accept_clock, clock_status
 from laurels.errors import Closed, Forked, LaurelsError, NothingToBackUp, UnknownWindow
 from laurels.forks import forks
 from laurels.index.remote import FollowedIndex
@@ -271,8 +271,11 @@ class Direct:
         return clock_status(self._clock, self._present.latest_ms)
 
     def accept_clock(self) -> ClockStatus:
-        """Have this process follow the clock of the index server, wherever it has leapt."""
+        """Have all processes follow the clock of the index server, wherever it has leapt: this one
+        at once, the others when they look at it next, within some seconds."""
         accept_clock(self._clock)
+        if isinstance(self._clock, SharedSource):
+            self.run(self._clock.announce_acceptance())
         return self.clock_status()
 
     async def answers(self) -> None:

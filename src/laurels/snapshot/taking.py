@@ -18,8 +18,8 @@ from .reading import Sections, side_by_side
 from .state import HEAD, Head, encode, head
 
 LEAST_LOG_BYTES = 64 << 20
-SECOND_OF_LOG = 6 << 20
-"""What is folded in a second, about: 64 MiB take ten."""
+SECOND_OF_LOG = 2 << 20
+"""What is folded in a second, about: from one to six MiB, by the windows of the boards."""
 WRITTEN_WHILE_FOLDING = 16
 """Bytes of a snapshot that are written while one of the log is folded, at least."""
 

@@ -70,6 +70,10 @@ class RedisDefinitions:
         found = await self._call(b"HGET", b"f", key.encode())
         return None if found is None else bytes(found).decode()
 
+    async def set_note(self, key: str, value: str) -> None:
+        """Keeps a fact in the place of what was kept before."""
+        await self._call(b"HSET", b"f", key.encode(), value.encode())
+
     async def first_note(self, key: str, value: str) -> str:
         """Keeps a fact where there is none yet; the one that is kept."""
         await self._call(b"HSETNX", b"f", key.encode(), value.encode())

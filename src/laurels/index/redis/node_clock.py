@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from laurels.clock_guard import ClockGuard, Leap
+from laurels.clock_guard import HOLD_MS, ClockGuard, Leap
 from laurels.errors import LaurelsError
 from laurels.windows import MIN_MS
 
@@ -24,6 +24,10 @@ SAMPLES = 5
 DRIFT = 2e-4
 """How much a monotonic clock may gain or lose, as a share; those of today's hosts keep to 1e-4."""
 
+_ACCEPTED = "clock_accepted"
+"""The note of when a leap of the node was accepted last, in milliseconds of the node's time."""
+_ACCEPT_SLACK_MS = 10_000
+"""Processes notice a leap at different times, some seconds apart."""
 _MS = 1_000_000
 
 
@@ -31,6 +35,14 @@ class Asks(Protocol):
     """What is needed of a connection."""
 
     async def command(self, *parts: bytes, key: bytes | None) -> Any: ...
+
+
+class Notes(Protocol):
+    """Small facts that all processes share."""
+
+    async def note(self, key: str) -> str | None: ...
+
+    async def set_note(self, key: str, value: str) -> None: ...
 
 
 class Sample(Struct, frozen=True):
@@ -74,12 +86,14 @@ class NodeClock:
         monotonic_ns: Callable[[], int],
         guard: ClockGuard | None = None,
         rest: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        notes: Notes | None = None,
     ) -> None:
         self._connection = connection
         self._key = key
         self._monotonic_ns = monotonic_ns
         self._rest = rest
         self._guard = guard or ClockGuard()
+        self._notes = notes
         self._newest: Sample | None = None
         self._known: Sample | None = None
         self._latest_ms = MIN_MS
@@ -123,6 +137,8 @@ class NodeClock:
         self._newest, known = best, self._known
         offset_ms = _offset_ms(best)
         if self._guard.follow(offset_ms, best.local // _MS) != offset_ms:
+            if await self._was_accepted(best):
+                self.accept()
             return
         if known is None or best.contradicts(known) or best.doubt <= known.doubt_at(best.local):
             self._known = best
@@ -148,6 +164,22 @@ class NodeClock:
         if (newest := self._newest) is not None:
             self._guard.accept(_offset_ms(newest), newest.local // _MS)
             self._known = newest
+
+    async def announce_acceptance(self) -> None:
+        """Have the other processes accept the leap at which they stand, too."""
+        if self._notes is not None and (newest := self._newest) is not None:
+            await self._notes.set_note(_ACCEPTED, str(newest.node // _MS))
+
+    async def _was_accepted(self, best: Sample) -> bool:
+        """Whether some process accepted the leap at which this one stands: at a time of the node
+        since it began."""
+        leap = self._guard.leap()
+        accepted = None if self._notes is None else await self._notes.note(_ACCEPTED)
+        if leap is None or accepted is None or not accepted.isdigit():
+            return False
+        node_ms = best.node // _MS
+        began_ms = node_ms - (HOLD_MS - leap.follow_in_ms)
+        return began_ms - _ACCEPT_SLACK_MS <= int(accepted) <= node_ms + _ACCEPT_SLACK_MS
 
     async def _ask(self) -> Sample:
         asked = self._monotonic_ns()
