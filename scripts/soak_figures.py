@@ -47,6 +47,8 @@ class Tally:
     snapshots: int = 0
     total: int = 0
     """The sum of the values acknowledged on the board whose total is compared at the end."""
+    doubtful: int = 0
+    """The same of batches that were not answered: they may have counted."""
     slowest_ms: float = 0.0
     peak_rss: int = 0
     """The most memory that was in use before the check at the end."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
+from httpx._config import DEFAULT_TIMEOUT_CONFIG
 from hypothesis import HealthCheck, settings
 
 LONG_FIRST = (
@@ -34,6 +35,11 @@ settings.register_profile(
     "no deadlines", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.load_profile("no deadlines")
+
+
+# The default of 5 s is a deadline, too.
+for phase in ("connect", "read", "write", "pool"):
+    setattr(DEFAULT_TIMEOUT_CONFIG, phase, 60.0)
 
 
 class Scaled(Protocol):

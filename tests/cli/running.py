@@ -96,7 +96,7 @@ class Shell:
                 os.write(keyboard, f"{answer}\n".encode())
             try:
                 shown = _shown(keyboard, within_s=60)
-                return process.wait(10), shown
+                return process.wait(60), shown
             finally:
                 process.kill()
                 os.close(keyboard)

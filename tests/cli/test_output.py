@@ -34,7 +34,7 @@ def test_a_pipe_with_a_name(gifts: Shell) -> None:
     reader = threading.Thread(target=lambda: read.append(pipe.read_text()), daemon=True)
     reader.start()
     gifts.ok("export", "gifts", "-o", pipe)
-    reader.join(10)
+    reader.join(60)
     assert read == [WHOLE]
     assert pipe.is_fifo()
 

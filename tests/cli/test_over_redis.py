@@ -108,7 +108,7 @@ def test_a_board_is_watched(shell: Shell, url: str) -> None:
             assert second["event"] == "change"
             assert second["data"]["order"] == ["bob", "ann"]
             watching.send_signal(signal.SIGINT)
-            assert watching.wait(20) == 130
+            assert watching.wait(60) == 130
     assert "[unknown_board]" in shell("watch", "none", "--at", url).err
 
 

@@ -105,7 +105,7 @@ def running(*arguments: str, out: Any = subprocess.PIPE) -> Iterator[subprocess.
 def line_of(stream: IO[bytes] | None) -> Any:
     """The next line a program writes."""
     assert stream is not None
-    assert select.select([stream], [], [], 20)[0]
+    assert select.select([stream], [], [], 60)[0]
     return msgspec.json.decode(stream.readline())
 
 
@@ -121,7 +121,7 @@ def test_every_event_is_a_line_until_ctrl_c(shell: Shell) -> None:
             change = line_of(process.stdout)
             assert (change["event"], change["data"]["order"]) == ("change", ["ann"])
             process.send_signal(signal.SIGINT)
-            assert process.wait(20) == 130
+            assert process.wait(60) == 130
 
 
 def test_a_terminal_shows_the_board(shell: Shell) -> None:
@@ -132,11 +132,11 @@ def test_a_terminal_shows_the_board(shell: Shell) -> None:
         with running("watch", "gifts", "--at", served.url, out=terminal) as process:
             shown = b""
             while b"1 members" not in shown:
-                assert select.select([keyboard], [], [], 20)[0], shown
+                assert select.select([keyboard], [], [], 60)[0], shown
                 shown += os.read(keyboard, 65_536)
             assert b"ann" in shown
             process.send_signal(signal.SIGINT)
-            assert process.wait(20) == 130
+            assert process.wait(60) == 130
     os.close(terminal)
     os.close(keyboard)
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from laurels.exact_json import decode_json
 
-WITHIN_SECONDS = 20
+WITHIN_SECONDS = 60
 
 
 class Frame(NamedTuple):

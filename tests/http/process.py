@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-WITHIN_SECONDS = 20
+WITHIN_SECONDS = 60
 
 
 class Process:

@@ -17,7 +17,7 @@ EVENTS = 12
 
 async def _client(url: str, number: int) -> list[dict[str, Any]]:
     random, answers = Random(number), []
-    async with httpx.AsyncClient(base_url=url, timeout=30) as client:
+    async with httpx.AsyncClient(base_url=url, timeout=60) as client:
         for _ in range(EVENTS):
             value = random.randrange(1, 1_000)
             answer = await client.post(

@@ -93,7 +93,7 @@ def run(scenario: Any) -> None:
         service = config.connect("memory:", clock, create=True)
         async with AsyncLeaderboards(service) as lb:
             await lb.create(laurels.Board("b", windows=["all", "day"], rank="competition"))
-            await asyncio.wait_for(scenario(Watched(lb, clock)), 30)
+            await asyncio.wait_for(scenario(Watched(lb, clock)), 60)
 
     asyncio.run(main())
 

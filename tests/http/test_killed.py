@@ -18,7 +18,7 @@ WRITERS = 4
 
 def _write(url: str, writer: int, numbers: count[int], told: list[str]) -> None:
     """Submits events of members of their own until the server is gone; notes the acknowledged."""
-    with httpx.Client(base_url=url, timeout=10) as client:
+    with httpx.Client(base_url=url, timeout=60) as client:
         for number in numbers:
             members = [f"w{writer}-{number}", f"w{writer}-{number}-b"][: 1 + number % 2]
             events = [{"member": member, "value": 1, "id": member} for member in members]

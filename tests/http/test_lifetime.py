@@ -22,7 +22,7 @@ def _stream(url: str) -> socket.socket:
     """A live feed that nobody reads, once its head has come."""
     parts = urlsplit(url)
     assert parts.hostname is not None
-    opened = socket.create_connection((parts.hostname, parts.port or 0), timeout=10)
+    opened = socket.create_connection((parts.hostname, parts.port or 0), timeout=60)
     opened.sendall(b"GET /v1/boards/b/live?interval=20 HTTP/1.1\r\nHost: x\r\n\r\n")
     assert opened.recv(12) == b"HTTP/1.1 200"
     return opened
@@ -83,7 +83,7 @@ def test_a_wrong_setting_is_told(tmp_path: Path) -> None:
 
 def test_every_setting_is_in_the_help() -> None:
     command = [sys.executable, "-m", "laurels.cli", "serve", "--help"]
-    shown = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     for setting in table():
         assert setting.option in shown, setting.name
 

@@ -232,7 +232,7 @@ def in_hub(scenario: Callable[[AsyncLeaderboards, Hub], Coroutine[Any, Any, None
 
     async def main() -> None:
         service = config.connect("memory:", laurels.ManualClock(NOW_MS), create=True)
-        async with asyncio.timeout(30), AsyncLeaderboards(service) as lb:
+        async with asyncio.timeout(WITHIN_SECONDS), AsyncLeaderboards(service) as lb:
             await lb.create(laurels.Board("b"))
             await scenario(lb, hub_over(lb, service.pulse))
 

@@ -26,7 +26,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def raw(server: Served, request: bytes, *, ends: bool = True) -> bytes:
     """The first bytes of the answer to bytes that no client would send."""
     parts = urlsplit(server.url)
-    with socket.create_connection((str(parts.hostname), parts.port or 0), timeout=10) as opened:
+    with socket.create_connection((str(parts.hostname), parts.port or 0), timeout=60) as opened:
         opened.sendall(request)
         if not ends:
             return b""
@@ -132,7 +132,7 @@ def test_a_body_in_chunks_is_bounded_too(server: Served) -> None:
 
     try:
         answer = httpx.post(
-            f"{server.url}/v1/boards/b/scores", content=parts(), headers=JSON, timeout=10
+            f"{server.url}/v1/boards/b/scores", content=parts(), headers=JSON, timeout=60
         )
     except httpx.HTTPError:
         pass  # refused before it had sent all

@@ -375,7 +375,7 @@ class Gate:
 
         def held(log: SqliteLog, body: bytes) -> int:
             self.reached.set()
-            assert self.opened.wait(20)
+            assert self.opened.wait(60)
             return append(log, body)
 
         monkeypatch.setattr(SqliteLog, "append", held)
@@ -393,7 +393,7 @@ def test_more_writes_than_may_wait_are_told_to_come_again(
         gate = Gate(monkeypatch)
         event = {"member": "ann", "value": 1}
         first = elsewhere.submit(http.post, "/v1/boards/b/scores", json=event)
-        assert gate.reached.wait(20)
+        assert gate.reached.wait(60)
         refused = http.post("/v1/boards/b/scores", json=event)
         gate.opened.set()
         problem(refused, 503, "overloaded")

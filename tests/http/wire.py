@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-WITHIN_SECONDS = 10
+WITHIN_SECONDS = 60
 
 
 class Said(NamedTuple):

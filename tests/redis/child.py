@@ -1,7 +1,7 @@
 """A process beside others over the same boards, whose own clock is wrong.
 
 `python -m tests.redis.child URL AHEAD_SECONDS tell INSTANT…` tells the time of the deployment at
-instants of the machine's monotonic clock; `… write SEED UNTIL` writes until such an instant. What
+instants of the machine's monotonic clock; `… write SEED BATCHES` writes so many batches. What
 it found goes to the standard output as JSON. `… sweep NOW SHARE` brings the scopes of all boards to
 an instant, in calls of so many members. `… label SEED UNTIL` writes events with the label `room`.
 """
@@ -35,20 +35,23 @@ def clock_of(lb: laurels.Leaderboards) -> Callable[[], int]:
 
 
 def tell(lb: laurels.Leaderboards, instants: list[float]) -> dict[str, Any]:
+    service: Any = lb._service
     now_ms, found = clock_of(lb), []
     for instant in instants:
         time.sleep(max(0.0, instant - time.monotonic() - 0.005))
         while time.monotonic() < instant:
             pass
         before, now, after = time.monotonic(), now_ms(), time.monotonic()
-        found.append([now - (before - instant) * 1_000, (after - before) * 1_000])
+        found.append(
+            [now - (before - instant) * 1_000, (after - before) * 1_000, service._clock.doubt_ms]
+        )
     return {"now_ms": found, "own_ms": time.time() * 1_000}
 
 
-def write(lb: laurels.Leaderboards, seed: int, until: float) -> dict[str, Any]:
+def write(lb: laurels.Leaderboards, seed: int, batches: int) -> dict[str, Any]:
     """What was acknowledged: member, value, `at`."""
     rng, now_ms, counted = Random(seed), clock_of(lb), []
-    while time.monotonic() < until:
+    for _ in range(batches):
         events = [
             (f"m{rng.randrange(40)}", rng.randint(-5, 9), now_ms() - rng.choice([0, 0, 700, 1_500]))
             for _ in range(rng.choice([1, 5]))
@@ -100,7 +103,7 @@ def main(url: str, ahead: str, what: str, *rest: str) -> None:
         elif what == "label":
             found = label(lb, int(rest[0]), float(rest[1]))
         else:
-            found = write(lb, int(rest[0]), float(rest[1]))
+            found = write(lb, int(rest[0]), int(rest[1]))
     print(json.dumps(found))
 
 

@@ -193,7 +193,7 @@ def test_a_closed_connection_says_so(server: Server) -> None:
             await connection.close()
             server.resume()
             with pytest.raises(Closed):
-                await asyncio.wait_for(under_way, 5)
+                await asyncio.wait_for(under_way, 60)
             with pytest.raises(Closed):
                 await connection.script(COUNT, b"k", b"")
             await connection.close()
@@ -250,7 +250,7 @@ def test_answers_go_on_when_the_loop_that_connected_first_is_closed(server: Serv
     entered, leaving = threading.Event(), threading.Event()
     thread = threading.Thread(target=asyncio.run, args=(first(),))
     thread.start()
-    assert entered.wait(10)
+    assert entered.wait(60)
     asyncio.run(second())
 
 
@@ -273,7 +273,7 @@ except laurels.LaurelsError:
     print("refused")
 """
     ran = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
     )
     assert (ran.stdout, ran.stderr) == ("refused\n", "")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -12,12 +11,13 @@ import pytest
 
 import laurels
 from laurels import config
+from laurels.direct import gather, retry, writes
 from laurels.index.redis.failures import IndexFull, IndexUnavailable
 
 from .asking import ENDLESS, connected
 from .servers import Server, until
 from .test_faults import _busy
-from .writing import BOARD, Writers, again, counted, debugging, opened
+from .writing import BOARD, Writers, again, counted, debugging, opened, patient
 
 
 @pytest.fixture
@@ -26,16 +26,23 @@ def server() -> Iterator[Server]:
         yield server
 
 
+def test_an_absence_shorter_than_the_repeats_refuses_nothing(server: Server) -> None:
+    with patient(), opened(server.url) as lb:
+        with Writers(lb) as writers:
+            for _ in range(2):
+                writers.wait_for_more()
+                server.restart()
+            writers.wait_for_more()
+        assert not writers.refused
+        writers.check()
+
+
 @pytest.mark.parametrize("ids", [True, False])
 def test_a_server_killed_under_writers_keeps_what_it_acknowledged(
     server: Server, ids: bool
 ) -> None:
     with opened(server.url) as lb:
         with Writers(lb, ids=ids) as writers:
-            for _ in range(2):
-                writers.wait_for_more()
-                server.restart()
-            assert not writers.refused  # so short an absence is got over by repeats
             writers.wait_for_more()
             server.kill()
             until(lambda: writers.doubtful, "a writer is told")
@@ -50,15 +57,13 @@ def test_a_server_killed_under_writers_keeps_what_it_acknowledged(
         writers.check()
 
 
-def test_a_server_that_stays_away_is_told_in_time(server: Server) -> None:
+def test_a_server_that_stays_away_is_told(server: Server) -> None:
     with opened(server.url) as lb:
         lb.submit(BOARD, "a", 1)
         server.kill()
         for call in (lambda: lb.submit(BOARD, "a", 1), lambda: lb.top(BOARD)):
-            began = time.monotonic()
             with pytest.raises(IndexUnavailable):
                 call()
-            assert time.monotonic() - began < 5
         server.start()
         again(lb)
         lb.submit(BOARD, "b", 1)
@@ -82,9 +87,15 @@ def test_a_server_that_is_paused_is_answered_by_one_count(server: Server) -> Non
         assert counted(lb) == {"a": 2, "b": 1}
 
 
-def test_a_pause_shorter_than_the_repeats_is_not_noticed(server: Server) -> None:
+def test_a_pause_shorter_than_the_repeats_is_not_noticed(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first attempt, of two seconds, is over before the server goes on."""
     with opened(server.url) as lb:
         lb.submit(BOARD, "a", 1)
+        monkeypatch.setattr(retry, "REPEATS_SECONDS", 60.0)
+        for module in (gather, writes):
+            monkeypatch.setattr(module, "VERB_SECONDS", 60.0)
         server.pause()
         resumed = threading.Timer(2.2, server.resume)
         resumed.start()
@@ -150,7 +161,7 @@ def test_a_busy_server_refuses_until_its_script_is_ended(server: Server) -> None
                 call()
             assert not caught.value.may_have_applied
         server.call("SCRIPT", "KILL")
-        busy.join(10)
+        busy.join(60)
         assert lb.submit(BOARD, "a", 1).score == 2
 
 
@@ -158,14 +169,15 @@ def test_a_server_that_is_loading_is_waited_for_or_unavailable(server: Server) -
     with opened(server.url) as lb:
         lb.submit(BOARD, "a", 1)
         with server.client.pipeline(transaction=False) as pipeline:
-            for i in range(20 * 1_024):  # between each 1,024 of them a loading server answers
+            for i in range(60 * 1_024):  # between each 1,024 of them a loading server answers
                 pipeline.set(f"filler{i}", "x")
             pipeline.execute()
         server.kill()
-        server.start_loading_slowly(micros=100)
+        server.start_loading_slowly(micros=100)  # for six seconds at least
         with pytest.raises(IndexUnavailable) as caught:
             config.direct(server.url).close()
         assert not caught.value.may_have_applied
+        server.call("CONFIG", "SET", "key-load-delay", "0")
         while server.is_loading():
             with suppress(IndexUnavailable):
                 lb.submit(BOARD, "a", 1, id="once")
@@ -208,11 +220,9 @@ def test_event_loops_are_told_the_same() -> None:
             await lb.create(laurels.Board(BOARD))
             await lb.submit(BOARD, "a", 1)
             server.kill()
-            began = time.monotonic()
             calls = [lb.submit(BOARD, "a", 1) for _ in range(3)] + [lb.top(BOARD)]
             for error in await asyncio.gather(*calls, return_exceptions=True):
                 assert isinstance(error, IndexUnavailable)
-            assert time.monotonic() - began < 10
             await asyncio.to_thread(server.start)
 
     with Server("--appendfsync", "always") as server:

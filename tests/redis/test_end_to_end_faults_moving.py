@@ -14,8 +14,8 @@ import pytest
 import laurels
 from laurels.index.redis.failures import IndexMoving, IndexUnavailable
 
-from .servers import Cluster, Server
-from .writing import BOARD, Writers, counted, opened
+from .servers import Cluster, Server, until
+from .writing import BOARD, Writers, counted, opened, patient
 
 WINDOWS = ["all", "day", "r=rolling:10s/1s"]
 
@@ -53,7 +53,7 @@ def move(cluster: Cluster, key: bytes, pause: float = 0.0, order: int = 0) -> No
 
 
 def test_a_short_move_is_waited_for(cluster: Cluster) -> None:
-    with opened(cluster.url) as lb:
+    with patient(), opened(cluster.url) as lb:
         key = key_of(lb, "short")
         with Writers(lb, "short") as writers:
             for order in range(4):
@@ -78,7 +78,7 @@ def test_during_a_long_move_calls_are_refused_whole(cluster: Cluster) -> None:
                 lb.top("long")
             assert caught.value.code == "index_moving"
             lb.submit(BOARD, "elsewhere", 1)
-            time.sleep(1)
+            until(lambda: writers.refused, "a writer is refused")
             while cluster.move_keys(slot, source, target, 1):
                 pass
             cluster.end_migration(slot, target)
@@ -161,7 +161,7 @@ def is_made_of(left: Counter[str], pairs: list[tuple[str, str]]) -> bool:
 
 
 def test_the_definitions_move(cluster: Cluster) -> None:
-    with opened(cluster.url) as lb:
+    with patient(), opened(cluster.url) as lb:
         key = b"laurels:{boards}:d"
         with Writers(lb, name="d") as writers:
             writers.wait_for_more()

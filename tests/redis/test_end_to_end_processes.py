@@ -21,7 +21,7 @@ from .servers import Server
 BOUND_MS = 5
 APART_SECONDS = 3
 START_SECONDS = 4
-WRITE_SECONDS = 5
+BATCHES = 200
 
 BOARD = Definition(
     name="b",
@@ -43,7 +43,7 @@ class Child:
         )
 
     def found(self) -> Any:
-        out, errors = self._process.communicate(timeout=30)
+        out, errors = self._process.communicate(timeout=120)
         assert self._process.returncode == 0, errors[-3_000:]
         return json.loads(out)
 
@@ -56,10 +56,12 @@ def test_processes_whose_clocks_differ_have_one_time() -> None:
         one, other = [child.found() for child in children]
     assert abs(one["own_ms"] - other["own_ms"]) > 1_000 * (APART_SECONDS - 1)
     compared = 0
-    for (own, took), (others, other_took) in zip(one["now_ms"], other["now_ms"], strict=True):
+    for (own, took, doubt), (others, other_took, other_doubt) in zip(
+        one["now_ms"], other["now_ms"], strict=True
+    ):
         if max(took, other_took) > 1:
             continue  # the process was put aside between looking at one clock and the other
-        assert abs(own - others) <= BOUND_MS
+        assert abs(own - others) <= max(BOUND_MS, doubt + other_doubt + 1)
         compared += 1
     assert compared > 3
 
@@ -67,9 +69,8 @@ def test_processes_whose_clocks_differ_have_one_time() -> None:
 def test_what_two_processes_counted_is_what_the_oracle_says() -> None:
     with Server() as server, config.direct(server.url) as lb, config.direct(server.url) as beside:
         lb.create(board_of(BOARD))
-        end = time.monotonic() + WRITE_SECONDS
         children = [
-            Child(server.url, ahead, "write", seed, end)
+            Child(server.url, ahead, "write", seed, BATCHES)
             for seed, ahead in enumerate((APART_SECONDS, -APART_SECONDS))
         ]
         counted = [event for child in children for event in child.found()["counted"]]
@@ -77,8 +78,9 @@ def test_what_two_processes_counted_is_what_the_oracle_says() -> None:
         oracle = Oracle(lambda: now_ms)
         oracle.create(BOARD)
         oracle.submit_many("b", [Report(*event) for event in counted])
-        agreed = 0
-        for _ in range(6):
+        agreed, until = 0, time.monotonic() + 60
+        while agreed < 8:
+            assert time.monotonic() < until
             for reading in (lb, beside):
                 now_ms = clock_of(reading)()
                 page = reading.top("b", window="r", limit=1_000)
@@ -89,9 +91,8 @@ def test_what_two_processes_counted_is_what_the_oracle_says() -> None:
             for window in ("all", "day"):
                 whole = lb.top("b", window=window, limit=1_000).entries
                 assert_entries(whole, oracle.places("b", window), BOARD)
-            time.sleep(0.35)  # to the next step: what is left of the window goes out of it
-        assert agreed > 6
-        assert len(counted) > 50  # so few only where other work leaves little of the machine
+            time.sleep(0.2)  # so that steps end meanwhile, and events leave the window
+        assert len(counted) >= 2 * BATCHES
         assert lb.standing("b", "m1", window="all") == beside.standing("b", "m1", window="all")
         lb.check()
 

@@ -18,7 +18,7 @@ from .asking import COUNT, ENDLESS, connected, in_the_end, refused, script
 from .servers import Server, until
 
 KEY = b"counted"
-SHORT_MS = 300
+SHORT_MS = 1_000
 
 
 @pytest.fixture
@@ -43,8 +43,9 @@ def counted_later(server: Server) -> int:
 async def under_way(server: Server, connection: Connection) -> asyncio.Task[bytes]:
     """A call that a paused server has received and not begun."""
     server.pause()
+    before = server.unread()
     call = asyncio.create_task(connection.script(COUNT, KEY, b""))
-    await asyncio.sleep(0.05)  # to the network: nothing tells when it is there
+    await asyncio.to_thread(until, lambda: server.unread() > before, "the call is in the socket")
     return call
 
 
@@ -79,7 +80,7 @@ def test_calls_while_a_server_restarts_are_counted_or_refused(server: Server) ->
                 await asyncio.to_thread(server.restart)
                 await in_the_end(connection, b"again")
             ended.set()
-            await asyncio.wait_for(asyncio.gather(*calling), 10)
+            await asyncio.wait_for(asyncio.gather(*calling), 60)
         acknowledged, doubtful = tally
         assert acknowledged
         assert acknowledged <= counted(server) <= acknowledged + doubtful
@@ -112,8 +113,11 @@ def test_a_call_whose_connection_is_cut_is_not_sent_again(server: Server) -> Non
             with redis.Redis(port=server.port) as other:
                 other.ping()
                 call = await under_way(server, connection)
+                before = server.unread()
                 kill = asyncio.create_task(asyncio.to_thread(other.client_kill_filter, _id=caller))
-                await asyncio.sleep(0.3)
+                await asyncio.to_thread(
+                    until, lambda: server.unread() > before, "the order is in the socket"
+                )
                 server.resume()
                 error = await refused(call)
                 await kill

@@ -349,7 +349,7 @@ def test_processes_that_feed_at_once_count_each_event_once(url: str) -> None:
     with config.direct(url) as lb:
         lb.create(board(windows=["all", "h=hour"]))
         children = [begun(url, seed, 6.0) for seed in range(3)]
-        told = [json.loads(child.communicate(timeout=60)[0]) for child in children]
+        told = [json.loads(child.communicate(timeout=120)[0]) for child in children]
         assert all(child["events"] for child in told)
         earned = {room: sum(child["earned"][room] for child in told) for room in "abc"}
         assert rooms(lb) == earned == of_members(lb)

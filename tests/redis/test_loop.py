@@ -14,7 +14,7 @@ from laurels import forks
 from laurels.errors import Closed, Forked
 from laurels.index.redis.loop import LoopThread
 
-WITHIN_SECONDS = 10
+WITHIN_SECONDS = 60
 
 
 @pytest.fixture

@@ -11,18 +11,24 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
+from unittest.mock import patch
 
 import laurels
 from laurels import config
+from laurels.direct import gather, questions, retry, writes
+from laurels.index.redis.connection import connect
 from laurels.index.redis.failures import IndexUnavailable
 
 from .programs import need_server
 from .servers import until
 
+T = TypeVar("T")
+
 BOARD = "b"
-LONGEST_SECONDS = 30.0
+LONGEST_SECONDS = 60.0
 """A write ends, whatever happens. How soon is tested by time that is injected, in test_time_limits;
 a busy machine needs longer."""
 
@@ -30,10 +36,24 @@ a busy machine needs longer."""
 @contextmanager
 def opened(url: str, *boards: str) -> Iterator[laurels.Leaderboards]:
     """A deployment with boards of a window each."""
-    with config.direct(url) as lb:
+    with answered(lambda: config.direct(url)) as lb:
         for name in boards or (BOARD,):
-            lb.create(laurels.Board(name), exist_ok=True)
+            answered(lambda name=name: lb.create(laurels.Board(name), exist_ok=True))  # type: ignore[misc]
         yield lb
+
+
+@contextmanager
+def patient() -> Iterator[None]:
+    """Have calls and their repeats wait for a server for as long as a busy machine may take to
+    bring it back; deployments opened within this keep to it."""
+    with (
+        patch.dict(connect.__kwdefaults__, timeout_ms=60_000),
+        patch.object(retry, "REPEATS_SECONDS", 60.0),
+        patch.object(gather, "VERB_SECONDS", 60.0),
+        patch.object(questions, "VERB_SECONDS", 60.0),
+        patch.object(writes, "VERB_SECONDS", 60.0),
+    ):
+        yield
 
 
 def counted(lb: laurels.Leaderboards, board: str = BOARD) -> dict[str, int]:
@@ -41,13 +61,17 @@ def counted(lb: laurels.Leaderboards, board: str = BOARD) -> dict[str, int]:
     return {entry.member: int(str(entry.score)) for entry in lb.export(board)}
 
 
-def again(lb: laurels.Leaderboards, seconds: float = 15) -> None:
+def again(lb: laurels.Leaderboards) -> None:
     """Reads until that is answered."""
+    answered(lambda: lb.top(BOARD))
+
+
+def answered(call: Callable[[], T], seconds: float = 60) -> T:
+    """The answer of a call that may be repeated, for as long as the server is unavailable."""
     deadline = time.monotonic() + seconds
     while True:
         try:
-            lb.top(BOARD)
-            return
+            return call()
         except IndexUnavailable:
             assert time.monotonic() < deadline
 
@@ -116,7 +140,7 @@ class Writers:
     def __exit__(self, *_: object) -> None:
         self._ended.set()
         for thread in self._threads:
-            thread.join(20)
+            thread.join(60)
             assert not thread.is_alive()
         assert not self._faults, self._faults
 

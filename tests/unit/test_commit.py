@@ -12,7 +12,7 @@ import pytest
 from laurels.commit import MAX_EVENTS, MAX_WRITES, Committer, Inbox, Ticket
 from laurels.errors import Closed
 
-TIMEOUT = 30
+TIMEOUT = 60
 HOUR = 3_600.0
 
 
@@ -64,7 +64,7 @@ def desk() -> Iterator[Desk]:
 
 def _until(is_so: Callable[[], bool]) -> None:
     turn = threading.Event()
-    for _ in range(100_000):
+    for _ in range(TIMEOUT * 2_000):
         if is_so():
             return
         turn.wait(0.0005)

@@ -16,7 +16,7 @@ from laurels.service import SHARE, Service
 
 NOON = 1_795_176_000_000  # 2026-11-20T12:00Z
 HOUR = 3_600_000
-TIMEOUT = 30
+TIMEOUT = 60
 MEMBERS = [f"m{i:04}" for i in range(3_000)]
 
 
@@ -114,7 +114,7 @@ def test_commits_prepare_the_next_step_and_drop_what_is_over() -> None:
 def settled(condition: Callable[[], bool]) -> None:
     """Returns when the commit thread, which works on after its answer, has got there."""
     turn = threading.Event()
-    for _ in range(20_000):
+    for _ in range(TIMEOUT * 1_000):
         if condition():
             return
         turn.wait(0.001)
@@ -130,7 +130,7 @@ def test_a_task_of_the_loop_prepares_the_next_step() -> None:
             clock.advance(2 * HOUR)
             await lb.top("b")
             index = lb._service._fold.index
-            for _ in range(2_000):
+            for _ in range(TIMEOUT * 200):
                 if not index.pass_left(1, "r"):
                     return
                 await asyncio.sleep(0.005)
