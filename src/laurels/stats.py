@@ -84,12 +84,14 @@ class Stats(Answer, frozen=True):
 
 
 class CheckReport(Answer, frozen=True):
-    """What a check has found in order."""
+    """What a check has found in order. `unverified` says, in sentences, what it could not judge
+    since it is stored once and nothing else follows from it: of boards on an index server."""
 
     boards: int
     rankings: int
     entries: int
     offset: int
+    unverified: list[str] = field(default_factory=list)
 
 
 def board_stats(fold: Fold, state: BoardState, now_ms: int) -> BoardStats:

@@ -41,6 +41,8 @@ def check(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
             f"in order: {report.boards:,} boards, {report.rankings:,} rankings, "
             f"{report.entries:,} entries, at offset {report.offset:,}"
         )
+        for what in report.unverified:
+            put_line(f"not verified: {what}")
     return 0
 
 

@@ -14,6 +14,9 @@ from .retry import read_only
 MEASURED = 10
 """Scopes of the same labels by which the memory of all of them is told."""
 
+NAMED = 5
+"""Boards that a sentence of a check names."""
+
 
 class Figures:
     """Looks through everything that the index holds; others go on meanwhile."""
@@ -114,6 +117,7 @@ class Figures:
         """Compares every ranking with what it follows from, and with `mend` puts it right."""
         await self._present.registry.load()
         rankings = entries = offset = 0
+        unverified: dict[str, list[str]] = {}
 
         async def look(state: BoardState) -> None:
             nonlocal rankings, entries, offset
@@ -126,11 +130,20 @@ class Figures:
                 of_scopes = await self._present.index.audit_scopes(opened, mend=mend)
                 rankings, entries = rankings + of_scopes[0], entries + of_scopes[1]
             offset += changes(await self._present.index.offset(opened))
+            for what in self._present.index.unverified(state.rules):
+                unverified.setdefault(what, []).append(state.board.name)
 
         names = self._known()
         for name in names:
             await self._present.again(name, look)
-        return CheckReport(len(names), rankings, entries, offset)
+        told = [f"{_listed(boards)}: {what}" for what, boards in unverified.items()]
+        return CheckReport(len(names), rankings, entries, offset, told)
 
     def _known(self) -> list[str]:
         return sorted(self._present.boards.boards)
+
+
+def _listed(boards: list[str]) -> str:
+    """The boards that a sentence is about, the first few by their names."""
+    names = ", ".join(boards[:NAMED])
+    return names if len(boards) <= NAMED else f"{names} and {len(boards) - NAMED} others"

@@ -206,6 +206,9 @@ class RemoteIndex(Protocol):
     def layout(self, rules: Rules) -> BoardLayout:
         """How a board with these rules is laid out, and what would make it cheaper."""
 
+    def unverified(self, rules: Rules) -> list[str]:
+        """What `audit` cannot judge of a board with these rules, in sentences."""
+
     async def offset(self, board: Opened) -> Offset:
         """How often a board has changed; it costs little to ask."""
 

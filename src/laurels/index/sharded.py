@@ -200,6 +200,10 @@ class Sharded:
         """How a board with these rules is laid out, the same in every shard."""
         return self._index.layout(rules)
 
+    def unverified(self, rules: Rules) -> list[str]:
+        """What `audit` cannot judge of a board with these rules, in sentences."""
+        return self._index.unverified(rules)
+
     async def offset(self, board: Opened) -> Offset:
         """How often each shard has changed."""
         if board.rules.shards == 1:

@@ -42,7 +42,7 @@ from .coding import (
     stands_of,
 )
 from .connection import Connection
-from .layout import describe, is_alike, layout_of
+from .layout import describe, is_alike, layout_of, unverified
 from .names import key_of, name_of, scoped_name
 from .reads import Reads
 from .scripts import Script
@@ -333,13 +333,15 @@ class RedisIndex:
         entries. CheckFailed names the first member that differs.
 
         Where the score of a sorted set says all of a member, a ranking that does not roll follows
-        from nothing else.
+        from nothing else, and only what no event can have made is noticed. Where it is stored
+        twice, entries come first: see audit.lua.
         """
         said: dict[str, Any] = {"name": name_of(key), "mend": mend}
         sides: list[dict[str, Any]] = []
         own = [{"side": "rows"}]
         if not self._of(board).layout.scored:
-            own.append({"side": "entries"})
+            rolls = isinstance(board.rules.windows[key.window], Rolling)
+            own.insert(1 if rolls else 0, {"side": "entries"})
         if board.rules.rank == "dense":
             own += [{"side": "scores"}, {"side": "places"}]
         if isinstance(board.rules.windows[key.window], Rolling):
@@ -394,6 +396,10 @@ class RedisIndex:
     def layout(self, rules: Rules) -> BoardLayout:
         """How a board with these rules is laid out, and what would make it cheaper."""
         return describe(rules)
+
+    def unverified(self, rules: Rules) -> list[str]:
+        """What `audit` cannot judge of a board with these rules, in sentences."""
+        return unverified(rules)
 
     async def offset(self, board: Opened) -> int:
         """How often a board has changed."""

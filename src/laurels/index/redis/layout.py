@@ -22,7 +22,7 @@ from msgspec import Struct
 from laurels.rules import ColumnRule, Rules
 from laurels.score import stamp, step_bounds
 from laurels.stats import BoardLayout
-from laurels.windows import MAX_MS, MIN_MS
+from laurels.windows import MAX_MS, MIN_MS, Rolling
 
 BITS = 53
 """What a score of a sorted set keeps exactly."""
@@ -111,6 +111,29 @@ def describe(rules: Rules) -> BoardLayout:
         return BoardLayout("packed", means, None)
     means = "the order stands in front of each member, and a hash keeps it a second time"
     return BoardLayout("prefixed", means, _cheaper(rules))
+
+
+def unverified(rules: Rules) -> list[str]:
+    """What of a board is stored once on an index server, so that a check cannot judge it."""
+    layout, rolling = layout_of(rules), any(isinstance(w, Rolling) for w in rules.windows.values())
+    found = []
+    if layout.scored and not all(isinstance(w, Rolling) for w in rules.windows.values()):
+        found.append(
+            f"scores in the window all and in calendar windows are stored once ({layout.name} "
+            "layout): one that was changed to another possible score, and a member that is "
+            "missing, cannot be noticed"
+        )
+    if is_stamped(rules):
+        found.append(
+            "the exact time by which a column of op last goes is stored once (prefixed layout): "
+            "one that was changed cannot be noticed"
+        )
+    if rolling:
+        found.append(
+            "what members did in each step of a rolling window is stored once: its ranking is "
+            "compared with that and, where they differ, rebuilt from it"
+        )
+    return found
 
 
 def _cheaper(rules: Rules) -> str:

@@ -12,6 +12,11 @@
 -- side 'entries': every entry in the sorted set is of a member that has that form
 -- side 'scores': of a dense board, each distinct score has as many members as is said
 -- side 'places': of a dense board, there is no other score among the distinct ones
+-- Where a ranking that does not roll is stored twice, in the sorted set and in a hash, and the two
+-- differ, the one is right that a single change of the other explains: a hash whose form has its entry
+-- is, and all other entries of the member are strays; a hash whose form has no entry was changed, if
+-- there is one of the member, and follows that; where there is none, the entry was lost. So entries are
+-- looked at before rows.
 -- What cannot be put right by what is there (the candidates of a member are gone, or the exact time
 -- by which a `last` column goes) stays as it is, and is told.
 if call('HGET', KEYS[1], 'ver') ~= B.version then return cmsgpack.pack({'stale'}) end
@@ -122,10 +127,25 @@ local function judge(of, names, forms, due)
   return nil
 end
 
+-- Whether a form of a ranking that does not roll may have been made by events.
+local function is_possible(form)
+  if form ~= form or form < 0 and #units > 1 or form ~= floor(form) then return false end
+  local w = {}
+  for i = 1, words do w[i] = {} end
+  read(form, w, 1, words)
+  for i = 1, columns do
+    if w[i][1] < B.least[i] or w[i][1] > B.most[i] then return false end
+  end
+  return true
+end
+
 local function judge_rows(names)
   local forms = forms_of(ranked, names)
   local due, prepared, newest = due_of(names, forms)
   local difference = judge(ranked, names, forms, due)
+  for i, member in ipairs(scored and not rolled and names or {}) do
+    if forms[i] and not is_possible(forms[i]) then difference = difference or member end
+  end
   if newest and scored and A.mend then
     for i, member in ipairs(names) do
       if newest[i] then call('HSET', rolled.newest, member, newest[i]) end
@@ -145,14 +165,44 @@ local function judge_rows(names)
   return difference
 end
 
+-- The form that an entry tells, with what only the hash has of the member.
+local function form_told(entry, form)
+  local size = 8 * ranked.width
+  if not B.stamped then return sub(entry, 1, size) end
+  return form and #form == 8 * ranked.words and sub(entry, 1, size) .. sub(form, size + 1) or nil
+end
+
+-- Of a ranking that does not roll: an entry that its member's form does not have.
+local function mend_entry(entry, member, form)
+  local own = form and #form >= 8 * ranked.width and entry_of(ranked, form, member)
+  if own and own ~= entry and call('ZSCORE', ranked.r, own) then
+    call('ZREM', ranked.r, entry)
+    return true
+  end
+  local told = form_told(entry, form)
+  if not told then return false end
+  call('HSET', ranked.k, member, told)
+  call('ZADD', ranked.r, '0', entry)
+  return true
+end
+
+local function agrees(entry, member, form)
+  if not form or entry_of(ranked, form, member) ~= entry or not stands(ranked, form, member) then
+    return false
+  end
+  return rolled ~= nil or #form == 8 * ranked.words
+end
+
 -- An entry whose member has no form is where one was lost, or a stray.
 local function judge_entries(entries)
   for _, entry in ipairs(entries) do
     local member = sub(entry, 8 * ranked.width + 1)
     local form = form_of(ranked, member)
-    if not form or entry_of(ranked, form, member) ~= entry or not stands(ranked, form, member) then
+    if not agrees(entry, member, form) then
       if not A.mend or (not form and B.stamped) then return member end
-      if form or rolled and not rolled.refreshed or built then
+      if not rolled and not built then
+        if not mend_entry(entry, member, form) then return member end
+      elseif form or rolled and not rolled.refreshed or built then
         call('ZREM', ranked.r, entry)
         if form then call('ZADD', ranked.r, '0', entry_of(ranked, form, member)) end
       else
