@@ -99,7 +99,7 @@ def test_a_token_reads_its_boards_and_nothing_else(server: Served, keys: dict[st
     token = answer.json()["token"]
     for path, status in (("gifts/top", 200), ("other/top", 403)):
         url = f"{server.url}/v1/boards/{path}"
-        assert httpx.get(url, params={"token": token}).status_code == status
+        assert httpx.get(url, params={"token": token}).status_code == 401
         assert httpx.get(url, headers=bearer(token)).status_code == status
     written = httpx.post(
         f"{server.url}/v1/boards/gifts/scores",
@@ -169,7 +169,7 @@ def test_a_rate_is_kept_and_says_when_to_come_again() -> None:
 
 
 def test_only_so_many_writes_wait_and_feeds_are_open() -> None:
-    room = Room(1, 3, 2)
+    room = Room(1, 3, 2, 1)
     with room.writing(), pytest.raises(Overloaded), room.writing():
         pass
     with room.writing(), room.streaming("a"), room.streaming("a"):
@@ -178,6 +178,21 @@ def test_only_so_many_writes_wait_and_feeds_are_open() -> None:
         with room.streaming("b"), pytest.raises(TooManyStreams), room.streaming("c"):
             pass
     assert (room.writes, room.streams) == (0, 0)
+
+
+def test_streams_are_charged_to_a_token_and_to_its_key() -> None:
+    room = Room(1, 10, 2, 1)
+    with room.streaming("key", "key/ann"):
+        with pytest.raises(TooManyStreams), room.streaming("key", "key/ann"):
+            pass
+        with room.streaming("key", "key/bob"):
+            with pytest.raises(TooManyStreams), room.streaming("key", "key/cat"):
+                pass
+            with room.streaming("other", "other/ann"):
+                assert room.streams == 3
+    with room.streaming("key"), room.streaming("key"):
+        pass
+    assert room.streams == 0
 
 
 def test_too_many_requests_are_told_over_http(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`key create | list | revoke`: who may ask a server."""
+"""`key create | list | rotate | revoke`: who may ask a server."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,8 +10,10 @@ import typer
 from laurels import config
 from laurels.client import keys as calls
 from laurels.client.keys import KeyTold
+from laurels.durations import duration_of
 from laurels.http.access import Keys
 
+from .failures import Usage
 from .options import DEFAULT_URL, AsJson, Url
 from .show import Side, complain, put_json, put_line, put_table
 
@@ -23,6 +25,8 @@ _COLUMNS: list[tuple[str, Side]] = [
     ("boards", "left"),
     ("rate", "right"),
     ("made", "left"),
+    ("expires", "left"),
+    ("used", "left"),
 ]
 
 KeyName = Annotated[str, typer.Argument(metavar="NAME", help="The key's name.")]
@@ -34,8 +38,17 @@ class Ring(Protocol):
     def listed(self) -> list[KeyTold]: ...
 
     def create(
-        self, name: str, scope: str, boards: Sequence[str], rate: float | None
+        self,
+        name: str,
+        scope: str,
+        boards: Sequence[str],
+        rate: float | None,
+        seconds: int | None,
     ) -> KeyTold: ...
+
+    def rotate(self, name: str, grace_seconds: int) -> KeyTold: ...
+
+    def rotate_signing(self) -> None: ...
 
     def revoke(self, name: str) -> None: ...
 
@@ -47,10 +60,24 @@ class _OfFolder:
         self._keys = keys
 
     def listed(self) -> list[KeyTold]:
-        return [calls.told(key) for key in self._keys.listed()]
+        used = self._keys.last_used()
+        return [calls.told(key, last_used_ms=used.get(key.id)) for key in self._keys.listed()]
 
-    def create(self, name: str, scope: str, boards: Sequence[str], rate: float | None) -> KeyTold:
-        return calls.told(*self._keys.create(name, scope, boards, rate))
+    def create(
+        self,
+        name: str,
+        scope: str,
+        boards: Sequence[str],
+        rate: float | None,
+        seconds: int | None,
+    ) -> KeyTold:
+        return calls.told(*self._keys.create(name, scope, boards, rate, seconds))
+
+    def rotate(self, name: str, grace_seconds: int) -> KeyTold:
+        return calls.told(*self._keys.rotate(name, grace_seconds))
+
+    def rotate_signing(self) -> None:
+        self._keys.rotate_signing()
 
     def revoke(self, name: str) -> None:
         self._keys.revoke(name)
@@ -65,8 +92,21 @@ class _OfServer:
     def listed(self) -> list[KeyTold]:
         return self._wire.answer(calls.listed())
 
-    def create(self, name: str, scope: str, boards: Sequence[str], rate: float | None) -> KeyTold:
-        return self._wire.answer(calls.create(name, scope, boards, rate))
+    def create(
+        self,
+        name: str,
+        scope: str,
+        boards: Sequence[str],
+        rate: float | None,
+        seconds: int | None,
+    ) -> KeyTold:
+        return self._wire.answer(calls.create(name, scope, boards, rate, seconds))
+
+    def rotate(self, name: str, grace_seconds: int) -> KeyTold:
+        return self._wire.answer(calls.rotate(name, grace_seconds))
+
+    def rotate_signing(self) -> None:
+        self._wire.answer(calls.rotate_signing())
 
     def revoke(self, name: str) -> None:
         self._wire.answer(calls.revoke(name))
@@ -107,6 +147,10 @@ def create(
         float | None,
         typer.Option("--rate", metavar="N", help="Requests a second; default the server's."),
     ] = None,
+    expires_in: Annotated[
+        str | None,
+        typer.Option("--expires-in", metavar="DURATION", help="As 12h or 90d; without it, never."),
+    ] = None,
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
@@ -116,9 +160,11 @@ def create(
     Examples:
       laurels key create game --scope write --board 'room-*'
       laurels key create page --board gifts --rate 50 --at http://127.0.0.1:8080
+      laurels key create partner --board gifts --expires-in 90d
     """
     with _ring(at) as ring:
-        made = ring.create(name, scope, board or ["*"], rate)
+        seconds = None if expires_in is None else _seconds(expires_in)
+        made = ring.create(name, scope, board or ["*"], rate, seconds)
     if json:
         put_json(made)
     else:
@@ -140,20 +186,16 @@ def list_(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
         put_json(keys)
         return 0
     put_table(
-        [
-            ("key", "left"),
-            ("scope", "left"),
-            ("boards", "left"),
-            ("rate", "right"),
-            ("made", "left"),
-        ],
+        _COLUMNS,
         [
             [
                 key.name,
                 key.scope,
                 " ".join(key.boards),
                 "" if key.rate is None else f"{key.rate:g}",
-                f"{datetime.fromtimestamp(key.created_ms // 1_000, UTC):%Y-%m-%d}",
+                _day(key.created_ms),
+                _day(key.expires_ms),
+                _day(key.last_used_ms),
             ]
             for key in keys
         ],
@@ -176,3 +218,52 @@ def revoke(name: KeyName, at: Url = DEFAULT_URL, json: AsJson = False) -> int:
     else:
         put_line(f"revoked {name}")
     return 0
+
+
+@app.command()
+def rotate(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The key's name.")] = None,
+    tokens: Annotated[
+        bool, typer.Option("--tokens", help="Rotate what tokens are signed with instead of a key.")
+    ] = False,
+    grace: Annotated[
+        str,
+        typer.Option(
+            "--grace", metavar="DURATION", help="For how long the secret before is accepted."
+        ),
+    ] = "1h",
+    at: Url = DEFAULT_URL,
+    json: AsJson = False,
+) -> int:
+    """Give a key a new secret, which is shown this once; or tokens a new signature.
+
+    Tokens signed before stay good until they expire; rotate twice, and all of them end.
+
+    \b
+    Examples:
+      laurels key rotate game
+      laurels key rotate game --grace 0s
+      laurels key rotate --tokens
+    """
+    if (name is None) != tokens:
+        raise Usage("expected the name of a key, or --tokens")
+    with _ring(at) as ring:
+        if name is None:
+            ring.rotate_signing()
+            put_json({"rotated": "tokens"}) if json else put_line("rotated tokens")
+            return 0
+        made = ring.rotate(name, _seconds(grace))
+    if json:
+        put_json(made)
+    else:
+        put_line(made.key)
+    return 0
+
+
+def _seconds(text: str) -> int:
+    """Return the whole seconds of a duration."""
+    return duration_of("duration", text) // 1_000
+
+
+def _day(ms: int | None) -> str:
+    return "" if ms is None else f"{datetime.fromtimestamp(ms // 1_000, UTC):%Y-%m-%d}"

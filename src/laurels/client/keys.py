@@ -16,7 +16,7 @@ from .call import Call, nothing
 
 
 class KeyTold(Struct, frozen=True, omit_defaults=True):
-    """A key as it is shown; `key` is its secret, there only when it was just made."""
+    """A key as it is shown; `key` is its secret, there only when it was just made or rotated."""
 
     name: str
     scope: Scope
@@ -24,15 +24,28 @@ class KeyTold(Struct, frozen=True, omit_defaults=True):
     created_ms: int
     rate: float | None
     key: str = ""
+    expires_ms: int | None = None
+    last_used_ms: int | None = None
+    previous_until_ms: int | None = None
 
 
 _one: Any = msgspec.json.Decoder(KeyTold).decode
 _many: Any = msgspec.json.Decoder(list[KeyTold]).decode
 
 
-def told(key: Key, secret: str = "") -> KeyTold:
+def told(key: Key, secret: str = "", last_used_ms: int | None = None) -> KeyTold:
     """A key as it is shown."""
-    return KeyTold(key.name, key.scope, key.boards, key.created_ms, key.rate, secret)
+    return KeyTold(
+        key.name,
+        key.scope,
+        key.boards,
+        key.created_ms,
+        key.rate,
+        secret,
+        key.expires_ms,
+        last_used_ms,
+        key.previous_until_ms,
+    )
 
 
 def listed() -> Call[list[KeyTold]]:
@@ -40,9 +53,11 @@ def listed() -> Call[list[KeyTold]]:
     return Call("GET", "/v1/keys", _many)
 
 
-def create(name: str, scope: str, boards: Sequence[str], rate: float | None) -> Call[KeyTold]:
+def create(
+    name: str, scope: str, boards: Sequence[str], rate: float | None, seconds: int | None
+) -> Call[KeyTold]:
     """Makes a key. It is not made again where the answer was lost: that key would be nobody's."""
-    said = {"name": name, "scope": scope, "boards": boards, "rate": rate}
+    said = {"name": name, "scope": scope, "boards": boards, "rate": rate, "seconds": seconds}
     return Call("POST", "/v1/keys", _one, body=to_json.encode(said), repeats=False)
 
 
@@ -51,3 +66,16 @@ def revoke(name: str) -> Call[None]:
     if not is_name(name):
         raise UnknownKey(f"there is no key {name!r}")
     return Call("DELETE", f"/v1/keys/{quote(name)}", nothing, keyed=True)
+
+
+def rotate(name: str, grace_seconds: int) -> Call[KeyTold]:
+    """Gives a key a new secret. Raises UnknownKey."""
+    if not is_name(name):
+        raise UnknownKey(f"there is no key {name!r}")
+    body = to_json.encode({"grace_seconds": grace_seconds})
+    return Call("POST", f"/v1/keys/{quote(name)}/rotate", _one, body=body, repeats=False)
+
+
+def rotate_signing() -> Call[None]:
+    """Has tokens signed with a new secret."""
+    return Call("POST", "/v1/tokens/rotate", nothing, repeats=False)

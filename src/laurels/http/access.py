@@ -65,7 +65,7 @@ class Keys:
     ) -> None:
         self._store = store
         self._random = random
-        self._now_ms = now_ms
+        self.now_ms = now_ms
         self._default_rate = default_rate
         self._admin = _administrator(admin_key)
         self._stored = KeySet()
@@ -112,8 +112,9 @@ class Keys:
         self._seen = {}
         self.version += 1
 
-    def caller(self, secret: str | None) -> Caller:
-        """Return who presents a key or a token. Raise Unauthorized, KeysUnavailable."""
+    def caller(self, secret: str | None, *, is_use: bool = True) -> Caller:
+        """Return who presents a key or a token, which counts as a use of the key unless it is only
+        looked at. Raise Unauthorized, KeysUnavailable."""
         if secret is None:
             if self.is_open:
                 return ANYBODY
@@ -125,12 +126,13 @@ class Keys:
             if len(seen) >= _REMEMBERED:
                 seen.clear()
             seen[secret] = caller
-        if caller.until_ms is not None and caller.until_ms <= self._now_ms():
+        if caller.until_ms is not None and caller.until_ms <= self.now_ms():
             what = "key" if caller.subject is None else "token"
             raise Unauthorized(f"the {what} has expired")
         if self.is_stale and caller.key_id != self._admin_id:
             raise KeysUnavailable("the keys could not be read for some time")
-        self._used.add(caller.key_id)
+        if is_use:
+            self._used.add(caller.key_id)
         return caller
 
     @property
@@ -187,12 +189,16 @@ class Keys:
 
     def last_used(self) -> Mapping[str, int]:
         """Return when keys were last used, by their ids: to the minute or so."""
-        return {**self._store.last_used(), **dict.fromkeys(self._used, self._now_ms())}
+        return {**self._store.last_used(), **dict.fromkeys(self._used, self.now_ms())}
 
-    def take_used(self) -> dict[str, int]:
-        """Return the keys used since this was called last, with the present time."""
+    def store_last_used(self) -> None:
+        """Store when the keys were last used that were since this was called last. What cannot be
+        stored is lost: it only informs."""
         used, self._used = self._used, set()
-        return dict.fromkeys(used - {ANYBODY.key_id, self._admin_id or ""}, self._now_ms())
+        used_ms = dict.fromkeys(used & self._by_id.keys(), self.now_ms())
+        if used_ms:
+            with suppress(LaurelsError):
+                self._store.store_last_used(used_ms)
 
     def ensure_first_key(self) -> str | None:
         """Make an admin key where the store never had a key and LAURELS_ADMIN_KEY is not set;
@@ -220,7 +226,7 @@ class Keys:
         Raise InvalidKey, KeyExists, Forbidden for a key that may do more than the caller,
         StorageFailed.
         """
-        secret, now_ms = self._new_secret(KEY_PREFIX), self._now_ms()
+        secret, now_ms = self._new_secret(KEY_PREFIX), self.now_ms()
         expires_ms = by.until_ms
         if seconds is not None:
             expires_ms = now_ms + 1_000 * parse_seconds(seconds, "key", 1, MAX_KEY_SECONDS)
@@ -267,7 +273,7 @@ class Keys:
                     key,
                     sha256=_sha256(secret),
                     previous_sha256=key.sha256,
-                    previous_until_ms=self._now_ms() + grace_ms,
+                    previous_until_ms=self.now_ms() + grace_ms,
                 )
             )
 
@@ -316,7 +322,7 @@ class Keys:
             raise Forbidden(f"{caller.name!r} does not reach all boards {shown(list(patterns))}")
         if submission is not None:
             caller.ensure(LEVEL["write"], None)
-        now_ms = self._now_ms()
+        now_ms = self.now_ms()
         ends = [ms for ms in (now_ms + lasts_ms, caller.until_ms) if ms is not None]
         claims = Claims(
             caller.key_id,
@@ -350,7 +356,7 @@ class Keys:
         return stored if stored.signing else replace(stored, signing=(self._new_signing(),))
 
     def _new_signing(self) -> SigningSecret:
-        return SigningSecret(self._random(8).hex(), self._random(32).hex(), self._now_ms())
+        return SigningSecret(self._random(8).hex(), self._random(32).hex(), self.now_ms())
 
     def _new_secret(self, prefix: str) -> str:
         return prefix + base64.urlsafe_b64encode(self._random(32)).rstrip(b"=").decode()

@@ -40,6 +40,7 @@ from .cors import PREFLIGHT, Headers, Origins
 from .kept import Kept
 from .limits import Rates
 from .metrics import CONTENT_TYPE, Exposed, exposition
+from .open_streams import OpenStreams
 from .openapi import openapi
 from .pages import PAGES, Asset
 from .refusals import (
@@ -56,6 +57,7 @@ from .route import NO_CONTENT, Route
 from .router import Found, Router
 from .routes import ROUTES
 from .streaming import Reader, send_stream
+from .tokens import TOKEN_PREFIX
 
 NOT_MODIFIED = 304
 _RETRY_SECONDS = "1"
@@ -106,6 +108,7 @@ class Application:
         self._clock = clock
         self._read_keys = read_keys
         self._worker = worker
+        self._open_streams = OpenStreams(server.keys)
         self._replays = Replays()
         self._kept = Kept()
         allowed = server.settings.cors_origins
@@ -201,14 +204,21 @@ class Application:
         began = self._clock()
         caller, ask = UNKNOWN, None
         try:
-            caller = await self._caller(_secret(scope))
-            self._rates.take(caller.name, caller.rate)
-            caller.ensure(row.level, part if row.of_board else None)
+            secret = _secret(scope, in_query=row.streams)
+            caller = await self._caller(secret)
+            for bucket in caller.buckets:
+                self._rates.take(bucket.name, bucket.rate)
+            if row.store_wide:
+                caller.ensure_unlimited()
+            if caller.submission is None:
+                caller.ensure(row.level, part if row.of_board else None)
+            else:
+                caller.ensure_submits(part if row.takes_submissions else None)
             ask = Ask(self._server, caller, part)
             if row.method != "GET":
                 await self._read(row, ask, scope.headers, protocol)
             raw_query = scope.query_string
-            if "token=" in raw_query:
+            if row.streams and "token=" in raw_query:
                 raw_query = _without_token(raw_query)
             query, ask.labels = requests.query_of(raw_query, row.query)
             if row.plain and ask.key is None:
@@ -315,7 +325,7 @@ class Application:
         async def first() -> Answered:
             return _encoded(row, await row.handler(ask, query), accept)
 
-        place = (ask.caller.name, f"{row.method} {scope.path}", ask.key)
+        place = (ask.caller.identity, f"{row.method} {scope.path}", ask.key)
         request = (scope.query_string.encode(), ask.raw, (accept or "").encode())
         (content, kind, status), again = await self._replays.answer(place, request, first)
         replayed = [("idempotency-replayed", "true")] if again else []
@@ -338,13 +348,18 @@ class Application:
         ]
         if self._origins is not None:
             headers += self._origins.headers(scope.headers.get("origin"))
-        with self._server.room.streaming(caller.name):
-            reader = Reader(
-                scope.client,
-                self._server.deadlines,
-                self._settings.stall_seconds,
-                self._server.figures.count_cut_off,
-            )
+        reader = Reader(
+            scope.client,
+            self._server.deadlines,
+            self._settings.stall_seconds,
+            self._server.figures.count_cut_off,
+        )
+        *of_token, of_key = caller.buckets
+        token = of_token[0].name if of_token else None
+        with (
+            self._server.room.streaming(of_key.name, token),
+            self._open_streams.opened(_secret(scope, in_query=True)),
+        ):
             await send_stream(answered, headers, reader, protocol)
 
     # Beside the table
@@ -424,19 +439,24 @@ def _failure(error: Exception, path: str, request_id: str) -> Written:
     return _problem(told, told.status, request_id)
 
 
-def _secret(scope: Scope) -> str | None:
-    """The key or token of a request; a token may stand in the query, where browsers cannot set
-    headers."""
+def _secret(scope: Scope, *, in_query: bool = False) -> str | None:
+    """The key or token of a request. Of a stream a token may stand in the query, since browsers
+    cannot set headers there; a key may not, since addresses end up in logs."""
     said: str | None = scope.headers.get("authorization")
     if said is not None:
         scheme, _, secret = said.partition(" ")
         return secret.strip() if scheme.lower() == "bearer" else said
-    query = scope.query_string
-    if "token=" in query:
+    if in_query and "token=" in (query := scope.query_string):
         for part in query.split("&"):
             if part.startswith("token="):
-                return part.removeprefix("token=")
+                return _token(part.removeprefix("token="))
     return None
+
+
+def _token(secret: str) -> str:
+    if not secret.startswith(TOKEN_PREFIX):
+        raise Unauthorized("only a token may stand in an address, and this is none")
+    return secret
 
 
 def _without_token(query: str) -> str:

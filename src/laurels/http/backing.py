@@ -10,16 +10,11 @@ from laurels.aio import AsyncLeaderboards
 from laurels.clock_status import ClockStatus
 from laurels.direct.service import Direct
 from laurels.direct.surfaces import AsyncDirectLeaderboards
-from laurels.errors import LaurelsError, Unavailable
+from laurels.errors import Unavailable
 from laurels.service import Service
 from laurels.write_failures import WriteFailures
 
-from .access import Keys
-from .key_server import ServerKeyStore
 from .metrics import BOARDS_SHOWN, Held
-
-KEYS_SECONDS = 1.0
-"""How often the keys are read again, where another process may change them."""
 
 Pulse = Callable[[str], tuple[int, int, int, bool]]
 
@@ -96,35 +91,3 @@ async def _held_there(service: Direct) -> Held:
     except Unavailable:
         return Held(count=service.count, answers=False)
     return Held(count=service.count, answers=True, clock=service.clock_status())
-
-
-class KeyReader:
-    """Reads the keys again that are kept on an index server."""
-
-    def __init__(self, keys: Keys, store: ServerKeyStore) -> None:
-        self._keys = keys
-        self._store = store
-        self._reading: asyncio.Task[None] | None = None
-
-    async def read(self) -> None:
-        """Reads them, together with all who ask for that meanwhile."""
-        if self._reading is None or self._reading.done():
-            self._reading = asyncio.create_task(self._read())
-        await asyncio.shield(self._reading)
-
-    async def go_on(self) -> None:
-        """Reads them now and then; while the server is away those known serve."""
-        while True:
-            await asyncio.sleep(KEYS_SECONDS)
-            try:
-                await self.read()
-            except LaurelsError:
-                continue
-
-    async def _read(self) -> None:
-        while True:
-            version = self._keys.version
-            stored = await self._store.read_async()
-            if version == self._keys.version:  # nothing newer was taken meanwhile
-                self._keys.take(stored)
-                return

@@ -58,6 +58,13 @@ class Caller(Struct, frozen=True):
         if board is not None and not self.sees(board):
             raise Forbidden(f"{self.name!r} does not reach the board {board!r}")
 
+    def ensure_submits(self, board: str | None) -> None:
+        """Raise Forbidden for anything but a board within reach: what a token that submits for one
+        member asks of the endpoint that takes its events."""
+        if board is None:
+            raise Forbidden(f"{self.name!r} submits for one member, and does nothing else")
+        self.ensure(NO_LEVEL, board)
+
     def ensure_unlimited(self) -> None:
         """Raise Forbidden for a caller that is limited to some boards."""
         if not self.is_unlimited:

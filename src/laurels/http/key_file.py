@@ -73,7 +73,7 @@ class FolderKeyStore:
     def read(self) -> KeySet:
         try:
             stored = _read(self._path)
-        except KeysDamaged as error:
+        except (KeysDamaged, FormatTooNew) as error:  # a flipped bit may look like a newer format
             previous = self._read_previous(error)
             self._warned(f"{error.what}: {self._previous.name} is used in its place")
             return previous
@@ -82,7 +82,7 @@ class FolderKeyStore:
             return previous_stored
         return KeySet() if stored is None else stored
 
-    def _read_previous(self, error: KeysDamaged) -> KeySet:
+    def _read_previous(self, error: KeysDamaged | FormatTooNew) -> KeySet:
         try:
             previous = _read(self._previous)
         except KeysDamaged as also:

@@ -29,12 +29,13 @@ class ServerKeyStore:
         self._new_version = new_version
 
     def read(self) -> KeySet:
-        stored: KeySet = self._run(self.read_async())
-        return stored
+        found: tuple[str | None, KeySet] = self._run(self.load())
+        return found[1]
 
-    async def read_async(self) -> KeySet:
-        """Return what is stored."""
-        return _key_set(await self._keys.load())
+    async def load(self) -> tuple[str | None, KeySet]:
+        """Return what is stored, and its version."""
+        stored = await self._keys.load()
+        return stored.version, _key_set(stored)
 
     async def version(self) -> str | None:
         """Return what changes with every change of the keys; None while there never was one."""
@@ -78,10 +79,6 @@ class ServerKeyStore:
 
     def store_last_used(self, used_ms: Mapping[str, int]) -> None:
         self._run(self._keys.store_last_used(used_ms))
-
-    async def store_last_used_async(self, used_ms: Mapping[str, int]) -> None:
-        """Store when keys were last used."""
-        await self._keys.store_last_used(used_ms)
 
 
 def _key_set(stored: StoredKeys) -> KeySet:

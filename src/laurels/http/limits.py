@@ -68,10 +68,13 @@ class _Writing:
 class Room:
     """How many writes may wait, and how many feeds may be open."""
 
-    def __init__(self, writes: int, streams: int, streams_each: int) -> None:
+    def __init__(
+        self, writes: int, streams: int, streams_per_key: int, streams_per_token: int
+    ) -> None:
         self._most_writes = writes
         self._most_streams = streams
-        self._most_each = streams_each
+        self._most_per_key = streams_per_key
+        self._most_per_token = streams_per_token
         self._each: dict[str, int] = {}
         self._writing = _Writing(self)
         self.writes = 0
@@ -87,17 +90,24 @@ class Room:
         return self._writing
 
     @contextmanager
-    def streaming(self, caller: str) -> Iterator[None]:
-        """Has a feed take its place. Raises TooManyStreams."""
-        mine = self._each.get(caller, 0)
-        if self.streams >= self._most_streams or mine >= self._most_each:
-            raise TooManyStreams(f"{mine} feeds of {caller!r} are open, {self.streams} in all")
+    def streaming(self, key: str, token: str | None = None) -> Iterator[None]:
+        """Open a stream, charged to a key and, where one was presented, to the subject of a token
+        of it. Raise TooManyStreams."""
+        charged = {key: self._most_per_key}
+        if token is not None:
+            charged[token] = self._most_per_token
+        for name, most in charged.items():
+            own = self._each.get(name, 0)
+            if self.streams >= self._most_streams or own >= most:
+                raise TooManyStreams(f"{own} streams of {name!r} are open, {self.streams} in all")
         self.streams += 1
-        self._each[caller] = mine + 1
+        for name in charged:
+            self._each[name] = self._each.get(name, 0) + 1
         try:
             yield
         finally:
             self.streams -= 1
-            self._each[caller] -= 1
-            if not self._each[caller]:
-                del self._each[caller]
+            for name in charged:
+                self._each[name] -= 1
+                if not self._each[name]:
+                    del self._each[name]

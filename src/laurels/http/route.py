@@ -42,6 +42,10 @@ class Route(Struct, frozen=True):
     """Whether many ask just this: the answer is kept until the board changes."""
     most_body: int | None
     """The bytes that its body may have; None where the setting `max_body` says so."""
+    store_wide: bool
+    """Whether it concerns the whole store, so that a key limited to some boards may not."""
+    takes_submissions: bool
+    """Whether it takes the event of a token that submits for one member."""
     plain: bool
     """Whether it is neither: each request has its handler asked, and gets what that answers."""
 
@@ -67,10 +71,22 @@ class Routes(list[Route]):
         returns: Any = None,
         status: int = 200,
         most_body: int | None = FEW_BYTES,
+        store_wide: bool = False,
+        takes_submissions: bool = False,
     ) -> Put:
         """Puts a handler into the table."""
         return self._put(
-            method, path, scope, query, body, returns, status, reads=False, most_body=most_body
+            method,
+            path,
+            scope,
+            query,
+            body,
+            returns,
+            status,
+            reads=False,
+            most_body=most_body,
+            store_wide=store_wide,
+            takes_submissions=takes_submissions,
         )
 
     def question(
@@ -111,6 +127,8 @@ class Routes(list[Route]):
         reads: bool,
         most_body: int | None,
         shared: bool = False,
+        store_wide: bool = False,
+        takes_submissions: bool = False,
     ) -> Put:
         def put(handler: Handler) -> Handler:
             self.append(
@@ -130,6 +148,8 @@ class Routes(list[Route]):
                     streams=returns is bytes,
                     shared=shared,
                     most_body=most_body,
+                    store_wide=store_wide,
+                    takes_submissions=takes_submissions,
                     plain=returns is not bytes and not shared,
                 )
             )

@@ -26,13 +26,14 @@ from laurels.service import Service
 from .access import Keys
 from .app import Application
 from .asking import Server
-from .backing import KeyReader, backing_of, verbs_of
+from .backing import backing_of, verbs_of
 from .bodies import Bodies
 from .deadlines import Deadlines
 from .decoding import Decoder
 from .key_file import FolderKeyStore
 from .key_server import ServerKeyStore
 from .key_store import KeyStore, MemoryKeyStore
+from .key_upkeep import KeyReader, store_last_used
 from .library_log import forward_library_log
 from .limits import Rates, Room
 from .live import Hub
@@ -116,20 +117,23 @@ async def run(
     """Serves a service until `ending` is set, and closes it: at an address of its own, or as one
     of several workers. Raises as `serve`."""
     lb = verbs_of(service)
-    reading: asyncio.Task[None] | None = None
+    upkeep: list[asyncio.Task[None]] = []
     try:
         store = _key_store(settings, service)
         keys = await asyncio.to_thread(_keys, settings, store, admin_key)
         ensure_allowed(settings, keys)
-        reader = KeyReader(keys, store) if isinstance(store, ServerKeyStore) else None
-        if reader is not None:
-            reading = asyncio.create_task(reader.go_on())
+        upkeep.append(asyncio.create_task(store_last_used(keys)))
+        reader = None
+        if isinstance(store, ServerKeyStore):
+            reader = KeyReader(keys, store, time.monotonic)
+            upkeep.append(asyncio.create_task(reader.go_on()))
         served = _Served(settings, service, lb, keys, reader, order)
         ip, port = free(settings) if order is None else (order.ip, order.port)
         await served.run(ip, port, ending, said)
     finally:
-        if reading is not None:
-            reading.cancel()
+        for task in upkeep:
+            task.cancel()
+        await asyncio.gather(*upkeep, return_exceptions=True)
         await lb.close()
 
 
@@ -164,7 +168,12 @@ class _Served:
     ) -> None:
         self._listens = Granian if order is None else SharedPort
         self._settings = settings
-        self._room = Room(settings.max_writes, settings.max_streams, settings.streams_per_key)
+        self._room = Room(
+            settings.max_writes,
+            settings.max_streams,
+            settings.streams_per_key,
+            settings.streams_per_token,
+        )
         self._deadlines = Deadlines(time.monotonic)
         bodies = Bodies(
             max(settings.max_bodies, 2 * settings.max_body), settings.body_seconds, self._deadlines

@@ -88,8 +88,12 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = 2_000
     max_streams: Annotated[_Count, Meta(description="Live feeds open at a time.")] = 10_000
     streams_per_key: Annotated[
-        _Count, Meta(description="Live feeds open at a time with one key.")
+        _Count,
+        Meta(description="Streams open at a time with one key, those of its tokens included."),
     ] = 2_000
+    streams_per_token: Annotated[
+        _Count, Meta(description="Streams open at a time with the tokens of one subject.")
+    ] = 1_000
     rate: Annotated[
         Annotated[float, Meta(ge=0)],
         Meta(description="Requests a second with one key; 0 sets no limit."),

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from decimal import Decimal
 
 import msgspec
 from msgspec import Struct
@@ -9,8 +10,10 @@ from msgspec import Struct
 from laurels.clock_status import ClockStatus
 from laurels.http import requests
 from laurels.http.asking import Answer, Ask
+from laurels.http.board_patterns import ALL_BOARDS
 from laurels.http.key_store import Key, Scope
 from laurels.http.route import CREATED, NO_CONTENT, NoQuery, Routes
+from laurels.http.submission_rule import submission_rule
 from laurels.stats import CheckReport, Stats
 
 ROUTES = Routes()
@@ -22,13 +25,13 @@ async def stats(ask: Ask, _: NoQuery) -> object:
     return await ask.lb.stats()
 
 
-@ROUTES.row("POST", "/v1/check", "admin", returns=CheckReport)
+@ROUTES.row("POST", "/v1/check", "admin", returns=CheckReport, store_wide=True)
 async def check(ask: Ask, _: NoQuery) -> object:
     """Checks every structure, and the rankings against the log. Writes wait, reads go on."""
     return await ask.lb.check()
 
 
-@ROUTES.row("POST", "/v1/rebuild", "admin", status=NO_CONTENT)
+@ROUTES.row("POST", "/v1/rebuild", "admin", status=NO_CONTENT, store_wide=True)
 async def rebuild(ask: Ask, _: NoQuery) -> None:
     """Derives all rankings anew from the log. Writes wait."""
     await ask.lb.rebuild()
@@ -40,7 +43,7 @@ class OffsetAnswer(Struct, frozen=True):
     offset: int
 
 
-@ROUTES.row("POST", "/v1/snapshot", "admin", returns=OffsetAnswer)
+@ROUTES.row("POST", "/v1/snapshot", "admin", returns=OffsetAnswer, store_wide=True)
 async def snapshot(ask: Ask, _: NoQuery) -> object:
     """Takes a snapshot while serving."""
     return OffsetAnswer(await ask.lb.snapshot())
@@ -59,13 +62,19 @@ async def accept_clock(ask: Ask, _: NoQuery) -> object:
 
 
 class KeyShown(Struct, frozen=True):
-    """A key without its secret."""
+    """A key without its secret. `made_by` is the name of the key that made it, null for the
+    operator and for a key that is gone; `previous_until_ms` is until when the secret before its
+    rotation is accepted."""
 
     name: str
     scope: Scope
     boards: Sequence[str]
     created_ms: int
     rate: float | None
+    expires_ms: int | None
+    last_used_ms: int | None
+    made_by: str | None
+    previous_until_ms: int | None
 
 
 class KeyMade(KeyShown, frozen=True, kw_only=True):
@@ -75,73 +84,137 @@ class KeyMade(KeyShown, frozen=True, kw_only=True):
 
 
 class KeyFields(Struct):
-    """A key to be made: `boards` are patterns, `rate` requests a second."""
+    """A key to be made: `boards` are patterns, `rate` requests a second, `seconds` after which it
+    expires."""
 
     name: str
     scope: Scope = "read"
     boards: list[str] = msgspec.field(default_factory=lambda: ["*"])
     rate: float | None = None
+    seconds: int | None = None
+
+
+class RotationFields(Struct):
+    """A rotation: for how many seconds the secret before is accepted as well."""
+
+    grace_seconds: int = 3_600
 
 
 class TokenFields(Struct):
-    """A token to be made: for these boards, for so many seconds."""
+    """A token to be made: for these boards, for so many seconds. Requests and streams are charged
+    to its `subject`, at most `rate` a second. With a `member` it submits events of that member and
+    does nothing else: with these `labels`, and values from `min` to `max`."""
 
     boards: list[str]
     seconds: int = 3_600
+    subject: str | None = None
+    rate: float | None = None
+    member: str | None = None
+    labels: dict[str, str] | None = None
+    min: Decimal | None = None
+    max: Decimal | None = None
 
 
 class TokenMade(Struct, frozen=True):
-    """A token that only reads, and when it ends."""
+    """A token, and when it ends."""
 
     token: str
     expires_ms: int
 
 
-def _shown(key: Key) -> KeyShown:
-    return KeyShown(key.name, key.scope, key.boards, key.created_ms, key.rate)
+async def _shown(ask: Ask, keys: Sequence[Key]) -> list[KeyShown]:
+    used = await asyncio.to_thread(ask.server.keys.last_used)
+    names = {key.id: key.name for key in ask.server.keys.listed(ask.caller)}
+    return [
+        KeyShown(
+            key.name,
+            key.scope,
+            key.boards,
+            key.created_ms,
+            key.rate,
+            key.expires_ms,
+            used.get(key.id),
+            names.get(key.issuer),
+            key.previous_until_ms,
+        )
+        for key in keys
+    ]
+
+
+async def _made(ask: Ask, key: Key, secret: str) -> KeyMade:
+    (shown_,) = await _shown(ask, [key])
+    return KeyMade(*msgspec.structs.astuple(shown_), key=secret)
 
 
 @ROUTES.row("GET", "/v1/keys", "admin", returns=list[KeyShown])
 async def keys(ask: Ask, _: NoQuery) -> object:
-    """The keys there are, without their secrets."""
-    return [_shown(key) for key in ask.server.keys.listed(ask.caller)]
+    """The keys that may do no more than this one, without their secrets: of all of them where it
+    reaches all boards, else itself and those that it made."""
+    return await _shown(ask, ask.server.keys.listed(ask.caller))
 
 
 @ROUTES.row("POST", "/v1/keys", "admin", body=KeyFields, returns=KeyMade, status=CREATED)
 async def create_key(ask: Ask, _: NoQuery) -> object:
-    """Makes a key. Its secret is in this answer and nowhere else."""
+    """Makes a key that may do no more than this one. Its secret is in this answer and nowhere
+    else."""
     said = requests.document(ask.raw, ask.media_type)
-    name, scope, boards_, rate = requests.fields(said, "name", optional=("scope", "boards", "rate"))
+    optional = ("scope", "boards", "rate", "seconds")
+    name, scope, boards_, rate, seconds = requests.fields(said, "name", optional=optional)
     key, secret = await asyncio.to_thread(
         ask.server.keys.create,
         name,
         "read" if scope is None else scope,
-        ["*"] if boards_ is None else boards_,
+        ALL_BOARDS if boards_ is None else boards_,
         requests.plain(rate),
+        seconds,
         by=ask.caller,
     )
-    shown_ = _shown(key)
-    return Answer(
-        KeyMade(
-            shown_.name, shown_.scope, shown_.boards, shown_.created_ms, shown_.rate, key=secret
-        ),
-        CREATED,
+    return Answer(await _made(ask, key, secret), CREATED)
+
+
+@ROUTES.row("POST", "/v1/keys/{name}/rotate", "admin", body=RotationFields, returns=KeyMade)
+async def rotate_key(ask: Ask, _: NoQuery) -> object:
+    """Gives a key a new secret, which is in this answer and nowhere else. The one before is
+    accepted for `grace_seconds` more."""
+    said = requests.document(ask.raw, ask.media_type) if ask.raw else {}
+    (grace,) = requests.fields(said, optional=("grace_seconds",))
+    key, secret = await asyncio.to_thread(
+        ask.server.keys.rotate, ask.part, 3_600 if grace is None else grace, ask.caller
     )
+    return await _made(ask, key, secret)
 
 
 @ROUTES.row("DELETE", "/v1/keys/{name}", "admin", status=NO_CONTENT)
 async def revoke_key(ask: Ask, _: NoQuery) -> None:
-    """Takes a key away at once."""
+    """Takes a key away at once, and its tokens with it: their open streams end within a second."""
     await asyncio.to_thread(ask.server.keys.revoke, ask.part, ask.caller)
 
 
 @ROUTES.row("POST", "/v1/tokens", "read", body=TokenFields, returns=TokenMade, status=CREATED)
 async def create_token(ask: Ask, _: NoQuery) -> object:
-    """Makes a token for a browser: read-only, for some boards and at most a day. It is given as a
-    Bearer token or, for live feeds, as `?token=`."""
+    """Makes a token for a browser or a game: for some boards and at most a day. It reads, or
+    submits for one member. It is given as a Bearer token or, for streams, as `?token=`."""
     said = requests.document(ask.raw, ask.media_type)
-    boards_, seconds = requests.fields(said, "boards", optional=("seconds",))
+    of_member = ("member", "labels", "min", "max")
+    optional = ("seconds", "subject", "rate", *of_member)
+    boards_, seconds, subject, rate, *rule = requests.fields(said, "boards", optional=optional)
+    submission = None
+    if any(each is not None for each in rule):
+        submission = submission_rule(*rule)
     token, expires_ms = await asyncio.to_thread(
-        ask.server.keys.token, ask.caller, boards_, 3_600 if seconds is None else seconds
+        ask.server.keys.token,
+        ask.caller,
+        boards_,
+        3_600 if seconds is None else seconds,
+        subject=subject,
+        rate=requests.plain(rate),
+        submission=submission,
     )
     return Answer(TokenMade(token, expires_ms), CREATED)
+
+
+@ROUTES.row("POST", "/v1/tokens/rotate", "admin", status=NO_CONTENT, store_wide=True)
+async def rotate_signing(ask: Ask, _: NoQuery) -> None:
+    """Has tokens signed with a new secret. Those signed with the one before stay good until they
+    expire; asked twice, all tokens issued so far end."""
+    await asyncio.to_thread(ask.server.keys.rotate_signing)

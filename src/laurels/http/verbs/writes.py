@@ -17,7 +17,7 @@ from laurels.http.answers import (
 )
 from laurels.http.asking import Ask
 from laurels.http.caller import LEVEL
-from laurels.http.refusals import InvalidBody, InvalidQuery
+from laurels.http.refusals import Forbidden, InvalidBody, InvalidQuery
 from laurels.http.requests import EventFields
 from laurels.http.route import NO_CONTENT, NoQuery, Routes
 from laurels.receipt import Receipt, Receipts
@@ -56,6 +56,7 @@ class SetQuery(Struct, forbid_unknown_fields=True):
     body=(EventFields, list[EventFields]),
     returns=(Receipt, BatchAnswer),
     most_body=None,
+    takes_submissions=True,
 )
 async def scores(ask: Ask, query: ScoresQuery) -> object:
     """Reports scores: one event, or up to 10,000 in one commit. One that is refused is 422; a batch
@@ -68,6 +69,10 @@ async def scores(ask: Ask, query: ScoresQuery) -> object:
     if query.position is not None and query.position_source is not None:
         position = query.position_source, query.position
     scope = requests.scope_names(query.scope)
+    if ask.caller.submission is not None:
+        if not single or position is not None:
+            raise Forbidden("the token submits one event at a time, and no position")
+        found = [ask.caller.submission.bound(found[0])]
     if single and ask.key is None and position is None:
         with ask.server.room.writing():
             receipts, place = await ask.lb.submitted(

@@ -1,0 +1,76 @@
+"""What goes on beside requests for the keys: reading those that other processes changed, and
+storing when each was last used."""
+
+import asyncio
+from collections.abc import Callable
+
+from laurels.errors import LaurelsError
+
+from .access import Keys
+from .key_server import ServerKeyStore
+
+POLL_SECONDS = 0.25
+"""How often the version of the keys is asked for: a revoked key is refused everywhere, and its
+streams have ended, within a second."""
+RELOAD_SECONDS = 5.0
+"""How often the keys are read in any case: an older version of laurels changes none."""
+STALE_SECONDS = 5.0
+"""For how long keys are accepted that could not be read again."""
+USED_SECONDS = 60.0
+
+
+class KeyReader:
+    """Reads the keys again that are stored on an index server; `clock` tells seconds."""
+
+    def __init__(self, keys: Keys, store: ServerKeyStore, clock: Callable[[], float]) -> None:
+        self._keys = keys
+        self._store = store
+        self._clock = clock
+        self._version: str | None = None
+        self._loaded_at = -RELOAD_SECONDS
+        self._read_at = clock()
+        self._reading: asyncio.Task[None] | None = None
+
+    async def read(self) -> None:
+        """Read what has changed, together with all who want that meanwhile."""
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.create_task(self._read())
+        await asyncio.shield(self._reading)
+
+    async def go_on(self) -> None:
+        """Read them now and then. After a while in which that fails they are not accepted."""
+        while True:
+            await asyncio.sleep(POLL_SECONDS)
+            try:
+                await self.read()
+            except LaurelsError:
+                self._keys.is_stale = self._clock() - self._read_at > STALE_SECONDS
+
+    async def _read(self) -> None:
+        began = self._clock()
+        version = await self._store.version()
+        if version != self._version or began - self._loaded_at >= RELOAD_SECONDS:
+            await self._load()
+            self._loaded_at = began
+        self._read_at = began
+        self._keys.is_stale = False
+
+    async def _load(self) -> None:
+        while True:
+            known = self._keys.version
+            version, stored = await self._store.load()
+            if known == self._keys.version:  # this process has taken nothing newer meanwhile
+                self._keys.take(stored)
+                self._version = version
+                return
+
+
+async def store_last_used(keys: Keys) -> None:
+    """Store when keys were last used, once a minute and at the end."""
+    try:
+        while True:
+            await asyncio.sleep(USED_SECONDS)
+            await asyncio.to_thread(keys.store_last_used)
+    except asyncio.CancelledError:
+        await asyncio.shield(asyncio.to_thread(keys.store_last_used))
+        raise

@@ -1,0 +1,81 @@
+"""The streams that are open, and how they end when their key or token does.
+
+A stream is let in once and may last for days. So each is kept here with the key or token that it
+was opened with, and cut when that is refused: revoked, rotated away, expired, or issued by a key
+that is gone. Nothing is done for a stream while nothing changes: all are looked at when the keys
+have changed, or when the first of them expires.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from .access import Keys
+from .refusals import Denied
+
+LOOK_SECONDS = 0.25
+Task = asyncio.Task[None]
+
+
+class OpenStreams:
+    """The open streams of a process."""
+
+    def __init__(self, keys: Keys) -> None:
+        self._keys = keys
+        self._tasks: dict[str | None, set[Task]] = {}
+        self._cut: set[Task] = set()
+        self._version = keys.version
+        self._expires_ms: int | None = None
+        self._looking: asyncio.Task[None] | None = None
+
+    @contextmanager
+    def opened(self, secret: str | None) -> Iterator[None]:
+        """Keep the present task as a stream of a key or token; cancel it, and end without an error,
+        once that is refused. Raise Unauthorized where it is refused by now."""
+        self._expires_ms = _earlier(self._expires_ms, self._keys.caller(secret).until_ms)
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.setdefault(secret, set()).add(task)
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look_often())
+        try:
+            yield
+        except asyncio.CancelledError:
+            if task not in self._cut:
+                raise
+            task.uncancel()
+        finally:
+            self._cut.discard(task)
+            tasks = self._tasks[secret]
+            tasks.discard(task)
+            if not tasks:
+                del self._tasks[secret]
+
+    async def _look_often(self) -> None:
+        while self._tasks:
+            await asyncio.sleep(LOOK_SECONDS)
+            self.look()
+
+    def look(self) -> None:
+        """Cut the streams whose key or token is refused by now."""
+        expired = self._expires_ms is not None and self._expires_ms <= self._keys.now_ms()
+        if not expired and self._version == self._keys.version:
+            return
+        self._version = self._keys.version
+        self._expires_ms = None
+        for secret, tasks in self._tasks.items():
+            try:
+                until_ms = self._keys.caller(secret, is_use=False).until_ms
+            except Denied:
+                self._end(tasks)
+            else:
+                self._expires_ms = _earlier(self._expires_ms, until_ms)
+
+    def _end(self, tasks: set[Task]) -> None:
+        for task in tasks - self._cut:
+            self._cut.add(task)
+            task.cancel()
+
+
+def _earlier(one: int | None, other: int | None) -> int | None:
+    return min((ms for ms in (one, other) if ms is not None), default=None)

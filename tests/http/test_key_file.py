@@ -1,0 +1,187 @@
+"""The files of keys: nothing that a disk or a process does loses a key that was acknowledged."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+
+from laurels.errors import FormatTooNew, StorageFailed
+from laurels.http.access import Keys
+from laurels.http.key_file import KEYS_FILE, FolderKeyStore
+from laurels.http.refusals import KeysDamaged, Unauthorized
+from laurels.log.memory import MemoryLog
+from tests.serving import ADMIN_KEY, JSON, Served
+
+PREVIOUS = f"{KEYS_FILE}.previous"
+
+
+class KeyFolder:
+    """A folder of keys as successive processes open it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.warnings: list[str] = []
+        self._notes = MemoryLog()
+
+    def open(self) -> Keys:
+        store = FolderKeyStore(self.path, self._notes, self.warnings.append)
+        return Keys(store, None, os.urandom, lambda: 1_000)
+
+    def names(self) -> list[str]:
+        return [key.name for key in self.open().listed()]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> KeyFolder:
+    return KeyFolder(tmp_path)
+
+
+def refusing(whole: int, number: int) -> Callable[[int, bytes], int]:
+    """Return an `os.write` that writes so many bytes and then fails."""
+    real, left = os.write, [whole]
+
+    def write(file: int, content: bytes) -> int:
+        if not left[0]:
+            raise OSError(number, os.strerror(number))
+        written = real(file, bytes(content)[: left[0]])
+        left[0] -= written
+        return written
+
+    return write
+
+
+@pytest.mark.parametrize("whole", [0, 1, 50, 300])
+def test_a_full_disk_leaves_the_keys_as_they_are(
+    folder: KeyFolder, monkeypatch: pytest.MonkeyPatch, whole: int
+) -> None:
+    keys = folder.open()
+    _, secret = keys.create("game", "write")
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", refusing(whole, errno.ENOSPC))
+        for change in (lambda: keys.create("page", "read"), lambda: keys.revoke("game")):
+            with pytest.raises(StorageFailed) as refused:
+                change()
+            assert str(folder.path) not in str(refused.value)
+    assert keys.caller(secret).name == "game"
+    assert folder.names() == ["game"]
+    assert folder.warnings == []
+    assert not [*folder.path.glob("*.unfinished")]
+
+
+def test_a_short_write_is_continued(folder: KeyFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.write
+    monkeypatch.setattr(os, "write", lambda file, content: real(file, bytes(content)[:7]))
+    folder.open().create("game", "write")
+    assert folder.names() == ["game"]
+
+
+def test_a_write_that_does_not_read_back_is_no_change(
+    folder: KeyFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.open().create("game", "write")
+    real = os.write
+    with monkeypatch.context() as lying:
+        lying.setattr(os, "write", lambda file, content: real(file, b" " * len(content)))
+        with pytest.raises(StorageFailed):
+            folder.open().create("page", "read")
+    assert folder.names() == ["game"]
+
+
+def test_a_kill_at_any_rename_leaves_whole_keys(
+    folder: KeyFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process ends before one of the renames of a change; what it wrote stays where it is."""
+    folder.open().create("game", "write")
+    for survived in range(2):
+        renames = [survived]
+        real = Path.replace
+
+        def replace(self: Path, target: Path) -> Path:
+            if not renames[0]:  # noqa: B023
+                raise KeyboardInterrupt
+            renames[0] -= 1  # noqa: B023
+            return real(self, target)  # noqa: B023
+
+        with monkeypatch.context() as killed:
+            killed.setattr(Path, "replace", replace)
+            with pytest.raises(KeyboardInterrupt):
+                folder.open().revoke("game")
+        assert folder.names() == ["game"]
+    assert folder.warnings == []
+    folder.open().create("page", "read")
+    assert folder.names() == ["game", "page"]
+
+
+@pytest.mark.parametrize("place", [*range(0, 700, 61), 11])
+def test_a_flipped_bit_leaves_the_other_file_in_use(folder: KeyFolder, place: int) -> None:
+    _, secret = folder.open().create("game", "write", ["room-1"])
+    file = folder.path / KEYS_FILE
+    content = bytearray(file.read_bytes())
+    content[place % len(content)] ^= 1
+    file.write_bytes(content)
+    caller = folder.open().caller(secret)
+    assert (caller.name, caller.boards) == ("game", ("room-1",))
+    assert folder.warnings, "nothing was said of the damage"
+    assert KEYS_FILE in folder.warnings[0]
+
+
+def test_a_revoked_key_does_not_come_back_with_the_previous_file(folder: KeyFolder) -> None:
+    keys = folder.open()
+    keys.create("game", "write")
+    _, secret = keys.create("gone", "admin")
+    keys.revoke("gone")
+    (folder.path / KEYS_FILE).write_text("")
+    again = folder.open()
+    with pytest.raises(Unauthorized):
+        again.caller(secret)
+    assert [key.name for key in again.listed()] == ["game"]
+
+
+def test_two_damaged_files_are_named(folder: KeyFolder) -> None:
+    folder.open().create("game", "write")
+    for name in (KEYS_FILE, PREVIOUS):
+        (folder.path / name).write_text("{}")
+    with pytest.raises(KeysDamaged, match=rf"{KEYS_FILE}.*{PREVIOUS}"):
+        folder.open()
+
+
+def test_format_1_is_read_and_a_newer_one_is_not(folder: KeyFolder) -> None:
+    file = folder.path / KEYS_FILE
+    old = {
+        "name": "game",
+        "scope": "write",
+        "boards": ["room-*"],
+        "created_ms": 5,
+        "sha256": "cb0254584f8aa1f800c029fba683cafb49ab2c192e96a6f251b389ac0f12bab3",
+        "rate": 5.0,
+    }
+    file.write_text(json.dumps({"format": 1, "secret": "00" * 32, "keys": [old]}))
+    keys = folder.open()
+    caller = keys.caller("secret-of-the-old-key")
+    assert (caller.name, caller.boards, caller.rate) == ("game", ("room-*",), 5.0)
+    assert caller.key_id == folder.open().caller("secret-of-the-old-key").key_id
+    keys.create("page", "read")
+    assert json.loads(file.read_text())["format"] == 2
+    assert folder.open().caller("secret-of-the-old-key").key_id == caller.key_id
+    for name in (KEYS_FILE, PREVIOUS):
+        (folder.path / name).write_text(json.dumps({"format": 3}))
+    with pytest.raises(FormatTooNew):
+        folder.open()
+
+
+def test_no_answer_names_a_path_of_the_server(tmp_path: Path) -> None:
+    boards = tmp_path / "boards"
+    headers = {**JSON, "authorization": f"Bearer {ADMIN_KEY}"}
+    with Served(boards, admin_key=ADMIN_KEY) as server:
+        httpx.post(f"{server.url}/v1/keys", json={"name": "game"}, headers=headers)
+        for name in (KEYS_FILE, PREVIOUS):
+            (boards / name).write_text("{}")
+        answer = httpx.post(f"{server.url}/v1/keys", json={"name": "page"}, headers=headers)
+        assert (answer.status_code, answer.json()["code"]) == (500, "keys_damaged")
+        assert str(tmp_path) not in answer.text

@@ -1,0 +1,147 @@
+"""No key makes, sees, changes or revokes what may do more than itself, nor what concerns others."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from laurels.http.access import MIN_ADMIN_KEY, Keys
+from laurels.http.board_patterns import covers_all, matches
+from laurels.http.key_store import MemoryKeyStore
+from laurels.http.refusals import Forbidden, InvalidKey, UnknownKey
+from tests.serving import ADMIN_KEY, JSON, Served
+
+BOARDS = ("room-1", "room-2", "other")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Served]:
+    with Served("memory:", admin_key=ADMIN_KEY) as served:
+        for board in BOARDS:
+            request(served, "PUT", f"boards/{board}", ADMIN_KEY, {}).raise_for_status()
+        yield served
+
+
+def request(
+    server: Served, method: str, path: str, key: str, document: object = None
+) -> httpx.Response:
+    headers = {**JSON, "authorization": f"Bearer {key}"}
+    return httpx.request(method, f"{server.url}/v1/{path}", headers=headers, json=document)
+
+
+def make(server: Served, name: str, key: str = ADMIN_KEY, **fields: object) -> httpx.Response:
+    return request(server, "POST", "keys", key, {"name": name, **fields})
+
+
+def test_a_board_limited_admin_key_keeps_to_its_boards(server: Served) -> None:
+    rooms = make(server, "rooms", scope="admin", boards=["room-*"], rate=50).json()["key"]
+    for path in ("check", "rebuild", "snapshot", "tokens/rotate"):
+        answer = request(server, "POST", path, rooms)
+        assert (answer.status_code, answer.json()["code"]) == (403, "forbidden"), path
+    for fields in (
+        {"boards": ["*"]},
+        {"boards": ["room-1", "other"]},
+        {"boards": ["room-1"], "rate": 51},
+        {"boards": ["?oom-*"]},
+        {},
+    ):
+        assert make(server, "wide", rooms, scope="admin", **fields).status_code == 403, fields
+    made = make(server, "room", rooms, scope="write", boards=["room-1"]).json()
+    assert (made["rate"], made["made_by"]) == (50.0, "rooms")
+    assert make(server, "boss", scope="admin").status_code == 201
+    seen = request(server, "GET", "keys", rooms).json()
+    assert [key["name"] for key in seen] == ["room", "rooms"]
+    for name in ("boss", "nobody"):
+        for method, path in (("DELETE", f"keys/{name}"), ("POST", f"keys/{name}/rotate")):
+            answer = request(server, method, path, rooms)
+            assert (answer.status_code, answer.json()["code"]) == (404, "unknown_key")
+    assert request(server, "DELETE", "keys/room", rooms).status_code == 204
+    assert request(server, "DELETE", "keys/rooms", rooms).status_code == 204
+    assert request(server, "GET", "keys", rooms).status_code == 401
+
+
+def test_boards_beyond_reach_look_as_those_that_are_absent(server: Served) -> None:
+    key = make(server, "narrow", scope="admin", boards=["room-*"]).json()["key"]
+    for method, path in (("GET", "/top"), ("GET", ""), ("POST", "/scores"), ("DELETE", "")):
+        answers = [request(server, method, f"boards/{b}{path}", key) for b in ("other", "absent")]
+        for answer in answers:
+            assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
+
+
+def test_a_key_that_expires_makes_none_that_outlives_it() -> None:
+    now = [1_000]
+    keys = Keys(MemoryKeyStore(), None, os.urandom, lambda: now[0])
+    _, secret = keys.create("short", "admin", seconds=60)
+    caller = keys.caller(secret)
+    with pytest.raises(Forbidden):
+        keys.create("long", "read", seconds=61, by=caller)
+    child, _ = keys.create("child", "read", by=caller)
+    assert child.expires_ms == 61_000
+    _, until_ms = keys.token(caller, ["*"], 3_600)
+    assert until_ms == 61_000
+    keys.create("forever", "read")
+    assert [key.name for key in keys.listed(caller)] == ["child", "short"]
+    with pytest.raises(UnknownKey):
+        keys.revoke("forever", caller)
+
+
+def test_the_rate_of_the_server_bounds_who_is_limited_to_boards() -> None:
+    keys = Keys(MemoryKeyStore(), None, os.urandom, lambda: 1_000, default_rate=10)
+    room = keys.caller(keys.create("room", "admin", ["room"])[1])
+    with pytest.raises(Forbidden):
+        keys.create("fast", "read", ["room"], 11, by=room)
+    assert keys.create("slow", "read", ["room"], by=room)[0].rate == 10
+    boss = keys.caller(keys.create("boss", "admin")[1])
+    assert keys.create("faster", "read", rate=500, by=boss)[0].rate == 500
+
+
+@pytest.mark.parametrize("name", ["anybody", "Operator", "unknown", "token", "LAURELS_ADMIN_KEY"])
+def test_no_key_is_named_as_another_caller(server: Served, name: str) -> None:
+    assert make(server, name).json()["code"] == "invalid_key"
+
+
+@pytest.mark.parametrize("name", ["a/b", "a'b", 'a"b', "../x", "a\nb", "", "x" * 65, None, 7])
+def test_names_that_are_none_are_refused(server: Served, name: object) -> None:
+    assert request(server, "POST", "keys", ADMIN_KEY, {"name": name}).status_code == 400
+    assert request(server, "DELETE", "keys/%27%3B--", ADMIN_KEY).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "boards", [[], ["x"] * 101, ["x" * 65], ["a b"], ["é"], [""], [7], "gifts", {}]
+)
+def test_patterns_are_bounded(server: Served, boards: object) -> None:
+    assert make(server, "patterns", boards=boards).json()["code"] == "invalid_key"
+
+
+def test_400_000_patterns_are_refused(server: Served) -> None:
+    answer = make(server, "patterns", boards=["a"] * 400_000)
+    assert (answer.status_code, answer.json()["code"]) == (413, "body_too_large")
+
+
+def test_a_star_never_matches_a_slash() -> None:
+    assert matches("*", "gifts")
+    assert not matches("*", "tenant/gifts")
+    assert not matches("tenant*", "tenant/gifts")
+    assert not matches("tenant?gifts", "tenant/gifts")
+    assert not matches("tenant[/]gifts", "tenant/gifts")
+    assert matches("tenant/*", "tenant/gifts")
+    assert not matches("tenant/*", "tenant/a/b")
+    assert not covers_all(["room*"], ["room/1"])
+    assert not covers_all(["*"], ["a/*"])
+    assert covers_all(["a/*"], ["a/room-*"])
+    assert not covers_all(["room-[12]*"], ["room-[12]x*"]), "this is hard to decide"
+
+
+def test_a_pattern_of_stars_costs_no_time() -> None:
+    assert not matches("*a" * 31 + "*b", "a" * 256)
+    assert not matches("*a" * 31, "a" * 100_000)
+
+
+@pytest.mark.parametrize("key", ["x", "x" * (MIN_ADMIN_KEY - 1)])
+def test_a_short_admin_key_is_refused(key: str) -> None:
+    with pytest.raises(InvalidKey, match="20 characters"):
+        Keys(MemoryKeyStore(), key, os.urandom, lambda: 1_000)
+    Keys(MemoryKeyStore(), "x" * MIN_ADMIN_KEY, os.urandom, lambda: 1_000)
