@@ -3,6 +3,8 @@ VENV   ?= .venv
 PYTHON ?= python3
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+CHECKED := tests/unit tests/engine tests/contract -k "not contract or memory" \
+	--ignore tests/unit/test_readme.py --ignore tests/engine/test_stubs.py
 NATIVE := $(wildcard src/laurels/engine/*.pyx src/laurels/engine/*.pxd)
 
 .DEFAULT_GOAL := help
@@ -26,10 +28,10 @@ run: $(READY) ## import 70,000 real purchases, show the boards and serve them
 test: $(READY) ## all tests, over all cores
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
-# What an edit is most likely to break, in 90 seconds: types, the pure modules and the engine beside
+# What an edit is most likely to break: types, the pure modules and the engine beside
 # their oracles, and the contract over one store.
 check: $(READY) lint ## what to run between two edits: lint, unit and engine tests, the contract in memory
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto tests/unit tests/engine tests/contract -k "not contract or memory"
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto $(CHECKED)
 
 # Hours of kills, power cuts, damage, made-up requests and random episodes.
 torture: $(READY) ## the long counts of all tests that have one (about an hour)
