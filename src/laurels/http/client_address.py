@@ -61,6 +61,11 @@ class ClientAddresses:
                 break
         return str(nearest)
 
+    def is_proxy(self, address: str) -> bool:
+        """Return whether connections from an address are those of a trusted proxy."""
+        found = _address(address) if self._trusted else None
+        return found is not None and self._is_trusted(found)
+
     def _is_trusted(self, address: Address) -> bool:
         return any(address in network for network in self._trusted)
 

@@ -24,7 +24,7 @@ LOOK_LONGEST_SECONDS = 0.2
 _TCP_INFO = getattr(socket, "TCP_INFO", -1)
 _ACKED = slice(120, 128)
 """Where `tcp_info` of Linux has `tcpi_bytes_acked`."""
-_DESCRIPTORS = next(filter(Path.is_dir, map(Path, ("/proc/self/fd", "/dev/fd"))))
+DESCRIPTORS = next(filter(Path.is_dir, map(Path, ("/proc/self/fd", "/dev/fd"))))
 
 
 class Flow:
@@ -51,7 +51,7 @@ class Flow:
         """The bytes that the client has acknowledged, counted from anywhere."""
         if self._descriptor is None or not self._is_own(self._descriptor):
             return 0
-        with suppress(OSError), _borrowed(self._descriptor) as connection:
+        with suppress(OSError), borrowed(self._descriptor) as connection:
             info = connection.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, _ACKED.stop)
             if len(info) == _ACKED.stop:
                 return int.from_bytes(info[_ACKED], sys.byteorder)
@@ -76,12 +76,12 @@ class Flow:
     def cut(self) -> None:
         """Ends the connection, though what was sent may not have been read."""
         if self._descriptor is not None and self._is_own(self._descriptor):
-            with suppress(OSError), _borrowed(self._descriptor) as connection:
+            with suppress(OSError), borrowed(self._descriptor) as connection:
                 connection.shutdown(socket.SHUT_RDWR)
 
     def _is_own(self, descriptor: int) -> bool:
         try:
-            with _borrowed(descriptor) as connection:
+            with borrowed(descriptor) as connection:
                 peer = connection.getpeername()
         except OSError:
             return False
@@ -90,13 +90,14 @@ class Flow:
 
 def _sockets() -> Iterator[int]:
     """The descriptors of this process that may be sockets, the newest first."""
-    return iter(sorted((int(each.name) for each in _DESCRIPTORS.iterdir()), reverse=True))
+    return iter(sorted((int(each.name) for each in DESCRIPTORS.iterdir()), reverse=True))
 
 
 @contextmanager
-def _borrowed(descriptor: int) -> Iterator[socket.socket]:
-    """A socket that belongs to somebody else, and stays theirs. OSError where it is none."""
-    connection = socket.socket(fileno=descriptor)
+def borrowed(descriptor: int) -> Iterator[socket.socket]:
+    """A socket that belongs to somebody else, and stays theirs. Its methods raise OSError where it
+    is none."""
+    connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, descriptor)
     try:
         yield connection
     finally:

@@ -26,13 +26,23 @@ class Order(Struct, frozen=True):
 
 
 class SharedPort(Granian):
-    """Listens at a port at which others may listen, too, and knows whether it does so itself."""
+    """Listens at a port at which others may listen, too, and knows whether it does so itself.
+
+    A client that takes nothing of what it asked for is cut off by the kernel."""
 
     _shd: Any = None
+    unread_seconds = 0
+    """After which a connection is closed whose client takes nothing of an answer; 0 for never."""
 
     def _init_shared_socket(self) -> None:
         self._ssp = None
         self._shd = SocketSpec(self.bind_addr, self.bind_port, self.backlog).build()
+        if self.unread_seconds and hasattr(socket, "TCP_USER_TIMEOUT"):
+            # Connections take it over. The kernel counts while the window of the client is closed.
+            with socket.socket(fileno=os.dup(self._shd.get_fd())) as own:
+                own.setsockopt(
+                    socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1_000 * self.unread_seconds
+                )
 
     @property
     def listens(self) -> bool:

@@ -16,7 +16,6 @@ import structlog
 import uvloop
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
-from granian.server.embed import Server as Granian
 
 from laurels import config
 from laurels.aio import AsyncLeaderboards
@@ -28,6 +27,8 @@ from .app import Application
 from .asking import Server
 from .backing import backing_of, verbs_of
 from .bodies import Bodies
+from .client_address import ClientAddresses
+from .connections import ConnectionGuard, allowed_connections, raise_descriptor_limit
 from .deadlines import Deadlines
 from .decoding import Decoder
 from .key_file import FolderKeyStore
@@ -166,7 +167,6 @@ class _Served:
         reader: KeyReader | None,
         order: Order | None,
     ) -> None:
-        self._listens = Granian if order is None else SharedPort
         self._settings = settings
         self._room = Room(
             settings.max_writes,
@@ -212,13 +212,14 @@ class _Served:
 
     async def run(self, ip: str, port: int, ending: asyncio.Event, said: Said) -> None:
         """Takes requests at an address until `ending` is set."""
-        server = self._listens(
+        most = self._most_connections()
+        server = SharedPort(
             self._app,
             address=ip,
             port=port,
             interface=Interfaces.RSGI,
             backlog=_BACKLOG,
-            backpressure=self._settings.max_streams + self._settings.max_writes + 1_000,
+            backpressure=most,
             http=HTTPModes.http1,
             http1_settings=HTTP1Settings(
                 header_read_timeout=1_000 * self._settings.idle_seconds,
@@ -227,16 +228,24 @@ class _Served:
             websockets=False,
             log_enabled=False,
         )
+        server.unread_seconds = self._settings.stall_seconds
         address = f"http://{_written_host(self._settings.host)}:{port}"
         serving = asyncio.create_task(server.serve())
         await listening(server, ip, port, serving)
         with config.announced(self._settings.data, address):
             said(address)
-            watching = asyncio.create_task(self._deadlines.watch())
+            most_each = max(1, min(self._settings.connections_per_address, most // 2))
+            proxies = ClientAddresses(self._settings.trusted_proxy)
+            guard = ConnectionGuard(port, most_each, proxies.is_proxy, _log_closed)
+            watching = [
+                asyncio.create_task(self._deadlines.watch()),
+                asyncio.create_task(guard.watch()),
+            ]
             ended = asyncio.create_task(ending.wait())
             await asyncio.wait([serving, ended], return_when=asyncio.FIRST_COMPLETED)
             await self._finish()
-            watching.cancel()
+            for watcher in watching:
+                watcher.cancel()
             self._decoder.close()
             server.stop()  # type: ignore[no-untyped-call]
             await asyncio.wait([serving], timeout=CLOSE_SECONDS)
@@ -244,6 +253,18 @@ class _Served:
                 await serving
             else:  # a request came half, and is not waited for; what it says at the end is no news
                 asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+
+    def _most_connections(self) -> int:
+        """How many connections there may be, told to the log where they are fewer than wanted."""
+        wanted = self._settings.max_connections
+        descriptors = raise_descriptor_limit()
+        most = allowed_connections(wanted, descriptors)
+        if most < wanted:
+            _log.warning(
+                f"the descriptor limit of {descriptors:,} allows {most:,} connections, "
+                f"not the {wanted:,} of max_connections: raise it with `ulimit -n` or LimitNOFILE"
+            )
+        return most
 
     async def _finish(self) -> None:
         """Ends streams, takes no more writes, and lets those under way be answered."""
@@ -253,6 +274,10 @@ class _Served:
         while (self._room.writes or self._room.streams) and time.monotonic() < deadline:
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.02)  # the last answers leave
+
+
+def _log_closed(address: str, count: int) -> None:
+    _log.warning("connections closed: too many of one address", address=address, count=count)
 
 
 def ensure_allowed(settings: Settings, keys: Keys) -> None:

@@ -66,6 +66,16 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         False
     )
     max_body: Annotated[_Bytes, Meta(description="Bytes of a body.")] = 8 << 20
+    max_connections: Annotated[
+        _Count, Meta(description="Connections open at a time; more wait until one is closed.")
+    ] = 13_000
+    connections_per_address: Annotated[
+        _Count,
+        Meta(
+            description="Connections of one IPv4 address or IPv6 /64; at most half of all "
+            "that there may be."
+        ),
+    ] = 2_000
     max_bodies: Annotated[
         Annotated[int, Meta(ge=1 << 20, le=1 << 36)],
         Meta(description="Bytes of all bodies under way, half of them for one caller."),

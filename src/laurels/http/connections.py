@@ -1,0 +1,108 @@
+"""How many connections there may be: in all, and of one address.
+
+Connections are accepted below Python, and one that says nothing never becomes a request. So they
+are counted where they are: among the descriptors of this process. That costs some microseconds
+each, is done in a thread, a few hundred at a time, and not at all while there are too few for any
+address to have too many.
+"""
+
+import asyncio
+import os
+import resource
+import socket
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import TypeAlias
+
+from .client_address import address_block
+from .flow import DESCRIPTORS, borrowed
+
+LOOK_SECONDS = 1.0
+_RESERVED = 256
+"""Descriptors for all that is no connection: files, the log, an index server."""
+_AT_ONCE = 512
+
+Connection: TypeAlias = tuple[int, str, int]
+"""A descriptor, and the address and port of the client."""
+
+
+def raise_descriptor_limit() -> int:
+    """Raise the descriptors of this process to what it is allowed, and return how many."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with suppress(OSError, ValueError):  # macOS names a hard limit that it does not give
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def allowed_connections(wanted: int, descriptors: int) -> int:
+    """Return how many connections fit into so many descriptors."""
+    if descriptors == resource.RLIM_INFINITY:
+        return wanted
+    return max(16, min(wanted, descriptors - _RESERVED))
+
+
+class ConnectionGuard:
+    """Closes the connections of a client's address beyond `most_each`. Those of an `exempt`
+    address, a trusted proxy, may be any number."""
+
+    def __init__(
+        self,
+        port: int,
+        most_each: int,
+        exempt: Callable[[str], bool],
+        closed: Callable[[str, int], object],
+    ) -> None:
+        self._port = port
+        self._most_each = most_each
+        self._exempt = exempt
+        self._closed = closed
+
+    async def watch(self) -> None:
+        """Look now and then, until cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            await self.look()
+
+    async def look(self) -> None:
+        """Close what is too many of an address. O(descriptors), in steps beside the loop."""
+        descriptors = await asyncio.to_thread(_open_descriptors)
+        if len(descriptors) <= self._most_each:
+            return
+        by_address: dict[str, list[Connection]] = {}
+        for start in range(0, len(descriptors), _AT_ONCE):
+            some = descriptors[start : start + _AT_ONCE]
+            for connection in await asyncio.to_thread(_connections, some, self._port):
+                by_address.setdefault(connection[1], []).append(connection)
+        by_block: dict[str, list[Connection]] = {}
+        for address, connections in by_address.items():
+            if not self._exempt(address):
+                by_block.setdefault(address_block(address), []).extend(connections)
+        for block, connections in by_block.items():
+            if excess := connections[self._most_each :]:
+                await asyncio.to_thread(_close_all, excess)
+                self._closed(block, len(excess))
+
+
+def _open_descriptors() -> list[int]:
+    return sorted(int(name) for name in os.listdir(DESCRIPTORS))  # noqa: PTH208 (names only)
+
+
+def _connections(descriptors: Iterable[int], port: int) -> list[Connection]:
+    """Those of some descriptors that are connections to a port."""
+    found = []
+    for descriptor in descriptors:
+        with suppress(OSError), borrowed(descriptor) as connection:
+            own = connection.getsockname()
+            if isinstance(own, tuple) and len(own) > 1 and own[1] == port:
+                address, client_port = connection.getpeername()[:2]
+                found.append((descriptor, address, client_port))
+    return found
+
+
+def _close_all(connections: Iterable[Connection]) -> None:
+    """Shut connections down. Each is pinned first: its descriptor may be another one's by now."""
+    for descriptor, address, port in connections:
+        with suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as pinned:
+            if pinned.getpeername()[:2] == (address, port):
+                pinned.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,133 @@
+"""Connections are bounded in all and for each address, and no descriptor limit is run into."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import resource
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from laurels.http.connections import (
+    ConnectionGuard,
+    _connections,
+    _open_descriptors,
+    allowed_connections,
+)
+from tests.http.process import Process
+from tests.serving import Served
+
+
+@contextlib.contextmanager
+def silent(url: str, count: int) -> Iterator[list[socket.socket]]:
+    """Connections that say nothing."""
+    parts = urlsplit(url)
+    with contextlib.ExitStack() as stack:
+        yield [
+            stack.enter_context(socket.create_connection((parts.hostname, parts.port), timeout=60))
+            for _ in range(count)
+        ]
+
+
+def connections_to(port: int) -> list[tuple[int, str, int]]:
+    """The connections to a port that this process holds."""
+    return _connections(_open_descriptors(), port)
+
+
+def is_open(connection: socket.socket) -> bool:
+    connection.setblocking(False)
+    try:
+        return bool(connection.recv(1))
+    except BlockingIOError:
+        return True
+    except ConnectionError:
+        return False
+
+
+def test_an_address_keeps_as_many_connections_as_it_may(tmp_path: Path) -> None:
+    with Served(tmp_path, connections_per_address=30) as server:  # noqa: SIM117
+        with silent(server.url, 60) as connections:
+            while sum(map(is_open, connections)) > 30:
+                pass
+            assert sum(map(is_open, connections)) >= 28  # the server tried its own port twice
+
+
+def test_below_the_bound_nothing_is_closed() -> None:
+    async def main() -> None:
+        closed: list[tuple[str, int]] = []
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port = listener.getsockname()[1]
+            with silent(f"http://127.0.0.1:{port}", 40) as clients:
+                accepted = [listener.accept()[0] for _ in clients]
+                for most, exempt, left in [(40, "", 40), (30, "127.0.0.1", 40), (30, "", 30)]:
+                    guard = ConnectionGuard(
+                        port, most, exempt.__eq__, lambda *it: closed.append(it)
+                    )
+                    await guard.look()
+                    assert sum(map(is_open, clients)) == left
+                for each in accepted:
+                    each.close()
+        assert closed == [("127.0.0.1", 10)]
+
+    asyncio.run(main())
+
+
+def test_a_server_outlives_more_silent_connections_than_it_had_descriptors(tmp_path: Path) -> None:
+    """A thousand silent connections, and a server that was started with as many descriptors."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1_024, hard))
+    try:
+        server = Process(tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    with server, silent(server.url, 1_100):
+        assert httpx.get(f"{server.url}/healthz", timeout=60).text == "alive\n"
+        made = httpx.put(f"{server.url}/v1/boards/b", json={}, timeout=60)
+        assert made.status_code in (201, 401)
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="the kernel cannot do it")
+def test_a_client_that_does_not_read_its_answer_is_cut_off(tmp_path: Path) -> None:
+    with Served(tmp_path, stall_seconds=1) as server:
+        httpx.put(f"{server.url}/v1/boards/b", json={}).raise_for_status()
+        events = [[f"{'m' * 120}{i}", i] for i in range(10_000)]
+        for _ in range(2):
+            answer = httpx.post(f"{server.url}/v1/boards/b/scores?receipts=none", json=events)
+            answer.raise_for_status()
+        parts = urlsplit(server.url)
+        with socket.socket() as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            client.connect((parts.hostname, parts.port))
+            port = client.getsockname()[1]
+            client.sendall(b"GET /v1/boards/b/top?limit=10000 HTTP/1.1\r\nHost: x\r\n\r\n")
+
+            def is_held() -> bool:
+                return any(port == each for *_, each in connections_to(parts.port or 0))
+
+            while not client.recv(1, socket.MSG_PEEK):
+                pass
+            assert is_held()
+            while is_held():
+                time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "descriptors", "allowed"),
+    [
+        (13_000, 20_000, 13_000),
+        (13_000, 1_024, 768),
+        (13_000, 100, 16),
+        (100, 1_024, 100),
+        (13_000, resource.RLIM_INFINITY, 13_000),
+    ],
+)
+def test_connections_stay_below_the_descriptors(
+    wanted: int, descriptors: int, allowed: int
+) -> None:
+    assert allowed_connections(wanted, descriptors) == allowed
