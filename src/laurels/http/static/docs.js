@@ -15,7 +15,7 @@ const ORDER = ["Boards", "Scores", "Questions", "Live feed and export", "Keys", 
 const BESIDE = [
   ["/openapi.json", "this description, OpenAPI 3.1"],
   ["/healthz", "200 while the process answers"],
-  ["/readyz", "200 while requests are taken, 503 when the server is about to end"],
+  ["/readyz", "200 while requests are taken, 503 when writes fail or the server is about to end"],
   ["/metrics", "figures in the Prometheus text format"],
 ];
 const main = document.getElementById("main");
