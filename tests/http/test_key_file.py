@@ -13,6 +13,7 @@ import pytest
 
 from laurels.errors import FormatTooNew, StorageFailed
 from laurels.http.access import Keys
+from laurels.http.answers import problem
 from laurels.http.key_file import KEYS_FILE, FolderKeyStore
 from laurels.http.refusals import KeysDamaged, Unauthorized
 from laurels.log.memory import MemoryLog
@@ -185,3 +186,16 @@ def test_no_answer_names_a_path_of_the_server(tmp_path: Path) -> None:
         answer = httpx.post(f"{server.url}/v1/keys", json={"name": "page"}, headers=headers)
         assert (answer.status_code, answer.json()["code"]) == (500, "keys_damaged")
         assert str(tmp_path) not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("text", "redacted"),
+    [
+        ("/srv/boards/log.db is damaged", "log.db is damaged"),
+        ("[Errno 28] No space left: '/srv/boards/x.tmp'", "[Errno 28] No space left: 'x.tmp'"),
+        ("the server redis://host:6379/0 is away", "the server redis://host:6379/0 is away"),
+        ("1/2 of it", "1/2 of it"),
+    ],
+)
+def test_paths_are_left_out_of_answers(text: str, redacted: str) -> None:
+    assert problem(StorageFailed(text), 503, "").what == redacted

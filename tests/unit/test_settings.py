@@ -8,7 +8,7 @@ import pytest
 from scripts.settings_table import PAGE, page
 
 from laurels.http.refusals import InvalidSettings
-from laurels.http.settings import Settings, settings_of, table
+from laurels.http.settings import Settings, admin_key_of, settings_of, table
 
 
 def test_the_page_of_settings_is_current() -> None:
@@ -60,3 +60,19 @@ def test_a_wrong_setting_of_the_environment_is_named_by_its_variable() -> None:
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidSettings, match=r"none\.toml cannot be read"):
         settings_of({}, {}, tmp_path / "none.toml")
+
+
+def test_the_admin_key_may_stand_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_text("  a key in a file\n")
+    assert admin_key_of({}) is None
+    assert admin_key_of({"LAURELS_ADMIN_KEY": "a key"}) == "a key"
+    assert admin_key_of({"LAURELS_ADMIN_KEY_FILE": str(file)}) == "a key in a file"
+    file.write_text("\n")
+    for environment in (
+        {"LAURELS_ADMIN_KEY_FILE": str(file)},
+        {"LAURELS_ADMIN_KEY_FILE": str(tmp_path / "none")},
+        {"LAURELS_ADMIN_KEY_FILE": str(file), "LAURELS_ADMIN_KEY": "a key"},
+    ):
+        with pytest.raises(InvalidSettings, match="LAURELS_ADMIN_KEY_FILE"):
+            admin_key_of(environment)

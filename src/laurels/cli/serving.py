@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from laurels.config import without_login
-from laurels.http.settings import ADMIN_KEY, Setting, settings_of, table
+from laurels.http.settings import Setting, admin_key_of, settings_of, table
 
 from .failures import MissingExtra
 from .show import complain
@@ -37,7 +37,7 @@ def serve(config: Path | None = None, **given: Any) -> int:
         raise MissingExtra(f"{error.name} is not installed") from error
     code: int = serving.serve(
         settings,
-        os.environ.get(ADMIN_KEY),
+        admin_key_of(os.environ),
         lambda address: complain(f"serving {without_login(settings.data)} on {address}"),
     )
     return code

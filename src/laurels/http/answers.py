@@ -12,6 +12,7 @@ from laurels.index.redis.failures import IndexUnavailable
 from laurels.receipt import Receipt, Receipts
 from laurels.standing import Standing
 
+from .redaction import without_paths
 from .requests import JSON, MSGPACK
 
 PROBLEM = "application/problem+json"
@@ -85,6 +86,7 @@ class EventRefused(Exception):  # noqa: N818 (what became of an event)
         self.error = error
 
 
+SERVER_ERROR = 500
 EVENT_REFUSED = 422
 
 
@@ -141,13 +143,14 @@ def lines(values: Iterable[object]) -> bytes:
 def problem(error: LaurelsError, status: int, request_id: str) -> Problem:
     """An error as a document."""
     receipts = list(error.receipts) if isinstance(error, BatchRefused) else None
+    what = without_paths(error.what) if status >= SERVER_ERROR else error.what
     return Problem(
         type=f"/docs#{error.code}",
         title=_meaning(type(error)),
         status=status,
         code=error.code,
-        detail=str(error),
-        what=error.what,
+        detail=f"{what}; {error.advice}",
+        what=what,
         advice=error.advice,
         retryable=error.retryable,
         request_id=request_id,

@@ -18,7 +18,8 @@ from .refusals import InvalidSettings
 
 PREFIX = "LAURELS_"
 ADMIN_KEY = "LAURELS_ADMIN_KEY"
-"""The one secret; it comes from the environment only."""
+"""The one secret; it comes from the environment, or from a file that is named there."""
+ADMIN_KEY_FILE = "LAURELS_ADMIN_KEY_FILE"
 
 _Port = Annotated[int, Meta(ge=0, le=65_535)]
 _Count = Annotated[int, Meta(ge=1, le=10_000_000)]
@@ -168,6 +169,23 @@ def settings_of(
     merged |= _of_environment(environment)
     merged |= {name: value for name, value in given.items() if value is not None}
     return _judged(merged, "")
+
+
+def admin_key_of(environment: Mapping[str, str]) -> str | None:
+    """Return LAURELS_ADMIN_KEY, or what the file holds that LAURELS_ADMIN_KEY_FILE names, without
+    the white space around it. None where neither is set. Raise InvalidSettings."""
+    key, file = environment.get(ADMIN_KEY), environment.get(ADMIN_KEY_FILE)
+    if not file:
+        return key or None
+    if key:
+        raise InvalidSettings(f"expected {ADMIN_KEY} or {ADMIN_KEY_FILE}, got both")
+    try:
+        found = Path(file).read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidSettings(f"{ADMIN_KEY_FILE}: its file cannot be read ({error})") from error
+    if not found:
+        raise InvalidSettings(f"{ADMIN_KEY_FILE} names an empty file")
+    return found
 
 
 def _of_file(file: Path) -> Mapping[str, Any]:
