@@ -9,6 +9,7 @@ each command before its output. Run again it goes on from the end: nothing is co
 
 import argparse
 import os
+import secrets
 import shlex
 import subprocess
 import sys
@@ -42,11 +43,13 @@ QUESTIONS = [
 ]
 
 TO_TRY = """\
-A page with the boards is at {address} in a moment. To try beside it:
+The boards are served in a moment, with a key for this run (LAURELS_ADMIN_KEY). A page, and what to
+try beside it:
 
-  curl '{address}/v1/boards/spent/top?limit=3'
-  curl '{address}/v1/boards/spent/standing?member=07592&window=*&to_rank=1'
-  curl -N '{address}/v1/boards/spent/live?window=month'
+  {address}/#key={key}
+  curl -H 'Authorization: Bearer {key}' '{address}/v1/boards/spent/top?limit=3'
+  curl -H 'Authorization: Bearer {key}' '{address}/v1/boards/spent/standing?member=07592&window=*'
+  curl -H 'Authorization: Bearer {key}' -N '{address}/v1/boards/spent/live?window=month'
 """
 
 
@@ -68,7 +71,8 @@ def main() -> int:
         for command in [CREATE, MARCH, LAST_7_DAYS, IMPORT, *QUESTIONS]:
             run(command, options.at)
         if options.serve:
-            print(TO_TRY.format(address=f"http://127.0.0.1:{options.port}"))
+            key = os.environ.setdefault("LAURELS_ADMIN_KEY", secrets.token_hex(32))
+            print(TO_TRY.format(address=f"http://127.0.0.1:{options.port}", key=key))
             run(["serve", "--data", options.at, "--port", options.port], options.at)
     except KeyboardInterrupt:
         return 0

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import laurels
 from laurels import config
-from laurels.http import serving
+from laurels.http import opening, serving
 from laurels.http.settings import Settings
 
 WITHIN_SECONDS = 60
@@ -21,7 +21,8 @@ ADMIN_KEY = "admin-key-of-the-tests"
 
 
 class Served:
-    """Serves a folder from a thread with its own event loop, by the clock it is given."""
+    """Serves a folder from a thread with its own event loop, by the clock it is given: open, where
+    there is no admin key."""
 
     def __init__(
         self,
@@ -31,6 +32,7 @@ class Served:
         admin_key: str | None = None,
         **settings: Any,
     ) -> None:
+        settings.setdefault("open", admin_key is None)
         self._settings = Settings(data=str(folder), port=0, **settings)
         self._clock = clock
         self._admin_key = admin_key
@@ -39,6 +41,7 @@ class Served:
         self._end: Callable[[], object] = self._taking.clear
         self._thread = threading.Thread(target=self._run, daemon=True)
         self.url = ""
+        self.first_key: str | None = None
         self._thread.start()
         started = self._taking.wait(WITHIN_SECONDS)
         if self._failed is not None:
@@ -55,11 +58,12 @@ class Served:
     async def _serve(self) -> None:
         ending, loop = asyncio.Event(), asyncio.get_running_loop()
         self._end = lambda: loop.call_soon_threadsafe(ending.set)
+        opening.ensure_possible(self._settings, self._admin_key)
         service = config.connect(self._settings.data, self._clock, create=True)
         await serving.run(self._settings, service, self._admin_key, ending, self._said)
 
-    def _said(self, address: str) -> None:
-        self.url = address
+    def _said(self, address: serving.Address) -> None:
+        self.url, self.first_key = address.url, address.first_key
         self._taking.set()
 
     def close(self) -> None:

@@ -84,7 +84,7 @@ class Laurels:
     def start(self) -> None:
         """Starts the server; returns when it is ready."""
         program = Path(sysconfig.get_path("scripts")) / "laurels"
-        command: list[str | Path] = [program, "serve", "--data", self._folder, "--port"]
+        command: list[str | Path] = [program, "serve", "--open", "--data", self._folder, "--port"]
         log = self._folder.with_name(f"{self._folder.name}.log")
         self._serving = Serving(command, self._core, log, ready="/readyz")
 

@@ -32,7 +32,7 @@ def test_keys_of_a_folder_at_rest(shell: Shell) -> None:
 
 def test_a_key_of_the_folder_opens_the_server(shell: Shell) -> None:
     key = shell.ok("key", "create", "boss", "--scope", "admin").out.strip()
-    with Served(shell.directory / "boards") as served:
+    with Served(shell.directory / "boards", open=False) as served:
         with laurels.open(served.url.replace("//", f"//{key}@")) as lb:
             lb.create(laurels.Board("b"))
         with laurels.open(served.url) as lb, pytest.raises(LaurelsError) as error:

@@ -75,6 +75,8 @@ class Watched:
 
 
 Open = Callable[..., Watched]
+KEYS: dict[str, str] = {}
+"""The keys with which servers are looked at, by their addresses."""
 
 
 class Boards:
@@ -88,6 +90,8 @@ class Boards:
         self.url = url
         self._told = told or url
         self._key = key
+        if key is not None:
+            KEYS[url] = key
         self._numbers = count(1)
 
     def send(self, method: str, path: str, body: object = None) -> Any:

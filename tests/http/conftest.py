@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
-from tests.http.browser import Open, Watched, launched
+from tests.http.browser import KEYS, Open, Watched, launched
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +25,9 @@ def open_page(browser: Browser) -> Iterator[Open]:
     def open_(address: str, **options: Any) -> Watched:
         watched = Watched(browser, **options)
         opened.append(watched)
+        server = address.partition("/#")[0].rstrip("/")
+        if server in KEYS:
+            watched.page.goto(f"{server}/#key={KEYS[server]}")
         watched.page.goto(address)
         return watched
 

@@ -56,7 +56,7 @@ class Feed:
 
 @asynccontextmanager
 async def feed(
-    url: str, path: str, *, last: str = "", buffer: int | None = None
+    url: str, path: str, *, last: str = "", key: str = "", buffer: int | None = None
 ) -> AsyncIterator[Feed]:
     """Opens a stream; `last` is the number of the event that came last on another one, `buffer`
     the bytes that are taken before they are read."""
@@ -67,11 +67,13 @@ async def feed(
     opened.setblocking(False)
     await asyncio.get_running_loop().sock_connect(opened, (parts.hostname, parts.port))
     reader, writer = await asyncio.open_connection(sock=opened, limit=buffer or 1 << 20)
+    keyed = f"Authorization: Bearer {key}\r\n" if key else ""
     resumes = f"Last-Event-ID: {last}\r\n" if last else ""
-    writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{resumes}\r\n".encode())
+    head = f"GET {path} HTTP/1.1\r\nHost: {parts.netloc}\r\nConnection: close\r\n"
+    writer.write(f"{head}{keyed}{resumes}\r\n".encode())
     try:
-        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), WITHIN_SECONDS)
-        assert head.startswith(b"HTTP/1.1 200"), head
+        begun = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), WITHIN_SECONDS)
+        assert begun.startswith(b"HTTP/1.1 200"), begun
         yield Feed(reader, writer)
     finally:
         writer.close()

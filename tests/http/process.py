@@ -5,17 +5,29 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.serving import ADMIN_KEY
+
 WITHIN_SECONDS = 60
+VARIABLE = "LAURELS_ADMIN_KEY"
 
 
 class Process:
-    """`laurels serve` on a free port; `url` is where it says it serves."""
+    """`laurels serve` on a free port; `url` is where it says it serves. A folder is served open,
+    with `keys` as people start it; boards on an index server with the key ADMIN_KEY."""
 
-    def __init__(self, folder: Path | str, *options: str, **environment: str) -> None:
+    def __init__(
+        self, folder: Path | str, *options: str, keys: bool = False, **environment: str
+    ) -> None:
+        if str(folder).startswith("redis"):
+            environment.setdefault(VARIABLE, ADMIN_KEY)
+        elif not keys and VARIABLE not in environment:
+            options = (*options, "--open")
         self._process = subprocess.Popen(
             [sys.executable, "-m", "laurels.cli", "serve", "--data", str(folder), *options]
             + ([] if "--port" in options else ["--port", "0"]),
@@ -31,6 +43,11 @@ class Process:
                 break
         _, _, address = self.said.strip().rpartition(" on ")
         self.url = address
+
+    def lines(self, count: int | None = None) -> Iterator[str]:
+        """What it says next, line by line; so many lines of it."""
+        assert self._process.stderr is not None
+        yield from islice(self._process.stderr, count)
 
     @property
     def pid(self) -> int:

@@ -16,9 +16,12 @@ class Sent:
     def __init__(self, **headers: str | list[str]) -> None:
         self._headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
-    def get_all(self, key: str) -> list[str]:
-        value = self._headers.get(key, [])
-        return [value] if isinstance(value, str) else value
+    def items(self) -> list[tuple[str, str]]:
+        return [
+            (name, value)
+            for name, values in self._headers.items()
+            for value in ([values] if isinstance(values, str) else values)
+        ]
 
 
 def test_without_trusted_proxies_the_peer_is_the_client_whatever_it_sends() -> None:

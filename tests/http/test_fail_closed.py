@@ -46,15 +46,15 @@ def statuses(url: str, key: str | None = None) -> list[int]:
 
 def test_the_last_key_gone_lets_nobody_in(tmp_path: Path) -> None:
     key = make_key(tmp_path)
-    with Served(tmp_path) as server:
+    with Served(tmp_path, open=False) as server:
         gone = httpx.delete(f"{server.url}/v1/keys/boss", headers=bearer(key))
         assert gone.status_code == 204
         assert statuses(server.url) == [401] * 4
         assert statuses(server.url, key) == [401] * 4
-    with Served(tmp_path) as again:
+    with Served(tmp_path, open=False) as again:
         assert statuses(again.url) == [401] * 4
     key = make_key(tmp_path, "next")
-    with Served(tmp_path) as server:
+    with Served(tmp_path, open=False) as server:
         assert httpx.get(f"{server.url}/v1/boards", headers=bearer(key)).status_code == 200
 
 
@@ -62,7 +62,7 @@ def test_a_store_whose_files_of_keys_are_gone_lets_nobody_in(tmp_path: Path) -> 
     make_key(tmp_path)
     for file in tmp_path.glob(f"{KEYS_FILE}*"):
         file.unlink()
-    with Served(tmp_path) as server:
+    with Served(tmp_path, open=False) as server:
         assert statuses(server.url) == [401] * 4
 
 
@@ -71,13 +71,13 @@ def test_a_restored_backup_needs_keys_and_holds_none(tmp_path: Path) -> None:
     back_up(tmp_path / "boards", tmp_path / "backup")
     restore(tmp_path / "backup", tmp_path / "again")
     assert not [*(tmp_path / "again").glob("keys*")]
-    with Served(tmp_path / "again") as server:
+    with Served(tmp_path / "again", open=False) as server:
         assert statuses(server.url) == statuses(server.url, key) == [401] * 4
 
 
 def test_a_folder_of_an_older_version_stays_closed(tmp_path: Path) -> None:
     (tmp_path / KEYS_FILE).write_text('{"format": 1, "secret": "00", "keys": []}')
-    with Served(tmp_path) as server:
+    with Served(tmp_path, open=False) as server:
         assert statuses(server.url) == [401] * 4
 
 

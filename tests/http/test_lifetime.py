@@ -23,7 +23,7 @@ def _stream(url: str) -> socket.socket:
     parts = urlsplit(url)
     assert parts.hostname is not None
     opened = socket.create_connection((parts.hostname, parts.port or 0), timeout=60)
-    opened.sendall(b"GET /v1/boards/b/live?interval=20 HTTP/1.1\r\nHost: x\r\n\r\n")
+    opened.sendall(b"GET /v1/boards/b/live?interval=20 HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert opened.recv(12) == b"HTTP/1.1 200"
     return opened
 
@@ -71,8 +71,19 @@ def test_without_keys_it_is_for_this_machine_only(tmp_path: Path, host: str) -> 
     assert "[not_loopback]" in said
     with Process(tmp_path, "--host", "0.0.0.0", LAURELS_ADMIN_KEY=ADMIN_KEY) as server:
         assert server.url.startswith("http://0.0.0.0:")
-    with Process(tmp_path, "--host", "0.0.0.0", "--insecure") as server:
-        assert server.url.startswith("http://0.0.0.0:")
+
+
+@pytest.mark.parametrize(
+    ("options", "variable"), [(["--insecure"], "LAURELS_HOST"), ([], "LAURELS_INSECURE")]
+)
+def test_who_asks_for_an_insecure_server_is_told_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], variable: str
+) -> None:
+    monkeypatch.setenv(variable, "127.0.0.1")
+    code, said = Process(tmp_path, *options).wait()
+    assert code == 2
+    assert "insecure is no setting any more" in said
+    assert "--open" in said
 
 
 def test_a_wrong_setting_is_told(tmp_path: Path) -> None:

@@ -167,3 +167,17 @@ def test_scopes_are_counted(http: httpx.Client) -> None:
     assert held == stats["scopes_nbytes"]
     assert 0 < held < found["laurels_board_memory_bytes", "rooms"] == stats["nbytes"]
     assert ("laurels_board_scopes_memory_bytes", "b") not in found
+
+
+def test_a_key_of_some_boards_sees_their_figures_and_no_others(http: httpx.Client) -> None:
+    http.put("/v1/boards/secret", json={}).raise_for_status()
+    made = http.post("/v1/keys", json={"name": "narrow", "boards": ["b"]}).raise_for_status()
+    narrow = {"Authorization": f"Bearer {made.json()['key']}"}
+    text = http.get("/metrics", headers=narrow).raise_for_status().text
+    samples = [line for line in text.splitlines() if line and not line.startswith("#")]
+    assert samples
+    assert all('board="b"' in line for line in samples), samples
+    assert http.get("/v1/stats", headers=narrow).json()["code"] == "forbidden"
+    whole = http.get("/metrics").text
+    assert 'laurels_board_memory_bytes{board="secret"}' in whole
+    assert "laurels_requests_total" in whole

@@ -56,7 +56,9 @@ def raw(server: Served, request: bytes, *, ends: bool = True) -> bytes:
     ],
 )
 def test_nasty_addresses(server: Served, path: str, status: int) -> None:
-    head = raw(server, f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+    head = raw(
+        server, f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+    )
     assert head.startswith(f"HTTP/1.1 {status}".encode()), head[:300]
 
 
@@ -105,13 +107,13 @@ def test_nasty_bodies(
 @pytest.mark.parametrize(
     "request_",
     [
-        b"GET / HTTP/1.1\r\nHost: x\r\nX-Long: " + b"x" * 100_000 + b"\r\n\r\n",
-        b"GET / HTTP/1.1\r\nHost: x\r\nX-Request-Id: \xff\xfe\r\n\r\n",
-        b"GET /v1/boards HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \xff\r\n\r\n",
-        b"POST /v1/boards/b/scores HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
-        b"POST /v1/boards/b/scores HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n"
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: " + b"x" * 100_000 + b"\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: \xff\xfe\r\n\r\n",
+        b"GET /v1/boards HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \xff\r\n\r\n",
+        b"POST /v1/boards/b/scores HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
+        b"POST /v1/boards/b/scores HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n"
         b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
-        b"BREW /v1/boards HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"BREW /v1/boards HTTP/1.1\r\nHost: localhost\r\n\r\n",
         b"nonsense\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00",
     ],
@@ -145,7 +147,7 @@ def test_a_client_that_goes_in_the_middle_leaves_nothing(server: Served) -> None
     before = httpx.get(f"{server.url}/v1/boards/b/stats").json()["windows"][0]["members"]
     raw(
         server,
-        b"POST /v1/boards/b/scores HTTP/1.1\r\nHost: x\r\nContent-Length: 999\r\n\r\n"
+        b"POST /v1/boards/b/scores HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999\r\n\r\n"
         b'[{"member": "gone", "value": 1}',
         ends=False,
     )

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -27,6 +27,25 @@ SOON_SECONDS = 60.0
 """A bound against hanging: a change takes milliseconds to be seen."""
 
 
+def as_admin(call: Callable[..., httpx.Response]) -> Callable[..., httpx.Response]:
+    """Requests with the key of the servers."""
+
+    def ask(url: str, headers: Mapping[str, str] | None = None, **rest: Any) -> httpx.Response:
+        keyed = {"Authorization": f"Bearer {ADMIN_KEY}", **JSON, **(headers or {})}
+        return call(url, headers=keyed, **{"timeout": 60, **rest})
+
+    return ask
+
+
+class http:  # noqa: N801 (stands for the module httpx)
+    get, put = as_admin(httpx.get), as_admin(httpx.put)
+    post, delete = as_admin(httpx.post), as_admin(httpx.delete)
+
+
+def keyed(url: str) -> str:
+    return url.replace("//", f"//{ADMIN_KEY}@")
+
+
 @pytest.fixture(scope="module")
 def redis() -> Iterator[Server]:
     with Server() as server:
@@ -41,11 +60,11 @@ def pair(redis: Server) -> Iterator[tuple[str, str]]:
 
 
 def put(url: str, board: str, **definition: Any) -> None:
-    httpx.put(f"{url}/v1/boards/{board}", json=definition).raise_for_status()
+    http.put(f"{url}/v1/boards/{board}", json=definition).raise_for_status()
 
 
 def score(url: str, board: str, member: str, value: int, **headers: str) -> httpx.Response:
-    answer = httpx.post(
+    answer = http.post(
         f"{url}/v1/boards/{board}/scores",
         json={"member": member, "value": value},
         headers=headers,
@@ -55,7 +74,7 @@ def score(url: str, board: str, member: str, value: int, **headers: str) -> http
 
 
 def listed(url: str, board: str) -> list[tuple[str, int]]:
-    answer = httpx.get(f"{url}/v1/boards/{board}/top").raise_for_status().json()
+    answer = http.get(f"{url}/v1/boards/{board}/top").raise_for_status().json()
     return [(entry["member"], entry["score"]) for entry in answer["entries"]]
 
 
@@ -66,11 +85,11 @@ def test_what_one_acknowledged_the_other_shows(pair: tuple[str, str]) -> None:
         score(one, "shown", "ann", 1)
         assert listed(two, "shown") == [("ann", i + 1)]
     put(two, "shown", windows=["all", "day", "week"], title="New")
-    assert httpx.get(f"{one}/v1/boards/shown", headers=JSON).json()["title"] == "New"
-    assert httpx.get(f"{one}/v1/boards/shown/top?window=week").status_code == 200
-    httpx.delete(f"{one}/v1/boards/shown", headers=JSON).raise_for_status()
-    assert httpx.get(f"{two}/v1/boards/shown/top").json()["code"] == "unknown_board"
-    assert httpx.get(f"{two}/v1/boards/shown", headers=JSON).json()["code"] == "unknown_board"
+    assert http.get(f"{one}/v1/boards/shown", headers=JSON).json()["title"] == "New"
+    assert http.get(f"{one}/v1/boards/shown/top?window=week").status_code == 200
+    http.delete(f"{one}/v1/boards/shown", headers=JSON).raise_for_status()
+    assert http.get(f"{two}/v1/boards/shown/top").json()["code"] == "unknown_board"
+    assert http.get(f"{two}/v1/boards/shown", headers=JSON).json()["code"] == "unknown_board"
 
 
 async def frames_until(read: Any, known: Known, wanted: list[tuple[str, int]]) -> list[Frame]:
@@ -89,7 +108,7 @@ def test_a_feed_of_one_tells_what_another_counted(pair: tuple[str, str]) -> None
     put(one, "fed")
 
     async def main() -> None:
-        async with feed(two, "/v1/boards/fed/live?interval=20") as read:
+        async with feed(two, "/v1/boards/fed/live?interval=20", key=ADMIN_KEY) as read:
             known = Known()
             await frames_until(read, known, [])
             took = []
@@ -109,9 +128,10 @@ def test_the_number_of_an_event_of_one_is_not_taken_for_the_others(pair: tuple[s
     put(one, "epochs")
 
     async def main() -> None:
-        async with feed(one, "/v1/boards/epochs/live?interval=20") as read:
+        async with feed(one, "/v1/boards/epochs/live?interval=20", key=ADMIN_KEY) as read:
             first = await read.next()
-            async with feed(two, "/v1/boards/epochs/live?interval=20", last=first.number) as other:
+            path, last = "/v1/boards/epochs/live?interval=20", first.number
+            async with feed(two, path, last=last, key=ADMIN_KEY) as other:
                 again = await other.next()
                 assert again.kind == "top"
                 assert again.number != first.number
@@ -125,9 +145,9 @@ def test_a_feed_ends_when_another_process_deletes_the_board(pair: tuple[str, str
     score(one, "gone", "ann", 1)
 
     async def main() -> None:
-        async with feed(two, "/v1/boards/gone/live?interval=20") as read:
+        async with feed(two, "/v1/boards/gone/live?interval=20", key=ADMIN_KEY) as read:
             assert (await read.next()).kind == "top"
-            await asyncio.to_thread(httpx.delete, f"{one}/v1/boards/gone", headers=JSON)
+            await asyncio.to_thread(http.delete, f"{one}/v1/boards/gone", headers=JSON)
             assert (await read.next(SOON_SECONDS)).kind == "end"
 
     asyncio.run(main())
@@ -146,7 +166,7 @@ def test_a_request_sent_again_to_another_counts_once(pair: tuple[str, str]) -> N
 
 def test_the_client_works_over_it(pair: tuple[str, str]) -> None:
     one, two = pair
-    with laurels.open(one) as here, laurels.open(two) as there:
+    with laurels.open(keyed(one)) as here, laurels.open(keyed(two)) as there:
         here.create(laurels.Board("client", windows=["all", "7d=rolling:7d/1h"]))
         receipts = here.submit_many("client", [(f"m{i}", i) for i in range(2_500)])
         assert receipts.applied == 2_500
@@ -185,7 +205,7 @@ def test_keys_are_shared(redis: Server) -> None:
 
 def test_the_page_and_the_description_load(pair: tuple[str, str]) -> None:
     for path in ("/", "/docs", "/openapi.json", "/static/app.js", "/healthz", "/readyz"):
-        assert httpx.get(pair[0] + path).status_code == 200
+        assert http.get(pair[0] + path).status_code == 200
 
 
 def test_a_server_that_is_away_is_told_and_comes_again() -> None:
@@ -194,7 +214,7 @@ def test_a_server_that_is_away_is_told_and_comes_again() -> None:
         score(server.url, "b", "ann", 1)
 
         async def main() -> None:
-            async with feed(server.url, "/v1/boards/b/live?interval=20") as read:
+            async with feed(server.url, "/v1/boards/b/live?interval=20", key=ADMIN_KEY) as read:
                 await read.next()
                 await asyncio.to_thread(_away_and_again, redis, server.url)
                 frame = await read.next()
@@ -209,23 +229,23 @@ def _away_and_again(redis: Server, url: str) -> None:
     board = f"{url}/v1/boards/b"
     event = {"member": "ann", "value": 1, "id": "once"}
     for answer in (
-        httpx.get(f"{url}/readyz"),
-        httpx.get(f"{board}/top"),
-        httpx.get(board),
-        httpx.post(f"{board}/scores", json=event),
-        httpx.get(f"{board}/live"),
+        http.get(f"{url}/readyz"),
+        http.get(f"{board}/top"),
+        http.get(board),
+        http.post(f"{board}/scores", json=event),
+        http.get(f"{board}/live"),
     ):
         assert answer.status_code == 503
         assert answer.headers["content-type"] == "application/problem+json"
         assert answer.headers["retry-after"] == "1"
         assert answer.json()["code"] == "index_unavailable"
         assert answer.json()["may_have_applied"] in (True, False)
-    assert httpx.get(f"{url}/healthz").status_code == 200
-    assert "laurels_index_up 0.0" in httpx.get(f"{url}/metrics").text
+    assert http.get(f"{url}/healthz").status_code == 200
+    assert "laurels_index_up 0.0" in http.get(f"{url}/metrics").text
     redis.start()
-    until(lambda: httpx.get(f"{url}/readyz").status_code == 200, "it is ready again")
-    until(lambda: httpx.post(f"{board}/scores", json=event).status_code == 200, "it counts again")
-    assert "laurels_index_up 1.0" in httpx.get(f"{url}/metrics").text
+    until(lambda: http.get(f"{url}/readyz").status_code == 200, "it is ready again")
+    until(lambda: http.post(f"{board}/scores", json=event).status_code == 200, "it counts again")
+    assert "laurels_index_up 1.0" in http.get(f"{url}/metrics").text
     assert listed(url, "b") == [("ann", 2)]
 
 
@@ -243,7 +263,7 @@ def running(pids: list[int]) -> list[int]:
 def test_workers_are_one_service(redis: Server, pair: tuple[str, str]) -> None:
     with Process(f"{redis.url}?prefix=workers:", "--workers", "2") as server:
         assert len(children(server.pid)) == 2
-        described = [httpx.get(f"{url}/openapi.json").content for url in (server.url, pair[0])]
+        described = [http.get(f"{url}/openapi.json").content for url in (server.url, pair[0])]
         assert described[0] == described[1], "a process describes more than the service"
         put(server.url, "b")
         with ThreadPoolExecutor(30) as pool:
@@ -259,7 +279,7 @@ def test_workers_are_one_service(redis: Server, pair: tuple[str, str]) -> None:
 
 def worker_told(url: str) -> str:
     """Which worker answered: a connection is one worker's."""
-    text = httpx.get(f"{url}/metrics").text
+    text = http.get(f"{url}/metrics").text
     (line,) = [line for line in text.splitlines() if line.startswith("laurels_index_up")]
     return line.partition('worker="')[2][:1]
 
@@ -304,7 +324,7 @@ def test_workers_that_cannot_be_say_why_once(tmp_path: Any, data: str, code: str
 def test_a_login_is_not_shown() -> None:
     with Server(password="sesame") as redis, Process(redis.url) as server:
         assert "sesame" not in server.said
-        assert httpx.get(f"{server.url}/readyz").status_code == 200
+        assert http.get(f"{server.url}/readyz").status_code == 200
 
 
 def test_what_the_server_may_lose_is_told() -> None:

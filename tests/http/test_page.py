@@ -13,6 +13,7 @@ import laurels
 from tests.http.browser import WITHIN_MS, Boards, Open, Watched, is_live, order
 from tests.http.process import Process
 from tests.redis.servers import Server
+from tests.serving import ADMIN_KEY as PROCESS_KEY
 from tests.serving import Served
 
 NOON_MS = 1_795_176_000_000  # 2026-11-20 12:00 UTC
@@ -37,7 +38,7 @@ def in_several_processes() -> Iterator[Boards]:
         Process(redis.url, "--workers", "2") as shown,
         Process(redis.url) as told,
     ):
-        yield Boards(shown.url, told=told.url)
+        yield Boards(shown.url, key=PROCESS_KEY, told=told.url)
 
 
 @pytest.fixture(

@@ -76,7 +76,7 @@ def request(method: str, target: bytes, body: bytes | None = None, headers: byte
     """A request as it is sent; `headers` are whole lines, each with its end."""
     if body is not None:
         headers += b"Content-Length: %d\r\n" % len(body)
-    return b"%b %b HTTP/1.1\r\nHost: x\r\n%b\r\n%b" % (
+    return b"%b %b HTTP/1.1\r\nHost: localhost\r\n%b\r\n%b" % (
         method.encode(),
         target,
         headers,

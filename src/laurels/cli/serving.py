@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from laurels.config import without_login
-from laurels.http.settings import Setting, admin_key_of, settings_of, table
+from laurels.http.settings import REMOVED, Setting, admin_key_of, settings_of, table
 
 from .failures import MissingExtra
 from .show import complain
@@ -21,12 +21,14 @@ def serve(config: Path | None = None, **given: Any) -> int:
     """Serve the boards over HTTP.
 
     Settings come from options, then LAURELS_... in the environment, then --config FILE (TOML).
-    LAURELS_ADMIN_KEY is the first key; without any key only this machine is listened to.
+    Where there is no key yet, an admin key is made and printed once, unless LAURELS_ADMIN_KEY is
+    one. --open serves without keys, to this machine alone.
 
     \b
     Examples:
       laurels serve
       laurels serve --data /srv/boards --port 9000
+      laurels serve --open
       laurels serve --data redis://localhost --workers 4
       LAURELS_ADMIN_KEY=$(openssl rand -hex 32) laurels serve --host 0.0.0.0
     """
@@ -38,9 +40,26 @@ def serve(config: Path | None = None, **given: Any) -> int:
     code: int = serving.serve(
         settings,
         admin_key_of(os.environ),
-        lambda address: complain(f"serving {without_login(settings.data)} on {address}"),
+        lambda address: _announce(without_login(settings.data), address.url, address.first_key),
     )
     return code
+
+
+def _announce(data: str, url: str, first_key: str | None) -> None:
+    """Says where the boards are served; a first key is shown this once."""
+    complain(f"serving {data} on {url}")
+    if first_key is None:
+        return
+    local = url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+    header = f"-H 'Authorization: Bearer {first_key}'"
+    for line in (
+        "made the first key, admin. It is shown this once:",
+        f"  {local}/#key={first_key}",
+        f"  curl {header} -X PUT --json '{{}}' '{local}/v1/boards/gifts'",
+        f"  curl {header} '{local}/v1/boards'",
+        "`laurels key create` makes others; `laurels serve --open` needs none on this machine",
+    ):
+        complain(line)
 
 
 def _parameter(setting: Setting) -> inspect.Parameter:
@@ -71,6 +90,17 @@ def _config() -> inspect.Parameter:
     )
 
 
-_parameters = [_config(), *map(_parameter, table())]
+def _removed(name: str) -> inspect.Parameter:
+    """An option of an earlier version: it is taken, so that the refusal can say what to do."""
+    option = f"--{name}/--no-{name}"
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[bool | None, typer.Option(option, hidden=True)],
+    )
+
+
+_parameters = [_config(), *map(_parameter, table()), *map(_removed, REMOVED)]
 serve.__signature__ = inspect.Signature(_parameters)  # type: ignore[attr-defined]
 serve.__annotations__ = {each.name: each.annotation for each in _parameters} | {"return": int}

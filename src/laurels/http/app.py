@@ -25,6 +25,7 @@ from msgspec import Struct
 from laurels.errors import Fault, LaurelsError, Unavailable
 
 from . import requests
+from .admission import Admission
 from .answers import (
     EVENT_REFUSED,
     PROBLEM,
@@ -39,6 +40,7 @@ from .caller import LEVEL, UNKNOWN, Caller
 from .cors import PREFLIGHT, Headers, Origins
 from .kept import Kept
 from .limits import Rates
+from .local_only import ensure_local
 from .metrics import CONTENT_TYPE, Exposed, exposition
 from .open_streams import OpenStreams
 from .openapi import openapi
@@ -58,6 +60,7 @@ from .router import Found, Router
 from .routes import ROUTES
 from .streaming import Reader, send_stream
 from .tokens import TOKEN_PREFIX
+from .tracing import trace_fields, trace_headers
 
 NOT_MODIFIED = 304
 _RETRY_SECONDS = "1"
@@ -113,6 +116,7 @@ class Application:
         self._kept = Kept()
         allowed = server.settings.cors_origins
         self._origins = Origins(allowed) if allowed else None
+        self._admission = Admission(server.settings, clock)
         self._router: Router[Route | Beside] = Router()
         for row in ROUTES:
             self._router.put(row.method, row.path, row)
@@ -131,6 +135,8 @@ class Application:
         request_id = ""
         try:
             request_id = self._request_id(sent)
+            if self._server.keys.is_open:
+                ensure_local(scope.http_version, scope.authority, sent)
             answers, part = self._found(scope)
             if isinstance(answers, Route):
                 written = await self._answered(answers, part, scope, protocol, request_id)
@@ -144,7 +150,7 @@ class Application:
             return
         except Exception as error:
             written = _failure(error, scope.path, request_id)
-        headers = [("x-request-id", request_id), *written.headers]
+        headers = [*trace_headers(sent.get("traceparent"), request_id), *written.headers]
         if not written.is_asset:
             headers += _UNKEPT
         if written.kind:
@@ -204,8 +210,7 @@ class Application:
         began = self._clock()
         caller, ask = UNKNOWN, None
         try:
-            secret = _secret(scope, in_query=row.streams)
-            caller = await self._caller(secret)
+            caller = await self._caller(scope, in_query=row.streams)
             for bucket in caller.buckets:
                 self._rates.take(bucket.name, bucket.rate)
             if row.store_wide:
@@ -258,15 +263,22 @@ class Application:
                 status=status,
                 ms=round(seconds * 1_000, 3),
                 caller=caller.name,
+                client=self._admission.client(scope),
                 request_id=request_id,
+                **trace_fields(scope.headers.get("traceparent"), request_id),
             )
 
-    async def _caller(self, secret: str | None) -> Caller:
+    async def _caller(self, scope: Scope, *, in_query: bool = False) -> Caller:
         """Who asks. A key that is not known may have been made by another process just now."""
+        self._admission.take_request(scope)
+        secret = _secret(scope, in_query=in_query)
         try:
             return self._server.keys.caller(secret)
         except Unauthorized:
-            if self._read_keys is None or secret is None:
+            if secret is None:
+                raise
+            self._admission.take_wrong_key(scope)
+            if self._read_keys is None:
                 raise
         await self._read_keys()
         return self._server.keys.caller(secret)
@@ -341,7 +353,7 @@ class Application:
     ) -> None:
         """Sends an answer while it is made, until its end or until nobody reads it any more."""
         headers = [
-            ("x-request-id", request_id),
+            *trace_headers(scope.headers.get("traceparent"), request_id),
             ("content-type", answered.kind),
             *_UNKEPT,
             ("x-accel-buffering", "no"),
@@ -375,9 +387,11 @@ class Application:
         return Written(body, "text/plain")
 
     async def _metrics(self, scope: Scope) -> Written:
-        (await self._caller(_secret(scope))).ensure(LEVEL["read"], None)
+        caller = await self._caller(scope)
+        caller.ensure(LEVEL["read"], None)
         server = self._server
-        exposed = Exposed(server.figures, server.room, await server.backing.held(), self._worker)
+        held = await server.backing.held(caller)
+        exposed = Exposed(server.figures, server.room, held, self._worker)
         return Written(exposition(exposed), CONTENT_TYPE)
 
 

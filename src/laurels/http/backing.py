@@ -5,6 +5,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from laurels.aio import AsyncLeaderboards
 from laurels.clock_status import ClockStatus
@@ -14,6 +15,7 @@ from laurels.errors import Unavailable
 from laurels.service import Service
 from laurels.write_failures import WriteFailures
 
+from .caller import Caller
 from .metrics import BOARDS_SHOWN, Held
 
 Pulse = Callable[[str], tuple[int, int, int, bool]]
@@ -22,11 +24,11 @@ Pulse = Callable[[str], tuple[int, int, int, bool]]
 class Backing(Struct, frozen=True):
     """`pulse` tells who watches that a board has changed; where it `is_exact`, it is never late.
     `follow` brings it up to date where it is not; `ensure` raises what keeps the boards from being
-    asked or written; `clock` tells how they stand to their clock; `held` are figures of what there
-    is."""
+    asked or written; `clock` tells how they stand to their clock; `held` are figures of what a
+    caller may see."""
 
     pulse: Pulse
-    held: Callable[[], Awaitable[Held]]
+    held: Callable[[Caller], Awaitable[Held]]
     is_exact: bool = True
     follow: Callable[[Collection[str]], Awaitable[None]] | None = None
     ensure: Callable[[], Awaitable[None]] | None = None
@@ -47,7 +49,7 @@ def backing_of(
     if isinstance(service, Direct):
         return Backing(
             service.pulse,
-            lambda: _held_there(service),
+            lambda caller: _held_there(service, caller),
             is_exact=False,
             follow=service.follow,
             ensure=service.answers,
@@ -55,7 +57,9 @@ def backing_of(
         )
     began = clock()
 
-    async def held() -> Held:
+    async def held(caller: Caller) -> Held:
+        if not caller.is_unlimited:
+            return _held_of_boards(lb, caller.sees)
         taken = service.snapshot_taken()
         age = clock() - (began if taken is None else taken)
         return _held_here(lb, age, service.write_failures)
@@ -69,23 +73,35 @@ def backing_of(
 
 def _held_here(lb: AsyncLeaderboards, snapshot_age: float, write_failures: WriteFailures) -> Held:
     store = lb.sync.stats()
-    shown = [lb.sync.stats(board.name) for board in lb.sync.boards()[:BOARDS_SHOWN]]
-    return Held(
+    return replace(
+        _held_of_boards(lb, lambda _: True),
+        of_boards_only=False,
         store=store,
         clock=store.clock,
-        boards=[(stats.board, stats.nbytes) for stats in shown],
-        scopes=[
-            (stats.board, form, count) for stats in shown for form, count in stats.scopes.items()
-        ],
-        scopes_memory=[(stats.board, stats.scopes_nbytes) for stats in shown if stats.scopes],
         snapshot_age=snapshot_age,
         write_failures=write_failures.count,
         writable=write_failures.reason is None,
     )
 
 
-async def _held_there(service: Direct) -> Held:
+def _held_of_boards(lb: AsyncLeaderboards, sees: Callable[[str], bool]) -> Held:
+    """The figures of the boards that somebody sees, and none of the store as a whole."""
+    seen = [board.name for board in lb.sync.boards() if sees(board.name)]
+    shown = [lb.sync.stats(board) for board in seen[:BOARDS_SHOWN]]
+    return Held(
+        of_boards_only=True,
+        boards=[(stats.board, stats.nbytes) for stats in shown],
+        scopes=[
+            (stats.board, form, count) for stats in shown for form, count in stats.scopes.items()
+        ],
+        scopes_memory=[(stats.board, stats.scopes_nbytes) for stats in shown if stats.scopes],
+    )
+
+
+async def _held_there(service: Direct, caller: Caller) -> Held:
     """Nothing is added up on the index server for this: that is for `/v1/stats`."""
+    if not caller.is_unlimited:
+        return Held(of_boards_only=True)
     try:
         await service.answers()
     except Unavailable:

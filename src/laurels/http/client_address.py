@@ -32,7 +32,7 @@ Address = IPv4Address | IPv6Address
 class RequestHeaders(Protocol):
     """The headers of a request."""
 
-    def get_all(self, key: str) -> list[str]: ...
+    def items(self) -> list[tuple[str, str]]: ...
 
 
 class ClientAddresses:
@@ -71,7 +71,8 @@ class ClientAddresses:
 
     def _reported(self, headers: RequestHeaders) -> Iterator[str]:
         """The hops in the header, the last one first."""
-        hops = self._hops(",".join(headers.get_all(self._header)))
+        lines = [value for name, value in headers.items() if name == self._header]
+        hops = self._hops(",".join(lines))
         yield from hops[: -_MOST_HOPS - 1 : -1]
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 Headers = list[tuple[str, str]]
-_SHOWN = "X-Request-Id, Retry-After, Idempotency-Replayed"
+_SHOWN = "X-Request-Id, Traceresponse, Retry-After, Idempotency-Replayed"
 PREFLIGHT: Headers = [
     ("access-control-allow-methods", "GET, POST, PUT, PATCH, DELETE"),
     (
         "access-control-allow-headers",
-        "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Request-Id",
+        "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Request-Id, Traceparent",
     ),
     ("access-control-max-age", "600"),
 ]

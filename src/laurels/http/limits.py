@@ -1,5 +1,6 @@
 """Limits that keep one caller from taking what all need: rates, and writes that wait."""
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -7,8 +8,8 @@ from msgspec import Struct
 
 from .refusals import Overloaded, Stopping, TooManyRequests, TooManyStreams
 
-_FORGOTTEN_SECONDS = 60.0
-_MANY = 10_000
+_MOST_BUCKETS = 65_536
+"""The least recently used is forgotten beyond them: it begins with a full burst again."""
 
 
 class _Bucket(Struct):
@@ -23,7 +24,12 @@ class Rates:
         self._rate = rate
         self._burst = burst
         self._clock = clock
-        self._buckets: dict[str, _Bucket] = {}
+        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+
+    @property
+    def count(self) -> int:
+        """How many callers are remembered."""
+        return len(self._buckets)
 
     def take(self, caller: str, rate: float | None) -> None:
         """Counts a request. Raises TooManyRequests, which says after how many seconds to come
@@ -35,9 +41,11 @@ class Rates:
         now = self._clock()
         bucket = self._buckets.get(caller)
         if bucket is None:
-            if len(self._buckets) >= _MANY:
-                self._forget(now)
+            if len(self._buckets) >= _MOST_BUCKETS:
+                self._buckets.popitem(last=False)
             bucket = self._buckets[caller] = _Bucket(most, now)
+        else:
+            self._buckets.move_to_end(caller)
         bucket.tokens = min(most, bucket.tokens + (now - bucket.at) * rate)
         bucket.at = now
         if bucket.tokens < 1:
@@ -45,11 +53,6 @@ class Rates:
             refused.retry_after = max(1, round((1 - bucket.tokens) / rate + 0.5))
             raise refused
         bucket.tokens -= 1
-
-    def _forget(self, now: float) -> None:
-        idle = [name for name, at in self._buckets.items() if now - at.at > _FORGOTTEN_SECONDS]
-        for name in idle:
-            del self._buckets[name]
 
 
 class _Writing:

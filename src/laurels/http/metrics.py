@@ -94,6 +94,8 @@ class Held(Struct, frozen=True):
     """Figures of what there is: of a store of this process, or how many boards it knows of those on
     an index server, and whether that answers."""
 
+    of_boards_only: bool = False
+    """Whether it is for a caller that is limited to some boards: nothing of the store is told."""
     store: Stats | None = None
     boards: Sequence[tuple[str, int]] = ()
     """Names, and the bytes that the rankings take."""
@@ -129,10 +131,14 @@ class Exposed(Collector):
             yield metric
 
     def _collected(self) -> Iterator[Metric]:
+        if self._held.of_boards_only:
+            yield from self._of_boards()
+            return
         yield from self._counted()
         yield from self._spreads()
         yield from self._of_process()
         yield from self._of_store() if self._held.store is not None else self._of_index()
+        yield from self._of_boards()
         if (clock := self._held.clock) is not None:
             yield from _of_clock(clock)
 
@@ -207,6 +213,8 @@ class Exposed(Collector):
             "Commits that the disk refused.",
             value=held.write_failures,
         )
+
+    def _of_boards(self) -> Iterator[Metric]:
         memory = GaugeMetricFamily(
             "laurels_board_memory_bytes", "Memory of a board's rankings.", labels=["board"]
         )

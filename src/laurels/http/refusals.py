@@ -97,6 +97,17 @@ class Forbidden(Denied):
     advice = "use a key with the scope and the board that the request needs"
 
 
+class NotLocal(Denied):
+    """A server without keys got a request that may come from beyond its machine."""
+
+    code = "not_local"
+    status = 403
+    advice = (
+        "ask from the machine itself by http://localhost or http://127.0.0.1; for anybody else "
+        "start the server without --open and send a key"
+    )
+
+
 class TooManyRequests(Unavailable):
     """The key sends more requests than it may."""
 
@@ -248,9 +259,16 @@ class NotLoopback(InvalidInput):
     """Without keys the server listens on this machine only."""
 
     code = "not_loopback"
+    advice = "leave --open away: `laurels serve` makes a key and prints it"
+
+
+class KeysNeeded(Conflict):
+    """The store needs keys, so it is not served open."""
+
+    code = "keys_needed"
     advice = (
-        "set LAURELS_ADMIN_KEY or make a key with `laurels key create`, "
-        "or say --insecure where a network is trusted"
+        "leave --open away and use a key; where none is left, `laurels key create` makes one on "
+        "the machine itself"
     )
 
 

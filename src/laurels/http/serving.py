@@ -3,7 +3,6 @@ end."""
 
 import asyncio
 import gc
-import ipaddress
 import logging
 import secrets
 import signal
@@ -16,6 +15,7 @@ import structlog
 import uvloop
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
+from msgspec import Struct
 
 from laurels import config
 from laurels.aio import AsyncLeaderboards
@@ -39,8 +39,8 @@ from .library_log import forward_library_log
 from .limits import Rates, Room
 from .live import Hub
 from .metrics import Figures
+from .opening import ensure_possible, settle_keys
 from .ports import Order, SharedPort, free, listening
-from .refusals import NotLoopback
 from .settings import Settings
 
 LET_FINISH_SECONDS = 2.0
@@ -50,16 +50,25 @@ _NEW_OBJECTS = 20_000
 """After so many more of them the collector looks; Python's own number is 700."""
 _log = structlog.get_logger("laurels")
 
-Said = Callable[[str], None]
+
+class Address(Struct, frozen=True):
+    """Where requests are taken, and the secret of the key that was made for a store without any."""
+
+    url: str
+    first_key: str | None = None
+
+
+Said = Callable[[Address], None]
 
 
 def serve(settings: Settings, admin_key: str | None, said: Said) -> int:
-    """Serves until SIGTERM or SIGINT; `said` is told the address when requests are taken. The exit
+    """Serves until SIGTERM or SIGINT; `said` is told where, when requests are taken. The exit
     code.
 
-    Raises NotLoopback, AddressInUse, InvalidKey and what opening the store raises.
+    Raises NotLoopback, KeysNeeded, AddressInUse, InvalidKey and what opening the store raises.
     """
     settle_log(settings)
+    ensure_possible(settings, admin_key)
     if settings.workers > 1:
         from .workers import oversee  # noqa: PLC0415 (they serve by this module)
 
@@ -122,7 +131,9 @@ async def run(
     try:
         store = _key_store(settings, service)
         keys = await asyncio.to_thread(_keys, settings, store, admin_key)
-        ensure_allowed(settings, keys)
+        first_key = await asyncio.to_thread(settle_keys, settings, keys, store)
+        if not keys.can_anyone_enter:
+            _log.warning("no key is left: nobody is let in until `laurels key create` makes one")
         upkeep.append(asyncio.create_task(store_last_used(keys)))
         reader = None
         if isinstance(store, ServerKeyStore):
@@ -130,7 +141,7 @@ async def run(
             upkeep.append(asyncio.create_task(reader.go_on()))
         served = _Served(settings, service, lb, keys, reader, order)
         ip, port = free(settings) if order is None else (order.ip, order.port)
-        await served.run(ip, port, ending, said)
+        await served.run(ip, port, ending, lambda address: said(Address(address, first_key)))
     finally:
         for task in upkeep:
             task.cancel()
@@ -149,10 +160,7 @@ def _key_store(settings: Settings, service: Service | Direct) -> KeyStore:
 
 def _keys(settings: Settings, store: KeyStore, admin_key: str | None) -> Keys:
     """Return the keys to what is served. Blocks."""
-    keys = Keys(store, admin_key, secrets.token_bytes, _now_ms, default_rate=settings.rate)
-
-    keys.is_open = not (keys.can_anyone_enter or store.needs_keys())
-    return keys
+    return Keys(store, admin_key, secrets.token_bytes, _now_ms, default_rate=settings.rate)
 
 
 class _Served:
@@ -210,7 +218,9 @@ class _Served:
             None if order is None else order.number,
         )
 
-    async def run(self, ip: str, port: int, ending: asyncio.Event, said: Said) -> None:
+    async def run(
+        self, ip: str, port: int, ending: asyncio.Event, said: Callable[[str], None]
+    ) -> None:
         """Takes requests at an address until `ending` is set."""
         most = self._most_connections()
         server = SharedPort(
@@ -280,22 +290,6 @@ def _log_closed(address: str, count: int) -> None:
     _log.warning("connections closed: too many of one address", address=address, count=count)
 
 
-def ensure_allowed(settings: Settings, keys: Keys) -> None:
-    """Raises NotLoopback where anybody in a network could do anything."""
-    if not keys.is_open or settings.insecure or _is_loopback(settings.host):
-        return
-    raise NotLoopback(f"there are no keys, and {settings.host} is not this machine alone")
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def _written_host(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
@@ -309,12 +303,23 @@ def _request_ids() -> Callable[[], str]:
     return lambda: f"{prefix}-{next(numbers)}"
 
 
+def _escape(
+    _logger: object, _method: str, event: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    """Escapes what a caller may have put into a line to make it two, or to move the cursor."""
+    for name, value in event.items():
+        if isinstance(value, str) and not value.isprintable():
+            event[name] = "".join([c if c.isprintable() else repr(c)[1:-1] for c in value])
+    return event
+
+
 def settle_log(settings: Settings) -> None:
     """Has the log written to standard error, for people or for programs. A traceback names lines
     and never the values of variables, which may be keys, and as long as whoever asked likes."""
     shape: list[structlog.typing.Processor] = [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _escape,
     ]
     if settings.log_format == "json":
         traceback = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)

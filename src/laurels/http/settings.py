@@ -26,6 +26,13 @@ _Count = Annotated[int, Meta(ge=1, le=10_000_000)]
 _Bytes = Annotated[int, Meta(ge=1_024, le=1 << 30)]
 
 
+REMOVED = {
+    "insecure": "there is no server without keys beyond this machine any more; take it away: "
+    "`laurels serve` makes a key and prints it, or serve this machine alone with --open"
+}
+"""Settings of earlier versions, and what to do instead."""
+
+
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a server is told when it starts."""
 
@@ -38,8 +45,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Annotated[int, Meta(ge=1, le=256)],
         Meta(description="Processes that serve; more than one where data is an index server."),
     ] = 1
-    insecure: Annotated[
-        bool, Meta(description="Listen beyond this machine without keys: anybody may do anything.")
+    open: Annotated[
+        bool,
+        Meta(description="Serve without keys, to this machine alone; a folder or memory only."),
     ] = False
     cors_origins: Annotated[
         list[str],
@@ -113,6 +121,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Annotated[int, Meta(ge=0)],
         Meta(description="Requests at once beyond the rate; 0 is twice the rate."),
     ] = 0
+    address_rate: Annotated[
+        Annotated[float, Meta(ge=0)],
+        Meta(description="Requests a second from one address, with any key or none; 0: no limit."),
+    ] = 0.0
     live_interval: Annotated[
         Annotated[int, Meta(ge=20, le=60_000)],
         Meta(description="Milliseconds between two changes of a live feed, where none are asked."),
@@ -201,6 +213,9 @@ def _of_file(file: Path) -> Mapping[str, Any]:
 
 def _of_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
+    for name in REMOVED:
+        if (variable := PREFIX + name.upper()) in environment:
+            _judged({name: environment[variable]}, f"{variable}: ")
     for setting in table():
         said = environment.get(setting.variable)
         if said is None:
@@ -212,6 +227,9 @@ def _of_environment(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _judged(values: Mapping[str, Any], where: str) -> Settings:
+    for name, instead in REMOVED.items():
+        if name in values:
+            raise InvalidSettings(f"{where}{name} is no setting any more: {instead}")
     try:
         return msgspec.convert(values, Settings, strict=False)
     except msgspec.ValidationError as error:

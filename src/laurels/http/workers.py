@@ -30,7 +30,7 @@ from laurels.given import shown
 from .answers import problem
 from .ports import Order, free
 from .refusals import InvalidSettings, WorkerFailed
-from .serving import Said, opened, run, settle_collector, settle_log, warn_of
+from .serving import Address, Said, opened, run, settle_collector, settle_log, warn_of
 from .settings import Settings
 
 END_SECONDS = 10.0
@@ -102,9 +102,8 @@ async def _started() -> Process:
     )
 
 
-async def _ready(worker: Process, order: Order, ending: asyncio.Event) -> str:
-    """The address at which a worker takes requests. Raises why it does not; "" where the end comes
-    first."""
+async def _ready(worker: Process, order: Order, ending: asyncio.Event) -> Address:
+    """Where a worker takes requests. Raises why it does not; nowhere where the end comes first."""
     assert worker.stdin is not None
     assert worker.stdout is not None
     worker.stdin.write(msgspec.json.encode(order) + b"\n")
@@ -114,10 +113,10 @@ async def _ready(worker: Process, order: Order, ending: asyncio.Event) -> str:
     ended.cancel()
     if not line.done():
         line.cancel()
-        return ""
+        return Address("")
     said = line.result()
     if said.startswith(_READY):
-        return said.removeprefix(_READY).decode().strip()
+        return msgspec.json.decode(said.removeprefix(_READY), type=Address)
     if said.startswith(_FAILED):
         raise error_of(500, said.removeprefix(_FAILED))
     raise WorkerFailed(f"worker {order.number} ended before it took requests")
@@ -171,8 +170,8 @@ async def _work(order: Order) -> None:
     if order.number == 1:
         warn_of(service)
 
-    def said(address: str) -> None:
-        _say(_READY + address.encode())
+    def said(address: Address) -> None:
+        _say(_READY + msgspec.json.encode(address))
 
     try:
         settle_collector()

@@ -4,7 +4,7 @@ import { key } from "./api.js";
 import { boardView } from "./board.js";
 import { boardsView } from "./boards.js";
 import { el, problemNotice } from "./dom.js";
-import { keyForm } from "./key.js";
+import { keyForm, takeKeyFromAddress } from "./key.js";
 import { memberView } from "./member.js";
 
 const main = document.getElementById("main");
@@ -30,6 +30,7 @@ function decoded(part) {
 }
 
 async function show() {
+  takeKeyFromAddress();
   leaving.abort();
   leaving = new AbortController();
   const { signal } = leaving;

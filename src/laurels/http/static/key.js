@@ -3,6 +3,17 @@
 import { key } from "./api.js";
 import { el, field } from "./dom.js";
 
+const IN_FRAGMENT = /^#key=([^&]+)$/;
+
+/** Keeps the key of a link such as `/#key=lk_…`, and takes it out of the address and the history. A
+ * fragment is sent to no server, so it is in no log. */
+export function takeKeyFromAddress() {
+  const found = IN_FRAGMENT.exec(location.hash);
+  if (!found) return;
+  key.set(decodeURIComponent(found[1]));
+  history.replaceState(null, "", `${location.pathname}${location.search}#/`);
+}
+
 /** A form for the key; `entered` is called when it is kept. */
 export function keyForm(error, entered) {
   const input = field("Key", { type: "password", name: "key", required: true, spellcheck: "false" });

@@ -1,0 +1,52 @@
+"""Who is let in when a server starts: the keys there are, a first one, or everybody on this
+machine."""
+
+import ipaddress
+
+from laurels import config
+from laurels.given import shown
+
+from .access import Keys
+from .key_store import KeyStore
+from .refusals import InvalidSettings, KeysNeeded, NotLoopback
+from .settings import Settings
+
+
+def ensure_possible(settings: Settings, admin_key: str | None) -> None:
+    """Raise what forbids serving without keys, where that is wanted: InvalidSettings, NotLoopback,
+    KeysNeeded."""
+    if not settings.open:
+        return
+    if config.is_direct(settings.data):
+        raise InvalidSettings(
+            f"open is true, but {shown(config.without_login(settings.data))} is an index server "
+            "that others reach: expected a folder or memory:"
+        )
+    if not _is_loopback(settings.host):
+        raise NotLoopback(f"without keys only this machine is listened to, not {settings.host}")
+    for name in ("cors_origins", "trusted_proxy"):
+        if getattr(settings, name):
+            raise InvalidSettings(f"open is true, but {name} is set: that needs keys")
+    if admin_key:
+        raise KeysNeeded("open is true, but LAURELS_ADMIN_KEY is set")
+
+
+def settle_keys(settings: Settings, keys: Keys, store: KeyStore) -> str | None:
+    """Open the keys to everybody on this machine where that is wanted, or make a first key where
+    the store never had one; return its secret, None where none was made. Blocks. Raises
+    KeysNeeded."""
+    if not settings.open:
+        return keys.ensure_first_key()
+    if keys.can_anyone_enter or store.needs_keys():
+        raise KeysNeeded("open is true, but keys were made for this store")
+    keys.is_open = True
+    return None
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

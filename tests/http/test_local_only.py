@@ -1,0 +1,132 @@
+"""An open server answers this machine only: what betrays a proxy, a page, or a rebound name."""
+
+from __future__ import annotations
+
+import pytest
+
+from laurels.http.local_only import FORWARDING, ensure_local
+from laurels.http.refusals import NotLocal
+
+
+class Sent:
+    """The headers of a request, in order."""
+
+    def __init__(self, *headers: tuple[str, str]) -> None:
+        self._headers = headers
+
+    def items(self) -> list[tuple[str, str]]:
+        return list(self._headers)
+
+
+def check(*headers: tuple[str, str], host: str = "localhost:8080", version: str = "1.1") -> None:
+    ensure_local(version, None, Sent(("host", host), *headers))
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "localhost",
+        "localhost:8080",
+        "LocalHost:8080",
+        "localhost.:8080",
+        "127.0.0.1:8080",
+        "127.255.0.9",
+        "[::1]:8080",
+        "[::1]",
+    ],
+)
+def test_a_host_of_this_machine_is_answered(host: str) -> None:
+    check(host=host)
+    check(("origin", f"http://{host}"), host=host)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "evil.example:8080",
+        "localhost.evil.example",
+        "evil.localhost.example:8080",
+        "127.0.0.1.evil.example",
+        "127.0.0.1.:8080",
+        "0x7f.1",
+        "0x7f000001",
+        "2130706433",
+        "127.1",
+        "0177.0.0.1",
+        "127.0.0.01",
+        "127.0.0.256",
+        "0.0.0.0:8080",
+        "[::]:8080",
+        "[::ffff:127.0.0.1]",
+        "::1",
+        "[::1%25lo]",
+        "localhost:8080@evil.example",
+        "user@localhost",
+        "localhost..",
+        "localhost:",
+        "localhost:8080:80",
+        "localhost, evil.example",
+        "",
+        " ",
+        "192.168.0.7:8080",
+        "ⓛocalhost",
+        "127.0.0.1\n",
+        "localhost:\N{ARABIC-INDIC DIGIT ONE}",
+    ],
+)
+def test_any_other_host_is_refused(host: str) -> None:
+    with pytest.raises(NotLocal):
+        check(host=host)
+
+
+def test_no_host_and_two_of_them_are_refused() -> None:
+    with pytest.raises(NotLocal):
+        ensure_local("1.1", None, Sent())
+    with pytest.raises(NotLocal):
+        check(("host", "evil.example"))
+    ensure_local("2", "localhost:8080", Sent())
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "null",
+        "http://evil.example",
+        "http://localhost:3000",
+        "http://localhost",
+        "https://localhost:8080",
+        "http://127.0.0.1:8080",  # another origin than localhost to a browser
+        "http://localhost:8080.evil.example",
+        "file://",
+        "chrome-extension://abc",
+        "",
+    ],
+)
+def test_a_foreign_origin_is_refused(origin: str) -> None:
+    with pytest.raises(NotLocal):
+        check(("origin", origin))
+
+
+@pytest.mark.parametrize("name", sorted(FORWARDING))
+def test_a_header_of_a_proxy_is_refused_whatever_it_says(name: str) -> None:
+    for value in ("127.0.0.1", ""):
+        with pytest.raises(NotLocal, match=name):
+            check((name, value))
+
+
+def test_http_1_0_is_refused_since_proxies_send_it() -> None:
+    with pytest.raises(NotLocal):
+        check(version="1.0")
+
+
+def test_what_a_foreign_page_embeds_is_refused_and_a_link_is_not() -> None:
+    for site in ("cross-site", "same-site"):
+        for mode, dest in (("no-cors", "image"), ("no-cors", "empty"), ("navigate", "iframe")):
+            with pytest.raises(NotLocal):
+                check(("sec-fetch-site", site), ("sec-fetch-mode", mode), ("sec-fetch-dest", dest))
+        check(
+            ("sec-fetch-site", site), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")
+        )
+    for site in ("same-origin", "none"):
+        check(("sec-fetch-site", site), ("sec-fetch-mode", "cors"))
