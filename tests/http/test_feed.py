@@ -15,7 +15,7 @@ import laurels
 from laurels import config
 from laurels.aio import AsyncLeaderboards
 from laurels.http import live
-from laurels.http.live import Channel, Hub, What
+from laurels.http.live import SLICE_COST, Channel, Hub, What
 from tests.calendar_by_scanning import HOUR, utc_ms
 
 NOW_MS = utc_ms(datetime(2026, 11, 20, 15, 30, tzinfo=UTC))
@@ -191,6 +191,35 @@ def test_a_slow_watcher_gets_the_whole_list_instead_of_what_it_missed() -> None:
         assert told.kinds == ["top", "top"]
         assert [member for member, *_ in told.listed()] == ["m2", "m1", "m0"]
         await frames.aclose()
+
+    run(scenario)
+
+
+def test_who_watches_much_waits_for_its_own_lists_and_others_do_not() -> None:
+    async def scenario(watched: Watched) -> None:
+        hub = watched.hub
+        await watched.lb.submit_many("b", [(f"m{i}", i) for i in range(1_000)])
+        many = []
+        for limit in range(100, 400):
+            frames = await hub.watch(What("b", None, limit, 20), None, "greedy")
+            await anext(frames)
+            many.append(frames)
+        (one, _), two = await watched.watch(), await hub.watch(What("b", "day", 5, 20), None, "b")
+        await anext(two)
+        channels = list(hub._channels.values())
+        for _ in range(5):
+            before = {channel.what: channel.number for channel in channels}
+            await watched.lb.submit("b", "m7", 10_000)
+            watched.seconds += 1
+            assert await hub._look(), "there is more than one slice"
+            told = {each.what.limit for each in channels if each.number != before[each.what]}
+            assert {LIMIT, 5} <= told, "those who watch one list are served in the first slice"
+            assert sum(told) < 2 * SLICE_COST
+        while await hub._look():
+            pass
+        assert len({channel.told_at for channel in channels}) == 1, "in the end all are served"
+        for frames in (one, two, *many):
+            await frames.aclose()
 
     run(scenario)
 

@@ -7,6 +7,10 @@ last, and puts the same bytes into the slot of every watcher. A slot holds one f
 has not taken the last one gets, when it comes, the whole list instead of what it missed, so nobody
 waits for a slow one and nothing piles up.
 
+Reading and comparing lists is work that one subject could ask for a thousand times. It is done in
+slices of `SLICE_COST`; each begins with the lists of those who have cost least lately, so whoever
+watches much waits for its own lists, and others do not.
+
 Where other processes write to the boards, too, the watched ones are *followed*: asked, all in one
 go, how often they have changed, every `FOLLOW_SECONDS` while somebody watches.
 
@@ -28,9 +32,16 @@ from laurels.errors import LaurelsError, Unavailable
 from laurels.score import Score
 from laurels.standing import AsOf, Entry, Page, Standing
 
+from .debts import Debts
+
 HEARTBEAT_SECONDS = 15.0
 TICK_SECONDS = 0.01
 FOLLOW_SECONDS = 0.05
+SLICE_COST = 4_000
+"""What is read before others have their turn: lists, by their entries; about 4 ms."""
+LIST_COST = 50
+"""What a list costs beside its entries."""
+SLICE_SECONDS = 0.002
 KEPT_FRAMES = 256
 RETRY_MS = 2_000
 HEARTBEAT = b": heartbeat\n\n"
@@ -147,7 +158,8 @@ def member_change(
 class Watcher:
     """One stream: a slot for a frame, and the task that sends it."""
 
-    def __init__(self) -> None:
+    def __init__(self, payer: str) -> None:
+        self.payer = payer
         self._slot: bytes | None = None
         self._missed = False
         self._came = asyncio.Event()
@@ -201,6 +213,15 @@ class Channel:
     @property
     def number(self) -> str:
         return f"{self._epoch}.{self._number}"
+
+    @property
+    def cost(self) -> int:
+        """What it costs to read it."""
+        return LIST_COST + (0 if self.what.member is not None else self.what.limit)
+
+    @property
+    def payers(self) -> set[str]:
+        return {watcher.payer for watcher in self.watchers}
 
     def whole(self) -> bytes:
         """The frame that needs none before it."""
@@ -277,9 +298,13 @@ class Hub:
         self._channels: dict[What, Channel] = {}
         self._ticker: asyncio.Task[None] | None = None
         self._stopping = False
+        self._debts = Debts(clock)
 
-    async def watch(self, what: What, last: str | None) -> AsyncGenerator[bytes, None]:
-        """The frames of a stream, until its watcher goes or the server ends.
+    async def watch(
+        self, what: What, last: str | None, payer: str = ""
+    ) -> AsyncGenerator[bytes, None]:
+        """The frames of a stream, until its watcher goes or the server ends. `payer` is who its
+        work is charged to.
 
         Raises UnknownBoard, UnknownWindow and what else the list is refused with.
         """
@@ -289,13 +314,17 @@ class Hub:
         if channel is None:
             # A channel that comes again begins anew: its numbers are told apart by the epoch.
             channel = Channel(what, f"{self._epoch}-{next(self._made)}")
+            self._debts.charge([payer], channel.cost)
             await self._read(channel)
         elif self._pulse(what.board) != channel.pulse:
+            self._debts.charge([payer], channel.cost)
             await self._read(channel)  # what a write was answered for is in the first frame after
-        return self._frames(channel, last)
+        return self._frames(channel, last, payer)
 
-    async def _frames(self, channel: Channel, last: str | None) -> AsyncGenerator[bytes, None]:
-        watcher = Watcher()
+    async def _frames(
+        self, channel: Channel, last: str | None, payer: str
+    ) -> AsyncGenerator[bytes, None]:
+        watcher = Watcher(payer)
         channel = self._channels.setdefault(channel.what, channel)
         first = channel.after(last)
         channel.watchers.add(watcher)
@@ -324,17 +353,37 @@ class Hub:
             self._ticker = asyncio.get_running_loop().create_task(self._tick())
 
     async def _tick(self) -> None:
+        is_more = False
         while self._channels and not self._stopping:
-            await asyncio.sleep(TICK_SECONDS)
-            await self._look()
+            await asyncio.sleep(SLICE_SECONDS if is_more else TICK_SECONDS)
+            is_more = await self._look()
 
-    async def _look(self) -> None:
-        """Tells what has changed in all lists that are due."""
+    async def _look(self) -> bool:
+        """Tell what has changed in a slice of the lists that are due; returns whether there are
+        more."""
         channels = list(self._channels.values())
         due = [channel for channel in channels if self._is_due(channel)]
         if self._follow is not None:
             await self._followed({channel.what.board for channel in due})
-        await asyncio.gather(*map(self._read_again, filter(self._may_differ, due)))
+        changed = [channel for channel in due if self._may_differ(channel)]
+        some = self._slice(changed)
+        await asyncio.gather(*map(self._read_again, some))
+        return len(some) < len(changed)
+
+    def _slice(self, channels: list[Channel]) -> list[Channel]:
+        """As many lists as fit into a slice, those of the payers who owe least first, and charged
+        to them."""
+        self._debts.forget()
+        channels.sort(key=lambda channel: (self._debts.least(channel.payers), channel.told_at))
+        some: list[Channel] = []
+        left = SLICE_COST
+        for channel in channels:
+            if some and channel.cost > left:
+                break
+            left -= channel.cost
+            self._debts.charge(channel.payers, channel.cost)
+            some.append(channel)
+        return some
 
     def _drop(self, channel: Channel) -> None:
         """Ends the streams of a list that cannot be read any more: its board was deleted, say."""

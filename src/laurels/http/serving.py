@@ -238,7 +238,8 @@ class _Served:
             websockets=False,
             log_enabled=False,
         )
-        server.unread_seconds = self._settings.stall_seconds
+        # Later than streams are cut off for the same, so that those are counted.
+        server.unread_seconds = 3 * self._settings.stall_seconds
         address = f"http://{_written_host(self._settings.host)}:{port}"
         serving = asyncio.create_task(server.serve())
         await listening(server, ip, port, serving)

@@ -78,4 +78,5 @@ async def live(ask: Ask, query: LiveQuery) -> object:
         raise InvalidQuery(f"limit is {shown(query.limit)}, not 1 to {MOST_LIVE}")
     labels = tuple(sorted(ask.labels.items()))
     what = What(ask.board, query.window, query.limit, interval_ms, query.member, query.by, labels)
-    return Streamed(await ask.server.hub.watch(what, ask.last_event_id), "text/event-stream")
+    frames = await ask.server.hub.watch(what, ask.last_event_id, ask.caller.identity)
+    return Streamed(frames, "text/event-stream")

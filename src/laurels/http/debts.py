@@ -1,0 +1,34 @@
+"""Who has cost how much lately, so that the one who cost least is served first."""
+
+from collections.abc import Callable, Iterable
+
+HALF_LIFE_SECONDS = 1.0
+_FORGOTTEN = 1.0
+
+
+class Debts:
+    """The cost of work done for each payer, half of it forgotten each second."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._debts: dict[str, float] = {}
+        self._at = clock()
+
+    def least(self, payers: Iterable[str]) -> float:
+        """Return the debt of the one who owes least of those who share some work."""
+        return min((self._debts.get(payer, 0.0) for payer in payers), default=0.0)
+
+    def charge(self, payers: Iterable[str], cost: float) -> None:
+        """Charge some work to the one who owes least of those who share it."""
+        owner = min(payers, key=lambda payer: self._debts.get(payer, 0.0), default=None)
+        if owner is not None:
+            self._debts[owner] = self._debts.get(owner, 0.0) + cost
+
+    def forget(self) -> None:
+        """Have time pass for all debts. O(payers)."""
+        now = self._clock()
+        left = 0.5 ** ((now - self._at) / HALF_LIFE_SECONDS)
+        self._at = now
+        self._debts = {
+            payer: debt * left for payer, debt in self._debts.items() if debt * left > _FORGOTTEN
+        }
