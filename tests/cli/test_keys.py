@@ -76,3 +76,14 @@ def test_what_is_wrong_is_told(shell: Shell, arguments: tuple[str, ...], code: s
 def test_a_name_is_taken_once(shell: Shell) -> None:
     shell.ok("key", "create", "game")
     assert "key_exists" in shell("key", "create", "game").err
+
+
+def test_a_key_is_rotated_and_expires(shell: Shell) -> None:
+    made = shell.json("key", "create", "game", "--expires-in", "90d")
+    assert made["expires_ms"] - made["created_ms"] == 90 * 86_400_000
+    rotated = shell.json("key", "rotate", "game", "--grace", "10m")
+    assert rotated["key"] != made["key"]
+    assert rotated["expires_ms"] == made["expires_ms"]
+    assert keys_of(shell) == ["game"]
+    assert shell.ok("key", "rotate", "--tokens").out.strip() == "rotated tokens"
+    assert "usage" in shell("key", "rotate").err
