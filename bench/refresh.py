@@ -66,7 +66,7 @@ class Folded:
         took: list[float] = []
         while not refreshes.ready(now_ms):
             began = perf_counter()
-            refreshes.work(now_ms, SHARE)
+            refreshes.work(SHARE)
             took.append(perf_counter() - began)
             if between:
                 self.count(now_ms, between[len(took) % len(between)])

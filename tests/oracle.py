@@ -40,7 +40,7 @@ Asked = tuple[OracleWindow, tuple[str, ...]]
 
 
 class Oracle:
-    """A deployment: boards and a clock; without a clock the time is that of the events."""
+    """A deployment: boards and a clock; without a clock each board has the time of its events."""
 
     def __init__(self, clock: Callable[[], int] | None) -> None:
         self.clock = clock
@@ -51,6 +51,10 @@ class Oracle:
 
     def now_ms(self) -> int:
         return self.latest_ms if self.clock is None else max(self.latest_ms, self.clock())
+
+    def time(self, board: OracleBoard) -> int:
+        """The time of a board: that of the clock, in event time the latest `at` it has seen."""
+        return board.latest_ms if self.clock is None else self.now_ms()
 
     def board(self, name: str) -> OracleBoard:
         if name not in self.boards:
@@ -68,17 +72,16 @@ class Oracle:
 
     def refresh(self) -> None:
         """What a commit does behind its own record, with the windows of all boards."""
-        now_ms = self.now_ms()
         for board in self.boards.values():
             for window in board.windows.values():
-                self.refreshes += window.refresh(now_ms)
+                self.refreshes += window.refresh(self.time(board))
 
     def change(self, definition: Definition) -> None:
         """The board of that name gets this definition; only safe changes are asked of it."""
         self.latest_ms = self.now_ms()
         board = self.board(definition.name)
         changes = board.definition != definition
-        board.change(definition, self.latest_ms)
+        board.change(definition, self.time(board))
         if changes:
             self.refresh()
 
@@ -90,7 +93,7 @@ class Oracle:
         """Takes a member and its data out; its event ids stay. Whether it was ranked anywhere."""
         board = self.board(name)
         self.latest_ms = self.now_ms()
-        found = board.remove(member, self.latest_ms)
+        found = board.remove(member, self.time(board))
         self.refresh()
         return found
 
@@ -141,6 +144,7 @@ class Oracle:
         verdicts = self._judge(board, reports, asked, ranks or len(reports) == 1, all_or_nothing)
         refused = all_or_nothing and any(verdict.status == "refused" for verdict in verdicts)
         if refused:
+            saved.latest_ms = board.latest_ms
             self.boards[name] = saved
         if self.written:
             self.refresh()
@@ -156,7 +160,7 @@ class Oracle:
         ranks: bool,
         whole: bool,
     ) -> list[Verdict]:
-        now_ms = self.now_ms()
+        now_ms = self.time(board)
         verdicts: dict[int, Verdict] = {}
         accepted: dict[int, Accepted] = {}
         for i, report in enumerate(reports):
@@ -168,8 +172,7 @@ class Oracle:
             verdicts.update({i: Verdict(event.member, "applied") for i, event in accepted.items()})
             accepted = {}
         self.written = bool(accepted)
-        for record_ms, record in self.records(board, accepted, whole):
-            self.latest_ms = max(self.latest_ms, record_ms)
+        for record in self.records(board, accepted, whole):
             verdicts.update(self.commit(board, record, asked, ranks))
         return [verdicts[i] for i in range(len(reports))]
 
@@ -199,45 +202,51 @@ class Oracle:
 
     def records(
         self, board: OracleBoard, accepted: dict[int, Accepted], whole: bool
-    ) -> list[tuple[int, dict[int, Accepted]]]:
-        """The log records of a batch; by event time it is cut where a period or step begins."""
+    ) -> list[dict[int, tuple[int, Accepted]]]:
+        """The log records of a batch, each event with the time it is judged at. By event time that
+        is the latest `at` up to it, and a batch is cut where any window begins another period or
+        step, or is over with one; one that is all or nothing is judged at its latest `at`."""
+        now_ms = max(self.time(board), board.latest_ms)
         if self.clock is not None:
-            return [(self.now_ms(), accepted)] if accepted else []
-        records: list[tuple[int, dict[int, Accepted]]] = []
-        now_ms = self.latest_ms
+            return [{i: (now_ms, event) for i, event in accepted.items()}] if accepted else []
+        if whole:
+            now_ms = max([now_ms, *[event.at_ms for event in accepted.values()]])
+            return [{i: (now_ms, event) for i, event in accepted.items()}] if accepted else []
+        records: list[dict[int, tuple[int, Accepted]]] = []
         for i, event in accepted.items():
             before_ms, now_ms = now_ms, max(now_ms, event.at_ms)
             crossed = any(
-                window.instance(before_ms) != window.instance(now_ms)
+                window.section(before_ms) != window.section(now_ms)
                 for window in board.windows.values()
             )
-            record = {} if not records or (crossed and not whole) else records.pop()[1]
-            records.append((now_ms, {**record, i: event}))
+            record = {} if not records or crossed else records.pop()
+            records.append({**record, i: (now_ms, event)})
         return records
 
     def commit(
         self,
         board: OracleBoard,
-        record: dict[int, Accepted],
+        timed: dict[int, tuple[int, Accepted]],
         asked: Asked,
         ranks: bool,
     ) -> dict[int, Verdict]:
         """Folds one record; scores are before and after each event, ranks of the record.
 
-        The windows stand where they do at the record's time. Where the window asked for refuses
-        an event, or the event has not the labels asked for, there is nothing to tell.
+        Where the window asked for refuses an event, or the event has not the labels asked for,
+        there is nothing to tell.
         """
-        now_ms = self.latest_ms
+        record = {i: event for i, (_, event) in timed.items()}
+        nows = {i: now_ms for i, (now_ms, _) in timed.items()}
         window, names = asked
         scopes = {i: labelled(names, event.labels) for i, event in record.items()}
         taken = {
             i: scope
             for i, scope in scopes.items()
-            if scope is not None and window.takes(record[i].at_ms, now_ms)
+            if scope is not None and window.takes(record[i].at_ms, nows[i])
         }
 
         def counted(i: int) -> list[Counted]:
-            ranked = window.events(window.label(record[i].at_ms, now_ms), now_ms)
+            ranked = window.events(window.label(record[i].at_ms, nows[i]), nows[i])
             return board.within(ranked, taken[i])
 
         def row(i: int) -> Row | None:
@@ -250,10 +259,12 @@ class Oracle:
         ranks_before = {i: rank(i) for i in record} if ranks else {}
         verdicts = {}
         for i, event in record.items():
-            before, verdict, after = row(i), board.fold(event, now_ms), row(i)
+            board.latest_ms = max(board.latest_ms, nows[i])
+            self.latest_ms = max(self.latest_ms, nows[i])
+            before, verdict, after = row(i), board.fold(event, nows[i]), row(i)
             verdicts[i] = replace(
                 verdict,
-                period=window.label(event.at_ms, now_ms) if i in taken else None,
+                period=window.label(event.at_ms, nows[i]) if i in taken else None,
                 previous_score=None if before is None else before.score,
                 score=None if after is None else after.score,
                 labels=dict(taken[i].labels) if i in taken and board.definition.labels else None,
@@ -274,7 +285,7 @@ class Oracle:
         """A whole ranking in standing order."""
         board = self.board(name)
         board.scope(dict(scope.labels), scope.by)
-        asked, now_ms = board.window(window), self.now_ms()
+        asked, now_ms = board.window(window), self.time(board)
         counted = asked.events(asked.asked(period, now_ms), now_ms)
         return board.ranking(board.within(counted, scope))
 
@@ -283,10 +294,11 @@ class Oracle:
         board, names = self.board(name), tuple(sorted(labels))
         if names not in board.definition.scopes:
             raise Refusal("unknown_scope")
-        return board.holding(names, self.now_ms())
+        return board.holding(names, self.time(board))
 
     def periods(self, name: str, window: str | None = None) -> list[Span]:
-        return self.board(name).window(window).kept(self.now_ms())
+        board = self.board(name)
+        return board.window(window).kept(self.time(board))
 
     def top(
         self,

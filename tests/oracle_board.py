@@ -26,7 +26,7 @@ from tests.definitions import (
     Verdict,
     duration_ms,
 )
-from tests.oracle_forms import scope_text
+from tests.oracle_forms import FIRST_MS, scope_text
 from tests.oracle_windows import DecayWindow, OracleWindow, window_of
 
 
@@ -38,6 +38,7 @@ class OracleBoard:
         self.windows = {w.called: window_of(w, definition) for w in definition.windows}
         self.accepted: dict[tuple[str, str], int] = {}
         self.profiles: dict[str, object] = {}
+        self.latest_ms = FIRST_MS
         self.orders = 0
 
     def change(self, definition: Definition, now_ms: int) -> None:

@@ -65,6 +65,10 @@ class OracleWindow:
         """The period or step an instant lies in."""
         return None
 
+    def section(self, now_ms: int) -> object:
+        """What differs between two times at which the window takes other events."""
+        return None
+
     def takes(self, at_ms: int, now_ms: int) -> bool:
         """Whether an event of `at_ms` that arrives at `now_ms` is early enough."""
         return True
@@ -166,6 +170,10 @@ class CalendarWindow(OracleWindow):
     def instance(self, at_ms: int) -> Instance:
         return span_at(self.calendar, at_ms).label
 
+    def section(self, now_ms: int) -> object:
+        # One millisecond later than `grace` an event of the period is refused.
+        return self.instance(now_ms), self.instance(max(FIRST_MS, now_ms - self.grace_ms - 1))
+
     def takes(self, at_ms: int, now_ms: int) -> bool:
         span = span_at(self.calendar, at_ms)
         return span in self.kept(now_ms) and now_ms - span.end_ms <= self.grace_ms
@@ -221,6 +229,9 @@ class RollingWindow(OracleWindow):
         """The steps that are counted, the running one last."""
         running = number_at(self.cut, now_ms)
         return range(running - self.steps + 1, running + 1)
+
+    def section(self, now_ms: int) -> object:
+        return self.instance(now_ms), self.instance(max(FIRST_MS, now_ms - self.grace_ms - 1))
 
     def takes(self, at_ms: int, now_ms: int) -> bool:
         number = self.instance(at_ms)

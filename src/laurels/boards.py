@@ -23,6 +23,7 @@ from .windows import MIN_MS, Window
 class BoardState(Struct):
     """A board as the log has left it. `number` names it for ever, names may be used again.
 
+    `now_ms` is the latest time of its records: in event time the latest `at` it has seen.
     `floors` are per window what `keep` cannot bring back; `positions` how far imports have come;
     `due_ms` is the next end of a period; `changes` counts the records of it that this process has
     folded, `mark` how often what its scopes keep has changed for them all. `refreshed` is how the
@@ -40,6 +41,7 @@ class BoardState(Struct):
     floors: Floors
     positions: dict[str, str]
     due_ms: int = MIN_MS
+    now_ms: int = MIN_MS
     changes: int = 0
     mark: int = 1
     refreshed: dict[str, Refreshed] = {}
@@ -63,9 +65,15 @@ class BoardState(Struct):
 
 
 class Boards:
-    """The boards there are, as of an offset; the next one gets `next_number`."""
+    """The boards there are, as of an offset; the next one gets `next_number`.
+
+    With `event_time` each board accepts at a time of its own, which `drafted_ms` has by the number
+    of a board as far as records are drafted and not yet applied.
+    """
 
     def __init__(self) -> None:
+        self.event_time = False
+        self.drafted_ms: dict[int, int] = {}
         self.boards: dict[str, BoardState] = {}
         self.next_number = 1
         self.offset = 0
@@ -94,6 +102,12 @@ class Boards:
             return self._by_number[number]
         except KeyError:
             raise LogDamaged(f"the log names board {number} before it was created") from None
+
+    def accepts_at(self, state: BoardState, now_ms: int) -> int:
+        """The time at which a board accepts a write when it is `now_ms` by the clock."""
+        if not self.event_time:
+            return now_ms
+        return max(state.now_ms, self.drafted_ms.get(state.number, MIN_MS))
 
     def plan(self, batch: Batch) -> Plan:
         """Where the events of a batch go."""
@@ -133,8 +147,8 @@ def floors_of(state: BoardState, now_ms: int) -> Floors:
     }
 
 
-def record_of(state: BoardState) -> BoardRecord:
-    """What is kept of a board besides what an index holds."""
+def record_of(state: BoardState, now_ms: int | None = None) -> BoardRecord:
+    """What is kept of a board besides what an index holds, as of `now_ms` where it has a time."""
     return BoardRecord(
         state.number,
         state.board.to_json(),
@@ -144,6 +158,7 @@ def record_of(state: BoardState) -> BoardRecord:
         state.positions,
         state.due_ms,
         state.refreshed,
+        now_ms,
     )
 
 

@@ -75,6 +75,9 @@ class Event(Struct, frozen=True):
 class Batch(Struct, frozen=True):
     """Events of one board as columns, all accepted at `now_ms`: what the fold reads.
 
+    In event time each was accepted at one of `nows`, which never decrease and of which `now_ms` is
+    the last; no window takes or refuses anything else at one of them than at another.
+
     `position` is how far an import has come with them: a source and a text of its own. `weights`
     are those of its instants, by half-life, as far as they have been worked out. Without `labels`
     no event has any.
@@ -93,6 +96,7 @@ class Batch(Struct, frozen=True):
     position: tuple[str, str] | None = None
     weights: dict[int, Weights] = {}
     labels: Labels | None = None
+    nows: "array[int] | None" = None
 
     def member(self, i: int) -> bytes:
         """The id of event i's member; O(i)."""
@@ -102,6 +106,17 @@ class Batch(Struct, frozen=True):
     def member_list(self) -> list[bytes]:
         """The ids of all members, in the order of the events."""
         return cut(self.members, self.lengths)
+
+    def accepted_at(self, i: int) -> int:
+        """When event i was accepted."""
+        return self.now_ms if self.nows is None else self.nows[i]
+
+    def accepted_from(self, now_ms: int) -> "Batch":
+        """The batch with no event accepted before `now_ms`."""
+        if now_ms <= self.now_ms and (self.nows is None or now_ms <= self.nows[0]):
+            return self
+        nows = self.nows and array("q", [max(each, now_ms) for each in self.nows])
+        return replace(self, now_ms=max(self.now_ms, now_ms), nows=nows)
 
     def at(self, i: int) -> int:
         return self.now_ms if self.ats is None else self.ats[i]
@@ -117,16 +132,17 @@ class Batch(Struct, frozen=True):
         found = {length_ms: self.weights_in(length_ms) for length_ms in half_lives_ms}
         return replace(self, weights=found) if found else self
 
-    def split(self, ends: Sequence[int], nows: Sequence[int]) -> list["Batch"]:
-        """The batch in parts that end at these positions, each accepted at its own now; O(size)."""
+    def split(self, ends: Sequence[int], nows: "array[int]") -> list["Batch"]:
+        """The batch in parts that end at these positions, accepted at these times; O(size)."""
         parts, start, place = [], 0, 0
-        for end, now_ms in zip(ends, nows, strict=True):
+        for end in ends:
             lengths = self.lengths[start:end]
             width = sum(lengths)
             parts.append(
                 replace(
                     self,
-                    now_ms=now_ms,
+                    now_ms=nows[end - 1],
+                    nows=nows[start:end],
                     size=end - start,
                     members=self.members[place : place + width],
                     lengths=lengths,
@@ -159,6 +175,7 @@ class Batch(Struct, frozen=True):
                 ids=None if ids is None else [ids[i] for i in kept],
                 weights={length: known.take(kept) for length, known in self.weights.items()},
                 labels=None if self.labels is None else self.labels.take(kept),
+                nows=None if self.nows is None else array("q", [self.nows[i] for i in kept]),
             )
 
 

@@ -4,8 +4,10 @@ What stands is a function of (log, now), and this is the function. A live commit
 both come through here with the same records, so they cannot end differently. Whatever depends
 on earlier events is decided here, in log order.
 
-Time moves by `advance`, which costs nothing: a board is *brought* to the present when something is
-asked of it or written to it, and `work` does a bounded share for the boards that nobody touches.
+The time of a board is that of its newest record, or that of a clock where one runs on (`advance`,
+which costs nothing); in event time none does, so boards do not share a time. A board is *brought*
+to its present when something is asked of it or written to it, and `work` does a bounded share for
+the boards that nobody touches.
 Bringing a board drops the rankings of periods that are no longer kept and turns rolling windows to
 the step that runs. Between two steps there is a pass to do, over the members of two tallies; it is
 done in shares ahead of the boundary, and whoever comes first after it does what is left.
@@ -34,6 +36,7 @@ BOUNDARY_WORK = 50
 SCOPE_WORK = 10
 """The same of a scope."""
 _SCOPES = 1_000
+_STALE = 1_000
 
 
 class Survey:
@@ -65,14 +68,18 @@ class Folded(Struct, frozen=True):
 
 class Fold(Boards):
     """Boards and the index, as of the records applied so far; `entry` is the offset of the entry of
-    the log whose records are being applied."""
+    the log whose records are being applied. `now_ms` is the newest time of any record and of the
+    clock, `clock_ms` that of the clock alone."""
 
     def __init__(self, index: Index) -> None:
         super().__init__()
         self.index = index
         self.now_ms = MIN_MS
+        self.clock_ms = MIN_MS
         self.entry = 0
-        self.refreshes = Refreshes(index, self.numbered, self.bring, self.bring_scopes)
+        self.refreshes = Refreshes(
+            index, self.numbered, self.time_of, self.bring, self.bring_scopes
+        )
         self._due: list[tuple[int, int]] = []
         self._passes: dict[tuple[int, str, str], None] = {}
         self._bringing = False
@@ -86,11 +93,12 @@ class Fold(Boards):
         if isinstance(record, records.Create):
             self._create(record)
             return True
-        self.advance(record.now_ms)
         if isinstance(record, records.Events):
             self.count(records.batch_of(record))
             return True
-        self.by_number(record.board).changes += 1
+        state = self.by_number(record.board)
+        self.see(state, record.now_ms)
+        state.changes += 1
         match record:
             case records.Change():
                 self._change(record)
@@ -103,7 +111,7 @@ class Fold(Boards):
                 return self.remove(record, survey.found)
             case records.MemberData():
                 self.index.set_data(record.board, record.member, record.data)
-                self.refreshes.changed(self.by_number(record.board), self.entry)
+                self.refreshes.changed(state, self.entry)
             case records.Refresh():
                 self._refresh(record)
             case records.Position():
@@ -122,9 +130,22 @@ class Fold(Boards):
     # Time
 
     def advance(self, now_ms: int) -> None:
-        """Brings time forward. O(1): boards follow when they are brought."""
-        if now_ms > self.now_ms:
-            self.now_ms = now_ms
+        """Brings the time of all boards forward. O(1): they follow when they are brought."""
+        if now_ms > self.clock_ms:
+            self.clock_ms = now_ms
+            if now_ms > self.now_ms:
+                self.now_ms = now_ms
+
+    def see(self, state: BoardState, now_ms: int) -> None:
+        """Brings the time of one board forward."""
+        if now_ms > state.now_ms:
+            state.now_ms = now_ms
+            if now_ms > self.now_ms:
+                self.now_ms = now_ms
+
+    def time_of(self, state: BoardState) -> int:
+        """What time it is on a board."""
+        return state.now_ms if state.now_ms > self.clock_ms else self.clock_ms
 
     def bring(self, state: BoardState, limit: int | None = None) -> bool:
         """Brings a board to the present; False when `limit` members of a pass were not enough,
@@ -132,7 +153,7 @@ class Fold(Boards):
 
         A signal handler that asks while its own thread is at it gets False as well.
         """
-        if state.due_ms > self.now_ms:
+        if state.due_ms > self.time_of(state):
             return True
         if self._bringing:
             return False
@@ -158,7 +179,7 @@ class Fold(Boards):
     def _bring_part(self, state: BoardState, scope: str, limit: int | None) -> bool:
         """Turns the rolling windows of a scope, and drops what it no longer keeps."""
         for window in state.rules.windows.values():
-            roll = roll_of(state.number, window, self.now_ms, scope)
+            roll = roll_of(state.number, window, self.time_of(state), scope)
             if roll is not None:
                 if not self.index.turn(roll, limit):
                     return False
@@ -219,12 +240,12 @@ class Fold(Boards):
     def work(self, limit: int) -> int:
         """Does a share, of about `limit` members, of what time has made due: passes ahead of the
         next boundary, and boards nobody has asked for since the last. Answers what is left."""
-        while limit > 0 and self._due and self._due[0][0] <= self.now_ms:
+        while limit > 0 and self._due and self._due[0][0] <= self.clock_ms:
             limit -= self._bring_first(limit)
         for number in list(self._behind):
             while limit > 0 and number in self._behind:
                 limit -= self._bring_behind(self._by_number[number], limit)
-        limit = self.refreshes.work(self.now_ms, limit)
+        limit = self.refreshes.work(limit)
         for each in list(islice(self._passes, _SCOPES)):
             if limit <= 0:
                 break
@@ -238,14 +259,15 @@ class Fold(Boards):
 
     @property
     def next_due_ms(self) -> int:
-        """When the next period or step of any board ends, as far as is known."""
+        """When the next period or step of any board ends, as far as is known; of no use where no
+        clock runs on, and boards are brought by what is written to them."""
         return self._due[0][0] if self._due else MAX_MS
 
     def work_left(self) -> int:
         """About how many members the passes under way have left, over all boards; 0 when nothing is
         left to do."""
         some = sum(self.index.pass_left(*each) for each in islice(self._passes, _SCOPES))
-        more = max(0, len(self._passes) - _SCOPES) + self.refreshes.left(self.now_ms)
+        more = max(0, len(self._passes) - _SCOPES) + self.refreshes.left()
         return some + len(self._behind) + more
 
     def _bring_first(self, limit: int) -> int:
@@ -260,8 +282,8 @@ class Fold(Boards):
 
     def count(self, batch: Batch, plan: Plan | None = None, watch: int | None = None) -> Folded:
         """Counts a batch; `watch` is the place of the window whose scores are reported."""
-        self.advance(batch.now_ms)
         state = self.by_number(batch.board)
+        self.see(state, batch.now_ms)
         self.bring(state)
         plan = plan or self.plan(batch)
         self.bring_scopes(state, plan.scopes)
@@ -280,7 +302,7 @@ class Fold(Boards):
         follow when they are brought again."""
         state = self.by_number(record.board)
         self.bring(state)
-        if self.refreshes.is_built(state, record.window, self.now_ms):
+        if self.refreshes.is_built(state, record.window):
             self._leave_behind(state)
         else:
             while state.number in self._behind:
@@ -298,7 +320,7 @@ class Fold(Boards):
         """What is known of a board besides the index, as bytes; None when there is none."""
         if (state := self._by_number.get(number)) is None:
             return None
-        return encode(record_of(state))
+        return encode(record_of(state, self.time_of(state)))
 
     def head(self) -> Head:
         """Where this fold stands."""
@@ -313,6 +335,7 @@ class Fold(Boards):
             state.floors = record.floors
             state.positions = record.positions
             state.due_ms = record.due_ms
+            state.now_ms = head.now_ms if record.now_ms is None else record.now_ms
             state.refreshed = record.refreshed
             self.refreshes.watch(state)
             heapq.heappush(self._due, (state.due_ms, state.number))
@@ -343,7 +366,7 @@ class Fold(Boards):
     def _change(self, record: records.Change) -> None:
         state = self.by_number(record.board)
         self.bring(state)
-        redefine(state, Board.from_json(record.definition), record.version, self.now_ms)
+        redefine(state, Board.from_json(record.definition), record.version, self.time_of(state))
         self.index.open_board(record.board, state.rules)
         self._drop_expired(state)
         self._watch_boundary(state)
@@ -359,7 +382,7 @@ class Fold(Boards):
 
     def _drop_expired(self, state: BoardState, scope: str = ALL) -> None:
         oldest_ms = {
-            name: counted_from(window, state.floors.get(name, MIN_MS), self.now_ms)
+            name: counted_from(window, state.floors.get(name, MIN_MS), self.time_of(state))
             for name, window in state.rules.windows.items()
             if not isinstance(window, Rolling)
         }
@@ -367,12 +390,16 @@ class Fold(Boards):
         self.index.drop([k for k in keys if k.instance < oldest_ms.get(k.window, k.instance)])
 
     def _watch_boundary(self, state: BoardState) -> None:
-        due_ms = next_boundary(state.rules, self.now_ms)
+        due_ms = next_boundary(state.rules, self.time_of(state))
         if due_ms != state.due_ms:
             state.due_ms = due_ms
             heapq.heappush(self._due, (due_ms, state.number))
         while self._is_stale(self._due[0]):
             heapq.heappop(self._due)
+        if len(self._due) > _STALE + 2 * len(self._by_number):
+            # Boards that stand still in event time keep stale entries of others behind theirs.
+            self._due = [due for due in self._due if not self._is_stale(due)]
+            heapq.heapify(self._due)
 
     def _is_stale(self, due: tuple[int, int]) -> bool:
         state = self._by_number.get(due[1])

@@ -413,14 +413,42 @@ def plan_expiry(plan: Plan, rules: Rules, batch: Batch) -> int:
     return expiry_ms
 
 
-def cut(rules: Rules, nows: Sequence[int]) -> list[int]:
-    """Where to cut events in event time so that no part crosses a boundary.
+def cut(rules: Rules, ats: "array[int]", nows: "array[int]", *, evenly: bool) -> list[int]:
+    """Where to cut events in event time so that each is judged in its part as it would be alone.
 
-    `nows` is the running latest `at`, not decreasing. Answers the end positions of the parts.
+    `nows` is the running latest `at`, not decreasing. Answers the end positions of the parts. None
+    crosses the end of a period or step, nor the end of a grace where it has an event that counts
+    only until then; with `evenly` no end of a grace at all.
     """
     ends: list[int] = []
     start = 0
     while start < len(nows):
-        start = bisect_left(nows, next_boundary(rules, nows[start]), start)
-        ends.append(start)
+        end = _before(nows, next_boundary(rules, nows[start]), start, len(nows))
+        for window in rules.windows.values():
+            if not isinstance(window, All | Decay):
+                end = _cut_at_grace(window, ats, nows, start, end, evenly=evenly)
+        ends.append(end)
+        start = end
     return ends
+
+
+def _before(nows: "array[int]", instant_ms: int, start: int, end: int) -> int:
+    """The end of those between two positions that are before an instant."""
+    return end if nows[end - 1] < instant_ms else bisect_left(nows, instant_ms, start, end)
+
+
+def _cut_at_grace(
+    window: Calendar | Rolling,
+    ats: "array[int]",
+    nows: "array[int]",
+    start: int,
+    end: int,
+    *,
+    evenly: bool,
+) -> int:
+    """The end of a part, brought forward to where a window refuses what it took before."""
+    period_end_ms = window.period_at(max(MIN_MS, nows[start] - window.grace_ms - 1)).end_ms
+    taken = _before(nows, period_end_ms + window.grace_ms + 1, start, end)
+    if taken < end and (evenly or bounds(ats[start:taken])[0] < period_end_ms):
+        return taken
+    return end

@@ -17,11 +17,12 @@ from .errors import (
     TooLate,
     TotalOutOfRange,
 )
+from .event import Batch
 from .fold import Folded
 from .index.base import Offset, Outcome, Scores
 from .labels import labels_of
 from .rules import Place, Rules
-from .scale import Scale, scale_of
+from .scale import scale_of
 from .score import Score
 from .standing import range_text, ranks_or_none
 
@@ -90,12 +91,11 @@ class Part:
         batch was counted; always asked for with the same rules and window."""
         if self._rows is None:
             batch, outcomes = self.folded.batch, self.folded.outcomes
-            scale = scale_of(rules, window, batch.now_ms)
             unknown: list[int | None] = [None] * batch.size
             columns = (
                 [member.decode() for member in batch.member_list()],
-                _scores(scale, outcomes.before, batch.size),
-                _scores(scale, outcomes.after, batch.size),
+                _scores(rules, window, batch, outcomes.before),
+                _scores(rules, window, batch, outcomes.after),
                 unknown if self.ranks is None else ranks_or_none(self.ranks.before),
                 unknown if self.ranks is None else ranks_or_none(self.ranks.after),
             )
@@ -349,9 +349,13 @@ def _order_of(parts: Sequence[Part], starts: Sequence[int]) -> list[int] | None:
     return order
 
 
-def _scores(scale: Scale, found: Scores | None, size: int) -> list[Score | None]:
-    """What is shown of words; None where there was no entry."""
+def _scores(rules: Rules, window: str, batch: Batch, found: Scores | None) -> list[Score | None]:
+    """The scores of words as of when each event was accepted; None where there was no entry."""
     if found is None:
-        return [None] * size
-    shown = scale.scores(found.words)
+        return [None] * batch.size
+    if batch.nows is None or not rules.half_life_ms(window):
+        shown = scale_of(rules, window, batch.now_ms).scores(found.words)
+    else:
+        each = zip(batch.nows, zip(*found.words, strict=True), strict=True)
+        shown = [scale_of(rules, window, now_ms).score(words) for now_ms, words in each]
     return [score if there else None for there, score in zip(found.present, shown, strict=True)]

@@ -17,7 +17,10 @@ from .errors import FormatTooNew, LogDamaged
 from .event import Batch
 from .labels import Labels, Values
 
-FORMAT = 1
+FORMAT = 2
+"""Of an entry whose boards have times of their own (event time), and whose batches may tell the
+time of each event. Others are of format 1: the time never decreases from record to record."""
+_ONE_TIME = 1
 
 
 class Events(Struct, frozen=True, array_like=True, tag="events"):
@@ -26,6 +29,8 @@ class Events(Struct, frozen=True, array_like=True, tag="events"):
     `weights` are the mantissas of what the events weigh, by the half-lives of the board's decay
     windows: one for each event, or one where all were accepted at now. `labels` are the names there
     may be, the values that occur together, and for each event the place of its values there.
+    `waits` are now - the time at which each event was accepted, None where all were at now, or
+    where nothing follows from it.
     """
 
     board: int
@@ -42,6 +47,7 @@ class Events(Struct, frozen=True, array_like=True, tag="events"):
     position: tuple[str, str] | None
     weights: dict[int, bytes] = {}
     labels: tuple[tuple[str, ...], tuple[Values, ...], bytes] | None = None
+    waits: bytes | None = None
 
 
 class Create(Struct, frozen=True, array_like=True, tag="create"):
@@ -127,9 +133,9 @@ def encode_one(record: Record) -> msgspec.Raw:
     return msgspec.Raw(_encoder.encode(record))
 
 
-def encode(records: list[msgspec.Raw]) -> bytes:
-    """The bytes of one log entry."""
-    return _encoder.encode(_RawEntry(FORMAT, records))
+def encode(records: list[msgspec.Raw], *, own_times: bool = False) -> bytes:
+    """The bytes of one log entry; `own_times` where boards do not share a time."""
+    return _encoder.encode(_RawEntry(FORMAT if own_times else _ONE_TIME, records))
 
 
 def decode(body: bytes) -> list[Record]:
@@ -164,7 +170,16 @@ def events_of(batch: Batch, version: int) -> Events:
         position=batch.position,
         weights={length_ms: _mantissas(known) for length_ms, known in batch.weights.items()},
         labels=None if batch.labels is None else _labels_told(batch.labels),
+        waits=_waits(batch),
     )
+
+
+def _waits(batch: Batch) -> bytes | None:
+    """How long before the batch's now each event was accepted, where ids are remembered from then
+    on."""
+    if batch.nows is None or batch.ids is None or batch.nows[0] == batch.now_ms:
+        return None
+    return pack(behind(batch.now_ms, batch.nows))
 
 
 def _labels_told(labels: Labels) -> tuple[tuple[str, ...], tuple[Values, ...], bytes]:
@@ -213,4 +228,7 @@ def batch_of(record: Events) -> Batch:
         position=record.position,
         weights=_weights(record, ats),
         labels=_labels(record),
+        nows=None
+        if record.waits is None
+        else behind(record.now_ms, unpack(record.waits, record.size)),
     )

@@ -41,20 +41,25 @@ class Build(Struct):
 
 
 class Refreshes:
-    """The windows of all boards that are refreshed. `bring` and `bring_scopes` are the fold's."""
+    """The windows of all boards that are refreshed. `time_of`, `bring` and `bring_scopes` are the
+    fold's. In event time a window may be due by the time of other boards and not yet by that of its
+    own: it is set aside (`_parked`) until something is counted there."""
 
     def __init__(
         self,
         index: Index,
         numbered: Callable[[int], BoardState | None],
+        time_of: Callable[[BoardState], int],
         bring: Callable[[BoardState, int], bool],
         bring_scopes: Callable[[BoardState, Iterable[str], int], bool],
     ) -> None:
         self._index = index
         self._numbered = numbered
+        self._time_of = time_of
         self._bring = bring
         self._bring_scopes = bring_scopes
         self._due: list[tuple[int, int, str]] = []
+        self._parked: dict[int, list[tuple[int, int, str]]] = {}
         self._builds: dict[tuple[int, str], Build] = {}
 
     # What is noted
@@ -66,6 +71,8 @@ class Refreshes:
 
     def counted(self, state: BoardState, plan: Plan, outcomes: Outcomes) -> None:
         """Notes that events of a board were counted."""
+        for due in self._parked.pop(state.number, ()):
+            heapq.heappush(self._due, due)
         for name in state.rules.refreshed:
             known = state.refreshed.get(name, NEVER)
             if not known.waiting and _counts_in(name, plan, outcomes):
@@ -81,20 +88,19 @@ class Refreshes:
     def refreshed(self, state: BoardState, window: str, now_ms: int, offset: int) -> None:
         """Refreshes a window of a board that has been brought: O(1) where it is built, and
         otherwise with all scopes, which have been brought."""
-        show = (
-            self._index.show_built if self.is_built(state, window, now_ms) else self._index.refresh
-        )
+        show = self._index.show_built if self.is_built(state, window) else self._index.refresh
         self._builds.pop((state.number, window), None)
         self._become(state, window, Refreshed(offset, now_ms, show(state.number, window)))
 
-    def is_built(self, state: BoardState, window: str, now_ms: int) -> bool:
+    def is_built(self, state: BoardState, window: str) -> bool:
         """Whether nothing is left to build in any scope."""
         build = self._builds.get((state.number, window))
-        running = state.rules.refreshed[window].number_at(now_ms)
+        running = state.rules.refreshed[window].number_at(self._time_of(state))
         return build is not None and build.complete and build.running == running
 
     def forget(self, number: int) -> None:
         """Forgets a board."""
+        self._parked.pop(number, None)
         for each in [each for each in self._builds if each[0] == number]:
             del self._builds[each]
 
@@ -112,18 +118,21 @@ class Refreshes:
 
     def ready(self, now_ms: int) -> list[Due]:
         """The refreshes that are due and that a commit may write now: those that are built, and
-        small ones. Others are begun."""
+        small ones. Others are begun. No board is later than `now_ms`."""
         found: list[Due] = []
         for number, window in self._builds:
             state = self._state(number)
-            if len(found) < MOST and self.is_built(state, window, now_ms):
+            if len(found) < MOST and self.is_built(state, window):
                 found.append((state, window))
         room = AT_ONCE
         kept: list[tuple[int, int, str]] = []
         while self._due and self._due[0][0] <= now_ms and len(found) < MOST and room >= 0:
             due = heapq.heappop(self._due)
-            _, number, window = due
+            due_ms, number, window = due
             if self._is_stale(due) or (number, window) in self._builds:
+                continue
+            if due_ms > self._time_of(self._state(number)):
+                self._parked.setdefault(number, []).append(due)
                 continue
             cost = self._index.refresh_cost(number, window, AT_ONCE)
             if cost > AT_ONCE:
@@ -151,20 +160,20 @@ class Refreshes:
 
     # What is built
 
-    def work(self, now_ms: int, limit: int) -> int:
+    def work(self, limit: int) -> int:
         """Does a share, of about `limit` cells, of the builds; what is left of `limit`."""
         for number, window in list(self._builds):
             if limit <= 0:
                 break
-            limit -= self._build(self._state(number), window, now_ms, limit)
+            limit -= self._build(self._state(number), window, limit)
         return limit
 
-    def left(self, now_ms: int) -> int:
+    def left(self) -> int:
         """About how many cells the builds have left, 0 when all are complete. Scopes that they have
         not come to count for one."""
         total = 0
         for number, window in self._builds:
-            if not self.is_built(self._state(number), window, now_ms):
+            if not self.is_built(self._state(number), window):
                 total += 1 + self._index.build_left(number, window)
         return total
 
@@ -179,12 +188,12 @@ class Refreshes:
             default=MAX_MS,
         )
 
-    def _build(self, state: BoardState, window: str, now_ms: int, limit: int) -> int:
+    def _build(self, state: BoardState, window: str, limit: int) -> int:
         """Goes on with a build; what that cost."""
         build = self._builds[state.number, window]
         if not self._bring(state, limit):
             return limit
-        running = state.rules.refreshed[window].number_at(now_ms)
+        running = state.rules.refreshed[window].number_at(self._time_of(state))
         if build.running != running:
             build = self._builds[state.number, window] = Build(running)
             self._index.begin_build(state.number, window)

@@ -89,6 +89,7 @@ class Service:
         self._files = snapshots
         self._rest = rest
         self._clock = clock
+        self._event_time = isinstance(clock, EventClock)
         self._clock_to_note = None if log.note("clock") == clock_name else clock_name
         self._lock = threading.RLock()
         self._forks = forks()
@@ -105,6 +106,7 @@ class Service:
         self._keeper = Keeper(found)
         for snapshot in found.damaged:
             snapshot.set_aside()
+        self._fold.event_time = self._event_time
         if isinstance(clock, EventClock):
             clock.observe(self._fold.now_ms)
         self._now()
@@ -174,7 +176,7 @@ class Service:
         it changed, up to when it was brought, and whether a period or step has ended since. Needs
         no lock, costs nothing. Where scores fade, it is another one every second."""
         state = self.named(board)
-        return (state.number, state.changes, *pulse_of(state, self._now()))
+        return (state.number, state.changes, *pulse_of(state, self._time_of(state)))
 
     def boards(self) -> list[BoardState]:
         """All boards, in the order of their names; asked under the lock."""
@@ -201,7 +203,7 @@ class Service:
         self.ensure_usable()
         with self._lock:
             state = self._brought(board)
-            question = asked(Moment(state, self._fold.now_ms))
+            question = asked(Moment(state, self._fold.time_of(state)))
             if state.rules.scoped and not self._are_scopes_brought(state, question.asks):
                 raise NotReady(f"a step of the board {board!r} has begun that is being prepared")
             return question.here(self._fold.index, self._fold.offset)
@@ -215,9 +217,8 @@ class Service:
         self.ensure_usable()
         with self._lock:
             fold = self._fold
-            now_ms = self._now()
             state = fold.boards.get(board)
-            if state is None or now_ms >= state.due_ms:
+            if state is None or (now_ms := self._time_of(state)) >= state.due_ms:
                 return None
             view = at_hand(state, window, now_ms)
             return None if view is None else look(fold.index, view.key)
@@ -236,7 +237,8 @@ class Service:
             with suppress(NotReady):
                 return self.board_stats(board, patient=False)
         with self.reading():
-            return board_stats(self._fold, self._brought(board), self._fold.now_ms)
+            state = self._brought(board)
+            return board_stats(self._fold, state, self._fold.time_of(state))
 
     def stats(self) -> Stats:
         """The figures of the whole store; asked under the lock."""
@@ -246,7 +248,7 @@ class Service:
     def _brought(self, board: str) -> BoardState:
         """A board brought to the present, by a share of work that nobody notices."""
         state = self._fold.named(board)
-        self._fold.advance(self._now())
+        self._advance()
         if not self._fold.bring(state, SHARE):
             raise NotReady(f"a step of the board {board!r} has begun that is being prepared")
         return state
@@ -255,12 +257,11 @@ class Service:
         """Does a share, of about `limit` members, of what time has made due; answers what is left
         and how many milliseconds there are until the next boundary."""
         with self.reading():
-            now_ms = self._now()
             with self._sound():
-                self._fold.advance(now_ms)
+                self._advance()
                 left = 0 if self._still else self._fold.work(limit)
                 dropped = self._fold.index.let_go()
-            until_ms = self._fold.next_due_ms - now_ms
+            until_ms = MAX_MS if self._event_time else self._fold.next_due_ms - self._fold.clock_ms
         del dropped
         return left, max(0, until_ms)
 
@@ -293,6 +294,8 @@ class Service:
         """
         if self._committing_ms is not None:
             return self._committing_ms
+        if self._event_time:
+            return self._fold.now_ms
         now_ms = self._clock.now_ms()
         if now_ms == self._fold.now_ms:
             return self._fold.now_ms
@@ -301,14 +304,22 @@ class Service:
         latest_ms = self._fold.now_ms
         return now_ms if now_ms > latest_ms else latest_ms
 
+    def _advance(self) -> None:
+        """Has boards follow the clock; in event time each stands at its newest record."""
+        if not self._event_time:
+            self._fold.advance(self._now())
+
+    def _time_of(self, state: BoardState) -> int:
+        """What time it is on a board."""
+        return state.now_ms if self._event_time else self._now()
+
     # Writing
 
     def submission(
         self, board: str, events: Iterable[Any], window: str | None, **how: Unpack[How]
     ) -> Submission:
         """Accepts events: judges their form and makes them columns."""
-        event_time = isinstance(self._clock, EventClock)
-        return submission(self.named(board), events, window, event_time=event_time, **how)
+        return submission(self.named(board), events, window, event_time=self._event_time, **how)
 
     def write(self, write: Write) -> Any:
         """Commits a write and answers its result; raises what refused it."""
@@ -323,7 +334,7 @@ class Service:
     def shares(self, event: object) -> bool:
         """Whether an event may be accepted in one batch with others. In event time each is accepted
         at its own."""
-        return not isinstance(self._clock, EventClock) and is_plain(event)
+        return not self._event_time and is_plain(event)
 
     def share_async(
         self, board: str, event: Any, window: str | None, scope: Sequence[str] | None
@@ -362,21 +373,24 @@ class Service:
         they ask next shows it. By the thread that commits, while time stands still.
         """
         with self._lock:
-            self._fold.advance(self._now())
-            now_ms = self._fold.now_ms
+            self._advance()
             drafted = [
-                records.Refresh(state.number, state.version, now_ms, window)
-                for state, window in self._fold.refreshes.ready(now_ms)
+                records.Refresh(state.number, state.version, self._fold.time_of(state), window)
+                for state, window in self._fold.refreshes.ready(self._fold.now_ms)
             ]
         if not drafted:
             return
-        body = records.encode([records.encode_one(record) for record in drafted])
+        body = self._encoded([records.encode_one(record) for record in drafted])
         with self._sound():
             self._append(body)
             with self._lock:
                 for record in drafted:
                     self._fold.apply(record)
                 self._fold.offset = self._fold.entry
+
+    def _encoded(self, coded: list[msgspec.Raw]) -> bytes:
+        """The bytes of a log entry of these records."""
+        return records.encode(coded, own_times=self._event_time)
 
     def _append(self, body: bytes) -> int:
         """Appends an entry to the log; its offset."""
@@ -415,6 +429,7 @@ class Service:
         """Commits a group of writes; whether there was anything to log."""
         accepted: list[tuple[list[Ticket], FoldedWrite]] = []
         logged: list[msgspec.Raw] = []
+        self._fold.drafted_ms.clear()
         waiting = deque(joined(made(tickets)))
         while waiting:
             gathered, write = waiting.popleft()
@@ -430,9 +445,10 @@ class Service:
                     waiting.extendleft([([each], each.write) for each in made(apart)][::-1])
                 continue
             logged += coded
-            now_ms = drafted[-1].now_ms if drafted else now_ms
+            if drafted and self._event_time:
+                self._fold.drafted_ms[drafted[-1].board] = drafted[-1].now_ms
             accepted.append((gathered, write))
-        body = records.encode(logged) if logged else None
+        body = self._encoded(logged) if logged else None
         with self._sound():
             offset = self._fold.offset
             if body is not None:
@@ -442,7 +458,7 @@ class Service:
             with self._lock:
                 self._fold_all(accepted, offset)
         if isinstance(self._clock, EventClock):
-            self._clock.observe(now_ms)
+            self._clock.observe(self._fold.now_ms)
         return body is not None
 
     def _make_ready(self, write: FoldedWrite) -> None:
@@ -460,7 +476,7 @@ class Service:
         brought = False
         while not brought:
             with self._lock:
-                self._fold.advance(self._now())
+                self._advance()
                 state = self._fold.numbered(board.number)
                 brought = state is None or (
                     self._fold.bring(state, SHARE) and self._fold.bring_scopes(state, scopes, SHARE)
@@ -594,7 +610,10 @@ class Service:
 
     def _brought_alike(self, fold: Fold) -> Fold:
         """Another fold of this log, brought to where time has come to here."""
-        fold.advance(self._fold.now_ms)
+        fold.event_time = self._event_time
+        fold.advance(self._fold.clock_ms)
+        for state in self._fold.boards.values():
+            fold.see(fold.by_number(state.number), state.now_ms)
         fold.bring_all()
         return fold
 
@@ -603,7 +622,7 @@ class Service:
         """Keeps the index as it is within a commit: every board is brought to the commit's now,
         so questions change nothing, and no pass goes on."""
         with self._lock:
-            self._fold.advance(self._now())
+            self._advance()
             self._fold.bring_all()
             self._still = True
         try:

@@ -73,7 +73,7 @@ class Submission:
         self._bare, self._plans, self._parts = None, [], []
         self._ranks_before, self._folded = [], []
         stamped = self._in_event_time if self._event_time else self._at_now
-        self._batches = stamped(now_ms)
+        self._batches = stamped(boards.accepts_at(self.board, now_ms))
         if self._taken.atomic and self._refusals:
             raise self._refused_whole(boards.offset)
         half_lives_ms = self.board.rules.half_lives_ms
@@ -83,7 +83,9 @@ class Submission:
             self._batches[-1] = last
         elif self._position is not None:
             state = self.board
-            self._bare = record.Position(state.number, state.version, now_ms, self._position)
+            self._bare = record.Position(
+                state.number, state.version, boards.accepts_at(state, now_ms), self._position
+            )
 
     def records(self, boards: Boards, now_ms: int) -> list[record.Record]:
         self.accept(boards, now_ms)
@@ -129,7 +131,7 @@ class Submission:
     def before(self, fold: Fold, piece: int) -> None:
         if self._bare is not None:
             return
-        fold.advance(self._batches[piece].now_ms)
+        fold.see(self.board, self._batches[piece].now_ms)
         fold.bring(self.board)
         fold.bring_scopes(self.board, self._plans[piece].scopes)
         if self._ranks:
@@ -222,20 +224,21 @@ class Submission:
         return [self._without_refused(msgspec.structs.replace(batch, ats=stamped))]
 
     def _in_event_time(self, now_ms: int) -> list[Batch]:
-        """The batch cut at boundaries, each part accepted at the latest `at` seen by then."""
+        """The batch cut in parts, each event accepted at the latest `at` seen by then; all at the
+        latest of the batch where it is all or nothing."""
         ats = self._taken.ats or array("q", [MISSING]) * self._taken.size
         missing = AtRequired("the store runs on event time")
         self._refuse({i: missing for i, at in enumerate(ats) if at == MISSING})
         if self._taken.atomic and self._refusals:
             return []
         batch = self._without_refused(msgspec.structs.replace(self._taken, ats=ats))
-        nows = list(accumulate(batch.ats or (), max, initial=now_ms))[1:]
-        if not nows:
+        if not batch.ats:
             return []
+        nows = array("q", accumulate(batch.ats[1:], max, initial=max(now_ms, batch.ats[0])))
         if self._taken.atomic:
             return [msgspec.structs.replace(batch, now_ms=nows[-1])]
-        ends = cut(self.board.rules, nows)
-        return batch.split(ends, [nows[end - 1] for end in ends])
+        ends = cut(self.board.rules, batch.ats, nows, evenly=self._ranks)
+        return batch.split(ends, nows)
 
     def _without_refused(self, batch: Batch) -> Batch:
         kept = [i for i in range(batch.size) if self._origin[i] not in self._refusals]

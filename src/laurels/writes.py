@@ -173,7 +173,7 @@ class Removal(Single):
 
     def fold(self, fold: Fold, piece: int) -> None:
         assert isinstance(self._record, record.Remove)
-        fold.advance(self._record.now_ms)
+        fold.see(fold.by_number(self._record.board), self._record.now_ms)
         fold.by_number(self._record.board).changes += 1
         self.settle(fold.remove(self._record, self._survey.found))
 
@@ -201,7 +201,9 @@ def change(name: str, changes: Mapping[str, Any]) -> Single:
         changed = safe_change(state.board, changes)
         if changed == state.board:
             return None
-        return record.Change(state.number, state.version + 1, now_ms, changed.to_json())
+        return record.Change(
+            state.number, state.version + 1, boards.accepts_at(state, now_ms), changed.to_json()
+        )
 
     return Single(propose, alone=True)
 
@@ -211,7 +213,7 @@ def deletion(name: str) -> Single:
 
     def propose(boards: Boards, now_ms: int) -> record.Record | None:
         state = boards.named(name)
-        return record.Delete(state.number, state.version, now_ms)
+        return record.Delete(state.number, state.version, boards.accepts_at(state, now_ms))
 
     return Single(propose, alone=True)
 
@@ -221,7 +223,7 @@ def removal(board: BoardState, member: bytes) -> Single:
 
     def propose(boards: Boards, now_ms: int) -> record.Record | None:
         state = boards.named(board.board.name)
-        return record.Remove(state.number, state.version, now_ms, member)
+        return record.Remove(state.number, state.version, boards.accepts_at(state, now_ms), member)
 
     return Removal(propose, board, member)
 
@@ -231,6 +233,8 @@ def data_change(board: BoardState, member: bytes, data: bytes | None) -> Single:
 
     def propose(boards: Boards, now_ms: int) -> record.Record | None:
         state = boards.named(board.board.name)
-        return record.MemberData(state.number, state.version, now_ms, member, data)
+        return record.MemberData(
+            state.number, state.version, boards.accepts_at(state, now_ms), member, data
+        )
 
     return Single(propose)

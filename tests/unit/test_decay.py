@@ -202,7 +202,7 @@ def test_a_batch_that_is_cut_is_weighed_like_the_whole() -> None:
     weighed = batch.weighed([HOUR_MS])
     kept = [1, 4, 8]
     assert weighed.take(kept).weights_in(HOUR_MS) == batch.take(kept).weights_in(HOUR_MS)
-    for part in weighed.split([4, 9], [NOW_MS, NOW_MS]):
+    for part in weighed.split([4, 9], array("q", [NOW_MS] * 9)):
         assert part.ats is not None
         found = part.weights_in(HOUR_MS).exponents
         assert list(found) == [at // HOUR_MS for at in part.ats]  # type: ignore[arg-type]

@@ -30,7 +30,7 @@ class Figures:
         return await self._present.again(board, self._board_stats)
 
     async def _board_stats(self, state: BoardState) -> BoardStats:
-        opened, now_ms = opened_as(state), self._present.now()
+        opened, now_ms = opened_as(state), self._present.time_of(state)
         await self._present.turn(state, now_ms)
         keys = await self._present.index.keys(opened)
         sizes = {key: await self._present.index.nbytes(opened, key) for key in keys}
@@ -122,7 +122,7 @@ class Figures:
         async def look(state: BoardState) -> None:
             nonlocal rankings, entries, offset
             opened = opened_as(state)
-            await self._present.turn(state, self._present.now())
+            await self._present.turn(state, self._present.time_of(state))
             for key in await self._present.index.keys(opened, empty=True):
                 entries += await self._present.index.audit(opened, key, mend=mend)
                 rankings += 1

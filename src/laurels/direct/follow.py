@@ -25,7 +25,7 @@ class Follower:
         has ended since. Costs nothing. Raises UnknownBoard."""
         state = self._present.boards.named(board)
         offset = self._offsets.get(state.number, -1)
-        return (state.number, offset, *pulse_of(state, self._present.now()))
+        return (state.number, offset, *pulse_of(state, self._present.time_of(state)))
 
     @read_only
     async def look(self, boards: Collection[str]) -> None:

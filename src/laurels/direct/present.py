@@ -58,6 +58,9 @@ class Present:
         self.index = index
         self.registry = registry
         self.clock = clock
+        self.event_time = isinstance(clock, EventClock)
+        """Whether the time of a board is the latest `at` it has seen."""
+        registry.boards.event_time = self.event_time
         self.latest_ms = MIN_MS
         """The newest time that was seen."""
         self._prepared: dict[tuple[int, str], int] = {}
@@ -68,11 +71,6 @@ class Present:
     @property
     def boards(self) -> Boards:
         return self.registry.boards
-
-    @property
-    def event_time(self) -> bool:
-        """Whether now is the latest `at` seen."""
-        return isinstance(self.clock, EventClock)
 
     # Boards
 
@@ -105,6 +103,8 @@ class Present:
         for _ in range(TRIES):
             state = self.boards.boards.get(board) or await self.know(board)
             try:
+                if self.event_time:
+                    await self.learn_time(state)
                 return await look(state)
             except (UnknownWindow, UnknownScope):
                 if reread or not await self.registry.load():
@@ -113,9 +113,9 @@ class Present:
             except Stale:
                 await self.refresh(state)
             except Behind as behind:
-                self.see(behind.now_ms)
+                self.see(state, behind.now_ms)
             except Unturned as behind_:
-                await self.bring(state, self.now(), behind_)
+                await self.bring(state, self.time_of(state), behind_)
             except Renewed:
                 continue
         raise NotReady(f"the board {board!r} does not stand still")
@@ -124,14 +124,28 @@ class Present:
 
     def now(self) -> int:
         """The time, never less than what was seen."""
-        self.see(self.clock.now_ms())
+        self.latest_ms = max(self.latest_ms, self.clock.now_ms())
         return self.latest_ms
 
-    def see(self, now_ms: int) -> None:
-        """Takes note of a time that has come."""
+    def time_of(self, state: BoardState) -> int:
+        """What time it is on a board: in event time the latest `at` it is known to have seen."""
+        return state.now_ms if self.event_time else self.now()
+
+    def _time_on(self, number: int) -> int:
+        state = self.boards.numbered(number)
+        return self.latest_ms if state is None else self.time_of(state)
+
+    def see(self, state: BoardState, now_ms: int) -> None:
+        """Takes note of a time that has come on a board."""
+        state.now_ms = max(state.now_ms, now_ms)
         self.latest_ms = max(self.latest_ms, now_ms)
         if isinstance(self.clock, EventClock):
             self.clock.observe(now_ms)
+
+    async def learn_time(self, state: BoardState) -> None:
+        """Takes note of what other processes have had a board see."""
+        if (now_ms := await self.index.time(opened_as(state))) is not None:
+            self.see(state, now_ms)
 
     async def turn(self, state: BoardState, now_ms: int) -> None:
         """Brings the rolling windows of a board to the step that runs; NotReady after MOST
@@ -173,9 +187,9 @@ class Present:
     async def work(self, limit: int) -> tuple[int, int]:
         """Does a share of what time has made due; what is left, and the milliseconds until more
         is."""
-        now_ms = self.now()
         left = 0
         for state in list(self.boards.boards.values()):
+            now_ms = self.time_of(state)
             try:
                 if state.due_ms <= now_ms:
                     await self.pass_boundary(state, now_ms)
@@ -191,6 +205,7 @@ class Present:
                 continue
         refreshing = self.registry.refreshing
         left += await self._refresh_due(AT_ONCE)
+        now_ms = self.now()
         due = [state.due_ms for state in self.boards.boards.values()]
         if (next_ms := refreshing.next_ms()) > now_ms:
             due.append(next_ms)
@@ -202,7 +217,7 @@ class Present:
     def note(self, state: BoardState, stands: Stands) -> None:
         """Takes note of how the windows of a board stand that are refreshed."""
         if state.rules.refreshed:
-            self.registry.refreshing.note(state, stands, self.latest_ms)
+            self.registry.refreshing.note(state, stands, self.time_of(state))
 
     def ensure_shown(
         self, state: BoardState, known: Sequence[Mapping[str, Refreshed]], stands: Stands
@@ -227,7 +242,7 @@ class Present:
         """Goes on with the refreshes that are due, with large ones in so many calls; about how many
         members are left."""
         left = 0
-        for place in self.registry.refreshing.due(self.now(), MOST_DUE):
+        for place in self.registry.refreshing.due(self.now(), MOST_DUE, self._time_on):
             state = self.boards.numbered(place[0])
             large = self.registry.refreshing.is_large(place)
             most = calls if large else max(calls, AT_ONCE)
@@ -247,7 +262,7 @@ class Present:
         number, window = place
         if state.number != number or window not in state.rules.refreshed:
             return 0
-        now_ms, opened, left = self.now(), opened_as(state), 0
+        now_ms, opened, left = self.time_of(state), opened_as(state), 0
         due_ms = next_boundary(state.rules, now_ms)
         if not state.refreshed.get(window, NEVER).waiting:
             read = await self.index.read(opened, [], now_ms=now_ms, due_ms=due_ms)
@@ -291,7 +306,7 @@ class Present:
         not come to an end."""
 
         async def look(state: BoardState) -> bool:
-            return await self.index.feed(opened_as(state), self.now())
+            return await self.index.feed(opened_as(state), self.time_of(state))
 
         return await self.again(board, look)
 

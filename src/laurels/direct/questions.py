@@ -46,7 +46,7 @@ class Questions:
             return await self._present.again(board, partial(self._answer, asked))
 
     async def _answer(self, asked: Callable[[Moment], Question[T]], state: BoardState) -> T:
-        now_ms = self._present.now()
+        now_ms = self._present.time_of(state)
         known = state.refreshed.copy(), state.refreshed_by.copy()
         question = asked(Moment(state, now_ms))
         now = self._now(state, now_ms)

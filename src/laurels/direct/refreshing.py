@@ -8,7 +8,7 @@ the server, where any other process may have refreshed it, or have begun to.
 """
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from laurels.boards import Boards, BoardState
 from laurels.index.remote import Stands
@@ -64,13 +64,19 @@ class Refreshing:
             heapq.heappop(self._queue)
         return self._queue[0][0] if self._queue else MAX_MS
 
-    def due(self, now_ms: int, most: int) -> list[Place]:
+    def due(
+        self, now_ms: int, most: int, time_of: Callable[[int], int] | None = None
+    ) -> list[Place]:
         """Windows to be looked at now, the longest due first. They stay due until they are noted to
-        stand otherwise."""
+        stand otherwise. `time_of` answers what time it is on a board of a number, where that may be
+        less than `now_ms`."""
         found: list[tuple[int, int, str]] = []
+        early: list[tuple[int, int, str]] = []
         while len(found) < most and self.next_ms() <= now_ms:
-            found.append(heapq.heappop(self._queue))
-        for entry in found:
+            entry = heapq.heappop(self._queue)
+            is_due = time_of is None or entry[0] <= time_of(entry[1])
+            (found if is_due else early).append(entry)
+        for entry in (*found, *early):
             heapq.heappush(self._queue, entry)
         return list(dict.fromkeys(entry[1:] for entry in found))
 

@@ -7,6 +7,7 @@ from laurels.board import Board
 from laurels.boards import Boards, BoardState
 from laurels.index.remote import Opened
 from laurels.snapshot.state import BoardRecord, board_record, encode
+from laurels.windows import MIN_MS
 
 from .refreshing import Refreshing
 from .retry import read_only
@@ -75,24 +76,27 @@ class Registry:
     async def _load(self) -> bool:
         found, next_number = await self._definitions.load()
         changed = found != self._read
+        nows = {state.number: state.now_ms for state in self.boards.boards.values()}
         for name in [name for name in self._read if self._read[name] != found.get(name)]:
             number = self.boards.boards[name].number
             self.boards.forget(number)
             self.refreshing.forget(number)
             del self._read[name]
         for name in found.keys() - self._read.keys():
-            self._open(found[name])
+            state = self._open(found[name])
+            state.now_ms = nows.get(state.number, MIN_MS)
         self._read = found
         self.boards.next_number = next_number
         return changed
 
-    def _open(self, body: bytes) -> None:
+    def _open(self, body: bytes) -> BoardState:
         record = board_record(body)
         board = Board.from_json(record.definition)
         state = self.boards.open(board, record.number, record.version, record.created_ms)
         state.floors = record.floors
         state.due_ms = record.due_ms
         self.refreshing.watch(state)
+        return state
 
     async def create(self, record: BoardRecord, name: str) -> bool:
         """Adds a board under the number its record has; False when another was faster."""

@@ -82,7 +82,7 @@ class Writer:
 
     async def _share(self, state: BoardState) -> None:
         """Does a share of what time has made due for a board."""
-        now_ms = self._present.latest_ms
+        now_ms = self._present.time_of(state)
         try:
             if state.due_ms <= now_ms:
                 await self._present.pass_boundary(state, now_ms)
@@ -93,6 +93,8 @@ class Writer:
     async def _submit(self, write: Submission) -> Offset:
         boards = self._present.boards
         await self._ensure_there(write)
+        if self._present.event_time:
+            await self._present.learn_time(boards.current(write.board))
         write.accept(boards, self._present.now())
         offset = (
             await self._present.index.offset(opened_as(write.board)) if not write.batches else 0
@@ -117,7 +119,7 @@ class Writer:
                     offset = await self._count(write, call, places, attempts)
                 counted = True
             first += batch.size
-            self._present.see(batch.now_ms)
+            self._present.see(write.board, batch.now_ms)
         return offset
 
     async def _ensure_there(self, write: Submission) -> None:
@@ -154,7 +156,7 @@ class Writer:
             except Stale:
                 await self._present.refresh(state)
             except Behind as behind:
-                batch = msgspec.structs.replace(batch, now_ms=max(batch.now_ms, behind.now_ms))
+                batch = batch.accepted_from(behind.now_ms)
             except Unturned as behind_:
                 await self._present.bring(state, batch.now_ms, behind_)
             else:
@@ -216,7 +218,7 @@ class Writer:
                 if known is None:
                     return False
                 opened = opened_as(known)
-                due = self._present.due(known, max(record.now_ms, self._present.latest_ms))
+                due = self._present.due(known, max(record.now_ms, self._present.time_of(known)))
                 write.settle(await self._present.index.remove(opened, record.member, due))
             case records.MemberData():
                 opened = opened_as(self._present.boards.by_number(record.board))

@@ -159,13 +159,20 @@ class Application:
         """Counts events with ids in runs within which every decision stands on its own.
 
         Whether an id is new depends on what became of the events before it: a run ends before
-        an id that is in the run already, and before one that might find the table full.
+        an id that is in the run already, before one that might find the table full, and where an
+        id of the run is forgotten.
         """
         remembered, limit = self._held.remembered, self._held.rules.dedupe_max
-        remembered.forget_until(self._batch.now_ms - self._held.rules.dedupe_ms)
+        dedupe_ms, nows = self._held.rules.dedupe_ms, self._batch.nows
+        remembered.forget_until(self._batch.accepted_at(0) - dedupe_ms)
         start = 0
         run: dict[bytes, int] = {}
         for i, key in self._keys(ids):
+            if nows is not None:
+                if run and nows[i] - nows[next(iter(run.values()))] >= dedupe_ms:
+                    self._finish(start, i, run)
+                    start = i
+                remembered.forget_until(nows[i] - dedupe_ms)
             if key in run or len(remembered) + len(run) >= limit:
                 self._finish(start, i, run)
                 start = i
@@ -190,7 +197,7 @@ class Application:
         self._count(start, stop)
         for key, i in run.items():
             if self._codes[i] in COUNTED:
-                self._held.remembered.add(key, self._batch.now_ms)
+                self._held.remembered.add(key, self._batch.accepted_at(i))
                 self._added.append(key)
         run.clear()
 

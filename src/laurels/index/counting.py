@@ -84,6 +84,8 @@ class Counting:
         self._shares = [_Share(shard, touched[shard]) for shard in sorted(touched)]
         self._remembered = [0] * count
         self._room: int | None = None
+        self._measures = False
+        """Whether ids are forgotten between the shares, so that each finds room anew."""
 
     async def apply(self, ranks: Ranks | None, due_ms: int) -> Applied:
         """Counts it; see `RemoteIndex.apply`."""
@@ -115,12 +117,9 @@ class Counting:
         ids = self._batch.ids
         wanted = 0 if ids is None else sum(id is not None for id in ids)
         if wanted:
-            now_ms = self._batch.now_ms
-            self._remembered = await together(
-                self._index.remembered(shard, now_ms) for shard in self._shards
-            )
-            self._room = max(0, self._board.rules.dedupe_max - sum(self._remembered))
-        tight = self._room is not None and 0 < self._room < wanted
+            await self._measure(0)
+        in_event_time = self._batch.nows is not None
+        tight = self._room is not None and -in_event_time < self._room < wanted
         if self._batch.position is not None:
             *others, last = await self._positioned(*self._batch.position)
             if self._batch.atomic:
@@ -130,10 +129,22 @@ class Counting:
             return [*([each] for each in others), [last]] if tight else [others, [last]]
         if tight:
             self._call = None  # a shard may be called more than once
-            runs = groupby(range(self._batch.size), key=self._homes.__getitem__)
-            self._shares = [_Share(shard, list(events)) for shard, events in runs]
+            runs = groupby(
+                range(self._batch.size),
+                key=lambda event: (self._homes[event], self._batch.accepted_at(event)),
+            )
+            self._shares = [_Share(shard, list(events)) for (shard, _), events in runs]
+            self._measures = in_event_time
             return [[share] for share in self._shares]
         return [self._shares]
+
+    async def _measure(self, event: int) -> None:
+        """Finds how many ids are remembered when an event is accepted, and how many more fit."""
+        now_ms = self._batch.accepted_at(event)
+        self._remembered = await together(
+            self._index.remembered(shard, now_ms) for shard in self._shards
+        )
+        self._room = max(0, self._board.rules.dedupe_max - sum(self._remembered))
 
     async def _positioned(self, source: str, text: str) -> list[_Share]:
         """A share for every shard, with the position it keeps; the keeper of the source is last."""
@@ -171,6 +182,8 @@ class Counting:
 
     async def _counted(self, share: _Share, due_ms: int) -> Applied:
         board, batch, plan = self._shards[share.shard], self._batch, self._plan
+        if self._measures:
+            await self._measure(share.events[0])
         if len(share.events) < batch.size:
             batch, plan = batch.take(share.events), plan.taken(share.events)
         if self._room is not None:

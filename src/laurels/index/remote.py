@@ -163,6 +163,9 @@ class RemoteIndex(Protocol):
 
     async def position(self, board: Opened, source: str) -> str | None: ...
 
+    async def time(self, board: Opened) -> int | None:
+        """The latest time that anybody had the board see, None before the first."""
+
     async def keys(self, board: Opened, *, empty: bool = False) -> list[RankingKey]:
         """The rankings over all that hold anybody, or with `empty` all that there should be; not
         those of scopes."""

@@ -180,6 +180,11 @@ class Sharded:
         keeper = keeper_of(source, board.rules.shards)
         return await self._index.position(replace(board, shard=keeper), source)
 
+    async def time(self, board: Opened) -> int | None:
+        """The latest time that anybody had any shard see, None before the first."""
+        found = await together(self._index.time(shard) for shard in shards(board))
+        return max((now_ms for now_ms in found if now_ms is not None), default=None)
+
     async def forget(self, board: Opened, now_ms: int) -> None:
         """Forgets a share of the ids that are no longer remembered at `now_ms`."""
         await together(self._index.forget(shard, now_ms) for shard in shards(board))

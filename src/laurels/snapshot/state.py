@@ -9,7 +9,8 @@ from laurels.refreshed import Refreshed
 
 class BoardRecord(Struct, frozen=True, array_like=True):
     """A board as the log has left it; `due_ms` is up to when it was brought, `refreshed` how the
-    windows stand that are refreshed."""
+    windows stand that are refreshed, `now_ms` the board's own time. Before boards had times of
+    their own that was None: the time of the whole store, which the head has."""
 
     number: int
     definition: bytes
@@ -19,6 +20,7 @@ class BoardRecord(Struct, frozen=True, array_like=True):
     positions: dict[str, str]
     due_ms: int
     refreshed: dict[str, Refreshed] = {}
+    now_ms: int | None = None
 
 
 class Head(Struct, frozen=True, array_like=True):

@@ -79,6 +79,8 @@ def _events_told(
     }
     if batch.ids is not None:
         said["ids"] = [False if id is None else id.decode() for id in batch.ids]
+        if batch.nows is not None:
+            said["nows"] = list(batch.nows)
     return said
 
 

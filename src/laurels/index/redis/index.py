@@ -307,6 +307,11 @@ class RedisIndex:
         found = await self._command(board, b"HGET", b"p", source.encode())
         return None if found is None else bytes(found).decode()
 
+    async def time(self, board: Opened) -> int | None:
+        """The latest time that anybody had the board see, None before the first."""
+        found = await self._command(board, b"HGET", b"m", b"now")
+        return None if found is None else int(found)
+
     async def remembered(self, board: Opened, now_ms: int) -> int:
         """How many event ids the board remembers at `now_ms`."""
         oldest = f"({now_ms - board.rules.dedupe_ms}".encode()

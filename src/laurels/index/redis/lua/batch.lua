@@ -139,11 +139,22 @@ for w = 1, #windows do drafts[w] = {} end
 
 -- Ids
 
-local forgotten, known, expired, remembered_before = A.now - A.forget, {}, {}, 0
+local known, expired, remembered_before = {}, {}, 0
+
+-- When an event was accepted; in event time each at its own.
+local function accepted(event)
+  return A.nows and A.nows[event] or A.now
+end
+
+-- How many ids are remembered at the time of an event.
+local function remembered_at(event)
+  return call('ZCOUNT', ids, '(' .. text(accepted(event) - A.forget), '+inf')
+end
+
 if A.ids then
   local most = text(math.max(1000, 2 * events))
-  expired = call('ZRANGEBYSCORE', ids, '-inf', text(forgotten), 'LIMIT', '0', most)
-  remembered_before = call('ZCOUNT', ids, '(' .. text(forgotten), '+inf')
+  expired = call('ZRANGEBYSCORE', ids, '-inf', text(A.now - A.forget), 'LIMIT', '0', most)
+  remembered_before = remembered_at(1)
   local keys, of = {}, {}
   for event = 1, events do
     if A.ids[event] then
@@ -165,17 +176,28 @@ local watched_words = watch > 0 and windows[watch].exponents and 2 or columns
 -- What a batch has come to: the verdicts, the ids it adds, the watched scores event by event.
 local function new_results()
   local results = {codes = {}, taken = {}, added = {}, remembered = remembered_before,
-                   counted = 0, refused = false, before = {}, after = {}}
+                   times = {}, counted = 0, refused = false, before = {}, after = {}}
   for i = 1, watched_words do results.before[i], results.after[i] = {}, {} end
   return results
+end
+
+-- Whether no other id fits; in event time ids are forgotten in the midst of a batch.
+local function is_full(results, event)
+  if results.remembered >= A.most_ids and A.nows then
+    results.remembered = remembered_at(event)
+    for _, time in ipairs(results.times) do
+      if time > accepted(event) - A.forget then results.remembered = results.remembered + 1 end
+    end
+  end
+  return results.remembered >= A.most_ids
 end
 
 -- What speaks against an event before it is counted, 0 for nothing.
 local function verdict(results, event)
   local own = known[event]
   if own then
-    if own[2] > forgotten or results.taken[own[1]] then return DUPLICATE end
-    if not late[event] and results.remembered >= A.most_ids then return FULL end
+    if (results.taken[own[1]] or own[2]) > accepted(event) - A.forget then return DUPLICATE end
+    if not late[event] and is_full(results, event) then return FULL end
   end
   return late[event] and TOO_LATE or 0
 end
@@ -188,8 +210,10 @@ local function settle(results, event, code)
     local own = known[event]
     if own then
       local added = results.added
-      added[#added + 1], added[#added + 2] = A.now, own[1]
-      results.taken[own[1]] = true
+      local time = accepted(event)
+      added[#added + 1], added[#added + 2] = time, own[1]
+      results.taken[own[1]] = time
+      if A.nows then results.times[#results.times + 1] = time end
       results.remembered = results.remembered + 1
     end
   elseif code ~= DUPLICATE then
