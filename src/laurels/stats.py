@@ -8,7 +8,7 @@ from .clock_status import ClockStatus
 from .fold import Fold
 from .index.base import Offset
 from .plan import RankingKey, ranking_key
-from .windows import Window
+from .windows import MIN_MS, Window
 
 
 class WindowStats(Answer, frozen=True):
@@ -39,7 +39,10 @@ class BoardStats(Answer, frozen=True):
     `windows` are of the scope of all events; `scopes` counts the others that hold anybody, by the
     labels they are of (`room`, `gender,zone`), and `scopes_nbytes` is the memory of their rankings
     and of those by a label: an estimate by some of them where there are many, and on an index
-    server. `nbytes` is the memory of all rankings. `left_out` events of a board in several shards
+    server. `now_ms` is what time it is on the board: that of the clock, or with `event_time` the
+    latest `at` it has seen.
+
+    `nbytes` is the memory of all rankings. `left_out` events of a board in several shards
     count for their members and not for their labels, whose totals would have left the range."""
 
     board: str
@@ -53,6 +56,8 @@ class BoardStats(Answer, frozen=True):
     scopes: dict[str, int] = field(default_factory=dict)
     left_out: int = 0
     scopes_nbytes: int = 0
+    now_ms: int = MIN_MS
+    event_time: bool = False
 
 
 class Kept(Answer, frozen=True):
@@ -113,6 +118,8 @@ def board_stats(fold: Fold, state: BoardState, now_ms: int) -> BoardStats:
         offset=fold.offset,
         scopes=scope_counts(fold, state),
         scopes_nbytes=scopes_nbytes,
+        now_ms=now_ms,
+        event_time=fold.event_time,
     )
 
 

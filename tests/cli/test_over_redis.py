@@ -54,6 +54,45 @@ def test_from_a_board_to_its_answers(shell: Shell, url: str) -> None:
     assert shell("top", "gifts", *at).code == 2
 
 
+KILLED_BETWEEN_CALLS = """
+import os
+from laurels.index.redis.index import RedisIndex
+apply, calls = RedisIndex.apply, 0
+async def killing(*arguments, **options):
+    global calls
+    calls += 1
+    if calls == 3:
+        os._exit(9)
+    return await apply(*arguments, **options)
+RedisIndex.apply = killing
+"""
+
+
+def test_a_replay_that_was_killed_between_two_periods_counts_nothing_twice(
+    shell: Shell, url: str
+) -> None:
+    rows = "".join(f"m{i % 7},1,2026-01-{1 + i % 28:02}\n" for i in range(280))
+    file = shell.file("history.csv", f"member,value,at\n{rows}")
+    shell.ok(
+        "board",
+        "create",
+        "b",
+        "--window",
+        "all",
+        "--window",
+        "day",
+        "--clock",
+        "event",
+        "--at",
+        url,
+    )
+    replay = ("import", "b", file, "--clock", "event", "--at", url)
+    assert shell.process(*replay, prelude=KILLED_BETWEEN_CALLS).returncode == 9
+    assert sum(shell.scores("b", "--at", url).values()) == 20
+    shell.ok(*replay)
+    assert shell.scores("b", "--at", url) == {f"m{i}": 40 for i in range(7)}
+
+
 def test_a_history_is_replayed(shell: Shell, url: str) -> None:
     rows = "".join(f"m{i % 7},1,2026-01-{1 + i % 28:02}\n" for i in range(2_800))
     file = shell.file("history.csv", f"member,value,at\n{rows}")

@@ -1,5 +1,7 @@
 """`import --clock event`: a history is replayed as if it happened live."""
 
+import re
+import shlex
 import time
 
 import pytest
@@ -76,11 +78,82 @@ def test_boards_in_use_do_not_go_over_to_event_time(shell: Shell) -> None:
     assert shell.scores("g") == {"a": 2}
 
 
-def test_history_without_event_time_is_said_to_be_late(shell: Shell) -> None:
+def test_history_without_event_time_is_refused_before_its_first_line(shell: Shell) -> None:
     shell.ok("board", "create", "g", "--window", "all", "--window", "month")
-    ran = shell("import", "g", shell.file("in.csv", HISTORY), "--json")
+    path = shell.file("in.csv", HISTORY)
+    ran = shell("import", "g", path)
+    assert (ran.code, ran.out) == (2, "")
+    assert "5 of 5 events would come too late (5 for month), the first in line 2" in ran.err
+    assert shell.scores("g") == {}
+    [words] = re.findall(r"by (laurels import .* --clock event), in a folder", ran.err)
+    shell.ok(*shlex.split(words)[1:])
+    assert shell.scores("g", "--window", "month") == {"c": 5, "a": 4}
+
+
+def test_history_may_be_left_out_of_windows(shell: Shell) -> None:
+    shell.ok("board", "create", "g", "--window", "all", "--window", "month")
+    path = shell.file("in.csv", HISTORY)
+    ran = shell.ok("import", "g", path, "--json", "--late", "ok")
     assert ran.json()["files"][0]["late"] == {"month": 5}
     assert "5 for month" in ran.err
+
+
+SHUFFLED = """member,score,at
+a,1,2021-02-03
+a,2,2021-03-04
+b,3,2021-02-05
+b,4,2021-03-06
+"""
+
+
+def test_lines_out_of_their_order_are_refused_before_the_first(board: Shell) -> None:
+    path = board.file("in.csv", SHUFFLED)
+    ran = board("import", "g", path, "--batch", "1")
+    assert ran.code == 2
+    assert "1 of 4 events would come too late (1 for month), the first in line 4" in ran.err
+    assert board.scores("g") == {}
+    [words] = re.findall(r"times: (laurels import .*); or leave", ran.err)
+    assert words == f"laurels import g {path} --batch 1 --clock event"
+    board.ok(*shlex.split(words)[1:])
+    assert board.scores("g", "--window", "month") == {"b": 4, "a": 2}
+    assert board.scores("g") == {"b": 7, "a": 3}
+
+
+def test_of_standard_input_nothing_is_counted_from_the_first_late_batch_on(board: Shell) -> None:
+    ran = board("import", "g", "-", "--batch", "2", stdin=SHUFFLED.encode())
+    assert ran.code == 2
+    assert "1 of 4 events would come too late" in ran.err
+    assert board.scores("g") == {"a": 3}
+
+
+def test_what_is_appended_is_judged_from_where_the_last_import_ended(board: Shell) -> None:
+    path = board.file("in.csv", HISTORY)
+    board.ok("import", "g", path, "--clock", "event")
+    path.write_text(HISTORY + "d,9,2021-03-31T23:59:59Z\n")
+    board.ok("import", "g", path)
+    path.write_text(HISTORY + "d,9,2021-03-31T23:59:59Z\ne,9,2021-01-01\n")
+    ran = board("import", "g", path)
+    assert (ran.code, "1 of 1 events would come too late" in ran.err) == (2, True)
+
+
+def test_a_board_imported_wrongly_is_deleted_and_begun_anew(board: Shell) -> None:
+    path = board.file("in.csv", SHUFFLED)
+    board.ok("import", "g", path, "--late", "ok")
+    assert board.scores("g", "--window", "month") == {"b": 4, "a": 2}
+    assert board.scores("g", "--window", "month", "--period", "2021-02") == {"a": 1}
+    board.ok("board", "delete", "g", "--yes")
+    board.ok("board", "create", "g", "--window", "all", "--window", "month=month:keep=2")
+    board.ok("import", "g", path, "--clock", "event")
+    assert board.scores("g", "--window", "month", "--period", "2021-02") == {"b": 3, "a": 1}
+
+
+def test_two_boards_are_filled_from_one_history(board: Shell) -> None:
+    path = board.file("in.csv", HISTORY)
+    board.ok("board", "create", "h", "--window", "month=month:keep=2")
+    for name in ("g", "h"):
+        board.ok("import", name, path, "--clock", "event")
+    february = ("--window", "month", "--period", "2021-02")
+    assert board.scores("h", *february) == board.scores("g", *february) == {"b": 2, "a": 1}
 
 
 def _with_year(year: int) -> str:
@@ -130,8 +203,15 @@ def test_several_files_go_in_in_the_order_of_their_times(board: Shell) -> None:
         board.file(f"{name}.csv", f"member,score,at\n{name},1,2021-0{month}-15\n")
     ran = board("import", "g", "late.csv", "early.csv", "--clock", "event")
     assert ran.code == 2
-    assert ran.err.startswith("error [usage]: early.csv: ")
+    assert "error [usage]: early.csv: 1 of 1 events would come too late (1 for month)" in ran.err
+    assert "laurels board delete g" in ran.err
     assert board.scores("g") == {"late": 1}
+    again = board("import", "g", "early.csv", "--clock", "event")
+    assert (again.code, again.err.split(": 1 of")[0]) == (2, "error [usage]: early.csv")
+    assert board.scores("g") == {"late": 1}, "the same in a command of its own"
+    board.ok("import", "g", "early.csv", "--clock", "event", "--late", "ok")
+    assert board.scores("g") == {"early": 1, "late": 1}
+    assert board.scores("g", "--window", "month") == {"late": 1}
     board.ok("board", "create", "h", "--at", "other", "--window", "month:keep=3")
     for _ in range(2):
         board.ok("import", "h", "early.csv", "late.csv", "--clock", "event", "--at", "other")
@@ -140,9 +220,14 @@ def test_several_files_go_in_in_the_order_of_their_times(board: Shell) -> None:
 
 def test_what_comes_late_in_event_time_is_not_sent_there(board: Shell) -> None:
     board.ok("import", "g", "-", "--clock", "event", stdin=HISTORY.encode())
-    ran = board("import", "g", "-", "--clock", "event", stdin=b"member,score,at\nz,1,2021-01-01\n")
+    old = b"member,score,at\nz,1,2021-01-01\n"
+    ran = board("import", "g", "-", "--clock", "event", stdin=old)
     assert "too late (1 for month)" in ran.err
     assert "--clock event" not in ran.err
+    assert (ran.code, "z" in board.scores("g")) == (2, False)
+    ran = board("import", "g", "-", "--clock", "event", "--late", "ok", stdin=old)
+    assert "too late (1 for month)" in ran.err
+    assert (ran.code, board.scores("g")["z"]) == (0, 1)
 
 
 def test_a_replay_pauses_and_goes_on(board: Shell) -> None:

@@ -33,7 +33,7 @@ class Request(Struct, frozen=True):
     """How the files of one command are to be read and counted.
 
     `source` and `rejects` are what the user said; None leaves both to the file's path.
-    `latest_ms`, `ordered` and `until_ms` are as `SourceImport` takes them.
+    `latest_ms`, `late_ok`, `replay` and `until_ms` are as `SourceImport` takes them.
     """
 
     board: str
@@ -46,7 +46,8 @@ class Request(Struct, frozen=True):
     source: str | None
     rejects: Path | None
     latest_ms: Callable[[], int]
-    ordered: bool
+    late_ok: bool
+    replay: str
     until_ms: int
 
 
@@ -97,9 +98,13 @@ def import_file(
             interrupts=interrupts,
             watcher=SourceProgress(progress, name, opened),
             latest_ms=request.latest_ms,
-            ordered=request.ordered,
+            late_ok=request.late_ok,
+            replay=request.replay,
             until_ms=request.until_ms,
         )
+        if path is not None and path.is_file() and not (request.late_ok or request.in_time_order):
+            with opened_source(path) as again:
+                run.judge_ahead(again.lines, _rows(again.lines, request))
         ended = _ended(run, name, in_time_order=request.in_time_order)
         if isinstance(ended, LaurelsError) and not run.tally.lines:
             raise ended

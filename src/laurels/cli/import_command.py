@@ -1,6 +1,7 @@
 """`import`: CSV and JSON Lines files, or a sorted set of Redis, into a board."""
 
 import os
+import shlex
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -105,6 +106,14 @@ def import_(
             "as if live. Default: the clock the folder remembers, and the order of the file.",
         ),
     ] = None,
+    late: Annotated[
+        Literal["refuse", "ok"],
+        typer.Option(
+            "--late",
+            help="ok: count a source of which windows refuse events as too late. Default: nothing "
+            "of such a file is counted; of standard input, nothing from the batch with the first.",
+        ),
+    ] = "refuse",
     until: Annotated[
         str | None,
         typer.Option(
@@ -245,7 +254,8 @@ def import_(
             source=source,
             rejects=rejects,
             latest_ms=_no_latest if allow_future else _latest_ms,
-            ordered=clock == "event" and len(files) > 1,
+            late_ok=late == "ok",
+            replay=_replay_command(context),
             until_ms=MAX_MS if until is None else instant("--until", until, tz or definition.tz),
         )
         stack.callback(lambda: report(board, results, json=json, replayed=clock == "event"))
@@ -257,7 +267,26 @@ def import_(
                 return INTERRUPTED
             if (error := results[-1].error) is not None:
                 raise error
-    return SOME_REJECTED if any(result.tally.rejected for result in results) else 0
+    refused = late != "ok" and any(result.tally.late for result in results)
+    return SOME_REJECTED if refused or any(result.tally.rejected for result in results) else 0
+
+
+def _replay_command(context: typer.Context) -> str:
+    """This command, with the option that replays its files in the order of their times."""
+    words: list[str] = []
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if source is None or source.name != "COMMANDLINE" or parameter.name in ("clock", "late"):
+            continue
+        found = context.params[parameter.name or ""]
+        for each in found if isinstance(found, (list, tuple)) else [found]:
+            if parameter.param_type_name == "argument":
+                words.append(str(each))
+            elif isinstance(each, bool):
+                words.append((parameter.opts if each else parameter.secondary_opts)[0])
+            else:
+                words += [parameter.opts[0], config.without_login(str(each))]
+    return shlex.join(["laurels", "import", *words, "--clock", "event"])
 
 
 def _most_at_once(at: str) -> int:

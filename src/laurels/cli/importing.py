@@ -27,11 +27,12 @@ from msgspec import Struct
 
 import laurels
 from laurels.errors import AtInFuture, BatchRefused, LaurelsError
-from laurels.windows import MAX_MS, MIN_MS, All, Decay, Window
+from laurels.windows import MAX_MS, MIN_MS
 
 from .failures import SourceChanged, Usage
 from .id_room import IdRoom
 from .interrupts import Interrupts
+from .lateness import LateEvents, Pieces
 from .lines import Lines
 from .reading import Reject, Row, in_time_order, rejected
 from .rejects import RejectsFile
@@ -94,9 +95,9 @@ class Watcher(Protocol):
 class SourceImport:
     """Imports one source. `key` names its position; without one a run counts from the start.
 
-    `latest_ms` answers how late the time of an event may be just now. `ordered` has a source
-    refused that begins, in time order, before the boards' present. After `until_ms` a replay
-    pauses.
+    `latest_ms` answers how late the time of an event may be just now. Unless `late_ok`, a source is
+    refused of which a window would refuse events as too late; `replay` is the command that counts
+    it in the order of its times. After `until_ms` a replay pauses.
     """
 
     def __init__(
@@ -112,7 +113,8 @@ class SourceImport:
         interrupts: Interrupts,
         watcher: Watcher,
         latest_ms: Callable[[], int],
-        ordered: bool,
+        late_ok: bool,
+        replay: str,
         until_ms: int = MAX_MS,
     ) -> None:
         self.tally = Tally()
@@ -126,10 +128,25 @@ class SourceImport:
         self._interrupts = interrupts
         self._watcher = watcher
         self._latest_ms = latest_ms
-        self._ordered = ordered
+        self._late_ok = late_ok
+        self._replay_command = replay
+        self._late: LateEvents | None = None
+        self._in_time_order = False
         self._until_ms = until_ms
         self._room = IdRoom(lb, board)
+        self._pieces = Pieces(lb, board)
         self._position = self._stored()
+
+    def judge_ahead(self, lines: Lines, rows: Iterable[Row | Reject]) -> None:
+        """Looks through the source, read another time, for events that would come too late."""
+        if self._position is not None:
+            if self._position.section is not None:  # it was judged when it was begun
+                return
+            lines.skip_to(self._position.offset, self._position.line)
+        self._late = LateEvents(self._lb, self._board)
+        self._late.look(_sifted(rows, self._latest_ms())[0])
+        self._ensure_none_late(self._late)
+        self._late_ok = True
 
     def run_as_written(self) -> None:
         """Counts the lines in the order of the source, batch by batch."""
@@ -141,6 +158,7 @@ class SourceImport:
             latest_ms = self._latest_ms()
             good, rejects = _sifted(found, latest_ms)
             self._reject(rejects)
+            self._ensure_in_time(good)
             section = Section(line, offset, 0, len(good), True, latest_ms)
             # A source of which nothing was counted yet may be tried again with other options.
             if good:
@@ -152,14 +170,14 @@ class SourceImport:
 
     def run_in_time_order(self) -> None:
         """Counts what is left of the source by `at`, equal times in the order of the source."""
+        self._in_time_order = True
         self._begin(as_written=False)
         if self.tally.left:
             return
         line, offset = self._lines.line, self._lines.offset
         latest_ms = self._latest_ms()
         timed, rejects = self._read_section(latest_ms)
-        if timed and self._ordered:
-            self._judge_order(timed[0])
+        self._ensure_in_time(timed)
         self._reject(rejects)
         section = Section(line, offset, 0, len(timed), latest_ms=latest_ms)
         self._replay(timed, self._here(), section, self._watcher.replayed)
@@ -211,19 +229,31 @@ class SourceImport:
         self._rejects.keep_to(position.line)
         self._replay(rows, msgspec.structs.replace(position, section=None), section)
 
-    def _judge_order(self, first: Row) -> None:
-        """Refuses events that would come too late for windows because others came before."""
-        now_ms = self._lb.stats().now_ms
-        timed = [name for name, window in self._windows() if not isinstance(window, All | Decay)]
-        if timed and (first.event[2] or 0) < now_ms:
-            raise Usage(
-                f"line {first.line:,} happened before what is counted already, and may come too "
-                f"late for {', '.join(timed)}: give the files in the order of their times, "
-                "and join those whose times overlap to one"
-            )
+    def _ensure_in_time(self, rows: Sequence[Row]) -> None:
+        """Refuses events, before they are counted, of which some would come too late."""
+        if not self._late_ok:
+            self._late = self._late or LateEvents(self._lb, self._board)
+            self._late.look(rows)
+            self._ensure_none_late(self._late)
 
-    def _windows(self) -> Iterable[tuple[str, Window]]:
-        return self._lb.get(self._board).rules().windows.items()
+    def _ensure_none_late(self, late: LateEvents) -> None:
+        """Raises what says how many would come too late, and which command counts them all."""
+        if late.first is None:
+            return
+        if self._in_time_order:
+            way = (
+                f"the board {self._board!r} has counted later ones: give what lies before it "
+                f"first, in one file or in the order of the times; to begin anew, `laurels board "
+                f"delete {self._board}`, create it again and import from the beginning"
+            )
+        elif late.event_time:
+            way = f"count them in the order of their times: {self._replay_command}"
+        else:
+            way = (
+                f"history is counted as if it were live by {self._replay_command}, in a folder "
+                "that has counted nothing else"
+            )
+        raise Usage(f"{late.sentence}; {way}; or leave those windows without them: --late ok")
 
     def _verify(self, position: Position) -> None:
         if self._lines.offset != position.offset or self._lines.digest() != position.digest:
@@ -264,15 +294,18 @@ class SourceImport:
             begun = msgspec.structs.replace(section, applied=applied)
             return msgspec.structs.replace(end, section=begun)
 
-        for first in range(section.applied, stop, self._batch):
+        first, pieces = section.applied, self._pieces
+        while first < stop:
             part = rows[first : min(first + self._batch, stop)]
+            part = part[: pieces.next(part)]
             fitting = self._room.fitting(part)
             if fitting:
                 self._commit(part[:fitting], position(first + fitting))
             for place, row in enumerate(part[fitting:], first + fitting + 1):
                 self._commit([row], position(place), may_be_full=True)
+            first += len(part)
             if watch is not None:
-                watch(first + len(part), len(rows))
+                watch(first, len(rows))
 
     def _commit(
         self, rows: Sequence[Row], position: Position, *, may_be_full: bool = False

@@ -26,6 +26,7 @@ _OF_FILES = {
     "id_column": "--id",
     "at_format": "--at-format",
     "clock": "--clock",
+    "late": "--late",
     "until": "--until",
     "allow_future": "--allow-future",
 }
@@ -85,7 +86,7 @@ def import_from(
             key=key,
             data_key=data_key,
             with_data=with_data,
-            at_ms=_reached_ms(lb, event_at, tz or definition.tz),
+            at_ms=_reached_ms(lb, definition, event_at, tz or definition.tz),
             batch=batch,
             source=source,
             rejects=rejects,
@@ -100,12 +101,12 @@ def import_from(
     return result.code
 
 
-def _reached_ms(lb: laurels.Leaderboards, said: str | None, tz: str) -> int:
+def _reached_ms(lb: laurels.Leaderboards, board: laurels.Board, said: str | None, tz: str) -> int:
     """When the scores are set to have been reached."""
     if said is None:
         return _BEFORE_ALL_MS
     if said == "now":
-        return lb.stats().now_ms
+        return lb.stats(board.name).now_ms
     at_ms = instant("--event-at", said, tz)
     if at_ms > time.time_ns() // 1_000_000:
         raise Usage(f"--event-at {said} is still to come")

@@ -64,6 +64,8 @@ class Figures:
             left_out=await self._present.index.left_out(opened),
             scopes=scopes,
             scopes_nbytes=scopes_nbytes,
+            now_ms=now_ms,
+            event_time=self._present.event_time,
         )
 
     async def _scopes(self, state: BoardState, now_ms: int) -> tuple[dict[str, int], int]:

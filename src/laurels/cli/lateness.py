@@ -1,0 +1,93 @@
+"""Which events of a source windows of a board would refuse as too late, before they are counted.
+
+`all` takes what another window refuses, so an import of history that the board is not at would
+leave windows that look right and are not. It is judged ahead by the rule that the board goes by
+(`plan.takes`): in event time the now of an event is the latest `at` up to it, else the board's.
+"""
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+
+import laurels
+from laurels.plan import cut, next_boundary, takes
+from laurels.windows import MIN_MS, All, Decay
+
+from .reading import Row
+
+
+class LateEvents:
+    """The events of a source that windows of a board would refuse, as far as it was looked at."""
+
+    def __init__(self, lb: laurels.Leaderboards, board: str) -> None:
+        stats = lb.stats(board)
+        self.rules = lb.get(board).rules()
+        self.event_time = stats.event_time
+        self.now_ms = stats.now_ms
+        self.by_window: Counter[str] = Counter()
+        self.first: Row | None = None
+        self.seen = 0
+        self.count = 0
+        self._timed = [w for w in self.rules.windows.values() if not isinstance(w, All | Decay)]
+        self._due_ms = MIN_MS
+        self._begun_ms = MIN_MS
+
+    def look(self, rows: Iterable[Row]) -> None:
+        """Takes in the next events, in the order in which they would be counted."""
+        if not self._timed:
+            return
+        for row in rows:
+            self.seen += 1
+            if (at_ms := row.event[2]) is not None:
+                self._judge(row, at_ms)
+
+    def _judge(self, row: Row, at_ms: int) -> None:
+        if self.event_time and at_ms > self.now_ms:
+            self.now_ms = at_ms
+        if self.now_ms >= self._due_ms:
+            self._due_ms = next_boundary(self.rules, self.now_ms)
+            self._begun_ms = max(w.period_at(self.now_ms).start_ms for w in self._timed)
+        if at_ms >= self._begun_ms:
+            return
+        late = [
+            window.name
+            for window in self._timed
+            if not takes(window, MIN_MS, self.now_ms, window.period_at(at_ms))
+        ]
+        if late:
+            self.by_window.update(late)
+            self.count += 1
+            self.first = self.first or row
+
+    @property
+    def sentence(self) -> str:
+        """How many events are late for which windows."""
+        assert self.first is not None
+        by_window = ", ".join(f"{count:,} for {name}" for name, count in self.by_window.items())
+        of = f"{self.count:,} of {self.seen:,} events"
+        return f"{of} would come too late ({by_window}), the first in line {self.first.line:,}"
+
+
+class Pieces:
+    """How many events of a replay go into one commit.
+
+    On an index server a batch in event time is carried out piece by piece (`plan.cut`), and only
+    the last call has its position: after a kill in between, the others would be counted again.
+    """
+
+    def __init__(self, lb: laurels.Leaderboards, board: str) -> None:
+        stats = lb.stats(board)
+        self._rules = lb.get(board).rules()
+        self._now_ms = stats.now_ms
+        self._applies = stats.event_time and stats.layout is not None
+
+    def next(self, rows: Sequence[Row]) -> int:
+        """How many of the next rows may go into one commit; those before were counted."""
+        if not self._applies or any(row.event[2] is None for row in rows):
+            return len(rows)
+        ats = array("q", [row.event[2] or 0 for row in rows])
+        nows = array("q", accumulate(ats[1:], max, initial=max(self._now_ms, ats[0])))
+        size = cut(self._rules, ats, nows, evenly=False)[0]
+        self._now_ms = nows[size - 1]
+        return size
