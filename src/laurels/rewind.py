@@ -91,7 +91,8 @@ def _rewriting(until_ms: int) -> Callable[[bytes], bytes | None]:
         if all(each.now_ms <= until_ms for each in found):
             return None
         earlier = _earlier(found, until_ms)
-        return records.encode([records.encode_one(each) for each in earlier])
+        own_times = any(isinstance(each, records.Events) and each.waits for each in found)
+        return records.encode([records.encode_one(each) for each in earlier], own_times=own_times)
 
     return rewritten
 
@@ -110,5 +111,6 @@ def _earlier(found: list[records.Record], until_ms: int) -> Iterator[records.Rec
 def _earlier_events(record: records.Events, until_ms: int) -> records.Events:
     batch = records.batch_of(record)
     ats = None if batch.ats is None else array("q", [min(at, until_ms) for at in batch.ats])
-    moved = replace(batch, now_ms=until_ms, ats=ats, weights={})
+    nows = None if batch.nows is None else array("q", [min(now, until_ms) for now in batch.nows])
+    moved = replace(batch, now_ms=until_ms, ats=ats, nows=nows, weights={})
     return records.events_of(moved.weighed(sorted(batch.weights)), record.version)
