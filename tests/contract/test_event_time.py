@@ -90,7 +90,7 @@ def test_replays_agree_with_the_oracle(replayed: Deployment, seed: int) -> None:
     rng = Random(seed)
     windows = (
         WindowDef("hour"),
-        WindowDef("day", keep=3),
+        WindowDef("day", name="day", keep=3),
         WindowDef("all"),
         WindowDef("rolling", name="r", span="3h", step="1h", grace="2h"),
         WindowDef("rolling", span="4d", step="2d"),
