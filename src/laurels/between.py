@@ -62,7 +62,10 @@ def _prefix(rules: Rules, bound: Bound | None) -> tuple[int, ...] | None:
         return None
     parts = tuple(bound) if isinstance(bound, (tuple, list)) else (bound,)
     if not 1 <= len(parts) <= len(rules.columns):
-        raise InvalidRange(f"{shown(bound)} has not 1 to {len(rules.columns)} parts")
+        names = ", ".join(column.name for column in rules.columns)
+        most = len(rules.columns)
+        values = "1 value" if most == 1 else f"1 to {most} values"
+        raise InvalidRange(f"expected {values} ({names}) for a bound, got {shown(bound)}")
     return tuple(
         exact_units(part, column.scale, column.name)
         for part, column in zip(parts, rules.columns, strict=False)

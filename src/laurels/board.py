@@ -66,9 +66,10 @@ class Board(Plain, Struct, frozen=True):
     (`competition`) or 1,2,2,3 (`dense`). `windows` say which events count together; a question
     that names none means the first. `tz`, `week_start`, `grace` and `keep` hold for every window
     that does not say otherwise; the grace of a rolling one is cut to its span less a step. An
-    event id is remembered for `dedupe`, never shorter than the longest grace, and at most
-    `dedupe_max` of them at a time. On an index server, the members are divided over so many
-    `shards`, each of which may lie on another node; a board in one process is not divided.
+    event id is remembered for `dedupe`, by default an hour or the longest grace, which it is never
+    shorter than, and at most `dedupe_max` of them at a time. On an index server, the members are
+    divided over so many `shards`, each of which may lie on another node; a board in one process is
+    not divided.
 
     Events may carry labels, such as room=42. `scopes` are lists of label names: an event is counted
     in each scope that it has all labels for, `[]` being the scope of all events. The values of the
@@ -93,7 +94,7 @@ class Board(Plain, Struct, frozen=True):
     tz: str = "UTC"
     week_start: Weekday = "monday"
     grace: str = "5m"
-    dedupe: str = "1h"
+    dedupe: str = ""
     dedupe_max: int = 1_000_000
     keep: int = 2
     shards: int = 1
@@ -115,7 +116,7 @@ class Board(Plain, Struct, frozen=True):
             tz: str = "UTC",
             week_start: Weekday = "monday",
             grace: str | int = "5m",
-            dedupe: str | int = "1h",
+            dedupe: str | int = ...,
             dedupe_max: int = 1_000_000,
             keep: int = 2,
             shards: int = 1,
@@ -274,6 +275,8 @@ _decoder = msgspec.json.Decoder(float_hook=Decimal)
 
 _DURATIONS = {"tie_resolution": 1, "grace": 0, "dedupe": MAX_DURATION_MS}
 """The durations of a board, with values that make no fault where one cannot be read."""
+_LEAST_DEDUPE_MS = 3_600_000
+"""The `dedupe` of a board that names none, unless a grace is longer."""
 
 
 def _judged(given: Mapping[str, Any]) -> dict[str, object]:
@@ -302,7 +305,11 @@ def _judged(given: Mapping[str, Any]) -> dict[str, object]:
     durations_ms = {
         field: read(field, partial(duration_of, field), fallback_ms)
         for field, fallback_ms in _DURATIONS.items()
+        if field != "dedupe" or given[field] != ""
     }
+    graces_ms = [form.grace_ms for form in windows if form.grace_ms is not None]
+    longest_ms = max([durations_ms["grace"], *graces_ms])
+    durations_ms.setdefault("dedupe", max(_LEAST_DEDUPE_MS, longest_ms))
     fields |= {field: duration_text(length_ms) for field, length_ms in durations_ms.items()}
     if durations_ms["tie_resolution"] == 0:
         faults.add("tie_resolution is 0, not 1ms or longer")
@@ -318,8 +325,7 @@ def _judged(given: Mapping[str, Any]) -> dict[str, object]:
     assert isinstance(rank_by, tuple)
     for fault in place_faults(len(windows), len(scopes), len(rank_by)):
         faults.add(fault)
-    graces_ms = [form.grace_ms for form in windows if form.grace_ms is not None]
-    if durations_ms["dedupe"] < (longest_ms := max([durations_ms["grace"], *graces_ms])):
+    if durations_ms["dedupe"] < longest_ms:
         faults.add(f"dedupe is shorter than the longest grace, {duration_text(longest_ms)}")
     faults.raise_any()
     return fields

@@ -136,8 +136,10 @@ def named(members: Iterable[str]) -> list[str]:
     """The members asked for; refused when they are too many or one is none."""
     if type(members) is list:
         asked = members.copy()
-    elif isinstance(members, str) or not isinstance(members, Iterable):
-        raise InvalidMember(f"{shown(members)} is no list of members")
+    elif isinstance(members, str):
+        raise InvalidMember(f"expected a list of members, got the text {shown(members)}: [member]")
+    elif not isinstance(members, Iterable):
+        raise InvalidMember(f"expected a list of members, got {shown(members)}")
     else:
         asked = list(islice(members, MAX_LIMIT + 1))
     whole(len(asked), 0, MAX_LIMIT, InvalidLimit)

@@ -102,6 +102,7 @@ def test_every_fault_of_every_board_is_named(shell: Shell) -> None:
         keep = 0
         colour = "red"
         grace = "2h"
+        dedupe = "1h"
 
         [boards.a]
         tz = "Mars/Phobos"

@@ -61,6 +61,8 @@ def test_scores_are_taken_over(gifts: Shell, server: Server) -> None:
             "first_differing": [],
             "first_only_on_board": [],
             "first_misplaced": [],
+            "reordered": 0,
+            "first_reordered": [],
         },
         "interrupted": False,
         "error": None,
@@ -76,6 +78,14 @@ def test_what_is_said(gifts: Shell, server: Server) -> None:
     said = gifts.ok(*importing(server)).out
     assert "2 members: 2 set, 0 unchanged, 0 rejected" in said
     assert "2 members compared: they agree in score and position" in said
+
+
+def test_ties_in_another_order_are_named(gifts: Shell, server: Server) -> None:
+    fill(server, {"ann": 5, "bob": 5, "cid": 5, "dan": 7})
+    said = gifts.ok(*importing(server)).out
+    assert "in position but for equal scores: 2 stand below one" in said
+    assert "in the set (bob, cid)" in said
+    assert "in score and position" not in said
 
 
 def test_the_source_is_only_read(gifts: Shell, server: Server) -> None:

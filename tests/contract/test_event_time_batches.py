@@ -204,7 +204,10 @@ BOARDS: tuple[dict[str, Any], ...] = (
         "dedupe": "2h",
         "grace": "20m",
     },
-    {"windows": (WindowDef("decay", half_life="90m"), WindowDef("hour", name="hour", keep=2)), "dedupe": "1h"},
+    {
+        "windows": (WindowDef("decay", half_life="90m"), WindowDef("hour", name="hour", keep=2)),
+        "dedupe": "1h",
+    },
     {"windows": (WindowDef("all"),), "dedupe": "30m", "tie": "last", "dedupe_max": 2},
 )
 STEPS = [0, 0, 1, MINUTE, 10 * MINUTE, 10 * MINUTE + 1, 20 * MINUTE, HOUR, 9 * HOUR, 2 * DAY]

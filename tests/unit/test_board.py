@@ -156,9 +156,15 @@ def test_definitions_that_say_the_same_are_equal() -> None:
         ({"grace": -1}, "grace: -1 is no duration"),
         ({"grace": 1.5}, "grace: 1.5 is no duration"),
         ({"grace": "40000d"}, "grace: '40000d' is longer than 36525d"),
-        ({"grace": "2h"}, "dedupe is shorter than the longest grace, 2h"),
-        ({"windows": ["day:grace=3h"]}, "dedupe is shorter than the longest grace, 3h"),
-        ({"windows": ["rolling:7d/1h,grace=4h"]}, "dedupe is shorter than the longest grace, 4h"),
+        ({"grace": "2h", "dedupe": "1h"}, "dedupe is shorter than the longest grace, 2h"),
+        (
+            {"windows": ["day:grace=3h"], "dedupe": "1h"},
+            "dedupe is shorter than the longest grace, 3h",
+        ),
+        (
+            {"windows": ["rolling:7d/1h,grace=4h"], "dedupe": "1h"},
+            "dedupe is shorter than the longest grace, 4h",
+        ),
         ({"dedupe_max": -1}, "dedupe_max is -1"),
         ({"dedupe_max": 100_000_001}, "dedupe_max is 100000001"),
         ({"shards": 0}, "shards is 0, not a number from 1 to 64"),
@@ -326,3 +332,20 @@ def test_what_is_neither_json_nor_a_mapping_is_no_board() -> None:
 
 def board_of(written: bytes | str) -> Board:
     return Board.from_json(written)
+
+
+@pytest.mark.parametrize(
+    ("fields", "dedupe"),
+    [
+        ({}, "1h"),
+        ({"grace": "30m"}, "1h"),
+        ({"grace": "1d"}, "1d"),
+        ({"windows": ["day:grace=3h", "hour:grace=90m"]}, "3h"),
+        ({"windows": ["rolling:7d/1h,grace=4h"]}, "4h"),
+        ({"grace": "1d", "dedupe": "2d"}, "2d"),
+    ],
+)
+def test_ids_are_remembered_for_the_longest_grace(fields: dict[str, Any], dedupe: str) -> None:
+    found = board(**fields)
+    assert found.dedupe == dedupe
+    assert Board.from_json(found.to_json()) == found

@@ -80,7 +80,11 @@ def create(
     ] = None,
     dedupe: Annotated[
         str | None,
-        typer.Option("--dedupe", metavar="TIME", help="How long ids are remembered; default 1h."),
+        typer.Option(
+            "--dedupe",
+            metavar="TIME",
+            help="How long ids are remembered; default 1h, or the longest grace.",
+        ),
     ] = None,
     dedupe_max: Annotated[
         int | None, typer.Option("--dedupe-max", metavar="N", help="How many ids are remembered.")

@@ -43,8 +43,9 @@ class Compared(Struct):
     `changed` members did not agree at first, and do by now or are still changing; `gone` left the
     set between two looks. `differ`, `only_on_board` and `misplaced` are differences: members with
     another score, members the set does not have, and members who stand below one with a worse
-    score. The lists name the first of them. `left_out` have a score or an id that the board cannot
-    keep.
+    score. `reordered` stand right below one with the same score that stands below them in the set:
+    no fault, since a set orders equal scores by their bytes alone. The lists name the first of
+    each. `left_out` have a score or an id that the board cannot keep.
     """
 
     members: int = 0
@@ -54,10 +55,12 @@ class Compared(Struct):
     differ: int = 0
     only_on_board: int = 0
     misplaced: int = 0
+    reordered: int = 0
     first_changed: list[str] = msgspec.field(default_factory=list)
     first_differing: list[Differing] = msgspec.field(default_factory=list)
     first_only_on_board: list[str] = msgspec.field(default_factory=list)
     first_misplaced: list[str] = msgspec.field(default_factory=list)
+    first_reordered: list[str] = msgspec.field(default_factory=list)
 
     @property
     def agrees(self) -> bool:
@@ -103,6 +106,7 @@ class Comparison:
     def _see_the_board(self) -> None:
         sign = self._totals.column.sign
         before: int | None = None
+        above = ""
         after: str | None = None
         while True:
             entries, after = self._totals.page(after)
@@ -117,7 +121,10 @@ class Comparison:
                     if before is not None and place < before:
                         self.found.misplaced += 1
                         _keep(self.found.first_misplaced, member)
-                    before = place
+                    if place == before and _stands_above(member, above, sign):
+                        self.found.reordered += 1
+                        _keep(self.found.first_reordered, member)
+                    before, above = place, member
             if after is None:
                 return
 
@@ -183,6 +190,13 @@ class Comparison:
             board = None if had is None else self._totals.value(had.units)
             differing = Differing(row.member, self._totals.value(row.units), board)
             self.found.first_differing.append(differing)
+
+
+def _stands_above(member: str, other: str, sign: int) -> bool:
+    """Whether a member of a set stands above another with the same score: by their bytes, in the
+    order that the set is read in, from its end where more is better."""
+    low, high = (other, member) if sign < 0 else (member, other)
+    return low.encode() < high.encode()
 
 
 def _keep(names: list[str], name: str) -> None:

@@ -54,7 +54,15 @@ def _sentence(result: SetResult) -> str:
 
 def _comparison(name: str, compared: Compared) -> str:
     changed = f", {compared.changed:,} changed meanwhile" if compared.changed else ""
-    verdict = "agree in score and position" if compared.agrees else "do not all agree"
+    verdict = "agree in score and position"
+    if not compared.agrees:
+        verdict = "do not all agree"
+    elif compared.reordered:
+        verdict = (
+            f"agree in score, and in position but for equal scores: {compared.reordered:,} stand "
+            f"below one that stands below them in the set ({_names(compared.first_reordered)}), "
+            "since the board has its own order of ties"
+        )
     return f"{name}: {compared.members:,} members compared{changed}: they {verdict}"
 
 
