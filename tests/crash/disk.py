@@ -42,11 +42,11 @@ class Fault:
     def settings(self) -> dict[str, str]:
         """The environment that tells the shim."""
         return {
-            "LAURELS_IO_AT": str(self.at),
-            "LAURELS_IO_ERRNO": str(self.number),
-            "LAURELS_IO_STAY": str(int(self.stays)),
-            "LAURELS_IO_HALF": str(int(self.half)),
-            "LAURELS_IO_READS": str(int(self.reads)),
+            "LAURELS_TEST_IO_AT": str(self.at),
+            "LAURELS_TEST_IO_ERRNO": str(self.number),
+            "LAURELS_TEST_IO_STAY": str(int(self.stays)),
+            "LAURELS_TEST_IO_HALF": str(int(self.half)),
+            "LAURELS_TEST_IO_READS": str(int(self.reads)),
         }
 
     def __str__(self) -> str:
@@ -82,7 +82,7 @@ class Stage:
             "part": part,
             "folder": str(folder),
             "said": str(said),
-            "settings": {"LAURELS_IO_FOLDER": str(folder), **settings},
+            "settings": {"LAURELS_TEST_IO_FOLDER": str(folder), **settings},
         }
         assert self._process.stdin is not None
         assert self._process.stdout is not None

@@ -5,20 +5,20 @@
  * untouched and uncounted. One of them fails, or is the last thing the process does. Each call is
  * made, counted and traced under one mutex, so a trace is the order in which things happened.
  *
- * Settings, from the environment, read at the first call after LAURELS_IO_FOLDER is there (so a
+ * Settings, from the environment, read at the first call after LAURELS_TEST_IO_FOLDER is there (so a
  * process may prepare itself, fork, and only then be put under the fault):
  *
- *   LAURELS_IO_FOLDER  the folder, an absolute path without links
- *   LAURELS_IO_AT      the number of the call that fails; 0 or nothing: none does
- *   LAURELS_IO_ERRNO   what it fails with; 0: the process ends there and then, as if killed
- *   LAURELS_IO_STAY    1: all calls after it fail as well (a disk that stays full)
- *   LAURELS_IO_HALF    1: a write does half of its work first. With an errno the half is answered
+ *   LAURELS_TEST_IO_FOLDER  the folder, an absolute path without links
+ *   LAURELS_TEST_IO_AT      the number of the call that fails; 0 or nothing: none does
+ *   LAURELS_TEST_IO_ERRNO   what it fails with; 0: the process ends there and then, as if killed
+ *   LAURELS_TEST_IO_STAY    1: all calls after it fail as well (a disk that stays full)
+ *   LAURELS_TEST_IO_HALF    1: a write does half of its work first. With an errno the half is answered
  *                      as done, and the next call is the one that fails
- *   LAURELS_IO_READS   1: reads and opening for reading are counted, too
- *   LAURELS_IO_TRACE   a file that gets a line for each call:
+ *   LAURELS_TEST_IO_READS   1: reads and opening for reading are counted, too
+ *   LAURELS_TEST_IO_TRACE   a file that gets a line for each call:
  *                      number, name, result, offset, length, path, and where it is renamed to
- *   LAURELS_IO_DATA    a file that gets what was written, one after the other
- *   LAURELS_IO_SAID    a file elsewhere, writes to which are traced (not counted) as `said`
+ *   LAURELS_TEST_IO_DATA    a file that gets what was written, one after the other
+ *   LAURELS_TEST_IO_SAID    a file elsewhere, writes to which are traced (not counted) as `said`
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -56,21 +56,21 @@ static int sink(const char *name) {
 
 static int is_on(void) {
     if (ready) return 1;
-    const char *under = getenv("LAURELS_IO_FOLDER");
+    const char *under = getenv("LAURELS_TEST_IO_FOLDER");
     if (!under || !*under) return 0;
     pthread_mutex_lock(&gate);
     if (!ready) {
-        const char *where = getenv("LAURELS_IO_SAID");
+        const char *where = getenv("LAURELS_TEST_IO_SAID");
         snprintf(folder, sizeof folder, "%s", under);
         snprintf(said, sizeof said, "%s", where ? where : "");
         folder_length = strlen(folder);
-        at = number("LAURELS_IO_AT");
-        error_number = number("LAURELS_IO_ERRNO");
-        stays = number("LAURELS_IO_STAY") == 1;
-        halves = number("LAURELS_IO_HALF") == 1;
-        reads = number("LAURELS_IO_READS") == 1;
-        trace = sink("LAURELS_IO_TRACE");
-        kept = sink("LAURELS_IO_DATA");
+        at = number("LAURELS_TEST_IO_AT");
+        error_number = number("LAURELS_TEST_IO_ERRNO");
+        stays = number("LAURELS_TEST_IO_STAY") == 1;
+        halves = number("LAURELS_TEST_IO_HALF") == 1;
+        reads = number("LAURELS_TEST_IO_READS") == 1;
+        trace = sink("LAURELS_TEST_IO_TRACE");
+        kept = sink("LAURELS_TEST_IO_DATA");
         ready = 1;
     }
     pthread_mutex_unlock(&gate);

@@ -61,7 +61,7 @@ def _counted(stage: Stage, scene: Scene, base: Path) -> Scene:
     for reads in (False, True):
         work, trace = base / "counted", base / "trace"
         trace.unlink(missing_ok=True)
-        settings = {**Fault(reads=reads).settings(), "LAURELS_IO_TRACE": str(trace)}
+        settings = {**Fault(reads=reads).settings(), "LAURELS_TEST_IO_TRACE": str(trace)}
         code, told = _played(stage, scene, settings, work)
         assert (code, told.failed) == (0, {}), (scene.name, code, told)
         judge(work, told)

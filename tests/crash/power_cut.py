@@ -168,9 +168,9 @@ def traced(stage: Stage, base: Path) -> Traced:
     folder, said = base / "folder", base / "said"
     trace, written = base / "trace", base / "written"
     settings = {
-        "LAURELS_IO_TRACE": str(trace),
-        "LAURELS_IO_DATA": str(written),
-        "LAURELS_IO_SAID": str(said),
+        "LAURELS_TEST_IO_TRACE": str(trace),
+        "LAURELS_TEST_IO_DATA": str(written),
+        "LAURELS_TEST_IO_SAID": str(said),
     }
     assert stage.play("first", folder, said, {**Fault().settings(), **settings}) == 0
     return Traced(calls_of(trace, written), folder)

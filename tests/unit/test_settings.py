@@ -24,9 +24,36 @@ def test_every_setting_says_what_it_does() -> None:
 def test_the_command_line_wins_over_the_environment_over_the_file(tmp_path: Path) -> None:
     file = tmp_path / "laurels.toml"
     file.write_text('port = 1\nhost = "::1"\nrate = 5\n')
-    environment = {"LAURELS_PORT": "2", "LAURELS_HOST": "127.0.0.2", "LAURELS_OTHER": "x"}
+    environment = {"LAURELS_PORT": "2", "LAURELS_HOST": "127.0.0.2", "OTHER": "x"}
     found = settings_of({"port": 3, "host": None}, environment, file)
     assert (found.port, found.host, found.rate, found.burst) == (3, "127.0.0.2", 5.0, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("LAURELS_PROT", ", did you mean LAURELS_PORT?"),
+        ("LAURELS_MAX_BODYS", ", did you mean LAURELS_MAX_BODY?"),
+        ("LAURELS_ADMINKEY", ", did you mean LAURELS_ADMIN_KEY?"),
+        ("LAURELS_", ""),
+        ("LAURELS_XYZZY_QUUX", ""),
+    ],
+)
+def test_a_variable_that_names_no_setting_ends_the_start(name: str, hint: str) -> None:
+    with pytest.raises(InvalidSettings) as refused:
+        settings_of({}, {name: "4"}, None)
+    assert f"no setting {name} to take from the environment{hint};" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("LAURELS_KEY", "LAURELS_ADMIN_KEY", "LAURELS_ADMIN_KEY_FILE", "LAURELS_URL"),
+        *("LAURELS_FROM", "LAURELS_TEST_ANYTHING", "XLAURELS_PROT", "laurels_prot"),
+    ],
+)
+def test_the_other_variables_of_laurels_are_no_mistake(name: str) -> None:
+    assert settings_of({}, {name: "x"}, None) == Settings()
 
 
 def test_lists_in_the_environment_are_separated_by_commas() -> None:

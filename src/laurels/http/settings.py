@@ -6,12 +6,14 @@ this order: the command line, `LAURELS_…` in the environment, the file, the de
 
 import tomllib
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct
 
+from laurels.config import KEY_VARIABLE
 from laurels.given import shown
 
 from .refusals import InvalidSettings
@@ -20,6 +22,9 @@ PREFIX = "LAURELS_"
 ADMIN_KEY = "LAURELS_ADMIN_KEY"
 """The one secret; it comes from the environment, or from a file that is named there."""
 ADMIN_KEY_FILE = "LAURELS_ADMIN_KEY_FILE"
+_NOT_SETTINGS = (ADMIN_KEY, ADMIN_KEY_FILE, KEY_VARIABLE, "LAURELS_URL", "LAURELS_FROM")
+"""The other variables of laurels: secrets, and what commands other than `serve` read."""
+_FOR_TESTS = "LAURELS_TEST_"
 
 _Port = Annotated[int, Meta(ge=0, le=65_535)]
 _Count = Annotated[int, Meta(ge=1, le=10_000_000)]
@@ -177,6 +182,7 @@ def settings_of(
 
     Raises InvalidSettings, naming where a wrong one comes from.
     """
+    _ensure_known(environment)
     merged: dict[str, Any] = {} if file is None else dict(_of_file(file))
     merged |= _of_environment(environment)
     merged |= {name: value for name, value in given.items() if value is not None}
@@ -209,6 +215,18 @@ def _of_file(file: Path) -> Mapping[str, Any]:
         raise InvalidSettings(f"{file} is not TOML ({error})") from error
     _judged(found, f"{file}: ")
     return found
+
+
+def _ensure_known(environment: Mapping[str, str]) -> None:
+    """Raise InvalidSettings for a variable that has the prefix and no meaning: it is a slip of the
+    pen in one that has."""
+    known = [*(setting.variable for setting in table()), *_NOT_SETTINGS]
+    for name in sorted(environment):
+        if not name.startswith(PREFIX) or name.startswith(_FOR_TESTS) or name in known:
+            continue
+        close = get_close_matches(name[len(PREFIX) :], [each[len(PREFIX) :] for each in known], 1)
+        hint = f", did you mean {PREFIX}{close[0]}?" if close else ""
+        raise InvalidSettings(f"there is no setting {name} to take from the environment{hint}")
 
 
 def _of_environment(environment: Mapping[str, str]) -> dict[str, Any]:
