@@ -5,12 +5,13 @@ says, its query's struct are the parameters; `openapi` describes the table, so n
 """
 
 from .route import Route
-from .verbs import boards, questions, streams, upkeep, writes
+from .verbs import boards, callers, questions, streams, upkeep, writes
 
 ROUTES: list[Route] = [
     *boards.ROUTES,
     *writes.ROUTES,
     *questions.ROUTES,
     *streams.ROUTES,
+    *callers.ROUTES,
     *upkeep.ROUTES,
 ]

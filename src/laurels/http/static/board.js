@@ -1,8 +1,11 @@
 // A board: the live top of a window, or a past period as it ended.
 
 import { ask, boardPath, follow, url } from "./api.js";
-import { el, field, setText } from "./dom.js";
+import { me } from "./caller.js";
+import { el, setText } from "./dom.js";
 import { grouped } from "./exact.js";
+import { findForm } from "./find.js";
+import { Further } from "./further.js";
 import { Ranking } from "./ranking.js";
 import { isScoped, queryOf, rowLink, scopeForm, scopeIn, scopeList, scopeText } from "./scopes.js";
 import { submitForm } from "./submit.js";
@@ -13,7 +16,7 @@ const PAGE = 100;
 const STATES = { live: "Live", waiting: "Reconnecting", paused: "Paused", past: "Past period" };
 
 export async function boardView(route, signal) {
-  const board = await ask(boardPath(route.board), { signal });
+  const [board, caller] = await Promise.all([ask(boardPath(route.board), { signal }), me(signal)]);
   const windows = windowsOf(board);
   const window = windows.find(({ name }) => name === route.query.window) ?? windows[0];
   const scope = scopeIn(board, route.query);
@@ -21,7 +24,7 @@ export async function boardView(route, signal) {
   const asked = { window: window.name, ...queryOf(scope) };
   const periods = await ask(url(boardPath(board.name, "periods"), asked), { signal });
   const past = periods.find(({ label, current }) => label === route.query.period && !current);
-  const view = new BoardView(board, scope, window, past ?? null, signal);
+  const view = new BoardView(board, scope, window, past ?? null, caller, signal);
   return {
     title: `${titleOf(board)}${scopeText(scope)}`,
     nodes: view.nodes(windows, periods),
@@ -54,12 +57,13 @@ function head(board, pill) {
 }
 
 class BoardView {
-  constructor(board, scope, window, past, signal) {
+  constructor(board, scope, window, past, caller, signal) {
     this.board = board;
     this.scope = scope;
     this.query = { window: window.name, ...queryOf(scope) };
     this.window = window;
     this.past = past;
+    this.caller = caller;
     this.isCut = !["all", "rolling", "decay"].includes(window.type);
     this.period = null;
     this.signal = signal;
@@ -71,7 +75,9 @@ class BoardView {
     this.empty = el("p", { class: "empty muted", hidden: true }, "Nobody is ranked here yet.");
     const caption = `${titleOf(board)}${scopeText(scope)}, ${past?.label ?? window.label}`;
     const link = (member) => rowLink(board, scope, window.name, member);
-    this.ranking = new Ranking(board, caption, link, null, scope.by ?? "Member");
+    const who = scope.by ?? "Member";
+    this.ranking = new Ranking(board, caption, link, null, who);
+    this.further = new Further(board, this.query, LIMITS.at(-1), `${caption}, further`, link, who);
   }
 
   nodes(windows, periods) {
@@ -89,9 +95,22 @@ class BoardView {
         "div",
         { class: "split" },
         this.figures(periods),
-        findForm(board, scope, window),
-        el("section", { class: "panel list", "aria-label": "Ranking" }, this.ranking.node, this.empty, this.more),
-        submitForm(board, scope, window.name, this.signal),
+        findForm(
+          board,
+          { window: window.name, ...scopeQuery(board, scope) },
+          this.query,
+          () => [...this.ranking.order, ...this.further.ranking.order],
+          this.signal,
+        ),
+        el(
+          "section",
+          { class: "panel list", "aria-label": "Ranking" },
+          this.ranking.node,
+          this.further.node,
+          this.empty,
+          this.more,
+        ),
+        this.caller.maySubmit ? submitForm(board, scope, window.name, this.caller.member, this.signal) : null,
       ),
     ];
   }
@@ -100,13 +119,14 @@ class BoardView {
     const shown = this.past ?? periods.find(({ current }) => current);
     const isShown = this.isCut && shown !== undefined;
     this.period = shown?.label;
-    const ends = isShown && [this.past ? "Ended" : "Ends", instantText(shown.end_ms)];
+    const ends = isShown && [this.past ? "Ended" : "Ends", instantText(shown.end_ms, this.window.zone)];
+    const here = isShown && `${instantText(shown.end_ms)} by the clock of this browser`;
     return el(
       "dl",
       { class: "figures" },
       el("div", {}, el("dt", {}, "Members"), this.total),
       isShown ? el("div", {}, el("dt", {}, "Period"), el("dd", {}, shown.label)) : null,
-      ends ? el("div", {}, el("dt", {}, ends[0]), el("dd", {}, ends[1])) : null,
+      ends ? el("div", {}, el("dt", {}, ends[0]), el("dd", { title: here }, ends[1])) : null,
     );
   }
 
@@ -144,13 +164,29 @@ class BoardView {
   }
 
   followMore(failed, again) {
+    if (this.limit === LIMITS.at(-1)) {
+      this.readFurther(failed);
+      return;
+    }
     this.limit = LIMITS.find((limit) => limit > this.limit) ?? this.limit;
     this.followTop(failed, again);
   }
 
   countLive(total) {
     const isMore = this.count(total, this.limit);
-    this.more.hidden = !isMore || this.limit === LIMITS.at(-1);
+    this.more.hidden = !isMore || this.further.isAtEnd;
+  }
+
+  async readFurther(failed) {
+    this.more.disabled = true;
+    try {
+      await this.further.readMore(this.signal);
+      this.more.hidden = this.further.isAtEnd;
+    } catch (error) {
+      failed(error);
+    } finally {
+      this.more.disabled = false;
+    }
   }
 
   setState(state) {
@@ -208,18 +244,4 @@ function periodSelect(board, scope, window, past, periods) {
 /** What an address says of the scope: nothing where there is no other. */
 function scopeQuery(board, scope) {
   return isScoped(board) ? queryOf(scope) : {};
-}
-
-function findForm(board, scope, window) {
-  const go = (event) => {
-    event.preventDefault();
-    const member = new FormData(event.target).get("member");
-    location.hash = linkTo(board.name, { window: window.name, ...scopeQuery(board, scope), member });
-  };
-  return el(
-    "form",
-    { class: "panel find", role: "search", onsubmit: go },
-    field("Find a member", { name: "member", type: "search", required: true, spellcheck: "false", "data-focus": "find" }),
-    el("button", { type: "submit" }, "Find"),
-  );
 }

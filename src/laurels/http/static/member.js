@@ -2,7 +2,7 @@
 
 import { Refused, ask, boardPath, follow, url } from "./api.js";
 import { boardView } from "./board.js";
-import { el, memberName } from "./dom.js";
+import { el, memberName, setText } from "./dom.js";
 import { gapText, grouped, isZero, scoreText, topPercent } from "./exact.js";
 import { Ranking } from "./ranking.js";
 import { isScoped, queryOf, rowLink, scopeIn, scopeText } from "./scopes.js";
@@ -12,6 +12,7 @@ const AIM = 10;
 const RADIUS = 5;
 const LEAST_MS = 400;
 const NEIGHBOURS_MS = 5000;
+const STATES = { live: "Live", waiting: "Reconnecting", paused: "Paused", absent: "Not ranked" };
 
 export async function memberView(route, signal) {
   const board = await ask(boardPath(route.board), { signal });
@@ -30,6 +31,8 @@ class MemberView {
     this.query = isScoped(board) ? queryOf(scope) : {};
     this.cards = el("div", { class: "standings" });
     this.pill = el("p", { class: "pill", "data-state": "waiting" }, "Connecting");
+    this.heading = el("h1", { tabindex: "-1" }, memberName(member));
+    this.state = null;
     this.around = new Ranking(
       board,
       `Around ${member}`,
@@ -57,7 +60,7 @@ class MemberView {
         el("a", { href: "#/" }, "Boards"),
         el("a", { href: back }, `${titleOf(this.board)}${scopeText(this.scope)}`),
       ),
-      el("header", { class: "head" }, el("h1", { tabindex: "-1" }, memberName(this.member)), this.pill),
+      el("header", { class: "head" }, this.heading, this.pill),
       this.cards,
       this.neighbours,
     ];
@@ -72,6 +75,8 @@ class MemberView {
     const isHere = Boolean(card?.windows[window.name]);
     const around = isHere ? await asked(url(boardPath(board.name, "around"), near), signal) : null;
     this.isRanked = card !== null;
+    this.heading.classList.toggle("muted", !this.isRanked);
+    this.showState();
     this.showCards(card);
     this.around.show(around?.entries ?? []);
     this.neighbours.hidden = around === null;
@@ -79,13 +84,23 @@ class MemberView {
 
   showCards(card) {
     if (card === null) {
-      const text = " is in no ranking of this board yet. The card fills with the first score.";
+      const text =
+        " is in no ranking of this board. Ids are matched whole, capitals and spaces included. " +
+        "Should it get a score, it is shown here.";
       this.cards.replaceChildren(el("p", { class: "notice" }, memberName(this.member), text));
       return;
     }
     const focus = document.activeElement?.dataset.focus;
     this.cards.replaceChildren(...this.windows.map((window) => this.standing(window, card.windows[window.name])));
     if (focus) this.cards.querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus({ preventScroll: true });
+  }
+
+  /** Who has no score is not live, however well the page is connected. */
+  showState() {
+    if (this.state === null) return;
+    const state = this.state === "live" && !this.isRanked ? "absent" : this.state;
+    this.pill.dataset.state = state;
+    setText(this.pill, STATES[state]);
   }
 
   standing(window, standing) {
@@ -129,11 +144,10 @@ class MemberView {
   }
 
   follow(failed) {
-    const states = { live: "Live", waiting: "Reconnecting", paused: "Paused" };
     const hears = {
       state: (state) => {
-        this.pill.dataset.state = state;
-        this.pill.textContent = states[state];
+        this.state = state;
+        this.showState();
       },
       failed,
       standing: ({ rank }) => {

@@ -11,8 +11,9 @@ const STATUS = {
   duplicate: "Was counted already",
 };
 
-/** The form for a board; receipts tell scores and ranks in `window` and the scope. */
-export function submitForm(board, scope, window, signal) {
+/** The form for a board; receipts tell scores and ranks in `window` and the scope. With a `member`
+ * it submits for that one alone. */
+export function submitForm(board, scope, window, member, signal) {
   const result = el("div", { class: "result", "aria-live": "polite" });
   const query = { window, scope: isScoped(board) && !scope.by ? String(scope.labels) : null };
   const send = sender(board, query, signal);
@@ -20,7 +21,14 @@ export function submitForm(board, scope, window, signal) {
     "form",
     { class: "panel", "aria-labelledby": "submit-title", onsubmit: (event) => submit(event, send, board, result) },
     el("h2", { id: "submit-title" }, "Submit a score"),
-    field("Member", { name: "member", required: true, spellcheck: "false", "data-focus": "submit" }),
+    field("Member", {
+      name: "member",
+      required: true,
+      spellcheck: "false",
+      value: member,
+      readonly: member !== null,
+      "data-focus": "submit",
+    }),
     board.columns.map((column) =>
       field(valueLabel(column), { name: "value", required: true, inputmode: "decimal", placeholder: example(column) }),
     ),

@@ -3,23 +3,24 @@
 const FORM = /^(?:(.+)=)?((all|hour|day|week|month|quarter|year|rolling|decay)(?::(.+))?)$/;
 const UNITS = { s: "second", m: "minute", h: "hour", d: "day" };
 
-/** The windows of a board: `name` as the API knows it, `label` for people, `type`. */
+/** The windows of a board: `name` as the API knows it, `label` for people, `type`, `zone`. */
 export function windowsOf(board) {
-  const windows = board.windows.map(windowOf);
+  const windows = board.windows.map((text) => windowOf(text, board.tz));
   const labels = windows.map((window) => window.label);
   const isTwice = (label) => labels.indexOf(label) !== labels.lastIndexOf(label);
   return windows.map((window) => (isTwice(window.label) ? { ...window, label: window.name } : window));
 }
 
-function windowOf(text) {
+function windowOf(text, boardZone) {
   const [, ownName, form, type, options = ""] = FORM.exec(text) ?? [null, text, text, "all"];
-  return { name: ownName ?? form, label: label(ownName, type, options), type };
+  const zone = /(?:^|,)tz=([^,]+)/.exec(options)?.[1] ?? boardZone;
+  return { name: ownName ?? form, label: label(ownName, type, options), type, zone };
 }
 
 function label(ownName, type, options) {
   const span = type === "rolling" ? options.split("/")[0] : null;
-  if (ownName && ownName !== span) return ownName;
-  if (type === "decay") return ownName ?? `Half in ${spanText(options)}`;
+  if (ownName && ![span, type, `${type}:${options.split(",")[0]}`].includes(ownName)) return ownName;
+  if (type === "decay") return `Half in ${spanText(options)}`;
   if (span) return `Last ${spanText(span)}`;
   return type === "all" ? "All time" : type[0].toUpperCase() + type.slice(1);
 }
@@ -34,17 +35,23 @@ export function titleOf(board) {
   return board.title || board.name;
 }
 
-const instant = new Intl.DateTimeFormat("en-GB", {
+const INSTANT = {
   weekday: "short",
   day: "numeric",
   month: "short",
   hour: "2-digit",
   minute: "2-digit",
-});
+  timeZoneName: "short",
+};
 
-/** An instant as the clock of the reader shows it. */
-export function instantText(ms) {
-  return instant.format(new Date(Number(ms)));
+/** An instant in a time zone, with the zone's name; without one in the zone of the reader. */
+export function instantText(ms, zone) {
+  const date = new Date(Number(ms));
+  try {
+    return new Intl.DateTimeFormat("en-GB", { ...INSTANT, timeZone: zone }).format(date);
+  } catch {
+    return new Intl.DateTimeFormat("en-GB", { ...INSTANT, timeZone: "UTC" }).format(date);
+  }
 }
 
 /** The link to a board, with what is given of `window`, `period` and `member`. */

@@ -1,0 +1,84 @@
+// Finding a member: ids are matched exactly, so who is not there is told before the page changes.
+
+import { ask, boardPath, url } from "./api.js";
+import { el, field, memberName } from "./dom.js";
+import { linkTo } from "./windows.js";
+
+const MOST_SUGGESTED = 5;
+
+/**
+ * The form. `query` is what the address says of window and scope, `asked` the same for questions;
+ * `listed` answers the members that are on the page, of which those that are like the text are
+ * suggested.
+ */
+export function findForm(board, query, asked, listed, signal) {
+  const result = el("div", { class: "result", "aria-live": "polite" });
+  const find = async (event) => {
+    event.preventDefault();
+    const typed = new FormData(event.target).get("member");
+    const text = typed.trim() || typed;
+    try {
+      const found = await ranked(board, asked, [typed, text], signal);
+      const member = [typed, text].find((each) => found.includes(each));
+      if (member !== undefined) {
+        location.hash = linkTo(board.name, { ...query, member });
+        return;
+      }
+      const like = await ranked(board, asked, spellings(text), signal);
+      const link = (each) => linkTo(board.name, { ...query, member: each });
+      result.replaceChildren(notFound(text, [...like, ...listed().filter(isLike(text))], link));
+    } catch (error) {
+      if (error.name !== "AbortError") result.replaceChildren(el("p", { role: "alert" }, error.message));
+    }
+  };
+  return el(
+    "form",
+    { class: "panel find", role: "search", onsubmit: find },
+    field("Find a member", { name: "member", type: "search", required: true, spellcheck: "false", "data-focus": "find" }),
+    el("button", { type: "submit" }, "Find"),
+    result,
+  );
+}
+
+/** Those of the members who are ranked, in the window and scope or, one by one, in any window. */
+async function ranked(board, asked, members, signal) {
+  const sought = [...new Set(members)];
+  const page = await ask(url(boardPath(board.name, "standings"), asked), { body: sought, signal });
+  if (page.entries.length) return page.entries.map(({ member }) => member);
+  const { window: _, ...scope } = asked;
+  const found = await Promise.all(sought.map((member) => isAnywhere(board, scope, member, signal)));
+  return sought.filter((_member, i) => found[i]);
+}
+
+async function isAnywhere(board, scope, member, signal) {
+  try {
+    await ask(url(boardPath(board.name, "standing"), { ...scope, member, window: "*" }), { signal });
+    return true;
+  } catch (error) {
+    if (error.problem?.code === "member_not_ranked") return false;
+    throw error;
+  }
+}
+
+/** The text in the spellings in which an id is often written. */
+function spellings(text) {
+  const lower = text.toLowerCase();
+  return [lower, text.toUpperCase(), lower.charAt(0).toUpperCase() + lower.slice(1)];
+}
+
+function isLike(text) {
+  const sought = text.toLowerCase();
+  return (member) => member.toLowerCase().includes(sought);
+}
+
+function notFound(text, like, link) {
+  const suggested = [...new Set(like)].slice(0, MOST_SUGGESTED);
+  return el(
+    "div",
+    { class: "notice" },
+    el("p", { class: "what" }, memberName(text), " is in no ranking of this board."),
+    suggested.length
+      ? el("p", {}, "Like it: ", suggested.flatMap((member) => [el("a", { href: link(member) }, memberName(member)), " "]))
+      : el("p", {}, "Ids are matched whole, capitals and spaces included."),
+  );
+}

@@ -1,0 +1,37 @@
+// What is behind the live part of a ranking: read page by page, as it stood when it was read.
+
+import { ask, boardPath, url } from "./api.js";
+import { el } from "./dom.js";
+import { Ranking } from "./ranking.js";
+
+const PAGE = 500;
+const NOBODY = ""; // no row is anybody's own, and no bars: they would be measured by the first row here
+
+export class Further {
+  /** `query` names the window and the scope, `live` how many entries are shown live above. */
+  constructor(board, query, live, caption, linkTo, who) {
+    Object.assign(this, { board, query, live });
+    this.after = null;
+    this.isAtEnd = false;
+    this.ranking = new Ranking(board, caption, linkTo, NOBODY, who);
+    this.readAt = el("span");
+    this.node = el(
+      "div",
+      { class: "further", hidden: true },
+      el("p", { class: "muted" }, "Below this line the list stands still, as read at ", this.readAt, "."),
+      this.ranking.node,
+    );
+  }
+
+  /** Reads the next page; the first begins where the live part ends now. */
+  async readMore(signal) {
+    const address = (given) => url(boardPath(this.board.name, "top"), { ...this.query, ...given });
+    if (this.after === null) this.after = (await ask(address({ limit: this.live }), { signal })).next;
+    const page = await ask(address({ limit: PAGE, after: this.after }), { signal });
+    this.after = page.next;
+    this.isAtEnd = page.next === null;
+    this.node.hidden = false;
+    this.readAt.textContent = new Date().toLocaleTimeString();
+    this.ranking.append(page.entries);
+  }
+}

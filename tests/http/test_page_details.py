@@ -1,0 +1,211 @@
+"""The details of the page: counts, zones, finding members, what a key may do, long lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+
+import laurels
+from tests.http.browser import Boards, Open, is_live, order
+from tests.serving import JSON, Served
+
+NOON_MS = 1_795_176_000_000  # 2026-11-20 12:00 UTC
+ADMIN_KEY = "lk_" + "a" * 43
+LONG = "a member with a very long name that takes more than one line " * 2
+LIVE_MOST = 1_000
+
+
+@pytest.fixture(scope="module")
+def boards() -> Iterator[Boards]:
+    with Served("memory:", laurels.ManualClock(NOON_MS)) as served:
+        yield Boards(served.url)
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_a_count_stays_in_one_line_beside_a_long_name(
+    boards: Boards, open_page: Open, width: int
+) -> None:
+    scores: list[tuple[str, object]] = [
+        (LONG, 9_007_199_254_740_991),
+        *[(f"m{i}", i) for i in range(1_233)],
+    ]
+    boards.made(scores, title=f"Counted at {width}")
+    page = open_page(boards.url, viewport={"width": width, "height": 740}).page
+    card = page.locator(".card", has_text=f"Counted at {width}")
+    count = card.locator("dd").first
+    expect(count).to_have_text("1,234")
+    box, line = (
+        count.bounding_box(),
+        count.evaluate("(n) => parseFloat(getComputedStyle(n).lineHeight)"),
+    )
+    assert box is not None
+    assert box["height"] < 1.5 * line
+    assert count.evaluate("(n) => n.scrollWidth <= n.clientWidth")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize(
+    ("window", "zone", "ends"),
+    [
+        ("day", "UTC", "Sat 21 Nov, 00:00 UTC"),
+        ("day", "Asia/Shanghai", "Sat 21 Nov, 00:00 GMT+8"),
+        ("today=day:tz=America/New_York", "UTC", "Sat 21 Nov, 00:00 GMT-5"),
+        ("day:keep=9,tz=Asia/Kolkata", "UTC", "Sat 21 Nov, 00:00 GMT+5:30"),
+    ],
+)
+def test_the_end_of_a_period_has_the_zone_of_its_window(
+    boards: Boards, open_page: Open, window: str, zone: str, ends: str
+) -> None:
+    board = boards.made([("alice", 1)], windows=[window], tz=zone)
+    page = open_page(boards.address(board), timezone_id="Europe/Berlin").page
+    end = page.locator(".figures dd").last
+    expect(end).to_have_text(ends)
+    if zone == "Asia/Shanghai":
+        here = "Fri 20 Nov, 17:00 CET by the clock of this browser"
+        expect(end).to_have_attribute("title", here)
+
+
+@pytest.mark.parametrize("text", ["bob", "  bob ", "\tbob"])
+def test_what_is_typed_is_found_without_the_spaces_around_it(
+    boards: Boards, open_page: Open, text: str
+) -> None:
+    board = boards.made([("alice", 120), ("bob", 80)])
+    page = open_page(boards.address(board)).page
+    page.get_by_label("Find a member").fill(text)
+    page.get_by_role("button", name="Find").click()
+    expect(page.locator("h1")).to_have_text("bob")
+    is_live(page)
+
+
+def test_an_id_with_spaces_is_found_as_it_is(boards: Boards, open_page: Open) -> None:
+    board = boards.made([(" bob", 120), ("bob", 80)])
+    page = open_page(boards.address(board)).page
+    page.get_by_label("Find a member").fill(" bob")
+    page.get_by_role("button", name="Find").click()
+    expect(page.locator(".place")).to_have_text("#1of 2")
+
+
+def test_a_member_of_another_window_is_found(boards: Boards, open_page: Open) -> None:
+    board = boards.made([], windows=["day", "all"], grace="3d", dedupe="3d")
+    boards.score(board, ("bob", 5, NOON_MS - 86_400_000))
+    page = open_page(boards.address(board)).page
+    page.get_by_label("Find a member").fill("bob")
+    page.get_by_role("button", name="Find").click()
+    expect(page.locator("h1")).to_have_text("bob")
+
+
+def test_who_is_not_there_is_told_before_the_page_changes(boards: Boards, open_page: Open) -> None:
+    board = boards.made([("Alice", 120), ("alice cooper", 90), ("bob", 80)])
+    watched = open_page(boards.address(board))
+    page = watched.page
+    order(page).to_have_text(["Alice", "alice cooper", "bob"])
+    page.get_by_label("Find a member").fill("ALICE")
+    page.get_by_role("button", name="Find").click()
+    notice = page.locator(".find .notice")
+    expect(notice).to_contain_text("ALICE is in no ranking of this board.")
+    expect(notice.get_by_role("link")).to_have_text(["Alice", "alice cooper"])
+    expect(page).to_have_url(boards.address(board))
+    page.get_by_label("Find a member").fill("zoe")
+    page.get_by_role("button", name="Find").click()
+    expect(notice).to_contain_text("zoe is in no ranking")
+    expect(notice.get_by_role("link")).to_have_count(0)
+    page.get_by_label("Find a member").fill("ALICE")
+    page.get_by_role("button", name="Find").click()
+    notice.get_by_role("link", name="alice cooper").click()
+    expect(page.locator("h1")).to_have_text("alice cooper")
+
+
+def test_an_unknown_member_does_not_look_live_until_it_scores(
+    boards: Boards, open_page: Open
+) -> None:
+    board = boards.made([("alice", 120)])
+    page = open_page(boards.address(board, member="zoe")).page
+    expect(page.locator(".pill")).to_have_text("Not ranked")
+    expect(page.locator(".pill")).to_have_attribute("data-state", "absent")
+    expect(page.locator("h1")).to_have_class("muted")
+    boards.score(board, ("zoe", 130))
+    is_live(page)
+    expect(page.locator(".place")).to_have_text("#1of 2")
+    expect(page.locator("h1")).not_to_have_class("muted")
+
+
+@pytest.fixture(scope="module")
+def kept() -> Iterator[Served]:
+    with Served("memory:", admin_key=ADMIN_KEY) as served:
+        yield served
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {key}", **JSON}
+
+
+def key_of(served: Served, name: str, scope: str, boards: list[str]) -> str:
+    fields = {"name": name, "scope": scope, "boards": boards}
+    answer = httpx.post(f"{served.url}/v1/keys", json=fields, headers=bearer(ADMIN_KEY))
+    key: str = answer.raise_for_status().json()["key"]
+    return key
+
+
+@pytest.mark.parametrize(("scope", "count"), [("read", 0), ("write", 1), ("admin", 1)])
+def test_the_form_is_offered_to_those_who_may_submit(
+    kept: Served, open_page: Open, scope: str, count: int
+) -> None:
+    boards = Boards(kept.url, ADMIN_KEY)
+    board = boards.made([("alice", 120)])
+    key = key_of(kept, f"form-{scope}", scope, [board])
+    page = open_page(boards.address(board)).page
+    page.get_by_label("Key").fill(key)
+    page.get_by_role("button", name="Continue").click()
+    is_live(page)
+    order(page).to_have_text(["alice"])
+    expect(page.locator("form[aria-labelledby=submit-title]")).to_have_count(count)
+
+
+def test_a_caller_is_told_what_it_may_do(kept: Served) -> None:
+    def me(key: str) -> object:
+        return httpx.get(f"{kept.url}/v1/me", headers=bearer(key)).json()
+
+    reader = key_of(kept, "reader", "read", ["gifts", "room-*"])
+    assert me(reader) == {
+        "name": "reader",
+        "scope": "read",
+        "boards": ["gifts", "room-*"],
+        "member": None,
+    }
+    admin = me(ADMIN_KEY)
+    assert isinstance(admin, dict)
+    assert (admin["scope"], admin["boards"]) == ("admin", None)
+    answer = httpx.post(f"{kept.url}/v1/tokens", json={"boards": ["gifts"]}, headers=bearer(reader))
+    token = me(answer.json()["token"])
+    assert isinstance(token, dict)
+    assert (token["scope"], token["boards"]) == ("read", ["gifts"])
+    assert httpx.get(f"{kept.url}/v1/me").status_code == 401
+
+
+def test_a_list_goes_on_behind_its_live_part(boards: Boards, open_page: Open) -> None:
+    count = 2 * LIVE_MOST + 37
+    board = boards.made([])
+    for first in range(0, count, LIVE_MOST):
+        members = range(first, min(first + LIVE_MOST, count))
+        boards.score(board, *[(f"m{i:05}", 100_000 - i) for i in members])
+    watched = open_page(boards.address(board))
+    page = watched.page
+    is_live(page)
+    more = page.get_by_role("button", name="Show more")
+    rows = page.locator(".list tbody tr")
+    for shown in (50, 100, 200, 500, LIVE_MOST, 1_500, 2_000, count):
+        more.click()
+        expect(rows).to_have_count(shown)
+    expect(more).to_be_hidden()
+    expect(page.locator(".further .muted")).to_contain_text("the list stands still, as read at")
+    expect(rows.last).to_contain_text("2,037")
+    expect(rows.last.locator("a")).to_have_text(f"m{count - 1:05}")
+    found = rows.locator(".who a").all_text_contents()
+    assert found == [f"m{i:05}" for i in range(count)]
+    boards.score(board, ("m00001", 5))
+    expect(rows.first.locator("a")).to_have_text("m00001")
+    expect(more).to_be_hidden()
+    watched.ensure_clean()
