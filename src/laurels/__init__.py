@@ -80,12 +80,13 @@ def open(
     Raises UnknownUrl, Locked, FolderMissing, StorageFailed, LogDamaged, FormatTooNew.
 
     A server has its own clock and log: `clock` and `log_keep` are refused as InvalidClock. Nothing
-    is sent before the first verb. Raises MissingClient without `pip install 'laurels[client]'`.
+    is sent before the first verb. Raises MissingClient without the extra
+    `client` (in a checkout: `pip install '.[client]'`).
 
     Any number of processes may open the boards on an index server. Their clock is noted there; with
     `create=False` nothing is. It keeps no log: `log_keep` is refused as InvalidClock. Raises
     IndexUnavailable, IndexDenied, WrongServer, IndexTooOld, and MissingRedis without
-    `pip install 'laurels[redis]'`; a server that may lose what was counted is told as a warning,
+    the extra `redis`; a server that may lose what was counted is told as a warning,
     `errors.DataAtRisk`.
     """
     if isinstance(url, str) and config.is_remote(url):

@@ -112,14 +112,17 @@ class UnknownBoard(NotFound):
     """No board has this name."""
 
     code = "unknown_board"
-    advice = "create it, or take one of the names that boards() lists"
+    advice = "create it, or take a name from the list of boards"
 
 
 class BoardExists(Conflict):
     """A board of this name is there already."""
 
     code = "board_exists"
-    advice = "choose another name, or create with exist_ok=True to accept an equal definition"
+    advice = (
+        "choose another name, or have an equal definition accepted that is there already "
+        "(exist_ok, on_exists=accept)"
+    )
 
 
 class UnsafeChange(Conflict):
@@ -161,7 +164,7 @@ class UnknownPeriod(NotFound):
     """The label names no period of this window."""
 
     code = "unknown_period"
-    advice = "take a label as periods() writes it"
+    advice = "take a label from the list of periods"
 
 
 class NotReady(Unavailable):
@@ -176,7 +179,7 @@ class PeriodExpired(NotFound):
 
     code = "period_expired"
     status = 410
-    advice = "ask for a kept period (periods() lists them), or keep more from now on"
+    advice = "ask for a period from the list of those kept, or keep more from now on"
 
 
 class PeriodFuture(NotFound):
@@ -214,7 +217,7 @@ class InvalidMember(InvalidInput):
     """The member id is not text."""
 
     code = "invalid_member"
-    advice = "give the member as str"
+    advice = "give the member as text"
 
 
 class IdEmpty(InvalidInput):
@@ -263,7 +266,7 @@ class InvalidId(InvalidInput):
     """The event id is not text."""
 
     code = "invalid_id"
-    advice = "give the id as str, or leave it out"
+    advice = "give the id as text, or leave it out"
 
 
 # Values
@@ -273,7 +276,9 @@ class InvalidValue(InvalidInput):
     """The value is not an exact number."""
 
     code = "invalid_value"
-    advice = "give an int, a Decimal or a decimal string; a float is not exact"
+    advice = (
+        "give a whole or decimal number; in Python an int, a Decimal or text, as no float is exact"
+    )
 
 
 class NotFinite(InvalidInput):
@@ -301,7 +306,7 @@ class WrongColumns(InvalidInput):
     """The value has not one number for each column."""
 
     code = "wrong_columns"
-    advice = "give a tuple with one number for each column of the board, in its order"
+    advice = "give a list with one number for each column of the board, in its order"
 
 
 class TotalOutOfRange(Conflict):
@@ -350,8 +355,8 @@ class InvalidEvent(InvalidInput):
 
     code = "invalid_event"
     advice = (
-        "give (member, value[, at[, id[, labels]]]), a mapping or a named tuple with those names, "
-        "or an Event"
+        "give member, value and, where there are any, at, id and labels by their names; in Python "
+        "also as a tuple in this order"
     )
 
 
@@ -359,7 +364,7 @@ class InvalidPosition(InvalidInput):
     """The position of an import is not one."""
 
     code = "invalid_position"
-    advice = "give (source, text), both str of up to 4,096 characters"
+    advice = "give a source and a text, each of up to 4,096 characters"
 
 
 class BatchTooLarge(TooLarge):
@@ -418,7 +423,7 @@ class InvalidLimit(InvalidInput):
     """The limit is not an integer from 0 to 10,000."""
 
     code = "invalid_limit"
-    advice = "ask for at most 10,000 entries and page on with `after`, or use export()"
+    advice = "ask for at most 10,000 entries and page on with `after`, or export the board"
 
 
 class InvalidOffset(InvalidInput):
@@ -453,7 +458,7 @@ class InvalidRange(InvalidInput):
     """The bounds enclose nothing or have not the form of a score."""
 
     code = "invalid_range"
-    advice = "give low <= high, each None, a number, or a tuple for the first columns"
+    advice = "give low <= high, each a number, or one number for each of the first columns"
 
 
 class InvalidCursor(InvalidInput):
@@ -470,7 +475,7 @@ class InvalidData(InvalidInput):
     """The member's data cannot be written as JSON."""
 
     code = "invalid_data"
-    advice = "give None, text, finite numbers, lists and mappings with text keys"
+    advice = "give what JSON can hold: text, finite numbers, true, false, null, lists and objects"
 
 
 class DataTooLarge(TooLarge):
@@ -582,7 +587,7 @@ class CheckFailed(Fault):
     """The rankings are not what the log says."""
 
     code = "check_failed"
-    advice = "run rebuild() to derive them from the log, and report how it came about"
+    advice = "rebuild the rankings from the log, and report how it came about"
 
 
 class FolderMissing(NotFound):
@@ -603,7 +608,7 @@ class InvalidClock(InvalidInput):
     """The clock is none there is, or not the one the folder is kept by."""
 
     code = "invalid_clock"
-    advice = 'give "system", "event" or a Clock, or None for the one the folder remembers'
+    advice = "give system or event, or leave it out for the one the folder remembers"
 
 
 class ErrorRow(NamedTuple):

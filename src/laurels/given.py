@@ -9,6 +9,8 @@ from .errors import BoardInvalid
 
 T = TypeVar("T")
 
+_DECIMAL = re.compile(r"Decimal\('([^']*)'\)")
+"""A decimal number as Python shows it; callers over HTTP wrote what stands between the quotes."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
@@ -64,4 +66,6 @@ def shown(value: object, most: int = 60) -> str:
         text = repr(value)
     except Exception:  # nested too deeply, an int too long to print, a class of the caller's own
         text = f"an object of type {type(value).__name__}"
+    if not isinstance(value, str):
+        text = _DECIMAL.sub(r"\1", text)
     return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -18,7 +18,7 @@ class MissingExtra(InvalidInput):
     """A package the command needs is not installed."""
 
     code = "missing_extra"
-    advice = "pip install 'laurels[server]'"
+    advice = "in a checkout of laurels run pip install '.[server]'"
 
 
 class SourceUnreadable(InvalidInput):
@@ -26,6 +26,13 @@ class SourceUnreadable(InvalidInput):
 
     code = "source_unreadable"
     advice = "check the path, its permissions and that it is a whole file"
+
+
+class SourceNotText(InvalidInput):
+    """The file to import is no text, but of a kind such as Parquet, Excel or an archive."""
+
+    code = "source_not_text"
+    advice = "import reads CSV and JSON Lines in UTF-8, packed by gzip or not"
 
 
 class SourceChanged(InvalidInput):

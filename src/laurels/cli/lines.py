@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from .failures import SourceChanged, SourceUnreadable
+from .file_kinds import HEAD_BYTES, ensure_text
 
 LINE_LIMIT = 1 << 20
 """Bytes of the longest line that is read whole."""
@@ -130,12 +131,19 @@ class Source:
     def __init__(self, raw: "io.BufferedReader[Any]", size: int | None) -> None:
         self.size = size
         self._raw = raw
-        packed = raw.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
-        self.lines = Lines(gzip.GzipFile(fileobj=raw) if packed else raw)
+        stream = _unpacked(raw)
+        ensure_text(stream.peek(HEAD_BYTES)[:HEAD_BYTES])
+        self.lines = Lines(stream)
 
     def consumed(self) -> int:
         """Bytes of the file read so far (packed ones where it is packed)."""
         return self._raw.tell() if self.size is not None else self.lines.offset
+
+
+def _unpacked(raw: "io.BufferedReader[Any]") -> "gzip.GzipFile | io.BufferedReader[Any]":
+    """The bytes of a file, of what it holds where it is packed by gzip."""
+    is_packed = raw.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
+    return gzip.GzipFile(fileobj=raw) if is_packed else raw
 
 
 @contextmanager

@@ -40,7 +40,7 @@ class MissingClient(InvalidInput):
     """The package that talks HTTP is not installed."""
 
     code = "missing_client"
-    advice = "pip install 'laurels[client]'"
+    advice = "in a checkout of laurels run pip install '.[client]'"
 
 
 class _Told(Struct):

@@ -12,7 +12,7 @@ class MissingRedis(InvalidInput):
     """The package that talks to Redis and Valkey is not installed."""
 
     code = "missing_redis"
-    advice = "pip install 'laurels[redis]'"
+    advice = "in a checkout of laurels run pip install '.[redis]'"
 
 
 class IndexUnavailable(Unavailable):

@@ -1,0 +1,68 @@
+"""Files that hold no text, recognised by their first bytes, so that a refusal says what to do.
+
+An import reads CSV and JSON Lines, packed by gzip or not. Anything else would be refused line by
+line as "not UTF-8", which no change of the encoding mends.
+"""
+
+from typing import NamedTuple
+
+from .failures import SourceNotText
+
+HEAD_BYTES = 64
+"""How much of a file `ensure_text` looks at."""
+
+
+class Kind(NamedTuple):
+    """A kind of file: its first bytes, what people call it, and how it becomes text."""
+
+    magic: bytes
+    name: str
+    remedy: str
+
+
+_AS_CSV = "write it as CSV, for example with pandas: pd.{}({!r}).to_csv({!r}, index=False)"
+_UNPACK = "unpack it first: {} -dc FILE | laurels import BOARD -"
+_KINDS = (
+    Kind(b"PAR1", "a Parquet file", _AS_CSV.format("read_parquet", "events", "events.csv")),
+    Kind(b"ARROW1", "an Arrow file", _AS_CSV.format("read_feather", "events", "events.csv")),
+    Kind(b"ORC", "an ORC file", _AS_CSV.format("read_orc", "events", "events.csv")),
+    Kind(b"Obj\x01", "an Avro file", "write it as JSON Lines, for example with avro-tools tojson"),
+    Kind(
+        b"PK\x03\x04",
+        "a ZIP archive or an Excel file",
+        "unpack the archive, or save the sheet as CSV (UTF-8)",
+    ),
+    Kind(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an Excel file", "save the sheet as CSV (UTF-8)"),
+    Kind(
+        b"SQLite format 3\0",
+        "an SQLite database",
+        "export the events: sqlite3 -header -csv FILE 'SELECT member, value FROM …'",
+    ),
+    Kind(b"\x28\xb5\x2f\xfd", "packed by zstd", _UNPACK.format("zstd")),
+    Kind(b"\xfd7zXZ\0", "packed by xz", _UNPACK.format("xz")),
+    Kind(b"BZh", "packed by bzip2", _UNPACK.format("bzip2")),
+    Kind(b"\x04\x22\x4d\x18", "packed by lz4", _UNPACK.format("lz4")),
+    Kind(b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", "unpack it first"),
+    Kind(b"%PDF-", "a PDF", "export the data it shows as CSV"),
+    Kind(b"\xff\xfe", "text in UTF-16", "convert it first: iconv -f UTF-16 -t UTF-8 FILE"),
+    Kind(b"\xfe\xff", "text in UTF-16", "convert it first: iconv -f UTF-16 -t UTF-8 FILE"),
+)
+
+
+def ensure_text(head: bytes) -> None:
+    """Raise SourceNotText where a file that begins with these bytes is of a known kind and holds no
+    text. A line of text may begin with the mark of one, too: `PAR1,100`."""
+    for kind in _KINDS:
+        if head.startswith(kind.magic) and not _is_line(head):
+            raise SourceNotText(f"it is {kind.name}: {kind.remedy}")
+
+
+def _is_line(head: bytes) -> bool:
+    """Whether bytes are the beginning of readable text."""
+    try:
+        text = head.decode()
+    except UnicodeDecodeError as error:
+        if error.start < len(head) - 3:  # a letter cut off at the end is no fault
+            return False
+        text = head[: error.start].decode()
+    return all(letter.isprintable() or letter in "\t\r\n\ufeff" for letter in text)
