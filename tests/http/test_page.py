@@ -234,7 +234,7 @@ def test_a_member_that_is_not_ranked_is_told_so_until_it_is(
     board = boards.made([("alice", 120)])
     page = open_page(boards.address(board, member="no body & co")).page
     expect(page.locator(".standings")).to_contain_text("no body & co is in no ranking")
-    is_live(page)
+    expect(page.locator(".pill")).to_have_text("Not ranked")
     boards.score(board, ("no body & co", 130))
     expect(page.locator(".place")).to_have_text("#1of 2")
 

@@ -15,12 +15,7 @@ export class Further {
     this.isAtEnd = false;
     this.ranking = new Ranking(board, caption, linkTo, NOBODY, who);
     this.readAt = el("span");
-    this.node = el(
-      "div",
-      { class: "further", hidden: true },
-      el("p", { class: "muted" }, "Below this line the list stands still, as read at ", this.readAt, "."),
-      this.ranking.node,
-    );
+    this.node = el("div", { class: "further", hidden: true });
   }
 
   /** Reads the next page; the first begins where the live part ends now. */
@@ -30,8 +25,15 @@ export class Further {
     const page = await ask(address({ limit: PAGE, after: this.after }), { signal });
     this.after = page.next;
     this.isAtEnd = page.next === null;
-    this.node.hidden = false;
+    this.show();
     this.readAt.textContent = new Date().toLocaleTimeString();
     this.ranking.append(page.entries);
+  }
+
+  show() {
+    if (!this.node.hidden) return;
+    const text = ["Below this line the list stands still, as read at ", this.readAt, "."];
+    this.node.append(el("p", { class: "muted" }, text), this.ranking.node);
+    this.node.hidden = false;
   }
 }
