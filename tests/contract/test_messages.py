@@ -16,5 +16,5 @@ def test_a_text_is_no_list_of_members(lb: laurels.Leaderboards) -> None:
 
 def test_a_bound_has_as_many_values_as_the_board_columns(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
-    with pytest.raises(InvalidRange, match=r"expected 1 value \(score\) for a bound, got \(1, 2\)"):
+    with pytest.raises(InvalidRange, match=r"expected 1 value \(score\) for a bound, got"):
         lb.range("b", low=(1, 2))
