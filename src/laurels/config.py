@@ -315,6 +315,7 @@ async def direct_here(
     from .direct.registry import Registry  # noqa: PLC0415 (needs an optional package)
     from .direct.retry import Calls  # noqa: PLC0415
     from .direct.service import Direct  # noqa: PLC0415
+    from .index.redis.audit import RedisAudit  # noqa: PLC0415
     from .index.redis.connection import connect as connect_to  # noqa: PLC0415
     from .index.redis.connection import redis_address  # noqa: PLC0415
     from .index.redis.definitions import RedisDefinitions  # noqa: PLC0415
@@ -342,6 +343,7 @@ async def direct_here(
             RedisKeys(connection, address.prefix),
             Calls(secrets.token_hex(8)),
             connection.warnings,
+            RedisAudit(connection, address.prefix),
         )
     except BaseException:
         await connection.close()

@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from typing import Any, TypeVar, Unpack
 
 from laurels.accept import How, batch_list, submission
+from laurels.audit.entry import AuditStore, MemoryAudit
 from laurels.boards import BoardState
 from laurels.clock import Clock
 from laurels.clock_status import ClockStatus, SharedSource, accept_clock, clock_status
@@ -67,8 +68,8 @@ def _labels_of(event: Any) -> Any:
 class Direct:
     """Boards on an index server.
 
-    `keys` are those to a service over it; `risks` are sentences on how the server may lose what was
-    counted.
+    `keys` are those to a service over it and `audit` its audit log; `risks` are
+    sentences on how the server may lose what was counted.
     """
 
     def __init__(
@@ -81,7 +82,9 @@ class Direct:
         keys: ServerKeys,
         calls: Calls,
         risks: Sequence[str] = (),
+        audit: AuditStore | None = None,
     ) -> None:
+        self.audit = MemoryAudit() if audit is None else audit
         self.keys = keys
         self.risks = risks
         self._present = Present(index, registry, clock)

@@ -36,6 +36,7 @@ from .answers import (
     to_json,
 )
 from .asking import Answer, Ask, Server, Streamed
+from .auditing import Call, is_recorded, reason_in
 from .caller import LEVEL, UNKNOWN, Caller
 from .cors import PREFLIGHT, Headers, Origins
 from .kept import Kept
@@ -60,7 +61,7 @@ from .router import Found, Router
 from .routes import ROUTES
 from .streaming import Reader, send_stream
 from .tokens import TOKEN_PREFIX
-from .tracing import trace_fields, trace_headers
+from .tracing import trace_fields, trace_headers, trace_of
 
 NOT_MODIFIED = 304
 _RETRY_SECONDS = "1"
@@ -225,6 +226,8 @@ class Application:
             raw_query = scope.query_string
             if row.streams and "token=" in raw_query:
                 raw_query = _without_token(raw_query)
+            if row.audited and "reason=" in raw_query:
+                ask.reason, raw_query = reason_in(raw_query)
             query, ask.labels = requests.query_of(raw_query, row.query)
             if row.plain and ask.key is None:
                 accept = scope.headers.get("accept")
@@ -246,8 +249,32 @@ class Application:
         finally:
             if ask is not None and ask.raw:
                 self._server.bodies.release(caller.name, len(ask.raw))
+        if row.audited and ask is not None and is_recorded(written.status):
+            await self._audit(row, ask, scope, written, request_id)
         self._note(row, scope, written.status, began, caller, request_id)
         return written
+
+    async def _audit(
+        self, row: Route, ask: Ask, scope: Scope, written: Written, request_id: str
+    ) -> None:
+        """Writes a call to the audit log; an answer that is repeated is no other call."""
+        if ("idempotency-replayed", "true") in written.headers:
+            return
+        trace = trace_of(scope.headers.get("traceparent"), request_id)
+        call = Call(
+            caller=ask.caller,
+            verb=row.verb,
+            of_board=row.of_board,
+            part=ask.part,
+            status=written.status,
+            reason=ask.reason,
+            raw=ask.raw,
+            media_type=ask.media_type,
+            client=self._admission.client(scope),
+            request_id=request_id,
+            trace_id=None if trace is None else trace.trace_id,
+        )
+        await self._server.audit.add(call)
 
     def _note(
         self, row: Route, scope: Scope, status: int, began: float, caller: Caller, request_id: str

@@ -8,6 +8,7 @@ from msgspec import Struct
 from laurels.aio import AsyncLeaderboards
 
 from .access import Keys
+from .auditing import Auditor
 from .backing import Backing
 from .bodies import Bodies
 from .caller import Caller
@@ -33,6 +34,7 @@ class Server(Struct, frozen=True):
     decoder: Decoder
     hub: Hub
     figures: Figures
+    audit: Auditor
 
 
 class Ask(Struct):
@@ -47,6 +49,7 @@ class Ask(Struct):
     key: str | None = None
     last_event_id: str | None = None
     labels: dict[str, str] = {}
+    reason: str | None = None
 
     @property
     def board(self) -> str:

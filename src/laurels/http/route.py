@@ -42,6 +42,8 @@ class Route(Struct, frozen=True):
     """Whether many ask just this: the answer is kept until the board changes."""
     most_body: int | None
     """The bytes that its body may have; None where the setting `max_body` says so."""
+    audited: bool
+    """Whether each call is written to the audit log: what administers, and what sets a score."""
     store_wide: bool
     """Whether it concerns the whole store, so that a key limited to some boards may not."""
     takes_submissions: bool
@@ -73,6 +75,7 @@ class Routes(list[Route]):
         most_body: int | None = FEW_BYTES,
         store_wide: bool = False,
         takes_submissions: bool = False,
+        audited: bool = False,
     ) -> Put:
         """Puts a handler into the table."""
         return self._put(
@@ -87,6 +90,7 @@ class Routes(list[Route]):
             most_body=most_body,
             store_wide=store_wide,
             takes_submissions=takes_submissions,
+            audited=audited,
         )
 
     def question(
@@ -129,6 +133,7 @@ class Routes(list[Route]):
         shared: bool = False,
         store_wide: bool = False,
         takes_submissions: bool = False,
+        audited: bool = False,
     ) -> Put:
         def put(handler: Handler) -> Handler:
             self.append(
@@ -150,6 +155,7 @@ class Routes(list[Route]):
                     most_body=most_body,
                     store_wide=store_wide,
                     takes_submissions=takes_submissions,
+                    audited=audited or (scope == "admin" and method != "GET"),
                     plain=returns is not bytes and not shared,
                 )
             )

@@ -5,7 +5,7 @@ says, its query's struct are the parameters; `openapi` describes the table, so n
 """
 
 from .route import Route
-from .verbs import boards, callers, questions, streams, upkeep, writes
+from .verbs import audit, boards, callers, questions, streams, upkeep, writes
 
 ROUTES: list[Route] = [
     *boards.ROUTES,
@@ -14,4 +14,5 @@ ROUTES: list[Route] = [
     *streams.ROUTES,
     *callers.ROUTES,
     *upkeep.ROUTES,
+    *audit.ROUTES,
 ]

@@ -19,12 +19,15 @@ from msgspec import Struct
 
 from laurels import config
 from laurels.aio import AsyncLeaderboards
+from laurels.audit.entry import AuditStore, MemoryAudit
+from laurels.audit.folder import FolderAudit
 from laurels.direct.service import Direct
 from laurels.service import Service
 
 from .access import Keys
 from .app import Application
 from .asking import Server
+from .auditing import Auditor
 from .backing import backing_of, verbs_of
 from .bodies import Bodies
 from .client_address import ClientAddresses
@@ -128,6 +131,7 @@ async def run(
     of several workers. Raises as `serve`."""
     lb = verbs_of(service)
     upkeep: list[asyncio.Task[None]] = []
+    auditor: Auditor | None = None
     try:
         store = _key_store(settings, service)
         keys = await asyncio.to_thread(_keys, settings, store, admin_key)
@@ -139,14 +143,25 @@ async def run(
         if isinstance(store, ServerKeyStore):
             reader = KeyReader(keys, store, time.monotonic)
             upkeep.append(asyncio.create_task(reader.go_on()))
-        served = _Served(settings, service, lb, keys, reader, order)
+        auditor = Auditor(await asyncio.to_thread(_audit_store, settings, service), _now_ms)
+        served = _Served(settings, service, lb, keys, reader, auditor, order)
         ip, port = free(settings) if order is None else (order.ip, order.port)
         await served.run(ip, port, ending, lambda address: said(Address(address, first_key)))
     finally:
         for task in upkeep:
             task.cancel()
         await asyncio.gather(*upkeep, return_exceptions=True)
+        if auditor is not None:
+            await auditor.close()
         await lb.close()
+
+
+def _audit_store(settings: Settings, service: Service | Direct) -> AuditStore:
+    """Return where administrative calls are recorded. Blocks."""
+    if isinstance(service, Direct):
+        return service.audit
+    folder = config.folder_of(settings.data)
+    return MemoryAudit() if folder is None else FolderAudit(folder)
 
 
 def _key_store(settings: Settings, service: Service | Direct) -> KeyStore:
@@ -173,6 +188,7 @@ class _Served:
         lb: AsyncLeaderboards,
         keys: Keys,
         reader: KeyReader | None,
+        auditor: Auditor,
         order: Order | None,
     ) -> None:
         self._settings = settings
@@ -210,6 +226,7 @@ class _Served:
                 self._decoder,
                 self._hub,
                 self._figures,
+                auditor,
             ),
             Rates(settings.rate, settings.burst, time.monotonic),
             _request_ids(),

@@ -161,7 +161,13 @@ async def scores_of_boards(ask: Ask, _: NoQuery) -> object:
 
 
 @ROUTES.row(
-    "POST", "/v1/boards/{board}/set", "write", query=SetQuery, body=EventFields, returns=Receipt
+    "POST",
+    "/v1/boards/{board}/set",
+    "write",
+    query=SetQuery,
+    body=EventFields,
+    returns=Receipt,
+    audited=True,
 )
 async def set_(ask: Ask, query: SetQuery) -> object:
     """Sets a member's score: on `sum` columns by an event of the difference."""
@@ -234,7 +240,14 @@ class MemberFields(Struct):
     member: str
 
 
-@ROUTES.row("POST", "/v1/boards/{board}/remove", "write", body=MemberFields, returns=Removed)
+@ROUTES.row(
+    "POST",
+    "/v1/boards/{board}/remove",
+    "write",
+    body=MemberFields,
+    returns=Removed,
+    audited=True,
+)
 async def remove(ask: Ask, _: NoQuery) -> object:
     """Takes a member, `{"member": …}`, and its data out of every ranking of a board."""
     (member,) = requests.fields(requests.document(ask.raw, ask.media_type), "member")

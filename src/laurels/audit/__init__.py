@@ -1,0 +1,1 @@
+"""The audit log: who administered what, when and why."""

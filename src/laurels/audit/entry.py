@@ -1,0 +1,71 @@
+"""An entry of the audit log, and what keeps entries."""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import Any, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+MAX_ENTRIES = 100_000
+"""The newest that are kept; an entry has a few hundred bytes, and never more than some KiB."""
+
+
+class AuditEntry(Struct, frozen=True, kw_only=True):
+    """One administrative call: `by` is the name of the key, `verb` the operation, `request` its
+    arguments as they came. A `status` of 500 or more means that it may have been carried out."""
+
+    id: str = ""
+    at_ms: int
+    by: str
+    verb: str
+    board: str | None = None
+    target: str | None = None
+    """What else the call names: the name of a key."""
+    reason: str | None = None
+    status: int = 200
+    request: Any = None
+    client: str | None = None
+    request_id: str | None = None
+    trace_id: str | None = None
+
+
+class AuditStore(Protocol):
+    """Keeps the newest MAX_ENTRIES entries for longer than a process lives."""
+
+    async def add(self, entries: Sequence[AuditEntry]) -> None:
+        """Append entries; they are durable when this returns. Raise StorageFailed or what the
+        index server refuses it by."""
+
+    async def page(self, before: str | None, limit: int) -> list[AuditEntry]:
+        """Return up to `limit` entries, newest first, older than the entry with the id `before`."""
+
+    async def close(self) -> None:
+        """Release what it holds."""
+
+
+class MemoryAudit:
+    """Entries of a store in memory; implements `AuditStore`."""
+
+    def __init__(self, most: int = MAX_ENTRIES) -> None:
+        self._entries: deque[AuditEntry] = deque(maxlen=most)
+        self._ids = count(1)
+
+    async def add(self, entries: Sequence[AuditEntry]) -> None:
+        self._entries.extend([replace(entry, id=str(next(self._ids))) for entry in entries])
+
+    async def page(self, before: str | None, limit: int) -> list[AuditEntry]:
+        return list(self._newest(before, limit))
+
+    def _newest(self, before: str | None, limit: int) -> Iterator[AuditEntry]:
+        older_than = None if before is None else int(before)
+        for entry in reversed(self._entries):
+            if limit <= 0:
+                return
+            if older_than is None or int(entry.id) < older_than:
+                limit -= 1
+                yield entry
+
+    async def close(self) -> None:
+        self._entries.clear()

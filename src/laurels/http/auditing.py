@@ -1,0 +1,185 @@
+"""Which calls are written to the audit log, and how many of them at a time."""
+
+import asyncio
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+import structlog
+from msgspec import Struct
+
+from laurels.audit.entry import AuditEntry, AuditStore
+from laurels.errors import LaurelsError
+from laurels.given import shown
+
+from . import requests
+from .caller import Caller
+from .refusals import InvalidQuery
+
+MAX_REASON = 500
+MAX_REQUEST_BYTES = 2_048
+MAX_PAGE = 1_000
+_CHUNK = 1_000
+_ID = re.compile(r"[0-9]{1,20}(-[0-9]{1,20})?")
+_log = structlog.get_logger("laurels")
+
+
+class AuditPage(Struct, frozen=True):
+    """Entries, newest first; `next` is the `before` of the following page, null at the end."""
+
+    entries: list[AuditEntry]
+    next: str | None
+
+
+class Call(Struct, frozen=True):
+    """What a call was, as far as the request tells."""
+
+    caller: Caller
+    verb: str
+    of_board: bool
+    part: str
+    status: int
+    reason: str | None
+    raw: bytes
+    media_type: str
+    client: str
+    request_id: str
+    trace_id: str | None
+
+
+def entry_of(call: Call, at_ms: int) -> AuditEntry:
+    """Return the entry of a call."""
+    return AuditEntry(
+        at_ms=at_ms,
+        by=call.caller.name,
+        verb=call.verb,
+        board=call.part if call.of_board else None,
+        target=None if call.of_board else call.part or None,
+        reason=call.reason,
+        status=call.status,
+        request=_request(call.raw, call.media_type),
+        client=call.client,
+        request_id=call.request_id,
+        trace_id=call.trace_id,
+    )
+
+
+def is_recorded(status: int) -> bool:
+    """Return whether a call with this answer was, or may have been, carried out."""
+    return status < 400 or status >= 500
+
+
+def reason_in(query: str) -> tuple[str | None, str]:
+    """Return the `reason` of a query, and the rest of it. Raise InvalidQuery."""
+    parts = query.split("&")
+    reasons = [part for part in parts if part.startswith("reason=")]
+    if len(reasons) > 1:
+        raise InvalidQuery("the parameter 'reason' is there twice")
+    rest = "&".join([part for part in parts if not part.startswith("reason=")])
+    if not reasons:
+        return None, rest
+    try:
+        reason = unquote_to_bytes(reasons[0].removeprefix("reason=").replace("+", " ")).decode()
+    except UnicodeDecodeError as error:
+        raise InvalidQuery("the query is not UTF-8") from error
+    if len(reason) > MAX_REASON:
+        raise InvalidQuery(f"expected a reason of up to {MAX_REASON} characters, got {len(reason)}")
+    return reason or None, rest
+
+
+def _request(raw: bytes, media_type: str) -> Any:
+    """Return the body of a call as a document, or how long it was."""
+    if not raw:
+        return None
+    if len(raw) <= MAX_REQUEST_BYTES:
+        with suppress(LaurelsError):
+            return requests.document(raw, media_type)
+    return {"bytes": len(raw)}
+
+
+class Auditor:
+    """The audit log of a server.
+
+    Calls that are answered at the same time share one write: an entry costs a `set` no more than
+    its own commit does. An entry that cannot be written goes to the log of the server instead; the
+    call it is about was carried out, and is answered as such.
+    """
+
+    def __init__(self, store: AuditStore, now_ms: Callable[[], int]) -> None:
+        self._store = store
+        self._now_ms = now_ms
+        self._waiting: list[AuditEntry] = []
+        self._writing: asyncio.Task[None] | None = None
+        self._written: asyncio.Future[None] | None = None
+        self.lost = 0
+        """Entries that could not be written."""
+
+    async def add(self, call: Call) -> None:
+        """Write the entry of a call; it is durable when this returns."""
+        self._waiting.append(entry_of(call, self._now_ms()))
+        loop = asyncio.get_running_loop()
+        if self._written is None:
+            self._written = loop.create_future()
+        written = self._written
+        if self._writing is None or self._writing.done():
+            self._writing = loop.create_task(self._write())
+        await asyncio.shield(written)
+
+    async def _write(self) -> None:
+        while self._waiting:
+            entries, self._waiting = self._waiting, []
+            written, self._written = self._written, None
+            try:
+                await self._store.add(entries)
+            except Exception as error:
+                self._report(entries, error)
+            if written is not None:
+                written.set_result(None)
+
+    def _report(self, entries: list[AuditEntry], error: Exception) -> None:
+        self.lost += len(entries)
+        for entry in entries:
+            _log.error(
+                "audit entry could not be stored",
+                error=str(error),
+                by=entry.by,
+                verb=entry.verb,
+                board=entry.board,
+                target=entry.target,
+                reason=entry.reason,
+                request_id=entry.request_id,
+            )
+
+    async def page(
+        self, caller: Caller, board: str | None, before: str | None, limit: int
+    ) -> AuditPage:
+        """Return entries that a caller may see: of its own boards, where it is limited to some."""
+        if not 1 <= limit <= MAX_PAGE:
+            raise InvalidQuery(f"limit is {limit}: expected an integer from 1 to {MAX_PAGE:,}")
+        if before is not None and _ID.fullmatch(before) is None:
+            raise InvalidQuery(f"before is {shown(before)}: expected the `next` of an answer")
+        found: list[AuditEntry] = []
+        while True:
+            chunk = await self._store.page(before, _CHUNK)
+            for entry in chunk:
+                if _may_see(caller, entry) and board in (None, entry.board):
+                    found.append(entry)
+                    if len(found) > limit:
+                        return AuditPage(found[:limit], found[limit - 1].id)
+            if len(chunk) < _CHUNK:
+                return AuditPage(found, None)
+            before = chunk[-1].id
+
+    async def close(self) -> None:
+        """Write what waits, and close the store."""
+        if self._writing is not None:
+            await self._writing
+        await self._store.close()
+
+
+def _may_see(caller: Caller, entry: AuditEntry) -> bool:
+    if caller.is_unlimited:
+        return True
+    return entry.board is not None and caller.sees(entry.board)

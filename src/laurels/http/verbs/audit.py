@@ -1,0 +1,24 @@
+"""The audit log, read."""
+
+from msgspec import Struct
+
+from laurels.http.asking import Ask
+from laurels.http.auditing import AuditPage
+from laurels.http.route import Routes
+
+ROUTES = Routes()
+
+
+class AuditQuery(Struct, forbid_unknown_fields=True):
+    """`board`: only entries of that board; `before`: the `next` of the answer before."""
+
+    board: str | None = None
+    before: str | None = None
+    limit: int = 100
+
+
+@ROUTES.row("GET", "/v1/audit", "admin", query=AuditQuery, returns=AuditPage)
+async def audit(ask: Ask, query: AuditQuery) -> object:
+    """Who administered what, when and why, newest first. A key of some boards sees the entries of
+    these boards."""
+    return await ask.server.audit.page(ask.caller, query.board, query.before, query.limit)

@@ -1,0 +1,47 @@
+"""The audit log on an index server: a stream beside the definitions of the boards.
+
+Every process appends to it; the server numbers the entries and drops the oldest ones.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from laurels.audit.entry import MAX_ENTRIES, AuditEntry
+
+from .connection import Connection
+
+_FIELD = b"e"
+
+
+class RedisAudit:
+    """Implements `AuditStore`."""
+
+    def __init__(self, connection: Connection, prefix: str, most: int = MAX_ENTRIES) -> None:
+        self._connection = connection
+        self._key = f"{prefix}{{boards}}:audit".encode()
+        self._most = str(most).encode()
+
+    async def add(self, entries: Sequence[AuditEntry]) -> None:
+        for entry in entries:
+            body = msgspec.json.encode(entry)
+            await self._call(b"XADD", b"MAXLEN", b"~", self._most, b"*", _FIELD, body)
+
+    async def page(self, before: str | None, limit: int) -> list[AuditEntry]:
+        end = b"+" if before is None else f"({before}".encode()
+        found: Any = await self._call(b"XREVRANGE", end, b"-", b"COUNT", str(limit).encode())
+        rows = found.items() if isinstance(found, dict) else found or ()
+        return [_entry(bytes(number), fields) for number, fields in rows]
+
+    async def close(self) -> None:
+        """Nothing: the connection belongs to the store."""
+
+    async def _call(self, command: bytes, *rest: bytes) -> Any:
+        return await self._connection.command(command, self._key, *rest, key=self._key)
+
+
+def _entry(number: bytes, fields: Any) -> AuditEntry:
+    ((_, body),) = fields.items() if isinstance(fields, dict) else fields
+    return replace(msgspec.json.decode(bytes(body), type=AuditEntry), id=number.decode())
