@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from .http.key_store import KeyStore
     from .index.redis.connection import Connection
     from .index.redis.definitions import RedisDefinitions
+    from .index.redis.index import RedisIndex
 
 DEFAULT_URL = "laurels-data"
 KEY_VARIABLE = "LAURELS_KEY"
@@ -319,7 +320,6 @@ async def direct_here(
     from .index.redis.connection import connect as connect_to  # noqa: PLC0415
     from .index.redis.connection import redis_address  # noqa: PLC0415
     from .index.redis.definitions import RedisDefinitions  # noqa: PLC0415
-    from .index.redis.index import RedisIndex  # noqa: PLC0415
     from .index.redis.keys import RedisKeys  # noqa: PLC0415
     from .index.sharded import Sharded  # noqa: PLC0415
 
@@ -335,7 +335,7 @@ async def direct_here(
         registry = Registry(definitions)
         await registry.load()
         return Direct(
-            Sharded(RedisIndex(connection, address.prefix, _wall_clock(followed))),
+            Sharded(_redis_index(connection, address.prefix, followed)),
             registry,
             followed,
             asyncio.get_running_loop(),
@@ -377,6 +377,14 @@ async def _followed(
     followed = NodeClock(connection, definitions.key, _boot_ns, guard, notes=definitions)
     await followed.start()
     return followed
+
+
+def _redis_index(connection: "Connection", prefix: str, clock: Clock) -> "RedisIndex":
+    """The index on a server; under the server's own clock the keys of its periods expire."""
+    from .index.redis.index import RedisIndex  # noqa: PLC0415 (needs an optional package)
+    from .index.redis.node_clock import NodeClock  # noqa: PLC0415
+
+    return RedisIndex(connection, prefix, _wall_clock(clock), expires=isinstance(clock, NodeClock))
 
 
 def _wall_clock(clock: Clock) -> Clock | None:

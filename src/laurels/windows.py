@@ -32,6 +32,18 @@ Weekday = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "satur
 WEEKDAYS: tuple[Weekday, ...] = get_args(Weekday)
 
 _SPANS = {"month": 1, "quarter": 3, "year": 12}
+_HOUR_MS = 3_600_000
+_LONGEST_MS: dict[Unit, int] = {
+    "hour": _HOUR_MS,
+    "day": 24 * _HOUR_MS,
+    "week": 7 * 24 * _HOUR_MS,
+    "month": 31 * 24 * _HOUR_MS,
+    "quarter": 92 * 24 * _HOUR_MS,
+    "year": 366 * 24 * _HOUR_MS,
+}
+"""The longest period of each unit, by local time."""
+_OFFSETS_MS = 26 * _HOUR_MS
+"""From the furthest offset west of UTC to the furthest east."""
 _ALWAYS = Period("", MIN_MS, MAX_MS)
 
 
@@ -74,6 +86,13 @@ class Calendar(Struct, frozen=True, dict=True):
     def before(self, period: Period) -> Period:
         """The period that ends where this one begins."""
         return self._periods.find(period.start_ms - 1)
+
+    @property
+    def lives_ms(self) -> int:
+        """For how long after its beginning a period is read or counted in, at most: as long as
+        `keep` of the longest periods there are, the grace, and the most that two offsets of a zone
+        differ by."""
+        return self.keep * _LONGEST_MS[self.unit] + self.grace_ms + _OFFSETS_MS
 
     def oldest_kept(self, now_ms: int) -> Period:
         """The oldest of the `keep` periods up to the current one; none before the year 1900.

@@ -319,9 +319,12 @@ class Present:
                 for name, window in state.rules.windows.items()
                 if not isinstance(window, Rolling)
             }
-            keys = await self.index.keys(opened_as(state))
-            gone = [k for k in keys if k.instance < oldest_ms.get(k.window, k.instance)]
+            keys = await self.index.keys(opened_as(state), empty=True)
+            periods = [key for key in keys if key.window in oldest_ms]
+            gone = [k for k in periods if k.instance < oldest_ms[k.window]]
             await self.index.drop(opened_as(state), gone)
+            kept = [k for k in periods if k.instance >= oldest_ms[k.window]]
+            await self.index.expire(opened_as(state), kept, now_ms)
             await self.index.forget(opened_as(state), now_ms)
         except Stale:
             await self.refresh(state)

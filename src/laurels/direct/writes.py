@@ -250,6 +250,8 @@ class Writer:
                 "with these windows an index server would lay out the rankings of the board "
                 "otherwise: create another board with them"
             )
+        now_ms = self._present.now()
+        await self._present.index.outlive(opened_as(state), board.rules(), now_ms)
         redefine(changed, board, record.version, record.now_ms)
         if not await self._present.registry.change(state, record_of(changed)):
             return False

@@ -201,6 +201,14 @@ class RemoteIndex(Protocol):
     async def forget(self, board: Opened, now_ms: int) -> None:
         """Forgets a share of the ids that are no longer remembered at `now_ms`."""
 
+    async def expire(self, board: Opened, keys: Sequence[RankingKey], now_ms: int) -> None:
+        """Has rankings of periods expire by themselves when they are neither read nor counted in
+        any more, where the boards run by the clock of the server; else nothing."""
+
+    async def outlive(self, board: Opened, rules: Rules, now_ms: int) -> None:
+        """Has all rankings of periods stay as long as these rules want them to, where that is
+        longer, before they are the board's."""
+
     async def drop(self, board: Opened, keys: Sequence[RankingKey]) -> None: ...
 
     def keeps_layout(self, rules: Rules, changed: Rules) -> bool:

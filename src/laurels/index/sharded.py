@@ -194,6 +194,14 @@ class Sharded:
         found = await together(self._index.keys(shard, empty=empty) for shard in shards(board))
         return list(dict.fromkeys(key for keys in found for key in keys))
 
+    async def expire(self, board: Opened, keys: Sequence[RankingKey], now_ms: int) -> None:
+        """Has rankings of periods expire when they are due to, under the server's clock."""
+        await together(self._index.expire(shard, keys, now_ms) for shard in shards(board))
+
+    async def outlive(self, board: Opened, rules: Rules, now_ms: int) -> None:
+        """Has all rankings of periods stay as long as these rules want them to."""
+        await together(self._index.outlive(part, rules, now_ms) for part in parts_of(board))
+
     async def drop(self, board: Opened, keys: Sequence[RankingKey]) -> None:
         await together(self._index.drop(shard, keys) for shard in shards(board))
 

@@ -18,7 +18,7 @@ from laurels.plan import RankingKey, Roll, roll_of
 from laurels.refreshed import Stand
 from laurels.rules import Rules
 from laurels.score import step_bounds
-from laurels.windows import Rolling
+from laurels.windows import Calendar, Rolling
 
 from .failures import IndexUnavailable
 from .layout import Layout, is_stamped, layout_of
@@ -42,8 +42,19 @@ class Known(Struct, frozen=True):
     steps: dict[str, tuple[list[int], list[int]]]
 
 
-def known_of(board: Opened) -> Known:
-    """What scripts have to know of a board."""
+EXPIRY_MARGIN_MS = 86_400_000
+"""How much longer than it is needed a period stays: for the clocks of replicas that take over, and
+for nodes of a cluster whose clocks differ from the one that processes follow."""
+
+
+def lives_of(rules: Rules) -> dict[str, int]:
+    """By calendar window, for how long after its beginning a period stays on the server."""
+    windows = rules.windows.values()
+    return {w.name: w.lives_ms + EXPIRY_MARGIN_MS for w in windows if isinstance(w, Calendar)}
+
+
+def known_of(board: Opened, *, expires: bool = False) -> Known:
+    """What scripts have to know of a board; with `expires` for how long its periods stay."""
     rules = board.rules
     layout = layout_of(rules)
     least, most = _signed(rules, [(c.low, c.high) for c in rules.columns])
@@ -62,6 +73,7 @@ def known_of(board: Opened) -> Known:
         "scored": layout.scored,
         "lows": layout.lows,
         "units": layout.units,
+        "lives": (expires and lives_of(rules)) or False,
         "refreshed": dict.fromkeys(rules.refreshed, True) or False,
         "fades": {n: True for n in rules.windows if rules.half_life_ms(n)} or False,
     }

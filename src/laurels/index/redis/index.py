@@ -37,6 +37,7 @@ from .coding import (
     ask_told,
     found_of,
     known_of,
+    lives_of,
     roll_told,
     rolls_told,
     stands_of,
@@ -76,13 +77,22 @@ class RedisIndex:
     """Implements `RemoteIndex`, each of its calls for one shard of a board.
 
     `clock` is the wall clock that plans are made by; None in event time, where only events move the
-    time and the scripts see these in their order.
+    time and the scripts see these in their order. `expires` says that it is the server's own: then
+    the keys of periods expire there.
     """
 
-    def __init__(self, connection: Connection, prefix: str, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        prefix: str,
+        clock: Clock | None = None,
+        *,
+        expires: bool = False,
+    ) -> None:
         self._connection = connection
         self._prefix = prefix
         self._clock = clock
+        self._expires = expires
         self._known: dict[int, tuple[int, Known]] = {}
         self._each: dict[tuple[int, int], int] = {}
         self._reads = Reads(self._read)
@@ -388,6 +398,33 @@ class RedisIndex:
         ]
         return sum(size or 0 for size in sizes)
 
+    async def expire(self, board: Opened, keys: Sequence[RankingKey], now_ms: int) -> None:
+        """Has rankings of periods expire when they are due to, under the server's clock."""
+        if self._expires:
+            await self._expire(board, keys, {"now": now_ms})
+
+    async def outlive(self, board: Opened, rules: Rules, now_ms: int) -> None:
+        """Has all rankings of periods stay as long as these rules want them to, before they are
+        the board's."""
+        lives = lives_of(rules) if self._expires else {}
+        before = lives_of(board.rules)
+        longer = {name: ms for name, ms in lives.items() if ms > before.get(name, ms)}
+        if not longer:
+            return
+        said = {"lives": longer, "now": now_ms}
+        keys = [key for key in await self.keys(board) if key.window in longer]
+        await self._expire(board, keys, said)
+        place = _BEGIN if board.rules.scoped else _END
+        while place != _END:
+            place = await self._keep("expire_scopes", board, place=place, **said)
+
+    async def _expire(
+        self, board: Opened, keys: Sequence[RankingKey], said: dict[str, Any]
+    ) -> None:
+        names = [name_of(key) for key in keys]
+        for first in range(0, len(names), _DROP):
+            await self._keep("expire", board, names=names[first : first + _DROP], **said)
+
     async def drop(self, board: Opened, keys: Sequence[RankingKey]) -> None:
         """Takes rankings of periods away."""
         names = [name_of(key) for key in keys]
@@ -418,7 +455,7 @@ class RedisIndex:
     def _of(self, board: Opened) -> Known:
         version, known = self._known.get(board.number, (None, None))
         if known is None or version != board.version:
-            known = known_of(board)
+            known = known_of(board, expires=self._expires)
             self._known[board.number] = board.version, known
         return known
 

@@ -62,7 +62,7 @@ for t, target in ipairs(targets) do
     store.rolled.watched = store.rolled.watched or target[1] == watch
     store.step, store.tally = target[2], P .. 't:' .. name .. ':' .. text(target[2])
   else
-    store.ranked = ranking(name, target[2])
+    store.ranked, store.window, store.instance = ranking(name, target[2]), name, target[2]
   end
 end
 

@@ -191,6 +191,7 @@ local function write_ranking(store)
   end
   place(store.ranked, names, olds, news)
   note_ranking(store)
+  if B.lives then expire(store.ranked, store.window, store.instance) end
 end
 
 local function write_cells(store)

@@ -4,7 +4,7 @@
 -- ARGV[1]  msgpack: op, board, now, windows (those that roll: {name, steps, running}), and
 --   open; close; turn (roll, limit); advance (roll, limit); remove (member);
 --   data (member, text or false); position (source, text); keys (place, empty: also those that hold
---   nobody); drop (names, few); forget (before); and those told in scopes.lua and refresh.lua
+--   nobody); drop (names, few); expire (names, lives or nil); forget (before); and those told in scopes.lua and refresh.lua
 -- Of turn, advance and close a call does a share, and says whether it was the last. What is said of
 -- rankings is of those of all; scopes are gone through by other calls.
 local op = A.op
@@ -91,6 +91,14 @@ local function keys()
   return {'done', {found, place}}
 end
 
+-- Has rankings of periods expire when they are due to, by `lives` or, without, by the definition.
+local function expire_periods()
+  for _, ranked in ipairs(rankings_of(A.names)) do
+    expire(ranked, ranked.window, ranked.instance, A.lives)
+  end
+  return {'done'}
+end
+
 local function drop()
   for _, ranked in ipairs(rankings_of(A.names)) do unlink_ranking(ranked) end
   send('SREM', P .. 'i', A.names)
@@ -105,7 +113,8 @@ local function forget()
 end
 
 local ops = {open = open, close = close, turn = turn, advance = pass, remove = remove, data = data,
-             position = position, keys = keys, drop = drop, forget = forget,
+             position = position, keys = keys, drop = drop, expire = expire_periods,
+             expire_scopes = expire_scopes, forget = forget,
              sweep = sweep, bring = bring, discard = discard_scopes, scoped = scoped,
              refresh = refresh}
 if op ~= 'open' and op ~= 'close' and call('HGET', KEYS[1], 'ver') ~= B.version then

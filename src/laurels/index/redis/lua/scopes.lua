@@ -12,6 +12,8 @@
 --                                          how many are done, from the first one on
 --   discard (member, place, before, oldest, limit)   takes a member out of a share of the scopes; in
 --                                          how many rankings it was, the next place
+--   expire_scopes (place, lives)           has the rankings of a share of the scopes expire by what
+--                                          lives says; the next place
 --   scoped (place)                         the rankings of a share of the scopes; the next place
 -- `oldest` says by window which periods are kept: those that begin no earlier.
 local SCOPES = 25  -- that are looked at before the limit is
@@ -99,7 +101,11 @@ local function drop_periods(scope)
     local oldest = A.oldest[window_of(ranked.window)]
     local expired = oldest and ranked.instance < oldest
     if expired then unlink_ranking(ranked) end
-    if expired or call('EXISTS', ranked.r) == 0 then gone[#gone + 1] = names[i] end
+    if expired or call('EXISTS', ranked.r) == 0 then
+      gone[#gone + 1] = names[i]
+    else
+      expire(ranked, ranked.window, ranked.instance)
+    end
   end
   send('HDEL', P .. 'i:' .. scope, gone)
   return #names - #gone, #names
@@ -235,6 +241,17 @@ local function discard_scopes()
 end
 
 -- All scopes
+
+-- Has the rankings of a share of the scopes expire by `lives`; the next place.
+local function expire_scopes()
+  local names, after_ = share_of('ZSCAN', P .. 'o', A.place, SCOPES, SCOPES)
+  for _, scope in ipairs(names) do
+    for _, ranked in ipairs(rankings_of(call('HKEYS', P .. 'i:' .. scope))) do
+      expire(ranked, ranked.window, ranked.instance, A.lives)
+    end
+  end
+  return {'done', after_}
+end
 
 local function scoped()
   local names, after_ = share_of('ZSCAN', P .. 'o', A.place, SCOPES, SCOPES)

@@ -245,6 +245,28 @@ local function place(ranked, names, olds, news)
   if B.dense then recount(ranked, by) end
 end
 
+-- Expiry: under the server's clock the keys of a period go by themselves when it is neither read nor
+-- counted in any more. Only rankings of calendar windows do: all else is needed by what comes next.
+
+local SLACK = 3600  -- seconds by which an expiry may differ from what is due
+
+-- Has the keys of a ranking expire when they are due to, by the definition or by `lives`.
+local function expire(ranked, window, instance, lives)
+  local own = (lives or B.lives or {})[window_of(window)]
+  if not own then return end
+  local ttl = call('TTL', ranked.r)
+  if ttl == -2 then return end
+  local at = math.ceil((instance + own) / 1000)
+  local left = at - floor(A.now / 1000)
+  if left <= 0 or ttl >= 0 and math.abs(ttl - left) <= SLACK then return end
+  call('EXPIREAT', ranked.r, text(at))
+  if ranked.k then call('EXPIREAT', ranked.k, text(at)) end
+  if ranked.d then
+    call('EXPIREAT', ranked.d, text(at))
+    call('EXPIREAT', ranked.n, text(at))
+  end
+end
+
 -- Ranks from 0, in the style of the board.
 local function rank_of(ranked, form, member)
   if not form then return -1 end
