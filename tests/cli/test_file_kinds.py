@@ -52,6 +52,19 @@ def board(shell: Shell) -> Shell:
         (CSV.decode().encode("utf-16"), "UTF-16", "iconv"),
         (gzip.compress(b"PAR1\x15\x04\x15\x10"), "Parquet", "read_parquet"),
     ],
+    ids=[
+        "parquet",
+        "arrow",
+        "orc",
+        "avro",
+        "zip",
+        "excel",
+        "bzip2",
+        "xz",
+        "zstd",
+        "utf-16",
+        "parquet-in-gzip",
+    ],
 )
 def test_a_file_that_is_no_text_is_refused_by_what_it_is(
     board: Shell, content: bytes, name: str, remedy: str

@@ -20,6 +20,8 @@ from tests.golden.trace import BOARDS, MEMBERS, START_MS, Player
 HERE = Path(__file__).parent
 NUMBER = 1
 OPENED_AFTER_MS = 60_000
+Answers = dict[str, dict[str, object]]
+"""By board and question."""
 UNNAMED = laurels.Board("unnamed", windows=["all", "week:keep=20", "day:tz=Asia/Tokyo"])
 """A board whose windows are called by their whole text form, as they were then."""
 
@@ -29,7 +31,7 @@ def folders() -> list[Path]:
     return sorted(path for path in HERE.iterdir() if path.name.startswith("folder-"))
 
 
-def answers(lb: laurels.Leaderboards) -> dict[str, object]:
+def answers(lb: laurels.Leaderboards) -> Answers:
     """Everything the folder's boards answer, offsets left out, in an order of its own."""
     return {board.name: dict(_of_board(lb, board)) for board in (*BOARDS, UNNAMED)}
 
@@ -52,13 +54,17 @@ def end_ms(folder: Path) -> int:
 
 def expected(folder: Path) -> bytes:
     """Read the answers of a folder as they were when it was written."""
-    return (folder / "answers.json").read_bytes()
+    return (folder / "answers.jsonl").read_bytes()
 
 
-def encoded(found: object) -> bytes:
-    """Write answers as they are kept."""
-    content = msgspec.json.encode(found, order="deterministic")
-    return msgspec.json.format(content, indent=1) + b"\n"
+def encoded(found: Answers) -> bytes:
+    """Write answers as they are kept: a line for each question."""
+    encoder = msgspec.json.Encoder(order="deterministic")
+    return encoder.encode_lines(
+        (board, question, answer)
+        for board, questions in found.items()
+        for question, answer in sorted(questions.items())
+    )
 
 
 def write() -> None:
@@ -75,7 +81,7 @@ def write() -> None:
             lb.create(UNNAMED)
             lb.submit_many(UNNAMED.name, [(member, n) for n, member in enumerate(MEMBERS)])
             clock.advance(OPENED_AFTER_MS)
-            (kept / "answers.json").write_bytes(encoded(answers(lb)))
+            (kept / "answers.jsonl").write_bytes(encoded(answers(lb)))
             (kept / "now").write_text(f"{clock.now_ms()}\n")
         for unneeded in ("lock", "log.db-wal", "log.db-shm"):
             (kept / unneeded).unlink(missing_ok=True)
