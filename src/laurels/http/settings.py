@@ -220,6 +220,9 @@ def _of_file(file: Path) -> Mapping[str, Any]:
 def _ensure_known(environment: Mapping[str, str]) -> None:
     """Raise InvalidSettings for a variable that has the prefix and no meaning: it is a slip of the
     pen in one that has."""
+    for name in REMOVED:
+        if (variable := PREFIX + name.upper()) in environment:
+            _judged({name: environment[variable]}, f"{variable}: ")
     known = [*(setting.variable for setting in table()), *_NOT_SETTINGS]
     for name in sorted(environment):
         if not name.startswith(PREFIX) or name.startswith(_FOR_TESTS) or name in known:
@@ -231,9 +234,6 @@ def _ensure_known(environment: Mapping[str, str]) -> None:
 
 def _of_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for name in REMOVED:
-        if (variable := PREFIX + name.upper()) in environment:
-            _judged({name: environment[variable]}, f"{variable}: ")
     for setting in table():
         said = environment.get(setting.variable)
         if said is None:
