@@ -19,17 +19,33 @@ VARIABLE = "LAURELS_ADMIN_KEY"
 
 class Process:
     """`laurels serve` on a free port; `url` is where it says it serves. A folder is served open,
-    with `keys` as people start it; boards on an index server with the key ADMIN_KEY."""
+    with `keys` as people start it; boards on an index server with the key ADMIN_KEY. It may open
+    `descriptors` and no more, where that is given."""
 
     def __init__(
-        self, folder: Path | str, *options: str, keys: bool = False, **environment: str
+        self,
+        folder: Path | str,
+        *options: str,
+        keys: bool = False,
+        descriptors: int | None = None,
+        **environment: str,
     ) -> None:
+        limited = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh"] if descriptors else []
         if str(folder).startswith("redis"):
             environment.setdefault(VARIABLE, ADMIN_KEY)
         elif not keys and VARIABLE not in environment:
             options = (*options, "--open")
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "laurels.cli", "serve", "--data", str(folder), *options]
+            [
+                *limited,
+                sys.executable,
+                "-m",
+                "laurels.cli",
+                "serve",
+                "--data",
+                str(folder),
+                *options,
+            ]
             + ([] if "--port" in options else ["--port", "0"]),
             stderr=subprocess.PIPE,
             text=True,
