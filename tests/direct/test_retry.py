@@ -89,6 +89,7 @@ def test_a_doubt_outlives_an_attempt_that_did_nothing(monkeypatch: pytest.Monkey
     with pytest.raises(IndexUnavailable) as caught, attempts.told():
         attempted(index, monkeypatch, attempts)
     assert caught.value.may_have_applied
+    assert caught.value.__cause__ is None, "an error is its own cause"
     assert len(index.asked) > 2
 
 
@@ -119,6 +120,7 @@ def test_what_fails_after_a_part_was_counted_says_so() -> None:
     ):
         raise IndexFull("full")
     assert caught.value.may_have_applied
+    assert caught.value.__cause__ is None, "an error is its own cause"
 
 
 def test_calls_are_numbered_board_by_board() -> None:

@@ -10,6 +10,7 @@ import httpx
 import msgspec
 import pytest
 
+from laurels.http.answers import drop_frames
 from laurels.http.asking import Ask
 from tests.http.process import Process
 from tests.serving import Served
@@ -137,3 +138,14 @@ def test_memory_is_what_it_was_after_refused_bodies(tmp_path: Path, rounds: int)
         for _ in range(rounds):
             refused_once()
         assert _rss_mib(server.pid) < before + 50
+
+
+def test_frames_of_errors_that_cause_each_other_are_dropped() -> None:
+    errors = [ValueError("one"), KeyError("two"), OSError("three")]
+    for error, cause in zip(errors, [*errors[1:], errors[0]], strict=True):
+        try:
+            raise error from cause
+        except Exception:
+            error.__context__ = error
+    drop_frames(errors[0])
+    assert [error.__traceback__ for error in errors] == [None] * 3

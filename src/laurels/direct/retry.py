@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from itertools import chain, repeat
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from laurels.errors import LaurelsError, PartlyCounted
 from laurels.index.redis.failures import IndexUnavailable
@@ -81,7 +81,7 @@ class Attempts:
                 raise
             if self._counted is not None:
                 raise PartlyCounted(f"{self._counted}; then {error.what}") from error
-            raise _doubtful(error) from error
+            _raise_doubtful(error)
 
 
 @contextmanager
@@ -94,9 +94,7 @@ def after(*, counted: bool) -> Iterator[None]:
             raise
         if getattr(error, "may_have_applied", False):
             raise
-        told = _doubtful(error)
-        told.what += ", after a part of the batch was counted"
-        raise told from error
+        _raise_doubtful(error, ", after a part of the batch was counted")
 
 
 def read_only(method: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
@@ -114,9 +112,11 @@ def read_only(method: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, A
     return read
 
 
-def _doubtful(error: LaurelsError) -> IndexUnavailable:
-    """The same failure of a write that may have been counted."""
+def _raise_doubtful(error: LaurelsError, addition: str = "") -> NoReturn:
+    """Raise the same failure of a write that may have been counted; never an error that is its own
+    cause."""
     if isinstance(error, IndexUnavailable):
         error.may_have_applied = True
-        return error
-    return IndexUnavailable(error.what, may_have_applied=True)
+        error.what += addition
+        raise error
+    raise IndexUnavailable(error.what + addition, may_have_applied=True) from error

@@ -170,8 +170,11 @@ def drop_frames(error: BaseException) -> None:
     error: everything the frames of the request refer to, its body first of all, would wait for the
     collector, which runs rarely. O(length of the chain).
     """
-    errors = {error}
-    while errors:
-        each = errors.pop()
-        each.__traceback__ = None
-        errors |= {other for other in (each.__cause__, each.__context__) if other is not None}
+    left: list[BaseException | None] = [error]
+    seen: set[BaseException] = set()
+    while left:
+        each = left.pop()
+        if each is not None and each not in seen:  # a chain may lead back into itself
+            seen.add(each)
+            each.__traceback__ = None
+            left += each.__cause__, each.__context__
