@@ -101,3 +101,12 @@ def test_a_flushed_index_server_lets_nobody_in() -> None:
             redis.call("FLUSHALL")
             until(lambda: statuses(server.url, key)[0] == 401, "the keys are gone")
             assert statuses(server.url) == [401] * 4
+
+
+def test_an_empty_index_server_needs_keys_from_the_start() -> None:
+    with Server() as redis, Process(redis.url, LAURELS_ADMIN_KEY=ADMIN) as server:
+        assert statuses(server.url) == [401] * 4
+        assert statuses(server.url, ADMIN)[0] == 200
+        redis.call("FLUSHALL")
+        assert statuses(server.url) == [401] * 4
+        assert statuses(server.url, ADMIN)[0] == 200

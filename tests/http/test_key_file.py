@@ -199,3 +199,15 @@ def test_no_answer_names_a_path_of_the_server(tmp_path: Path) -> None:
 )
 def test_paths_are_left_out_of_answers(text: str, redacted: str) -> None:
     assert problem(StorageFailed(text), 503, "").what == redacted
+
+
+def test_a_revoked_key_leaves_no_time_of_its_last_use(folder: KeyFolder) -> None:
+    keys = folder.open()
+    kept, kept_secret = keys.create("kept", "read")
+    _, secret = keys.create("gone", "read")
+    for each in (kept_secret, secret):
+        keys.caller(each)
+    keys.store_last_used()
+    keys.revoke("gone")
+    assert json.loads((folder.path / "keys-used.json").read_text()) == {kept.id: 1_000}
+    assert folder.open().last_used() == {kept.id: 1_000}

@@ -43,3 +43,6 @@ class ServerKeys(Protocol):
 
     async def store_last_used(self, used_ms: Mapping[str, int]) -> None:
         """Store when keys were last used; those not named stay."""
+
+    async def forget_last_used(self, key_id: str) -> None:
+        """Remove when a key was last used."""

@@ -256,7 +256,15 @@ class Keys:
 
     def revoke(self, name: str, by: Caller = OPERATOR) -> None:
         """Remove a key, and with it its tokens. Raise UnknownKey, StorageFailed."""
-        self._change(lambda stored: stored.without(self._managed(stored, name, by).name))
+        revoked: list[Key] = []
+
+        def without(stored: KeySet) -> KeySet:
+            revoked[:] = [self._managed(stored, name, by)]
+            return stored.without(name)
+
+        self._change(without)
+        with suppress(LaurelsError):  # it only informs
+            self._store.forget_last_used(revoked[0].id)
 
     def rotate(self, name: str, grace_seconds: object, by: Caller = OPERATOR) -> tuple[Key, str]:
         """Give a key a new secret, and return both; the one before is accepted for so long.

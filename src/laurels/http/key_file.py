@@ -114,6 +114,11 @@ class FolderKeyStore:
     def store_last_used(self, used_ms: Mapping[str, int]) -> None:
         _write(self._used, msgspec.json.encode({**self.last_used(), **used_ms}))
 
+    def forget_last_used(self, key_id: str) -> None:
+        used_ms = dict(self.last_used())
+        if used_ms.pop(key_id, None) is not None:
+            _write(self._used, msgspec.json.encode(used_ms))
+
 
 def _read(path: Path) -> KeySet | None:
     """Return what a file holds, None where there is none. Raise KeysDamaged, FormatTooNew,

@@ -80,6 +80,9 @@ class ServerKeyStore:
     def store_last_used(self, used_ms: Mapping[str, int]) -> None:
         self._run(self._keys.store_last_used(used_ms))
 
+    def forget_last_used(self, key_id: str) -> None:
+        self._run(self._keys.forget_last_used(key_id))
+
 
 def _key_set(stored: StoredKeys) -> KeySet:
     keys = [key for encoded in stored.keys.values() if (key := _key(encoded)) is not None]

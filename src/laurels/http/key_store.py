@@ -94,6 +94,9 @@ class KeyStore(Protocol):
     def store_last_used(self, used_ms: Mapping[str, int]) -> None:
         """Store when keys were last used; those not named stay."""
 
+    def forget_last_used(self, key_id: str) -> None:
+        """Remove when a key was last used."""
+
 
 class MemoryKeyStore:
     """Keys that end with the process: those of a store in memory."""
@@ -121,6 +124,9 @@ class MemoryKeyStore:
 
     def store_last_used(self, used_ms: Mapping[str, int]) -> None:
         self._used_ms.update(used_ms)
+
+    def forget_last_used(self, key_id: str) -> None:
+        self._used_ms.pop(key_id, None)
 
 
 def with_id(key: Key) -> Key:

@@ -61,6 +61,9 @@ class RedisKeys:
         fields = [part for id, ms in used_ms.items() for part in (id.encode(), b"%d" % ms)]
         await self._call(b"HSET", b"ku", *fields)
 
+    async def forget_last_used(self, key_id: str) -> None:
+        await self._call(b"HDEL", b"ku", key_id.encode())
+
     async def _call(self, command: bytes, name: bytes, *rest: bytes) -> Any:
         key = self._base + name
         return await self._connection.command(command, key, *rest, key=key)
