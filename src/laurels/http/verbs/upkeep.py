@@ -56,7 +56,7 @@ async def clock_status(ask: Ask, _: NoQuery) -> object:
     return await ask.lb.clock_status()
 
 
-@ROUTES.row("POST", "/v1/clock/accept", "admin", returns=ClockStatus)
+@ROUTES.row("POST", "/v1/clock/accept", "admin", returns=ClockStatus, store_wide=True)
 async def accept_clock(ask: Ask, _: NoQuery) -> object:
     """Follows the clock of the machine from now on, wherever it has leapt."""
     return await ask.lb.accept_clock()
