@@ -20,6 +20,7 @@ COMMANDS = [
     ["import"],
     ["check"],
     ["rebuild"],
+    ["audit"],
     ["board", "apply"],
     ["board", "create"],
     ["board", "list"],
@@ -103,6 +104,7 @@ WRONG = [
     (["board", "change", "g", "--keep", "0"], "invalid_board"),
     (["board", "change", "g", "--window", "decade"], "invalid_board"),
     (["board", "delete", "none", "--yes"], "unknown_board"),
+    (["audit", "--limit", "0"], "usage"),
 ]
 
 

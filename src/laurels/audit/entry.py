@@ -11,10 +11,14 @@ from msgspec.structs import replace
 MAX_ENTRIES = 100_000
 """The newest that are kept; an entry has a few hundred bytes, and never more than some KiB."""
 
+MAX_REQUEST_BYTES = 2_048
+"""The longest arguments that an entry has; of longer ones it says how long they were."""
+
 
 class AuditEntry(Struct, frozen=True, kw_only=True):
-    """One administrative call: `by` is the name of the key, `verb` the operation, `request` its
-    arguments as they came. A `status` of 500 or more means that it may have been carried out."""
+    """One administrative call: `by` is the name of the key, or the command line and its user,
+    `verb` the operation, `request` its arguments. A `status` of 500 or more means that it may have
+    been carried out."""
 
     id: str = ""
     at_ms: int
@@ -29,6 +33,11 @@ class AuditEntry(Struct, frozen=True, kw_only=True):
     client: str | None = None
     request_id: str | None = None
     trace_id: str | None = None
+
+
+def is_recorded(status: int) -> bool:
+    """Return whether a call with this answer was, or may have been, carried out."""
+    return status < 400 or status >= 500
 
 
 class AuditStore(Protocol):

@@ -6,6 +6,7 @@ with every snapshot and backup.
 """
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -36,7 +37,7 @@ class FolderAudit:
         self._most = most
         self._lock = Lock()
         with self._plain_errors():
-            create_file(self._path)
+            os.close(create_file(self._path))
             self._connection = sqlite3.connect(
                 self._path, isolation_level=None, check_same_thread=False
             )

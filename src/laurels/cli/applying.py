@@ -9,10 +9,11 @@ import laurels
 from laurels.errors import BoardInvalid, FolderMissing, LaurelsError
 
 from .board_file import boards_in
-from .board_plan import Plan, Step, carry_out, plan_of
+from .board_plan import Plan, Step, carry_out, plan_of, written
 from .boards import Clock, summary
 from .options import DEFAULT_URL, AsJson, Url
 from .progress import count_bar
+from .recording import Recorder
 from .show import complain, put_json, put_line, put_table
 
 REFUSED = 1
@@ -53,7 +54,8 @@ def apply(
         plan = plan_of(lb.boards(), wanted)
         if not json:
             _put_plan(plan)
-        _carry_out(lb, plan, json=json)
+        with Recorder(at) as record:
+            _carry_out(lb, plan, record, json=json)
     return REFUSED if plan.of("refused") else 0
 
 
@@ -78,20 +80,28 @@ def _there(at: str, clock: str | None) -> list[laurels.Board]:
         return []
 
 
-def _carry_out(lb: laurels.Leaderboards, plan: Plan, *, json: bool) -> None:
+def _carry_out(lb: laurels.Leaderboards, plan: Plan, record: Recorder, *, json: bool) -> None:
     """Does what is to do, one board after the other, and tells it also where it ends early."""
     done: list[Step] = []
     try:
         many = len(plan.to_do) > _FEW
         with count_bar(many and not json, "boards", len(plan.to_do), "boards") as told:
             for step in plan.to_do:
-                carry_out(lb, step)
+                with record.call(step.action, board=step.board.name, request=_written_by(step)):
+                    carry_out(lb, step)
                 done.append(step)
                 told(len(done))
     except (LaurelsError, KeyboardInterrupt) as error:
         _tell(plan, done, json=json, stopped_by=error)
         raise
     _tell(plan, done, json=json)
+
+
+def _written_by(step: Step) -> dict[str, Any]:
+    """Return the fields of a definition that a step writes."""
+    if step.action == "create":
+        return written(step.board)
+    return {each.field: each.after for each in step.differences}
 
 
 def _tell(

@@ -9,9 +9,11 @@ import typer
 
 import laurels
 
+from .board_plan import written
 from .definitions import column_of, definition_in, windows_with
 from .failures import Usage
 from .options import DEFAULT_URL, AsJson, BoardName, Url
+from .recording import Recorder
 from .scoping import RankBy, Scopes, form_text, scope_given, scopes_text, with_scopes
 from .show import put_json, put_line, put_pairs, put_table
 
@@ -142,7 +144,11 @@ def create(
     definition |= {field: value for field, value in given.items() if value is not None}
     definition["name"] = name
     defined = laurels.Board.from_json(definition)
-    with laurels.open(at, clock=clock, create=True) as lb:
+    with (
+        Recorder(at) as record,
+        laurels.open(at, clock=clock, create=True) as lb,
+        record.call("create", board=name, request=written(defined)),
+    ):
         board = lb.create(defined, exist_ok=exist_ok)
     if json:
         put_json(msgspec.Raw(board.to_json()))
@@ -237,12 +243,13 @@ def change(
     changes: dict[str, Any] = {field: said for field, said in given.items() if said is not None}
     if not (changes or window or scope or rank_by):
         raise Usage("give what is to change: --title, --keep, --window, --scope or --rank-by")
-    with laurels.open(at, create=False) as lb:
+    with Recorder(at) as record, laurels.open(at, create=False) as lb:
         if window:
             changes["windows"] = windows_with(lb.get(name).windows, window)
         if scope or rank_by:
             changes |= with_scopes(lb.get(name), scope, rank_by)
-        board = lb.change(name, **changes)
+        with record.call("change", board=name, request=changes):
+            board = lb.change(name, **changes)
     if json:
         put_json(msgspec.Raw(board.to_json()))
     else:
@@ -265,12 +272,13 @@ def delete(
     Example:
       laurels board delete gifts --yes
     """
-    with laurels.open(at, create=False) as lb:
+    with Recorder(at) as record, laurels.open(at, create=False) as lb:
         lb.get(name)
         if not (yes or _confirmed(name)):
             put_json({"deleted": None}) if json else put_line(f"{name} stays")
             return NOT_DELETED
-        lb.delete(name)
+        with record.call("delete", board=name):
+            lb.delete(name)
     if json:
         put_json({"deleted": name})
     else:

@@ -12,6 +12,7 @@ from laurels.rewind import Rewound
 from laurels.zones import zone
 
 from .options import DEFAULT_URL, AsJson, Url
+from .recording import Recorder
 from .show import put_json, put_line
 from .times import time_reader
 
@@ -46,7 +47,11 @@ def accept(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
       laurels clock accept
       laurels clock accept --at http://localhost:8080
     """
-    with laurels.open(at, create=False) as lb:
+    with (
+        Recorder(at) as record,
+        laurels.open(at, create=False) as lb,
+        record.call("accept_clock"),
+    ):
         status = lb.accept_clock()
     _put(status, json=json)
     return 0
@@ -76,7 +81,11 @@ def rewind(
       laurels clock rewind --to 2026-11-22T10:00:00Z --yes
     """
     until_ms = None if to is None else time_reader("iso", zone("UTC"))(to)
-    found = config.rewind(at, until_ms, dry_run=not yes)
+    if yes:
+        with Recorder(at) as record, record.call("rewind_clock", request={"to": to}):
+            found = config.rewind(at, until_ms, dry_run=False)
+    else:
+        found = config.rewind(at, until_ms, dry_run=True)
     if json:
         put_json(found)
     else:

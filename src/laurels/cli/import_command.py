@@ -233,7 +233,7 @@ def import_(
     results: list[FileResult] = []
     with ExitStack() as stack:
         lb = stack.enter_context(laurels.open(at, clock=clock, create=create))
-        definition = board_named(lb, board, create=create)
+        definition = board_named(lb, board, at=at, create=create)
         request = Request(
             board=board,
             mapping=_mapping(

@@ -9,6 +9,7 @@ from laurels.zones import Zone, zone
 
 from .failures import Usage
 from .reading import LabelSource
+from .recording import Recorder
 from .scoping import labels_given
 from .times import time_reader
 
@@ -21,13 +22,15 @@ def ensure_batch(batch: int) -> None:
         raise Usage(f"--batch is 1 to {MAX_BATCH:,}")
 
 
-def board_named(lb: laurels.Leaderboards, name: str, *, create: bool) -> laurels.Board:
+def board_named(lb: laurels.Leaderboards, name: str, *, at: str, create: bool) -> laurels.Board:
+    """Return the board of an import, made where it is missing and `create` allows it."""
     try:
         return lb.get(name)
     except UnknownBoard:
         if not create:
             raise
-        return lb.create(laurels.Board(name))
+        with Recorder(at) as record, record.call("create", board=name):
+            return lb.create(laurels.Board(name))
 
 
 def zone_named(name: str) -> Zone:

@@ -15,6 +15,7 @@ from laurels.http.access import Keys
 
 from .failures import Usage
 from .options import DEFAULT_URL, AsJson, Url
+from .recording import Recorder
 from .show import Side, complain, put_json, put_line, put_table
 
 app = typer.Typer(help="Keys: who may ask a server, and for what.", rich_markup_mode=None)
@@ -56,8 +57,9 @@ class Ring(Protocol):
 class _OfFolder:
     """The keys of a folder that nobody serves."""
 
-    def __init__(self, keys: Keys) -> None:
+    def __init__(self, keys: Keys, record: Recorder) -> None:
         self._keys = keys
+        self._record = record
 
     def listed(self) -> list[KeyTold]:
         used = self._keys.last_used()
@@ -71,16 +73,22 @@ class _OfFolder:
         rate: float | None,
         seconds: int | None,
     ) -> KeyTold:
-        return calls.told(*self._keys.create(name, scope, boards, rate, seconds))
+        fields = {"scope": scope, "boards": boards, "rate": rate, "seconds": seconds}
+        with self._record.call("create_key", target=name, request=fields):
+            return calls.told(*self._keys.create(name, scope, boards, rate, seconds))
 
     def rotate(self, name: str, grace_seconds: int) -> KeyTold:
-        return calls.told(*self._keys.rotate(name, grace_seconds))
+        fields = {"grace_seconds": grace_seconds}
+        with self._record.call("rotate_key", target=name, request=fields):
+            return calls.told(*self._keys.rotate(name, grace_seconds))
 
     def rotate_signing(self) -> None:
-        self._keys.rotate_signing()
+        with self._record.call("rotate_signing"):
+            self._keys.rotate_signing()
 
     def revoke(self, name: str) -> None:
-        self._keys.revoke(name)
+        with self._record.call("revoke_key", target=name):
+            self._keys.revoke(name)
 
 
 class _OfServer:
@@ -124,8 +132,11 @@ def _ring(url: str) -> Iterator[Ring]:
         finally:
             server.close()
     else:
-        with config.keys_of(url, lambda what: complain(f"warning: {what}")) as keys:
-            yield _OfFolder(keys)
+        with (
+            config.keys_of(url, lambda what: complain(f"warning: {what}")) as keys,
+            Recorder(url) as record,
+        ):
+            yield _OfFolder(keys, record)
 
 
 @app.command()

@@ -21,6 +21,7 @@ from laurels.errors import CheckFailed, LaurelsError, LaurelsWarning
 from . import (
     answers,
     applying,
+    auditing,
     boards,
     clock,
     exporting,
@@ -60,6 +61,7 @@ app.command("rank")(answers.rank)
 app.command("around")(answers.around)
 app.command("scopes")(scoping.scopes)
 app.command("watch")(watch.watch)
+app.command("audit")(auditing.audit)
 app.command("check")(upkeep.check)
 app.command("rebuild")(upkeep.rebuild)
 app.command("snapshot")(upkeep.snapshot)

@@ -80,7 +80,7 @@ def import_from(
     interrupts = Interrupts()
     with ExitStack() as stack:
         lb = stack.enter_context(laurels.open(at, create=create))
-        definition = board_named(lb, board, create=create)
+        definition = board_named(lb, board, at=at, create=create)
         request = SetRequest(
             url=url,
             key=key,

@@ -11,6 +11,7 @@ from laurels.errors import CheckFailed, LogDamaged, SnapshotDamaged
 
 from .options import DEFAULT_URL, AsJson, Url
 from .progress import bytes_bar
+from .recording import Recorder
 from .show import complain_of, put_json, put_line, readable
 
 FAULTY = 1
@@ -53,8 +54,9 @@ def rebuild(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
     Example:
       laurels rebuild --at /srv/boards
     """
-    with laurels.open(at, create=False) as lb:
-        lb.rebuild()
+    with Recorder(at) as record, laurels.open(at, create=False) as lb:
+        with record.call("rebuild"):
+            lb.rebuild()
         stats = lb.stats()
     if json:
         put_json(stats)

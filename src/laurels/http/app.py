@@ -22,6 +22,7 @@ from granian.rsgi import (  # type: ignore[attr-defined]
 )
 from msgspec import Struct
 
+from laurels.audit.entry import is_recorded
 from laurels.errors import Fault, LaurelsError, Unavailable
 
 from . import requests
@@ -36,7 +37,7 @@ from .answers import (
     to_json,
 )
 from .asking import Answer, Ask, Server, Streamed
-from .auditing import Call, is_recorded, reason_in
+from .auditing import Call, reason_in
 from .caller import LEVEL, UNKNOWN, Caller
 from .cors import PREFLIGHT, Headers, Origins
 from .kept import Kept

@@ -10,7 +10,8 @@ from urllib.parse import unquote_to_bytes
 import structlog
 from msgspec import Struct
 
-from laurels.audit.entry import AuditEntry, AuditStore
+from laurels.audit.entry import MAX_REQUEST_BYTES, AuditEntry, AuditStore
+from laurels.audit.reading import MAX_PAGE, AuditPage, page_of
 from laurels.errors import LaurelsError
 from laurels.given import shown
 
@@ -19,18 +20,8 @@ from .caller import Caller
 from .refusals import InvalidQuery
 
 MAX_REASON = 500
-MAX_REQUEST_BYTES = 2_048
-MAX_PAGE = 1_000
-_CHUNK = 1_000
 _ID = re.compile(r"[0-9]{1,20}(-[0-9]{1,20})?")
 _log = structlog.get_logger("laurels")
-
-
-class AuditPage(Struct, frozen=True):
-    """Entries, newest first; `next` is the `before` of the following page, null at the end."""
-
-    entries: list[AuditEntry]
-    next: str | None
 
 
 class Call(Struct, frozen=True):
@@ -64,11 +55,6 @@ def entry_of(call: Call, at_ms: int) -> AuditEntry:
         request_id=call.request_id,
         trace_id=call.trace_id,
     )
-
-
-def is_recorded(status: int) -> bool:
-    """Return whether a call with this answer was, or may have been, carried out."""
-    return status < 400 or status >= 500
 
 
 def reason_in(query: str) -> tuple[str | None, str]:
@@ -160,17 +146,12 @@ class Auditor:
             raise InvalidQuery(f"limit is {limit}: expected an integer from 1 to {MAX_PAGE:,}")
         if before is not None and _ID.fullmatch(before) is None:
             raise InvalidQuery(f"before is {shown(before)}: expected the `next` of an answer")
-        found: list[AuditEntry] = []
-        while True:
-            chunk = await self._store.page(before, _CHUNK)
-            for entry in chunk:
-                if _may_see(caller, entry) and board in (None, entry.board):
-                    found.append(entry)
-                    if len(found) > limit:
-                        return AuditPage(found[:limit], found[limit - 1].id)
-            if len(chunk) < _CHUNK:
-                return AuditPage(found, None)
-            before = chunk[-1].id
+        return await page_of(
+            self._store,
+            lambda entry: _may_see(caller, entry) and board in (None, entry.board),
+            before,
+            limit,
+        )
 
     async def close(self) -> None:
         """Write what waits, and close the store."""

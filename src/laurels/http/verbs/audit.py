@@ -2,8 +2,8 @@
 
 from msgspec import Struct
 
+from laurels.audit.reading import AuditPage
 from laurels.http.asking import Ask
-from laurels.http.auditing import AuditPage
 from laurels.http.route import Routes
 
 ROUTES = Routes()

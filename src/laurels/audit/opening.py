@@ -1,0 +1,73 @@
+"""The audit log of a folder or an index server, for programs that run beside the service."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from laurels import config
+from laurels.errors import FolderMissing
+
+from .entry import AuditEntry, AuditStore, MemoryAudit
+from .folder import NAME, FolderAudit
+from .reading import AuditPage, page_of
+
+
+class AuditLog:
+    """An audit log, for callers without an event loop."""
+
+    def __init__(self, store: AuditStore, runner: asyncio.Runner) -> None:
+        self._store = store
+        self._runner = runner
+
+    def add(self, entry: AuditEntry) -> None:
+        """Append an entry; it is durable when this returns. Raise as `AuditStore.add`."""
+        self._runner.run(self._store.add([entry]))
+
+    def page(self, board: str | None, before: str | None, limit: int) -> AuditPage:
+        """Return up to `limit` entries older than `before`, newest first: of a board, or all."""
+        return self._runner.run(
+            page_of(self._store, lambda entry: board in (None, entry.board), before, limit)
+        )
+
+
+@contextmanager
+def audit_of(url: str, *, create: bool) -> Iterator[AuditLog]:
+    """Open the audit log of the deployment a URL names; a folder's also while it is served.
+
+    With `create` a folder gets one where it has none. Raise UnknownUrl, FolderMissing,
+    StorageFailed, FormatTooNew, and as connecting to an index server does.
+    """
+    with asyncio.Runner() as runner:
+        if config.is_direct(url):
+            with _of_server(url, runner) as log:
+                yield log
+            return
+        store = _store_of(config.folder_of(url), create=create)
+        try:
+            yield AuditLog(store, runner)
+        finally:
+            runner.run(store.close())
+
+
+@contextmanager
+def _of_server(url: str, runner: asyncio.Runner) -> Iterator[AuditLog]:
+    from laurels.index.redis.audit import RedisAudit  # noqa: PLC0415 (needs an optional package)
+    from laurels.index.redis.connection import connect, redis_address  # noqa: PLC0415
+
+    address = redis_address(url)
+    connection = runner.run(connect(address))
+    try:
+        yield AuditLog(RedisAudit(connection, address.prefix), runner)
+    finally:
+        runner.run(connection.close())
+
+
+def _store_of(folder: Path | None, *, create: bool) -> AuditStore:
+    if folder is None:
+        return MemoryAudit()
+    if not folder.is_dir():
+        raise FolderMissing(f"there are no boards at {folder}")
+    if not create and not (folder / NAME).exists():
+        return MemoryAudit()
+    return FolderAudit(folder)

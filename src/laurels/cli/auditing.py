@@ -1,0 +1,89 @@
+"""`audit`: who administered what, when and why."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import msgspec
+import typer
+
+from laurels import config
+from laurels.audit.entry import AuditEntry
+from laurels.audit.opening import audit_of
+from laurels.audit.reading import MAX_PAGE, AuditPage
+from laurels.client.audit import audit as call_of
+
+from .options import DEFAULT_URL, AsJson, Url
+from .show import Side, put_json, put_table
+
+_COLUMNS: list[tuple[str, Side]] = [
+    ("time", "left"),
+    ("who", "left"),
+    ("what", "left"),
+    ("board or key", "left"),
+    ("why", "left"),
+    ("arguments", "left"),
+]
+_MAX_ARGUMENTS = 80
+"""Characters of the arguments in the table; the JSON has all of them."""
+
+
+def audit(
+    board: Annotated[
+        str | None, typer.Argument(metavar="BOARD", help="Only calls about this board.")
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, help="How many entries, the newest first.")
+    ] = 50,
+    at: Url = DEFAULT_URL,
+    json: AsJson = False,
+) -> int:
+    """Show who administered what, when and why.
+
+    Boards created, changed and deleted, keys, rebuilds, the clock, and over HTTP set and remove.
+    At a server it takes a key with the scope admin; one of some boards sees the calls about these.
+
+    \b
+    Examples:
+      laurels audit
+      laurels audit gifts --limit 10 --at http://localhost:8080
+      laurels audit --at redis://localhost:6379/0 --json
+    """
+    found = _entries(at, board, limit)
+    if json:
+        put_json(found)
+    else:
+        put_table(_COLUMNS, map(_row, found))
+    return 0
+
+
+def _entries(url: str, board: str | None, limit: int) -> list[AuditEntry]:
+    if not config.is_remote(url):
+        with audit_of(url, create=False) as log:
+            return log.page(board, None, limit).entries
+    lb = config.remote(url)
+    try:
+        page, found = AuditPage([], None), list[AuditEntry]()
+        while True:
+            left = limit - len(found)
+            page = lb.wire.answer(call_of(board, page.next, min(left, MAX_PAGE)))
+            found += page.entries
+            if page.next is None or len(found) >= limit:
+                return found
+    finally:
+        lb.close()
+
+
+def _row(entry: AuditEntry) -> list[str]:
+    when = datetime.fromtimestamp(entry.at_ms // 1_000, UTC)
+    return [
+        f"{when:%Y-%m-%dT%H:%M:%SZ}",
+        entry.by,
+        entry.verb if entry.status < 400 else f"{entry.verb} (failed: {entry.status})",
+        entry.board or entry.target or "",
+        entry.reason or "",
+        _shortened("" if entry.request is None else msgspec.json.encode(entry.request).decode()),
+    ]
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MAX_ARGUMENTS else f"{text[: _MAX_ARGUMENTS - 1]}…"

@@ -1,0 +1,18 @@
+"""The audit log of a server, asked of it."""
+
+from typing import Any
+
+import msgspec
+
+from laurels.audit.reading import AuditPage
+
+from .call import Call
+from .given import target
+
+_page: Any = msgspec.json.Decoder(AuditPage).decode
+
+
+def audit(board: str | None, before: str | None, limit: int) -> Call[AuditPage]:
+    """Return the call for up to `limit` entries, newest first. Raises Forbidden when sent with a
+    key that does not administer."""
+    return Call("GET", target("/v1/audit", board=board, before=before, limit=limit), _page)
