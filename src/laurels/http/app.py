@@ -7,7 +7,7 @@ protocol that takes the answer.
 """
 
 from collections.abc import Awaitable, Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, TypeAlias
 
 import msgspec
@@ -124,8 +124,7 @@ class Application:
             self._router.put(row.method, row.path, row)
         for path, asset in PAGES.items():
             self._router.put("GET", path, _asset(asset))
-        described = Asset(openapi(ROUTES), "application/json")
-        self._router.put("GET", "/openapi.json", _asset(described))
+        self._router.put("GET", "/openapi.json", _asset(_description()))
         self._router.put("GET", "/healthz", lambda _: Written(_ALIVE, "text/plain"))
         self._router.put("GET", "/readyz", self._ready)
         self._router.put("GET", "/metrics", self._metrics)
@@ -429,6 +428,12 @@ def _is_visible_ascii(text: str) -> bool:
 
 def _streams(answers: Route | Beside) -> bool:
     return isinstance(answers, Route) and answers.streams
+
+
+@cache
+def _description() -> Asset:
+    """Return the OpenAPI document; it is the same for all servers of a process."""
+    return Asset(openapi(ROUTES), "application/json")
 
 
 def _asset(asset: Asset) -> Beside:
