@@ -11,6 +11,7 @@ import laurels
 from laurels.cli.board_plan import Step, carry_out
 from laurels.client.call import Call
 from laurels.client.wire import Wire
+from tests.conftest import Scaled
 from tests.redis.servers import Server
 from tests.serving import Served
 
@@ -226,15 +227,16 @@ def test_a_stop_tells_what_was_done_and_the_next_run_goes_on(
     assert actions(applied(shell, TWO)) == {"gifts": "unchanged", "race": "create"}
 
 
-def test_two_thousand_boards(shell: Shell) -> None:
+def test_many_boards(shell: Shell, scaled: Scaled) -> None:
+    many = scaled(300, 2_000)
     content = '[defaults]\nwindows = ["all", "day"]\n'
-    content += "".join(f"[boards.b{i:04}]\ntitle = 'Board {i}'\n" for i in range(2_000))
+    content += "".join(f"[boards.b{i:04}]\ntitle = 'Board {i}'\n" for i in range(many))
     ran = apply(shell, content)
-    assert ran.out.splitlines()[-1] == "2,000 created, 0 changed, 0 unchanged"
-    assert apply(shell, content).out == "0 created, 0 changed, 2,000 unchanged\n"
-    one = apply(shell, content.replace("'Board 1234'", "'Another'")).out
-    assert "title 'Board 1234' → 'Another'" in one
-    assert one.splitlines()[-1] == "0 created, 1 changed, 1,999 unchanged"
+    assert ran.out.splitlines()[-1] == f"{many:,} created, 0 changed, 0 unchanged"
+    assert apply(shell, content).out == f"0 created, 0 changed, {many:,} unchanged\n"
+    one = apply(shell, content.replace("'Board 234'", "'Another'")).out
+    assert "title 'Board 234' → 'Another'" in one
+    assert one.splitlines()[-1] == f"0 created, 1 changed, {many - 1:,} unchanged"
     wrong = apply(shell, content.replace("[defaults]", "[defaults]\nkeep = 0"))
     assert wrong.err.count("\n") == 1
     assert "defaults: keep is 0" in wrong.err
