@@ -11,16 +11,28 @@ from httpx._config import DEFAULT_TIMEOUT_CONFIG
 from hypothesis import HealthCheck, settings
 
 LONG_FIRST = (
+    "redis/test_server_kinds.py",
+    "contract/test_bad_input.py",
     "release/test_packaging.py",
+    "stateful/test_machine.py",
+    "bench/test_redis.py",
+    "redis/test_side_by_side.py",
+    "contract/test_scopes_over_time.py",
+    "cli/test_resume.py",
+    "contract/test_refresh.py",
+    "contract/test_scopes.py",
+    "http/test_fuzz.py",
+    "contract/test_rolling_restart.py",
+    "contract/test_rolling_crowd.py",
+    "cli/test_import_redis_compared.py",
+    "cli/test_cdnow.py",
+    "bench/test_targets.py",
+    "bench/test_http.py",
     "crash/test_kill.py",
     "crash/test_power_cut.py",
-    "redis/test_side_by_side.py",
-    "http/test_fuzz.py",
-    "http/test_crowd.py",
-    "redis/test_hot_member.py",
     "engine/test_stubs.py",
+    "http/test_crowd.py",
     "crash/test_damaged_files.py",
-    "stateful/test_machine.py",
 )
 """Files that take long by themselves, most of them one test. Begun when all others are done, the
 last of them would leave cores idle for minutes."""
