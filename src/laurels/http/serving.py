@@ -2,7 +2,6 @@
 end."""
 
 import asyncio
-import gc
 import logging
 import secrets
 import signal
@@ -44,13 +43,12 @@ from .live import Hub
 from .metrics import Figures
 from .opening import ensure_possible, settle_keys
 from .ports import Order, SharedPort, free, listening
+from .process_memory import settle_collector, share_arenas
 from .settings import Settings
 
 LET_FINISH_SECONDS = 2.0
 CLOSE_SECONDS = 0.5
 _BACKLOG = 2_048
-_NEW_OBJECTS = 20_000
-"""After so many more of them the collector looks; Python's own number is 700."""
 _log = structlog.get_logger("laurels")
 
 
@@ -81,6 +79,7 @@ def serve(settings: Settings, admin_key: str | None, said: Said) -> int:
 
 
 async def _serve(settings: Settings, admin_key: str | None, said: Said) -> None:
+    share_arenas()
     service = await opened(settings)
     ending = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -103,14 +102,6 @@ async def opened(settings: Settings) -> Service | Direct:
     return await config.direct_here(
         settings.data, create=True, max_clock_step=settings.max_clock_step
     )
-
-
-def settle_collector() -> None:
-    """Has Python's collector look for circles more rarely, and no more at what is there for good:
-    requests leave hardly any behind, and their objects are many."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(_NEW_OBJECTS)
 
 
 def warn_of(service: Service | Direct) -> None:

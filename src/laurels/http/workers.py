@@ -29,8 +29,9 @@ from laurels.given import shown
 
 from .answers import problem
 from .ports import Order, free
+from .process_memory import settle_collector, share_arenas
 from .refusals import InvalidSettings, WorkerFailed
-from .serving import Address, Said, opened, run, settle_collector, settle_log, warn_of
+from .serving import Address, Said, opened, run, settle_log, warn_of
 from .settings import Settings
 
 END_SECONDS = 10.0
@@ -159,6 +160,7 @@ def work() -> int:
 
 
 async def _work(order: Order) -> None:
+    share_arenas()
     loop, ending = asyncio.get_running_loop(), asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, ending.set)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent passes it on
