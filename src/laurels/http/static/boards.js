@@ -106,7 +106,7 @@ function pairs(page, board) {
 }
 
 function emptyStore() {
-  const line = `curl -X PUT ${location.origin}/v1/boards/gifts -d '{"title":"Gifts","windows":["all","day"]}'`;
+  const line = `curl -X PUT ${location.origin}/v1/boards/gifts --json '{"title":"Gifts","windows":["all","day"]}'`;
   return el(
     "section",
     { class: "panel empty" },

@@ -1,0 +1,134 @@
+"""The curl lines that users are shown work as they are: those of the documentation, of `make run`,
+of a server at its first start and of its page."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+from tests.http.process import WITHIN_SECONDS, Process
+from tests.redis.programs import skip_or_fail
+from tests.redis.servers import free_port
+
+ROOT = Path(__file__).parents[2]
+LINE = re.compile(r"^ *(curl .+)$", re.MULTILINE)
+SERVE = re.compile(r"^laurels serve (--data \S+ --open)$", re.MULTILINE)
+LINES_OF_A_FIRST_KEY = 4
+NO_PROXY = {**os.environ, "no_proxy": "*"}
+
+
+@pytest.fixture(autouse=True)
+def curl() -> None:
+    if shutil.which("curl") is None:
+        skip_or_fail("curl is not installed: apt-get install -y curl")
+
+
+def answer_of(line: str) -> Any:
+    """Run a curl line in a shell and return the document that it prints, of a feed the first."""
+    with subprocess.Popen(
+        ["sh", "-c", f"exec {line}"],
+        env=NO_PROXY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            if " -N " not in line:
+                out, errors = process.communicate(timeout=WITHIN_SECONDS)
+                assert process.returncode == 0, (line, errors)
+                return json.loads(out)
+            for text in process.stdout:
+                if text.startswith("data:"):
+                    return json.loads(text.removeprefix("data:"))
+            raise AssertionError(f"{line} ended without an event: {process.stderr.read()}")
+        finally:
+            process.kill()
+
+
+def ensure_works(line: str) -> Any:
+    """Return what a line answers, which is no problem."""
+    answer = answer_of(line)
+    assert not (isinstance(answer, dict) and "code" in answer), (line, answer)
+    return answer
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/service.md"])
+def test_lines_of_a_page_work(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = LINE.findall((ROOT / page).read_text("utf-8"))
+    (serve,) = set(SERVE.findall((ROOT / "README.md").read_text("utf-8")))
+    monkeypatch.chdir(tmp_path)
+    _, data, *options = shlex.split(serve)
+    with Process(data, *options, keys=True) as server:
+        port = server.url.rpartition(":")[2]
+        answers = [
+            ensure_works(line.replace("localhost:8080", f"localhost:{port}")) for line in lines
+        ]
+    assert len(answers) >= 4
+    assert any(" -N " in line for line in lines)
+    assert any(isinstance(answer, dict) and answer.get("status") == "applied" for answer in answers)
+
+
+def test_lines_of_a_first_start_work(tmp_path: Path) -> None:
+    with Process(tmp_path / "boards", keys=True) as server:
+        lines = LINE.findall("".join(server.lines(LINES_OF_A_FIRST_KEY)))
+        create, listed = map(ensure_works, lines)
+        assert create["name"] == "gifts"
+        assert [board["name"] for board in listed] == ["gifts"]
+
+
+def test_the_line_of_a_page_without_boards_works(tmp_path: Path) -> None:
+    script = (ROOT / "src/laurels/http/static/boards.js").read_text("utf-8")
+    (line,) = re.findall(r"`(curl [^`]+)`", script)
+    with Process(tmp_path / "boards") as server:
+        assert ensure_works(line.replace("${location.origin}", server.url))["title"] == "Gifts"
+
+
+@contextmanager
+def example(folder: Path, port: int) -> Iterator[IO[str]]:
+    """Run `examples/cdnow.py --serve` as `make run` does, and stop it as Ctrl-C does."""
+    options = ["--serve", "--port", str(port), "--at", str(folder)]
+    with subprocess.Popen(
+        [sys.executable, "examples/cdnow.py", *options],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout
+            os.killpg(process.pid, signal.SIGINT)
+            process.communicate(timeout=WITHIN_SECONDS)
+            assert process.returncode == 0
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_lines_of_the_example_work(tmp_path: Path) -> None:
+    with example(tmp_path / "boards", free_port()) as printed:
+        said = ""
+        for line in printed:
+            said += line
+            if line.startswith("serving "):
+                break
+        lines = LINE.findall(said)
+        top, standing, event = map(ensure_works, lines)
+    assert top["entries"][0]["member"] == "07592"
+    assert standing["windows"]["all"]["rank"] == 1
+    assert event
