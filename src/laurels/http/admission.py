@@ -1,24 +1,33 @@
 """What a request from an address costs before anybody knows whose it is."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from granian.rsgi import Scope
 
 from .client_address import ClientAddresses, address_block
 from .limits import Rates
+from .refusals import TooManyRequests
 from .settings import Settings
 
 _WRONG_KEYS_PER_SECOND, _WRONG_KEYS_AT_ONCE = 10.0, 100
 """A key that is unknown may be new: where others share the keys, each is looked for anew."""
 
+_UNCOUNTED = nullcontext()
+
 
 class Admission:
     """Limits by the address of the client, an IPv6 /64 as one: of all requests (`address_rate`),
-    and of those with an unknown key. It is asked before authentication; what it remembers is
-    bounded. `clock` tells seconds. Raises InvalidSettings."""
+    and of those with an unknown key. Of the clients behind a trusted proxy, whose own connections
+    are not bounded, each may have `connections_per_address` requests and streams under way. It is
+    asked before authentication; what it remembers is bounded. `clock` tells seconds. Raises
+    InvalidSettings."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float]) -> None:
         self._addresses = ClientAddresses(settings.trusted_proxy, settings.forwarded_header)
+        self._is_behind_proxies = bool(settings.trusted_proxy)
+        self._most_under_way = settings.connections_per_address
+        self._under_way: dict[str, int] = {}
         self._is_limited = settings.address_rate > 0
         self._requests = Rates(settings.address_rate, 0, clock)
         self._wrong_keys = Rates(_WRONG_KEYS_PER_SECOND, _WRONG_KEYS_AT_ONCE, clock)
@@ -31,6 +40,32 @@ class Admission:
         """Count a request. Raise TooManyRequests."""
         if self._is_limited:
             self._requests.take(address_block(self.client(scope)), None)
+
+    def under_way(self, scope: Scope) -> AbstractContextManager[None]:
+        """Count a request that a trusted proxy reports the client of, until it is answered. Raise
+        TooManyRequests."""
+        if not self._is_behind_proxies:
+            return _UNCOUNTED
+        client = self.client(scope)
+        if self._addresses.is_proxy(client) or not self._comes_from_proxy(scope):
+            return _UNCOUNTED
+        return self._counted(address_block(client))
+
+    def _comes_from_proxy(self, scope: Scope) -> bool:
+        return self._addresses.is_proxy(scope.client.rpartition(":")[0].strip("[]"))
+
+    @contextmanager
+    def _counted(self, block: str) -> Iterator[None]:
+        count = self._under_way.get(block, 0)
+        if count >= self._most_under_way:
+            raise TooManyRequests(f"{count} requests and streams of {block} are under way")
+        self._under_way[block] = count + 1
+        try:
+            yield
+        finally:
+            self._under_way[block] -= 1
+            if not self._under_way[block]:
+                del self._under_way[block]
 
     def take_wrong_key(self, scope: Scope) -> None:
         """Count a request with an unknown key. Raise TooManyRequests."""

@@ -140,7 +140,8 @@ class Application:
                 ensure_local(scope.http_version, scope.authority, sent)
             answers, part = self._found(scope)
             if isinstance(answers, Route):
-                written = await self._answered(answers, part, scope, protocol, request_id)
+                with self._admission.under_way(scope):
+                    written = await self._answered(answers, part, scope, protocol, request_id)
             else:
                 answered = answers(scope)
                 written = answered if isinstance(answered, Written) else await answered
