@@ -25,7 +25,6 @@ class Admission:
 
     def __init__(self, settings: Settings, clock: Callable[[], float]) -> None:
         self._addresses = ClientAddresses(settings.trusted_proxy, settings.forwarded_header)
-        self._is_behind_proxies = bool(settings.trusted_proxy)
         self._most_under_way = settings.connections_per_address
         self._under_way: dict[str, int] = {}
         self._is_limited = settings.address_rate > 0
@@ -44,8 +43,6 @@ class Admission:
     def under_way(self, scope: Scope) -> AbstractContextManager[None]:
         """Count a request that a trusted proxy reports the client of, until it is answered. Raise
         TooManyRequests."""
-        if not self._is_behind_proxies:
-            return _UNCOUNTED
         client = self.client(scope)
         if self._addresses.is_proxy(client) or not self._comes_from_proxy(scope):
             return _UNCOUNTED

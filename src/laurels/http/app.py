@@ -119,6 +119,8 @@ class Application:
         allowed = server.settings.cors_origins
         self._origins = Origins(allowed) if allowed else None
         self._admission = Admission(server.settings, clock)
+        is_counted = bool(server.settings.trusted_proxy)
+        self._answer = self._answered_counted if is_counted else self._answered
         self._router: Router[Route | Beside] = Router()
         for row in ROUTES:
             self._router.put(row.method, row.path, row)
@@ -140,8 +142,7 @@ class Application:
                 ensure_local(scope.http_version, scope.authority, sent)
             answers, part = self._found(scope)
             if isinstance(answers, Route):
-                with self._admission.under_way(scope):
-                    written = await self._answered(answers, part, scope, protocol, request_id)
+                written = await self._answer(answers, part, scope, protocol, request_id)
             else:
                 answered = answers(scope)
                 written = answered if isinstance(answered, Written) else await answered
@@ -204,6 +205,13 @@ class Application:
         )
 
     # A row of the table
+
+    async def _answered_counted(
+        self, row: Route, part: str, scope: Scope, protocol: HTTPProtocol, request_id: str
+    ) -> Written:
+        """Answer a request that may come from a client behind a trusted proxy."""
+        with self._admission.under_way(scope):
+            return await self._answered(row, part, scope, protocol, request_id)
 
     async def _answered(
         self, row: Route, part: str, scope: Scope, protocol: HTTPProtocol, request_id: str
