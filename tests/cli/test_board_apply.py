@@ -139,7 +139,7 @@ def test_a_key_that_may_only_read(shell: Shell, monkeypatch: pytest.MonkeyPatch)
     folder = shell.directory / "served"
     shell.ok("board", "create", "gifts", "--keep", "5", "--window", "all", "--at", str(folder))
     made = shell.ok("key", "create", "reader", "--scope", "read", "--at", str(folder))
-    with Served(folder) as served:
+    with Served(folder, open=False) as served:
         monkeypatch.setenv("LAURELS_KEY", made.out.split()[0])
         assert "1 to create, 1 to change" in apply(shell, TWO, "--dry-run", "--at", served.url).out
         ran = apply(shell, TWO, "--at", served.url)
