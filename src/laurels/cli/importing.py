@@ -19,6 +19,7 @@ rejected: what comes before it is counted, and the import ends there, to be run 
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Protocol
 
@@ -29,7 +30,7 @@ import laurels
 from laurels.errors import AtInFuture, BatchRefused, LaurelsError
 from laurels.windows import MAX_MS, MIN_MS
 
-from .failures import SourceChanged, Usage
+from .failures import SourceChanged, SourceUnreadable, Usage
 from .id_room import IdRoom
 from .interrupts import Interrupts
 from .lateness import LateEvents, Pieces
@@ -144,7 +145,7 @@ class SourceImport:
                 return
             lines.skip_to(self._position.offset, self._position.line)
         self._late = LateEvents(self._lb, self._board)
-        self._late.look(_sifted(rows, self._latest_ms())[0])
+        self._late.look(_rows_until_damage(rows, self._latest_ms()))
         self._ensure_none_late(self._late)
         self._late_ok = True
 
@@ -352,11 +353,24 @@ def _sifted(found: Iterable[Row | Reject], latest_ms: int) -> tuple[list[Row], l
     for row in found:
         if isinstance(row, Reject):
             rejects.append(row)
-        elif latest_ms < (row.event[2] or MIN_MS) < MAX_MS:
+        elif _is_ahead(row, latest_ms):
             rejects.append(rejected(row.line, _in_future(row), row.raw))
         else:
             rows.append(row)
     return rows, rejects
+
+
+def _rows_until_damage(found: Iterable[Row | Reject], latest_ms: int) -> Iterator[Row]:
+    """Yield the rows that hold an event up to that time, one by one, as far as the source can be
+    read: the import itself counts up to there and says what is wrong."""
+    with suppress(SourceUnreadable):
+        for row in found:
+            if not isinstance(row, Reject) and not _is_ahead(row, latest_ms):
+                yield row
+
+
+def _is_ahead(row: Row, latest_ms: int) -> bool:
+    return latest_ms < (row.event[2] or MIN_MS) < MAX_MS
 
 
 def _time_of(row: Row) -> int:
