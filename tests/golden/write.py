@@ -9,9 +9,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from tests.golden import folder, trace_file
+from tests.golden import folder, surfaces, trace_file
 
 WRITERS: dict[str, Callable[[], None]] = {
+    "signatures": surfaces.write_signatures,
+    "openapi": surfaces.write_openapi,
+    "help": surfaces.write_help,
+    "errors": surfaces.write_errors,
     "trace": trace_file.write,
     "folder": folder.write,
 }

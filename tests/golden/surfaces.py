@@ -1,0 +1,107 @@
+"""The surfaces as texts: signatures of public names, OpenAPI, `--help` of every command, errors."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import typer
+
+import laurels
+import laurels.cli.failures
+import laurels.client.failures
+import laurels.http.refusals
+import laurels.index.redis.failures
+from laurels.cli import program
+from laurels.errors import table
+from laurels.http.openapi import openapi
+from laurels.http.routes import ROUTES
+
+HERE = Path(__file__).parent
+SIGNATURES, OPENAPI, HELP, ERRORS = (
+    HERE / name for name in ("signatures.txt", "openapi.json", "help.txt", "errors.txt")
+)
+
+
+def signatures() -> str:
+    """Every public name with its kind, and its public methods and fields with their signatures."""
+    return "\n".join(line for name in sorted(laurels.__all__) for line in _lines_of(name)) + "\n"
+
+
+def _lines_of(name: str) -> Iterator[str]:
+    value = getattr(laurels, name)
+    if inspect.ismodule(value):
+        yield f"{name}: module"
+    elif inspect.isclass(value):
+        yield f"class {name}{_signature(value)}"
+        for member in sorted(each for each in dir(value) if not each.startswith("_")):
+            found = inspect.getattr_static(value, member)
+            if isinstance(found, staticmethod | classmethod):
+                found = found.__func__
+            shape = _signature(found) if inspect.isfunction(found) else ""
+            yield f"    {member}{shape}"
+    else:
+        yield f"def {name}{_signature(value)}"
+
+
+def _signature(value: object) -> str:
+    try:
+        return str(inspect.signature(value))  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return ""
+
+
+def described() -> str:
+    """The OpenAPI document of the service."""
+    return msgspec.json.format(openapi(ROUTES), indent=1).decode() + "\n"
+
+
+def help_texts() -> str:
+    """Every command with its help, and its arguments and options, as they are defined: how `--help`
+    lays them out is up to the library that prints it."""
+    return "\n".join(_command(typer.main.get_command(program.app), "laurels"))
+
+
+def _command(command: Any, path: str) -> Iterator[str]:
+    yield f"$ {path}\n"
+    yield inspect.cleandoc(command.help or "") + "\n"
+    yield from sorted(map(_parameter, command.params))
+    yield ""
+    for name, each in sorted(getattr(command, "commands", {}).items()):
+        yield from _command(each, f"{path} {name}")
+
+
+def _parameter(parameter: Any) -> str:
+    names = " / ".join([*parameter.opts, *parameter.secondary_opts])
+    required = ", required" if parameter.required else ""
+    default = "" if parameter.default is None else f", default {parameter.default!r}"
+    metavar = f" {parameter.metavar}" if parameter.metavar else ""
+    return f"  {names}{metavar}{required}{default}: {getattr(parameter, 'help', '')}"
+
+
+def error_table() -> str:
+    """Every error code with its class, its HTTP status and whether trying again may help."""
+    rows = (
+        f"{row.code:<28} {row.name:<24} {row.status} {'retry' if row.retryable else ''}".rstrip()
+        for row in table()
+    )
+    return "\n".join(sorted(rows)) + "\n"
+
+
+def write_signatures() -> None:
+    SIGNATURES.write_text(signatures())
+
+
+def write_openapi() -> None:
+    OPENAPI.write_text(described())
+
+
+def write_help() -> None:
+    HELP.write_text(help_texts())
+
+
+def write_errors() -> None:
+    ERRORS.write_text(error_table())

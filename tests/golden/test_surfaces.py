@@ -1,0 +1,28 @@
+"""Signatures, OpenAPI, help and error codes are as they are kept, until a change is decided."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tests.golden import surfaces
+
+WRITE = "decide on the change, then run `python -m tests.golden.write {}` and say why in the commit"
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="written as Python 3.11 shows them")
+def test_signatures_of_public_names() -> None:
+    assert surfaces.signatures() == surfaces.SIGNATURES.read_text(), WRITE.format("signatures")
+
+
+def test_openapi_document() -> None:
+    assert surfaces.described() == surfaces.OPENAPI.read_text(), WRITE.format("openapi")
+
+
+def test_help_of_every_command() -> None:
+    assert surfaces.help_texts() == surfaces.HELP.read_text(), WRITE.format("help")
+
+
+def test_error_codes() -> None:
+    assert surfaces.error_table() == surfaces.ERRORS.read_text(), WRITE.format("errors")
