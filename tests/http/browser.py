@@ -83,14 +83,17 @@ class Boards:
     """The boards of a server, each test with its own.
 
     `url` is where they are looked at, `told` where what happens to them is sent: the same, or
-    another process of the same service.
+    another process of the same service. Pages of them are opened with the key, unless they are to
+    ask for it.
     """
 
-    def __init__(self, url: str, key: str | None = None, *, told: str | None = None) -> None:
+    def __init__(
+        self, url: str, key: str | None = None, *, told: str | None = None, signs_in: bool = True
+    ) -> None:
         self.url = url
         self._told = told or url
         self._key = key
-        if key is not None:
+        if key is not None and signs_in:
             KEYS[url] = key
         self._numbers = count(1)
 

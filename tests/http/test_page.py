@@ -365,7 +365,7 @@ def tab_to(page: Page, selector: str) -> None:
 
 def test_a_key_is_asked_for_and_kept(open_page: Open) -> None:
     with Served("memory:", admin_key=ADMIN_KEY) as served:
-        boards = Boards(served.url, ADMIN_KEY)
+        boards = Boards(served.url, ADMIN_KEY, signs_in=False)
         board = boards.made([("alice", 120), ("bob", 80)])
         page = open_page(boards.address(board)).page
         expect(page.locator("h1")).to_have_text("This server asks for a key")

@@ -153,7 +153,7 @@ def key_of(served: Served, name: str, scope: str, boards: list[str]) -> str:
 def test_the_form_is_offered_to_those_who_may_submit(
     kept: Served, open_page: Open, scope: str, count: int
 ) -> None:
-    boards = Boards(kept.url, ADMIN_KEY)
+    boards = Boards(kept.url, ADMIN_KEY, signs_in=False)
     board = boards.made([("alice", 120)])
     key = key_of(kept, f"form-{scope}", scope, [board])
     page = open_page(boards.address(board)).page
