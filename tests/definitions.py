@@ -60,9 +60,8 @@ class WindowDef:
     @property
     def text(self) -> str:
         """The text form, without the window's own name."""
-        kind = f"{self.unit}:{self.span}/{self.step}" if self.span else self.unit
         if self.half_life:
-            return f"{self.unit}:{self.half_life}"
+            return self._kind
         given = [
             ("keep", self.keep),
             ("tz", self.tz),
@@ -71,11 +70,18 @@ class WindowDef:
             ("refresh", self.refresh),
         ]
         options = ",".join(f"{key}={value}" for key, value in given if value is not None)
-        return f"{kind}{',' if self.span else ':'}{options}" if options else kind
+        return f"{self._kind}{',' if self.span else ':'}{options}" if options else self._kind
+
+    @property
+    def _kind(self) -> str:
+        """The text form without options."""
+        if self.half_life:
+            return f"{self.unit}:{self.half_life}"
+        return f"{self.unit}:{self.span}/{self.step}" if self.span else self.unit
 
     @property
     def called(self) -> str:
-        return self.text if self.name is None else self.name
+        return self._kind if self.name is None else self.name
 
     @property
     def definition(self) -> str:
