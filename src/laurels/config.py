@@ -326,14 +326,16 @@ async def direct_here(
     if log_keep is not None:
         raise InvalidClock(f"log_keep is {shown(log_keep)}, but an index server keeps no log")
     address = redis_address(url)
-    connection = await connect_to(address)
+    with _opening_counts_nothing():
+        connection = await connect_to(address)
     try:
         definitions = RedisDefinitions(connection, address.prefix)
-        await definitions.ensure_readable(create=create)
         guard = ClockGuard(_max_step_ms(max_clock_step))
-        followed = await _followed(clock, connection, definitions, guard, create=create)
         registry = Registry(definitions)
-        await registry.load()
+        with _opening_counts_nothing():
+            await definitions.ensure_readable(create=create)
+            followed = await _followed(clock, connection, definitions, guard, create=create)
+            await registry.load()
         return Direct(
             Sharded(_redis_index(connection, address.prefix, followed)),
             registry,
@@ -347,6 +349,18 @@ async def direct_here(
         )
     except BaseException:
         await connection.close()
+        raise
+
+
+@contextmanager
+def _opening_counts_nothing() -> Iterator[None]:
+    """Have no error of opening an index server say that something may have been applied."""
+    from .index.redis.failures import IndexUnavailable  # noqa: PLC0415
+
+    try:
+        yield
+    except IndexUnavailable as error:
+        error.clear_doubt()
         raise
 
 
