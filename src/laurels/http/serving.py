@@ -37,7 +37,6 @@ from .key_file import FolderKeyStore
 from .key_server import ServerKeyStore
 from .key_store import KeyStore, MemoryKeyStore
 from .key_upkeep import KeyReader, store_last_used
-from .library_log import forward_library_log
 from .limits import Rates, Room
 from .live import Hub
 from .metrics import Figures
@@ -45,6 +44,7 @@ from .opening import ensure_possible, settle_keys
 from .ports import Order, SharedPort, free, listening
 from .process_memory import settle_collector, share_arenas
 from .settings import Settings
+from .standard_log import forward_library_log
 
 LET_FINISH_SECONDS = 2.0
 CLOSE_SECONDS = 0.5
