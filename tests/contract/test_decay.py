@@ -281,6 +281,6 @@ def test_time_is_that_of_the_events_where_it_runs_by_them() -> None:
         receipts = lb.submit_many(
             "b", [("bob", 1, NOW_MS + 6 * HOUR), ("ann", 0, NOW_MS + 12 * HOUR)]
         )
-        assert [receipt.score for receipt in receipts] == [shown("0.5"), shown("16")]
+        assert [receipt.score for receipt in receipts] == [shown("1"), shown("16")]
         assert scores(lb.top("b")) == {"ann": shown("16"), "bob": shown("0.5")}
         assert lb.top("b").as_of.now_ms == NOW_MS + 12 * HOUR

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
+from redis.exceptions import ResponseError
 
 import laurels
 from laurels import config
@@ -177,7 +178,10 @@ def test_a_server_that_is_loading_is_waited_for_or_unavailable(server: Server) -
         with pytest.raises(IndexUnavailable) as caught:
             config.direct(server.url).close()
         assert not caught.value.may_have_applied
-        server.call("CONFIG", "SET", "key-load-delay", "0")
+        with suppress(
+            ResponseError
+        ):  # before Redis 7 it is refused, and the loading takes its time
+            server.call("CONFIG", "SET", "key-load-delay", "0")
         while server.is_loading():
             with suppress(IndexUnavailable):
                 lb.submit(BOARD, "a", 1, id="once")
