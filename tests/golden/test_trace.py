@@ -12,7 +12,7 @@ from tests.golden.trace import START_MS, Player
 from tests.golden.trace_file import recorded
 
 EVENTS = 3_000
-"""So many events suffice between two edits; `make torture` plays them all."""
+"""So many events suffice between two edits; the history that is kept has 100,000."""
 
 
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS, ids=lambda each: each.name)
