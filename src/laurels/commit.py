@@ -423,7 +423,7 @@ def _run(
         wanted = sum([ticket.writers for ticket in group])
         seconds = min(PATIENCE * (clock() - began), MOST_SECONDS)
         if (finish := afterwards()) is not None:
-            with suppress(LaurelsError):  # it ended the store: the next commit tells its writers
+            with suppress(LaurelsError):  # the next commit tells its writers
                 finish(sum([ticket.weight for ticket in group]))
         del finish
 

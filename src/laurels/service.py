@@ -257,8 +257,8 @@ class Service:
         """Does a share, of about `limit` members, of what time has made due; answers what is left
         and how many milliseconds there are until the next boundary."""
         with self.reading():
+            self._advance()
             with self._sound():
-                self._advance()
                 left = 0 if self._still else self._fold.work(limit)
                 dropped = self._fold.index.let_go()
             until_ms = MAX_MS if self._event_time else self._fold.next_due_ms - self._fold.clock_ms

@@ -130,10 +130,13 @@ class Broken:
 def test_a_clock_that_tells_no_time_is_refused_before_the_log(folder: Path, says: Any) -> None:
     clock = Broken()
     with laurels.open(str(folder), clock=clock) as lb:
-        clock.says = says
-        for use in (lambda: lb.submit("gifts", "m1", 1), lambda: lb.top("gifts")):
+        right, clock.says = clock.says, says
+        for use in (lambda: lb.submit("gifts", "m1", 1), lambda: lb.top("gifts")) * 5:
             with pytest.raises(errors.InvalidClock):
                 use()
+        clock.says = right
+        assert len(lb.top("gifts").entries) == 5
+        clock.says = says
     with pytest.raises(errors.InvalidClock):
         laurels.open(str(folder), clock=clock)
     with laurels.open(str(folder)) as again:
