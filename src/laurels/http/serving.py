@@ -43,6 +43,7 @@ from .metrics import Figures
 from .opening import ensure_possible, settle_keys
 from .ports import Order, SharedPort, free, listening
 from .process_memory import settle_collector, share_arenas
+from .redaction import hide_folder
 from .settings import Settings
 from .standard_log import forward_library_log
 
@@ -92,6 +93,8 @@ async def _serve(settings: Settings, admin_key: str | None, said: Said) -> None:
 async def opened(settings: Settings) -> Service | Direct:
     """The boards to be served."""
     if not config.is_direct(settings.data):
+        if (folder := config.folder_of(settings.data)) is not None:
+            hide_folder(folder)
         return await asyncio.to_thread(
             config.connect,
             settings.data,

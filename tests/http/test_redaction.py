@@ -1,0 +1,33 @@
+"""An answer names files of the server without the folders they lie in."""
+
+from pathlib import Path
+
+import pytest
+
+from laurels.http import redaction
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(redaction, "_folders", set())
+    path = Path("/srv/the boards of May")
+    redaction.hide_folder(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("{0}/log.db: No space left on device", "log.db: No space left on device"),
+        ("{0} is held by process 7", "the boards of May is held by process 7"),
+        ("'{0}/keys.json' is damaged", "'keys.json' is damaged"),
+        ("/var/lib/other/file.db is no log", "file.db is no log"),
+        ("3/4 of a/b", "3/4 of a/b"),
+    ],
+)
+def test_the_place_of_a_file_is_left_out(folder: Path, text: str, shown: str) -> None:
+    assert redaction.without_paths(text.format(folder)) == shown
+
+
+def test_a_folder_whose_name_begins_alike_is_another_one(folder: Path) -> None:
+    assert "Mayor" in redaction.without_paths(f"{folder}or is not there")
