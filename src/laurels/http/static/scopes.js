@@ -112,7 +112,8 @@ function valueField(board, scope, label, signal) {
     "data-focus": `scope ${label}`,
     onfocus: (event) => suggest(event.target),
     oninput: (event) => suggest(event.target),
-    onchange: (event) => event.target.form.requestSubmit(),
+    // Of several labels the next one is still to be typed: submitting now would take the form away.
+    onchange: (event) => scope.labels.length === 1 && event.target.form.requestSubmit(),
   });
   return el("label", { class: "field inline" }, el("span", {}, label), input, list);
 }
