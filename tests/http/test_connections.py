@@ -120,13 +120,13 @@ def test_a_client_that_does_not_read_its_answer_is_cut_off(tmp_path: Path) -> No
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
             client.connect((parts.hostname, parts.port))
             port = client.getsockname()[1]
-            client.sendall(b"GET /v1/boards/b/top?limit=10000 HTTP/1.1\r\nHost: x\r\n\r\n")
+            asked = f"GET /v1/boards/b/top?limit=10000 HTTP/1.1\r\nHost: {parts.netloc}\r\n\r\n"
+            client.sendall(asked.encode())
 
             def is_held() -> bool:
                 return any(port == each for *_, each in connections_to(parts.port or 0))
 
-            while not client.recv(1, socket.MSG_PEEK):
-                pass
+            assert client.recv(12, socket.MSG_PEEK | socket.MSG_WAITALL) == b"HTTP/1.1 200"
             assert is_held()
             wait_until(lambda: not is_held())
 
