@@ -1,4 +1,4 @@
-"""Runs the examples of README.md and docs/semantics.md and writes what they really print.
+"""Runs the examples of README.md, docs/tour.md and docs/semantics.md and writes what they really print.
 
     python scripts/tour.py
 
@@ -28,7 +28,7 @@ from traceback import format_exception_only
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-PAGES = (ROOT / "README.md", ROOT / "docs" / "semantics.md")
+PAGES = (ROOT / "README.md", ROOT / "docs" / "tour.md", ROOT / "docs" / "semantics.md")
 
 _BLOCK = re.compile(
     r"^```(?P<kind>python|pycon|console)\n(?P<body>.*?)^```\n(?:\n```text\n(?P<shown>.*?)^```\n)?",
