@@ -61,7 +61,7 @@ def to_an_index(window: str) -> Write:
     reader = EventReader(rules)
 
     def write(now_ms: int, events: Events) -> object:
-        batch = batch_of(reader.gather(events), 1, now_ms).weighed(rules.half_lives_ms)
+        batch = batch_of(reader.gather(events), 1, now_ms).weighed(rules.weighings)
         return index.apply(batch, plan_batch(rules, {}, batch), 0)
 
     return write

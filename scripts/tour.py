@@ -1,4 +1,4 @@
-"""Runs the examples of README.md, docs/tour.md and docs/semantics.md and writes what they really print.
+"""Runs the examples of README.md, the tour and docs/semantics.md and writes what they print.
 
     python scripts/tour.py
 

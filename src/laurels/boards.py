@@ -13,7 +13,7 @@ from .errors import LogDamaged, UnknownBoard
 from .event import Batch, EventReader
 from .given import shown
 from .labels import ALL, is_by
-from .plan import Floors, Plan, floor_after, plan_batch
+from .plan import Floors, Plan, plan_batch
 from .refreshed import NEVER, Refreshed
 from .rules import Rules
 from .snapshot.state import BoardRecord
@@ -142,7 +142,7 @@ class Boards:
 def floors_of(state: BoardState, now_ms: int) -> Floors:
     """What is gone by now stays gone, whatever `keep` the board is given."""
     return {
-        name: floor_after(window, state.floors.get(name, MIN_MS), now_ms)
+        name: window.floor_after(state.floors.get(name, MIN_MS), now_ms)
         for name, window in state.rules.windows.items()
     }
 
@@ -175,6 +175,6 @@ def redefine(state: BoardState, board: Board, version: int, now_ms: int) -> None
 def pulse_of(state: BoardState, now_ms: int) -> tuple[int, bool]:
     """What is another one when time has changed the answers of a board: up to when it was brought,
     and whether it has to be brought on. Where scores fade, the second, and that they have."""
-    if state.rules.half_lives_ms:
+    if state.rules.weighings:
         return now_ms // 1_000, True
     return state.due_ms, now_ms >= state.due_ms

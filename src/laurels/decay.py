@@ -129,6 +129,25 @@ def _powers() -> tuple["array[int]", list[int]]:
     return array("q", [half - 2**64 for half in halves]), powers
 
 
+class Weighing(Struct, frozen=True, order=True):
+    """How much events weigh in a window whose scores fade: half for every half-life of their
+    age."""
+
+    half_life_ms: int
+
+    def weights(self, ats_ms: "array[int] | int") -> Weights:
+        """Return the weights of instants, or of the one that all events share."""
+        return weights(ats_ms, self.half_life_ms)
+
+    def restored(self, ats_ms: "array[int] | int", mantissas: "array[int] | int") -> Weights:
+        """Return weights of which the mantissas are known."""
+        return restored(ats_ms, self.half_life_ms, mantissas)
+
+    def fading(self, scale: int, now_ms: int) -> "Fading":
+        """Return how totals of a column with so many decimal places are shown at an instant."""
+        return Fading(self.half_life_ms, scale, now_ms)
+
+
 class Fading(Struct, frozen=True):
     """How totals of a half-life are shown at an instant, in units of 10^-(scale + PLACES)."""
 

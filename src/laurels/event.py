@@ -15,7 +15,7 @@ from functools import lru_cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .decay import Weights, weights
+from .decay import Weighing, Weights
 from .engine.intake import Columns, gather
 from .engine.packing import cut
 from .errors import (
@@ -79,7 +79,7 @@ class Batch(Struct, frozen=True):
     the last; no window takes or refuses anything else at one of them than at another.
 
     `position` is how far an import has come with them: a source and a text of its own. `weights`
-    are those of its instants, by half-life, as far as they have been worked out. Without `labels`
+    are those of its instants, as far as they have been worked out. Without `labels`
     no event has any.
     """
 
@@ -94,7 +94,7 @@ class Batch(Struct, frozen=True):
     absolute: bool = False
     atomic: bool = False
     position: tuple[str, str] | None = None
-    weights: dict[int, Weights] = {}
+    weights: dict[Weighing, Weights] = {}
     labels: Labels | None = None
     nows: "array[int] | None" = None
 
@@ -121,15 +121,15 @@ class Batch(Struct, frozen=True):
     def at(self, i: int) -> int:
         return self.now_ms if self.ats is None else self.ats[i]
 
-    def weights_in(self, half_life_ms: int) -> Weights:
-        """What the events weigh for a half-life: as logged, else as their instants say."""
-        if (known := self.weights.get(half_life_ms)) is not None:
+    def weights_in(self, weighing: Weighing) -> Weights:
+        """What the events weigh: as logged, else as their instants say."""
+        if (known := self.weights.get(weighing)) is not None:
             return known
-        return weights(self.now_ms if self.ats is None else self.ats, half_life_ms)
+        return weighing.weights(self.now_ms if self.ats is None else self.ats)
 
-    def weighed(self, half_lives_ms: Iterable[int]) -> "Batch":
-        """The batch with the weights of its events for these half-lives."""
-        found = {length_ms: self.weights_in(length_ms) for length_ms in half_lives_ms}
+    def weighed(self, weighings: Iterable[Weighing]) -> "Batch":
+        """The batch with the weights of its events."""
+        found = {weighing: self.weights_in(weighing) for weighing in weighings}
         return replace(self, weights=found) if found else self
 
     def split(self, ends: Sequence[int], nows: "array[int]") -> list["Batch"]:

@@ -26,10 +26,10 @@ from .event import Batch
 from .index.asking import Listing
 from .index.base import Index, Outcomes
 from .labels import ALL
-from .plan import Plan, counted_from, next_boundary, roll_of
+from .plan import Plan, next_boundary, oldest_stored, roll_of
 from .refreshes import Refreshes
 from .snapshot.state import Head, board_record, encode
-from .windows import MAX_MS, MIN_MS, Rolling
+from .windows import MAX_MS, MIN_MS
 
 BOUNDARY_WORK = 50
 """What bringing a board over a boundary costs, in members of a pass."""
@@ -381,11 +381,7 @@ class Fold(Boards):
             del self._passes[each]
 
     def _drop_expired(self, state: BoardState, scope: str = ALL) -> None:
-        oldest_ms = {
-            name: counted_from(window, state.floors.get(name, MIN_MS), self.time_of(state))
-            for name, window in state.rules.windows.items()
-            if not isinstance(window, Rolling)
-        }
+        oldest_ms = oldest_stored(state.rules, state.floors, self.time_of(state))
         keys = self.index.keys(state.number, scope)
         self.index.drop([k for k in keys if k.instance < oldest_ms.get(k.window, k.instance)])
 

@@ -16,14 +16,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from .engine.packing import bounds
-from .errors import PeriodExpired, PeriodFuture, UnknownPeriod, UnknownWindow
+from .errors import PeriodExpired, PeriodFuture, UnknownWindow
 from .event import Batch
 from .given import shown
 from .labels import is_by, label_names
 from .periods import Period
 from .rules import Place, Rules
 from .window_forms import is_text_of
-from .windows import MAX_MS, MIN_MS, All, Calendar, Decay, Rolling, Window
+from .windows import MAX_MS, MIN_MS, Window
 
 Floors = dict[str, int]
 """Per window: periods that began before this instant are gone, whatever `keep` says today."""
@@ -230,8 +230,8 @@ def _placed(
 
 
 def roll_of(board: int, window: Window, now_ms: int, scope: str = "") -> Roll | None:
-    """Where a rolling window stands at `now_ms`; None for another kind."""
-    if not isinstance(window, Rolling):
+    """Where a window that counts by steps stands at `now_ms`; None for another one."""
+    if not window.steps:
         return None
     step = window.period_at(now_ms)
     return Roll(window.steps, Target(ranking_key(board, window, step, scope), step))
@@ -239,15 +239,13 @@ def roll_of(board: int, window: Window, now_ms: int, scope: str = "") -> Roll | 
 
 def ranking_key(board: int, window: Window, period: Period, scope: str = "") -> RankingKey:
     """The name of what a window keeps for a period or step."""
-    if isinstance(window, Rolling):
-        return RankingKey(board, window.name, window.number_at(period.start_ms), scope)
-    return RankingKey(board, window.name, period.start_ms, scope)
+    return RankingKey(board, window.name, window.instance_of(period), scope)
 
 
 def all_window(rules: Rules) -> int:
     """The place of the window `all` over all events, -1 without one."""
     for i, place in enumerate(rules.places):
-        if not place.name and isinstance(rules.windows[place.window], All):
+        if not place.name and rules.windows[place.window].holds_totals:
             return i
     return -1
 
@@ -276,7 +274,7 @@ def _route(
         period = window.period_at(at_ms)
         if period.start_ms not in indexes:
             indexes[period.start_ms] = -1
-            if takes(window, floor_ms, batch.now_ms, period):
+            if window.takes(floor_ms, batch.now_ms, period):
                 indexes[period.start_ms] = len(targets)
                 targets.append(Target(ranking_key(batch.board, window, period), period))
         return indexes[period.start_ms], period
@@ -310,48 +308,14 @@ def _route_each(ats: "array[int]", index_of: Callable[[int], tuple[int, Period]]
     return route
 
 
-def takes(window: Window, floor_ms: int, now_ms: int, period: Period) -> bool:
-    """Whether a window still takes events of a period or step: kept, and grace is not over."""
-    if isinstance(window, All | Decay):
-        return True
-    if now_ms < period.end_ms:
-        return period.start_ms >= floor_ms
-    late_ms = now_ms - period.end_ms
-    return late_ms <= window.grace_ms and period.start_ms >= counted_from(window, floor_ms, now_ms)
-
-
-def counted_from(window: Window, floor_ms: int, now_ms: int) -> int:
-    """The start of the oldest period or step whose events a window still holds at `now_ms`."""
-    if isinstance(window, All | Decay):
-        return MIN_MS
-    if isinstance(window, Rolling):
-        return max(floor_ms, window.span(window.number_at(now_ms))[0])
-    return max(floor_ms, window.oldest_kept(now_ms).start_ms)
-
-
-def kept_from(window: Window, floor_ms: int, now_ms: int) -> int:
-    """The start of the oldest period, or the running step, that can be read at `now_ms`."""
-    if isinstance(window, Rolling):
-        return window.period_at(now_ms).start_ms
-    return counted_from(window, floor_ms, now_ms)
-
-
-def kept_periods(window: Window, floor_ms: int, now_ms: int) -> list[Period]:
-    """The periods that can be read at `now_ms`, newest first; of a rolling window its running
-    step."""
-    period = window.period_at(now_ms)
-    kept = [period]
-    if isinstance(window, Calendar):
-        oldest_ms = kept_from(window, floor_ms, now_ms)
-        while period.start_ms > oldest_ms:
-            period = window.before(period)
-            kept.append(period)
-    return kept
-
-
-def floor_after(window: Window, floor_ms: int, now_ms: int) -> int:
-    """The floor of a window whose board changes: what is gone by now stays gone."""
-    return floor_ms if isinstance(window, Rolling) else kept_from(window, floor_ms, now_ms)
+def oldest_stored(rules: Rules, floors: Floors, now_ms: int) -> dict[str, int]:
+    """By window the number of the oldest period that is stored at `now_ms`: those before it are
+    dropped. Windows that count by steps are not named: theirs go as they turn."""
+    found = {
+        name: window.oldest_stored(floors.get(name, MIN_MS), now_ms)
+        for name, window in rules.windows.items()
+    }
+    return {name: oldest for name, oldest in found.items() if oldest is not None}
 
 
 def window_named(rules: Rules, name: str | None) -> Window:
@@ -383,12 +347,10 @@ def readable(window: Window, floor_ms: int, now_ms: int, label: str | None) -> P
     running = window.period_at(now_ms)
     if label is None:
         return running
-    if isinstance(window, All | Decay):
-        raise UnknownPeriod(f"the window {window.name!r} has no periods")
     period = window.period(label)
     if period.start_ms > running.start_ms:
         raise PeriodFuture(f"{label} has not begun: the running period is {running.label}")
-    if period.end_ms <= (oldest_ms := kept_from(window, floor_ms, now_ms)):
+    if period.end_ms <= (oldest_ms := window.kept_from(floor_ms, now_ms)):
         oldest = window.period_at(oldest_ms).label
         raise PeriodExpired(f"{label} is no longer kept: the oldest kept is {oldest}")
     return period
@@ -407,9 +369,7 @@ def plan_expiry(plan: Plan, rules: Rules, batch: Batch) -> int:
         return expiry_ms
     for key, period in plan.targets:
         if period.end_ms <= batch.now_ms:
-            window = rules.windows[key.window]
-            if isinstance(window, Calendar | Rolling):
-                expiry_ms = min(expiry_ms, period.end_ms + window.grace_ms + 1)
+            expiry_ms = min(expiry_ms, rules.windows[key.window].taken_until(period) + 1)
     return expiry_ms
 
 
@@ -425,8 +385,7 @@ def cut(rules: Rules, ats: "array[int]", nows: "array[int]", *, evenly: bool) ->
     while start < len(nows):
         end = _before(nows, next_boundary(rules, nows[start]), start, len(nows))
         for window in rules.windows.values():
-            if not isinstance(window, All | Decay):
-                end = _cut_at_grace(window, ats, nows, start, end, evenly=evenly)
+            end = _cut_at_grace(window, ats, nows, start, end, evenly=evenly)
         ends.append(end)
         start = end
     return ends
@@ -438,7 +397,7 @@ def _before(nows: "array[int]", instant_ms: int, start: int, end: int) -> int:
 
 
 def _cut_at_grace(
-    window: Calendar | Rolling,
+    window: Window,
     ats: "array[int]",
     nows: "array[int]",
     start: int,
@@ -447,8 +406,8 @@ def _cut_at_grace(
     evenly: bool,
 ) -> int:
     """The end of a part, brought forward to where a window refuses what it took before."""
-    period_end_ms = window.period_at(max(MIN_MS, nows[start] - window.grace_ms - 1)).end_ms
-    taken = _before(nows, period_end_ms + window.grace_ms + 1, start, end)
+    period_end_ms, refused_ms = window.next_refusal(nows[start])
+    taken = _before(nows, refused_ms, start, end)
     if taken < end and (evenly or bounds(ats[start:taken])[0] < period_end_ms):
         return taken
     return end

@@ -18,12 +18,11 @@ from .given import shown
 from .index.asking import Ask, Found, Listing
 from .index.base import Offset
 from .labels import label_names, labels_of, scope_named
-from .periods import Period
-from .plan import RankingKey, kept_periods, ranking_key, window_named
+from .plan import RankingKey, ranking_key, window_named
 from .question import MAX_LIMIT, Question, whole
 from .standing import PeriodInfo, Standing
 from .view import View, at_hand
-from .windows import MIN_MS, Rolling, Window
+from .windows import MIN_MS
 
 
 class Moment(Struct, frozen=True, gc=False):
@@ -101,13 +100,13 @@ class Moment(Struct, frozen=True, gc=False):
         scope = scope_named(state.rules, labels, by)
         chosen = window_named(state.rules, window)
         seen_ms = state.seen_ms(chosen, self.now_ms, scope)
-        kept = kept_periods(chosen, state.floors.get(chosen.name, MIN_MS), seen_ms)
+        kept = chosen.kept_periods(state.floors.get(chosen.name, MIN_MS), seen_ms)
 
         def answer(found: Sequence[Found], _: Offset) -> list[PeriodInfo]:
             return [
                 PeriodInfo(
                     label=period.label,
-                    start_ms=_start_ms(chosen, period),
+                    start_ms=chosen.counts_from(period),
                     end_ms=period.end_ms,
                     total=part.total,
                     current=period is kept[0],
@@ -117,12 +116,6 @@ class Moment(Struct, frozen=True, gc=False):
 
         keys = [ranking_key(state.number, chosen, period, scope) for period in kept]
         return Question(tuple([Ask(key) for key in keys]), answer)
-
-
-def _start_ms(window: Window, period: Period) -> int:
-    if isinstance(window, Rolling):
-        return window.span(window.number_at(period.start_ms))[0]
-    return period.start_ms
 
 
 def member_asked(member: str) -> str:

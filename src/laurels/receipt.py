@@ -353,7 +353,7 @@ def _scores(rules: Rules, window: str, batch: Batch, found: Scores | None) -> li
     """The scores of words as of when each event was accepted; None where there was no entry."""
     if found is None:
         return [None] * batch.size
-    if batch.nows is None or not rules.half_life_ms(window):
+    if batch.nows is None or rules.weighing(window) is None:
         shown = scale_of(rules, window, batch.now_ms).scores(found.words)
     else:
         each = zip(batch.nows, zip(*found.words, strict=True), strict=True)

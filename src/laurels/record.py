@@ -11,7 +11,7 @@ from array import array
 import msgspec
 from msgspec import Struct
 
-from .decay import Weights, restored
+from .decay import Weighing, Weights
 from .engine.packing import behind, pack, unpack
 from .errors import FormatTooNew, LogDamaged
 from .event import Batch
@@ -168,7 +168,7 @@ def events_of(batch: Batch, version: int) -> Events:
         absolute=batch.absolute,
         atomic=batch.atomic,
         position=batch.position,
-        weights={length_ms: _mantissas(known) for length_ms, known in batch.weights.items()},
+        weights={each.half_life_ms: _mantissas(known) for each, known in batch.weights.items()},
         labels=None if batch.labels is None else _labels_told(batch.labels),
         waits=_waits(batch),
     )
@@ -198,14 +198,15 @@ def _mantissas(weights: Weights) -> bytes:
     return pack(array("q", [found]) if isinstance(found, int) else found)
 
 
-def _weights(record: Events, ats: "array[int] | None") -> dict[int, Weights]:
+def _weights(record: Events, ats: "array[int] | None") -> dict[Weighing, Weights]:
     """The weights a log record holds."""
-    found: dict[int, Weights] = {}
-    for length_ms, packed in record.weights.items():
+    found: dict[Weighing, Weights] = {}
+    for half_life_ms, packed in record.weights.items():
+        weighing = Weighing(half_life_ms)
         if ats is None:
-            found[length_ms] = restored(record.now_ms, length_ms, unpack(packed, 1)[0])
+            found[weighing] = weighing.restored(record.now_ms, unpack(packed, 1)[0])
         else:
-            found[length_ms] = restored(ats, length_ms, unpack(packed, record.size))
+            found[weighing] = weighing.restored(ats, unpack(packed, record.size))
     return found
 
 

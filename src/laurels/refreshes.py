@@ -182,7 +182,7 @@ class Refreshes:
         """The shortest interval of those that are being built; MAX_MS without any."""
         return min(
             (
-                self._state(number).rules.refreshed[window].refresh_ms
+                self._state(number).rules.refreshed[window].interval_ms
                 for number, window in self._builds
             ),
             default=MAX_MS,

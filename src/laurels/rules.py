@@ -6,8 +6,8 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .decay import WORDS
-from .windows import Decay, Rolling, Window
+from .decay import WORDS, Weighing
+from .windows import Rolling, Window
 
 Op = Literal["sum", "last", "best"]
 RankStyle = Literal["ordinal", "competition", "dense"]
@@ -97,10 +97,10 @@ class Rules(Struct, frozen=True, dict=True):
         """Whether the better whole tuple is kept (`best` is all columns or none)."""
         return self.columns[0].op == "best"
 
-    def half_life_ms(self, window: str) -> int:
-        """The half-life of a window of that name; 0 where scores do not fade."""
+    def weighing(self, window: str) -> Weighing | None:
+        """How events weigh in a window of that name; None where each counts in full."""
         found = self.windows.get(window)
-        return found.half_life_ms if isinstance(found, Decay) else 0
+        return None if found is None else found.weighing
 
     @cached_property
     def refreshed(self) -> dict[str, Rolling]:
@@ -108,19 +108,19 @@ class Rules(Struct, frozen=True, dict=True):
         return {
             name: window
             for name, window in self.windows.items()
-            if isinstance(window, Rolling) and window.refresh_ms
+            if isinstance(window, Rolling) and window.interval_ms
         }
 
     @property
-    def half_lives_ms(self) -> list[int]:
-        """The half-lives of the windows in which scores fade, each once."""
-        found = [w.half_life_ms for w in self.windows.values() if isinstance(w, Decay)]
-        return list(dict.fromkeys(found))
+    def weighings(self) -> list[Weighing]:
+        """How events weigh in the windows in which scores fade, each once."""
+        found = [window.weighing for window in self.windows.values()]
+        return list(dict.fromkeys([weighing for weighing in found if weighing is not None]))
 
     def score_words(self, window: str) -> int:
         """How many words of an entry are its score: one for each column, or those of a total that
         fades. They decide who shares a rank."""
-        return WORDS if self.half_life_ms(window) else len(self.columns)
+        return len(self.columns) if self.weighing(window) is None else WORDS
 
     def order_words(self, window: str) -> int:
         """How many words of an entry decide the order, before the member does."""

@@ -104,7 +104,7 @@ def scale_of(rules: Rules, window: str, now_ms: int) -> Scale:
 
 def faded_scale(rules: Rules, window: str, now_ms: int) -> Faded | None:
     """The same where scores fade; None where they do not."""
-    if not (half_life_ms := rules.half_life_ms(window)):
+    if (weighing := rules.weighing(window)) is None:
         return None
     column = rules.columns[0]
-    return Faded(Fading(half_life_ms, column.scale, now_ms), column.sign, column.name)
+    return Faded(weighing.fading(column.scale, now_ms), column.sign, column.name)

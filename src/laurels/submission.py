@@ -76,8 +76,8 @@ class Submission:
         self._batches = stamped(boards.accepts_at(self.board, now_ms))
         if self._taken.atomic and self._refusals:
             raise self._refused_whole(boards.offset)
-        half_lives_ms = self.board.rules.half_lives_ms
-        self._batches = [batch.weighed(half_lives_ms) for batch in self._batches if batch.size]
+        weighings = self.board.rules.weighings
+        self._batches = [batch.weighed(weighings) for batch in self._batches if batch.size]
         if self._batches:
             last = msgspec.structs.replace(self._batches[-1], position=self._position)
             self._batches[-1] = last

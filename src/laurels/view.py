@@ -39,7 +39,7 @@ from .standing import (
     standing,
     words_at,
 )
-from .windows import MIN_MS, Calendar, Rolling
+from .windows import MIN_MS
 
 PERCENTILE_MARGIN = 10
 """How far a ranking may grow or shrink between two looks at it."""
@@ -69,15 +69,15 @@ class View:
         self._after = (
             None if after is None else cursors.decode(after, state.number, chosen.name, scope)
         )
-        if self._after is not None and period is None and isinstance(chosen, Calendar):
-            period = chosen.period_at(self._after.key.instance).label
+        if self._after is not None and period is None:
+            period = chosen.cursor_label(self._after.key.instance)
         self._window = chosen.name
         self._refreshed = state.as_refreshed(chosen, scope)
         self._period = readable(chosen, floor_ms, state.seen_ms(chosen, now_ms, scope), period)
         self.key = ranking_key(state.number, chosen, self._period, scope)
         self._labels = labels_of(scope) if state.rules.scoped else None
         self._by = by
-        if self._after is not None and isinstance(chosen, Rolling):
+        if self._after is not None and chosen.steps:
             _ensure_running(self._after.key.instance, self.key.instance)
         self._now_ms = now_ms
         self._faded = faded_scale(state.rules, chosen.name, now_ms)

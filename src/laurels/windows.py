@@ -6,13 +6,25 @@ one included (`steps` draws those). `Decay` takes every event for ever, and has 
 runs at a boundary: the period or step of an instant is found when it is asked for. Finding one
 costs some microseconds, so a window remembers the one it found last, and the next instant of the
 same costs a comparison.
+
+All kinds answer the same questions, so that nobody has to ask for a kind:
+
+- periods: `period_at`, `period` of a label, `kept_periods`, `counts_from`;
+- what is stored: `instance_of` a period and `period_of` an instance, which is a number of the
+  kind's own, the `oldest_counted` and the `oldest_stored` one, and for how long one `lives_ms`;
+- what is taken: `takes`, `taken_until`, `next_refusal`, with the `floor_ms` before which a board
+  that changed has nothing;
+- how it is counted: `steps` (in how many tallies, 0 where a period has one ranking), `interval_ms`
+  (how often its ranking is made, 0 where it is live), `weighing` (how much events weigh; None: each
+  in full), `holds_totals` (whether a score is the total of all events).
 """
 
 from functools import cached_property, lru_cache
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from msgspec import Struct
 
+from .decay import Weighing
 from .durations import duration_text
 from .errors import UnknownPeriod
 from .given import shown
@@ -47,29 +59,105 @@ _OFFSETS_MS = 26 * _HOUR_MS
 _ALWAYS = Period("", MIN_MS, MAX_MS)
 
 
-class All(Struct, frozen=True):
-    """The window in which every event counts, for ever."""
+class _Unstepped(Struct, frozen=True):
+    """What windows have in common that count a period in one ranking."""
 
     name: str
 
+    steps: ClassVar[int] = 0
+    interval_ms: ClassVar[int] = 0
+
+    def instance_of(self, period: Period) -> int:
+        """Return the number by which a period is stored: its first instant."""
+        return period.start_ms
+
+    def counts_from(self, period: Period) -> int:
+        """Return from when on events count in a period."""
+        return period.start_ms
+
+
+class _Endless(_Unstepped, frozen=True):
+    """What windows have in common in which every event counts for ever."""
+
+    has_periods: ClassVar[bool] = False
+    lives_ms: ClassVar[int | None] = None
+
     def period_at(self, at_ms: int) -> Period:
-        """The one period there is; its label is empty."""
+        """Return the one period there is; its label is empty."""
         return _ALWAYS
 
+    def period_of(self, instance: int) -> Period:
+        """Return the one period there is."""
+        return _ALWAYS
 
-class Calendar(Struct, frozen=True, dict=True):
+    def period(self, label: str) -> Period:
+        """Raise UnknownPeriod: there is none that has a label."""
+        raise UnknownPeriod(f"the window {self.name!r} has no periods")
+
+    def cursor_label(self, instance: int) -> str | None:
+        """Return None: the one period has no label."""
+        return None
+
+    def takes(self, floor_ms: int, now_ms: int, period: Period) -> bool:
+        """Return True: no event is too late."""
+        return True
+
+    def counted_from(self, floor_ms: int, now_ms: int) -> int:
+        """Return the first instant of all."""
+        return MIN_MS
+
+    def kept_from(self, floor_ms: int, now_ms: int) -> int:
+        """Return the first instant of all."""
+        return MIN_MS
+
+    def kept_periods(self, floor_ms: int, now_ms: int) -> list[Period]:
+        """Return the one period there is."""
+        return [_ALWAYS]
+
+    def floor_after(self, floor_ms: int, now_ms: int) -> int:
+        """Return the first instant of all."""
+        return MIN_MS
+
+    def oldest_counted(self, floor_ms: int, now_ms: int) -> int:
+        """Return the instance of the one period."""
+        return MIN_MS
+
+    def oldest_stored(self, floor_ms: int, now_ms: int) -> int | None:
+        """Return the instance of the one period."""
+        return MIN_MS
+
+    def taken_until(self, period: Period) -> int:
+        """Return an instant after all others."""
+        return MAX_MS
+
+    def next_refusal(self, now_ms: int) -> tuple[int, int]:
+        """Return instants after all others."""
+        return MAX_MS, MAX_MS
+
+
+class All(_Endless, frozen=True):
+    """The window in which every event counts, for ever."""
+
+    holds_totals: ClassVar[bool] = True
+    weighing: ClassVar[Weighing | None] = None
+
+
+class Calendar(_Unstepped, frozen=True, dict=True):
     """A window that begins anew with every hour, day, week, month, quarter or year.
 
     `keep` is how many periods can be read, the current one included. Events of a period count
     until `grace_ms` after its end. `week_start` matters to weeks only.
     """
 
-    name: str
     unit: Unit
     tz: str
     week_start: Weekday
     keep: int
     grace_ms: int
+
+    has_periods: ClassVar[bool] = True
+    holds_totals: ClassVar[bool] = False
+    weighing: ClassVar[Weighing | None] = None
 
     @cached_property
     def _periods(self) -> "_Periods":
@@ -101,6 +189,60 @@ class Calendar(Struct, frozen=True, dict=True):
         """
         return self._periods.oldest_kept(now_ms)
 
+    def period_of(self, instance: int) -> Period:
+        """Return the period stored by a number: the one in which that instant lies."""
+        return self.period_at(instance)
+
+    def cursor_label(self, instance: int) -> str | None:
+        """Return the label of the period stored by a number, in which a list goes on."""
+        return self.period_at(instance).label
+
+    def takes(self, floor_ms: int, now_ms: int, period: Period) -> bool:
+        """Return whether events of a period still count: it is kept and its grace is not over."""
+        if now_ms < period.end_ms:
+            return period.start_ms >= floor_ms
+        if now_ms > self.taken_until(period):
+            return False
+        return period.start_ms >= self.counted_from(floor_ms, now_ms)
+
+    def counted_from(self, floor_ms: int, now_ms: int) -> int:
+        """Return the start of the oldest period whose events are held at `now_ms`."""
+        return max(floor_ms, self.oldest_kept(now_ms).start_ms)
+
+    def kept_from(self, floor_ms: int, now_ms: int) -> int:
+        """Return the start of the oldest period that can be read at `now_ms`."""
+        return self.counted_from(floor_ms, now_ms)
+
+    def kept_periods(self, floor_ms: int, now_ms: int) -> list[Period]:
+        """Return the periods that can be read at `now_ms`, newest first."""
+        oldest_ms = self.kept_from(floor_ms, now_ms)
+        kept = [self.period_at(now_ms)]
+        while kept[-1].start_ms > oldest_ms:
+            kept.append(self.before(kept[-1]))
+        return kept
+
+    def floor_after(self, floor_ms: int, now_ms: int) -> int:
+        """Return the floor when the board changes: what is gone by now stays gone."""
+        return self.kept_from(floor_ms, now_ms)
+
+    def oldest_counted(self, floor_ms: int, now_ms: int) -> int:
+        """Return the number of the oldest period whose events are held at `now_ms`."""
+        return self.counted_from(floor_ms, now_ms)
+
+    def oldest_stored(self, floor_ms: int, now_ms: int) -> int | None:
+        """Return the number of the oldest period that is stored; those before it are dropped."""
+        return self.counted_from(floor_ms, now_ms)
+
+    def taken_until(self, period: Period) -> int:
+        """Return the last instant at which events of a period are taken."""
+        return period.end_ms + self.grace_ms
+
+    def next_refusal(self, now_ms: int) -> tuple[int, int]:
+        """Return the end of the oldest period whose events are taken at `now_ms`, and from when on
+        they are not."""
+        end_ms = self.period_at(max(MIN_MS, now_ms - self.grace_ms - 1)).end_ms
+        return end_ms, end_ms + self.grace_ms + 1
+
 
 class Rolling(Struct, frozen=True, dict=True):
     """A window of the last `steps` steps: live within a step, exact at every boundary.
@@ -119,6 +261,16 @@ class Rolling(Struct, frozen=True, dict=True):
     grace_ms: int
     refresh_ms: int = 0
     refresh_minute: int = 0
+
+    has_periods: ClassVar[bool] = True
+    holds_totals: ClassVar[bool] = False
+    lives_ms: ClassVar[int | None] = None
+    weighing: ClassVar[Weighing | None] = None
+
+    @property
+    def interval_ms(self) -> int:
+        """How often the ranking is made, 0 where it is always live."""
+        return self.refresh_ms
 
     @cached_property
     def _steps(self) -> "_Steps":
@@ -144,6 +296,65 @@ class Rolling(Struct, frozen=True, dict=True):
         """From when to before when the window counts while the step of that number runs."""
         return self.step(running - self.steps + 1).start_ms, self.step(running).end_ms
 
+    def instance_of(self, period: Period) -> int:
+        """Return the number by which a step is stored: its own."""
+        return self.number_at(period.start_ms)
+
+    def period_of(self, instance: int) -> Period:
+        """Return the step of a number."""
+        return self.step(instance)
+
+    def cursor_label(self, instance: int) -> str | None:
+        """Return None: a list goes on in the running step or not at all."""
+        return None
+
+    def counts_from(self, period: Period) -> int:
+        """Return from when on events count while a step runs."""
+        return self.span(self.number_at(period.start_ms))[0]
+
+    def takes(self, floor_ms: int, now_ms: int, period: Period) -> bool:
+        """Return whether events of a step still count: the window reaches back to it and its grace
+        is not over."""
+        if now_ms < period.end_ms:
+            return period.start_ms >= floor_ms
+        if now_ms > self.taken_until(period):
+            return False
+        return period.start_ms >= self.counted_from(floor_ms, now_ms)
+
+    def counted_from(self, floor_ms: int, now_ms: int) -> int:
+        """Return the start of the oldest step whose events are held at `now_ms`."""
+        return max(floor_ms, self.span(self.number_at(now_ms))[0])
+
+    def kept_from(self, floor_ms: int, now_ms: int) -> int:
+        """Return the start of the running step, the only one that can be read."""
+        return self.period_at(now_ms).start_ms
+
+    def kept_periods(self, floor_ms: int, now_ms: int) -> list[Period]:
+        """Return the running step."""
+        return [self.period_at(now_ms)]
+
+    def floor_after(self, floor_ms: int, now_ms: int) -> int:
+        """Return the floor as it is: a change of the board takes nothing from the window."""
+        return floor_ms
+
+    def oldest_counted(self, floor_ms: int, now_ms: int) -> int:
+        """Return the number of the oldest step whose events are held at `now_ms`."""
+        return self.number_at(self.counted_from(floor_ms, now_ms))
+
+    def oldest_stored(self, floor_ms: int, now_ms: int) -> int | None:
+        """Return None: steps go when the window is brought to the next."""
+        return None
+
+    def taken_until(self, period: Period) -> int:
+        """Return the last instant at which events of a step are taken."""
+        return period.end_ms + self.grace_ms
+
+    def next_refusal(self, now_ms: int) -> tuple[int, int]:
+        """Return the end of the oldest step whose events are taken at `now_ms`, and from when on
+        they are not."""
+        end_ms = self.period_at(max(MIN_MS, now_ms - self.grace_ms - 1)).end_ms
+        return end_ms, end_ms + self.grace_ms + 1
+
     @cached_property
     def _refresh_times(self) -> RefreshTimes:
         return refresh_times(self.refresh_ms, self.refresh_minute, self.tz)
@@ -157,15 +368,17 @@ class Rolling(Struct, frozen=True, dict=True):
         return self._refresh_times.around(now_ms)[0]
 
 
-class Decay(Struct, frozen=True):
+class Decay(_Endless, frozen=True):
     """The window in which every event counts for ever, half as much after every half-life."""
 
-    name: str
     half_life_ms: int
 
-    def period_at(self, at_ms: int) -> Period:
-        """The one period there is; its label is empty."""
-        return _ALWAYS
+    holds_totals: ClassVar[bool] = False
+
+    @property
+    def weighing(self) -> Weighing:
+        """How much events weigh."""
+        return Weighing(self.half_life_ms)
 
 
 Window = All | Calendar | Rolling | Decay

@@ -17,6 +17,7 @@ from laurels.decay import (
     MIN_HALF_LIFE_MS,
     PLACES,
     Fading,
+    Weighing,
     Words,
     restored,
     weight,
@@ -181,8 +182,8 @@ def _batch(*events: tuple[object, ...]) -> Batch:
     ids=["accepted at now", "each at its own time"],
 )
 def test_weights_are_logged(batch: Batch) -> None:
-    weighed = batch.weighed(FADING.half_lives_ms)
-    assert set(weighed.weights) == {6 * HOUR_MS, 1_000}
+    weighed = batch.weighed(FADING.weighings)
+    assert set(weighed.weights) == {Weighing(6 * HOUR_MS), Weighing(1_000)}
     [event] = decode(encode([encode_one(events_of(weighed, 1))]))
     assert isinstance(event, Events)
     assert logged_batch(event) == weighed
@@ -190,21 +191,23 @@ def test_weights_are_logged(batch: Batch) -> None:
 
 def test_what_is_logged_is_what_counts() -> None:
     """Whatever the times say: a log never means something else than when it was written."""
-    record = events_of(_batch(("ann", 5)).weighed([HOUR_MS]), 1)
+    record = events_of(_batch(("ann", 5)).weighed([Weighing(HOUR_MS)]), 1)
     doubled = msgspec.structs.replace(record, weights={HOUR_MS: pack(array("q", [2**52 + 99]))})
-    assert logged_batch(doubled).weights_in(HOUR_MS).mantissas == 2**52 + 99
+    assert logged_batch(doubled).weights_in(Weighing(HOUR_MS)).mantissas == 2**52 + 99
 
 
 def test_a_batch_that_is_cut_is_weighed_like_the_whole() -> None:
     batch = msgspec.structs.replace(
         _batch(*[("ann", i) for i in range(9)]), ats=array("q", range(0, 9 * HOUR_MS, HOUR_MS))
     )
-    weighed = batch.weighed([HOUR_MS])
+    weighed = batch.weighed([Weighing(HOUR_MS)])
     kept = [1, 4, 8]
-    assert weighed.take(kept).weights_in(HOUR_MS) == batch.take(kept).weights_in(HOUR_MS)
+    assert weighed.take(kept).weights_in(Weighing(HOUR_MS)) == batch.take(kept).weights_in(
+        Weighing(HOUR_MS)
+    )
     for part in weighed.split([4, 9], array("q", [NOW_MS] * 9)):
         assert part.ats is not None
-        found = part.weights_in(HOUR_MS).exponents
+        found = part.weights_in(Weighing(HOUR_MS)).exponents
         assert list(found) == [at // HOUR_MS for at in part.ats]  # type: ignore[arg-type]
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
 import laurels
-from laurels.plan import cut, next_boundary, takes
-from laurels.windows import MIN_MS, All, Decay
+from laurels.plan import cut, next_boundary
+from laurels.windows import MIN_MS
 
 from .reading import Row
 
@@ -29,7 +29,7 @@ class LateEvents:
         self.first: Row | None = None
         self.seen = 0
         self.count = 0
-        self._timed = [w for w in self.rules.windows.values() if not isinstance(w, All | Decay)]
+        self._timed = [w for w in self.rules.windows.values() if w.has_periods]
         self._due_ms = MIN_MS
         self._begun_ms = MIN_MS
 
@@ -53,7 +53,7 @@ class LateEvents:
         late = [
             window.name
             for window in self._timed
-            if not takes(window, MIN_MS, self.now_ms, window.period_at(at_ms))
+            if not window.takes(MIN_MS, self.now_ms, window.period_at(at_ms))
         ]
         if late:
             self.by_window.update(late)

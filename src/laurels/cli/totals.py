@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import laurels
 from laurels.errors import NoAllWindow, ValueOutOfRange
 from laurels.score import LIMIT, Number, Score, exact_units, to_value
-from laurels.windows import All
 
 from .failures import Usage
 
@@ -63,7 +62,7 @@ class Totals:
         rules = board.rules()
         if len(rules.columns) != 1:
             raise Usage(f"{board.name} has {len(rules.columns)} columns, a sorted set one score")
-        windows = [name for name, window in rules.windows.items() if isinstance(window, All)]
+        windows = [name for name, window in rules.windows.items() if window.holds_totals]
         if not windows:
             raise NoAllWindow(f"the board {board.name!r} has no window `all`")
         self.column = rules.columns[0]

@@ -4,7 +4,7 @@ from laurels.boards import BoardState
 from laurels.clock_status import clock_status
 from laurels.index.asking import Ask
 from laurels.index.base import changes
-from laurels.plan import kept_periods, next_boundary, ranking_key
+from laurels.plan import next_boundary, ranking_key
 from laurels.stats import BoardStats, CheckReport, Kept, Stats, WindowStats
 from laurels.windows import MIN_MS
 
@@ -90,7 +90,7 @@ class Figures:
                 opened, ranking_key(state.number, window, period, scope)
             )
             for window in state.rules.windows.values()
-            for period in kept_periods(window, state.floors.get(window.name, MIN_MS), now_ms)
+            for period in window.kept_periods(state.floors.get(window.name, MIN_MS), now_ms)
         ]
         return sum(sizes)
 

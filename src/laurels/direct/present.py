@@ -34,10 +34,10 @@ from laurels.index.remote import (
     Unturned,
 )
 from laurels.labels import ALL
-from laurels.plan import counted_from, next_boundary, roll_of
+from laurels.plan import next_boundary, oldest_stored, roll_of
 from laurels.refreshed import NEVER, Refreshed
 from laurels.service import MOST, SHARE
-from laurels.windows import MIN_MS, Rolling
+from laurels.windows import MIN_MS
 
 from .refreshing import Place, refreshed_of
 from .registry import Registry
@@ -314,11 +314,7 @@ class Present:
         """Does what the end of a period or step has made due for a board."""
         try:
             await self.turn(state, now_ms)
-            oldest_ms = {
-                name: counted_from(window, state.floors.get(name, MIN_MS), now_ms)
-                for name, window in state.rules.windows.items()
-                if not isinstance(window, Rolling)
-            }
+            oldest_ms = oldest_stored(state.rules, state.floors, now_ms)
             keys = await self.index.keys(opened_as(state), empty=True)
             periods = [key for key in keys if key.window in oldest_ms]
             gone = [k for k in periods if k.instance < oldest_ms[k.window]]

@@ -89,7 +89,7 @@ class Refreshing:
         any."""
         states = [(boards.numbered(number), window) for number, window in self._large]
         found = [
-            state.rules.refreshed[window].refresh_ms
+            state.rules.refreshed[window].interval_ms
             for state, window in states
             if state is not None and window in state.rules.refreshed
         ]

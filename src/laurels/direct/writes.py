@@ -140,7 +140,7 @@ class Writer:
         for _ in range(TRIES):
             await self._ensure_there(write)
             state = write.board = self._present.boards.current(write.board)
-            batch = msgspec.structs.replace(batch, weights={}).weighed(state.rules.half_lives_ms)
+            batch = msgspec.structs.replace(batch, weights={}).weighed(state.rules.weighings)
             plan = self._present.boards.plan(batch)
             try:
                 apply = partial(

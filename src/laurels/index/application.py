@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Iterator
 from typing import Any
 
+from laurels.decay import Weighing
 from laurels.engine import fold
 from laurels.engine.ranked_set import RankedSet
 from laurels.engine.rolling import RollingSet
@@ -55,7 +56,7 @@ class Application:
             column if rule.sign > 0 else negated(column)
             for rule, column in zip(rules.columns, batch.values, strict=True)
         ]
-        self._fadings = [_weights(rules.half_life_ms(place.window), batch) for place in plan.places]
+        self._fadings = [_weights(rules.weighing(place.window), batch) for place in plan.places]
         self._ats = batch.now_ms if batch.ats is None else batch.ats
         self._stamps = stamps_of(self._ats, rules.resolution_ms)
         self._sets = b"\1" * batch.size if batch.absolute else None
@@ -219,11 +220,11 @@ def _values_of(batch: Batch, label: str, roster: Roster) -> "array[int]":
     return array("I", [ids[group] for group in batch.labels.each])
 
 
-def _weights(half_life_ms: int, batch: Batch) -> Any:
+def _weights(weighing: Weighing | None, batch: Batch) -> Any:
     """What the events weigh, for the engine; None where they do not fade."""
-    if not half_life_ms:
+    if weighing is None:
         return None
-    weights = batch.weights_in(half_life_ms)
+    weights = batch.weights_in(weighing)
     return weights.exponents, weights.mantissas
 
 

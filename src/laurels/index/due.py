@@ -6,9 +6,8 @@ some of its rankings may be no longer kept, and its rolling windows stand at a s
 
 from msgspec import Struct
 
-from laurels.plan import Floors, Roll, counted_from, roll_of
+from laurels.plan import Floors, Roll, oldest_stored, roll_of
 from laurels.rules import Rules
-from laurels.windows import MIN_MS, Rolling
 
 
 class Due(Struct, frozen=True):
@@ -27,11 +26,7 @@ def due_of(number: int, rules: Rules, floors: Floors, now_ms: int) -> Due:
     return Due(
         now_ms=now_ms,
         since_ms=since_ms(rules, now_ms),
-        oldest_ms={
-            name: counted_from(window, floors.get(name, MIN_MS), now_ms)
-            for name, window in rules.windows.items()
-            if not isinstance(window, Rolling)
-        },
+        oldest_ms=oldest_stored(rules, floors, now_ms),
         rolls=tuple([roll for roll in rolls if roll is not None]),
     )
 

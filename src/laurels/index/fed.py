@@ -12,9 +12,9 @@ from msgspec import Struct
 
 from laurels.event import Batch
 from laurels.labels import together
-from laurels.plan import APART, Plan, RankingKey, Target, counted_from, roll_of
+from laurels.plan import APART, Plan, RankingKey, Target, roll_of
 from laurels.rules import Place
-from laurels.windows import MIN_MS, Rolling, Window
+from laurels.windows import MIN_MS, Window
 
 from .feed import Entry, FeedPlace, labels_told
 from .remote import Opened
@@ -95,7 +95,7 @@ def fed_of(
         labels=labels.take([firsts[event.entry] + event.row for event in events]),
     )
     return Fed(
-        batch.weighed(home.rules.half_lives_ms),
+        batch.weighed(home.rules.weighings),
         _plan(home, batch, found),
         _spans(runs, after),
         _aways(found),
@@ -175,9 +175,7 @@ def _plan(home: Opened, batch: Batch, found: Sequence[tuple[Entry, int]]) -> Pla
 def _instances(window: Window, now_ms: int, found: Sequence[tuple[Entry, int]]) -> list[int | None]:
     """The period or step of each event in a window; None where it was too late, or nobody looks
     there any more."""
-    oldest = counted_from(window, MIN_MS, now_ms)
-    if isinstance(window, Rolling):
-        oldest = window.number_at(oldest)
+    oldest = window.oldest_counted(MIN_MS, now_ms)
     told = [(entry.told.windows.get(window.name), row) for entry, row in found]
     each = [where[row] if isinstance(where, list) else where for where, row in told]
     return [None if instance is None or instance < oldest else instance for instance in each]
@@ -185,5 +183,5 @@ def _instances(window: Window, now_ms: int, found: Sequence[tuple[Entry, int]]) 
 
 def _target(home: Opened, place: Place, instance: int) -> Target:
     window = home.rules.windows[place.window]
-    period = window.step(instance) if isinstance(window, Rolling) else window.period_at(instance)
-    return Target(RankingKey(home.number, place.window, instance, place.name), period)
+    key = RankingKey(home.number, place.window, instance, place.name)
+    return Target(key, window.period_of(instance))

@@ -18,7 +18,6 @@ from laurels.engine.roster import Roster, renumber
 from laurels.engine.tally import Tally
 from laurels.errors import SnapshotDamaged
 from laurels.plan import RankingKey
-from laurels.windows import Rolling
 
 from .copying import (
     BOARD,
@@ -149,9 +148,9 @@ class Loading:
         return max(0, min(size, _MOST_EXPECTED))
 
     def _open_rolling(self, held: Held, scope: str, window: str, running: int) -> None:
-        rule = held.rules.windows[window]
-        assert isinstance(rule, Rolling), "only rolling windows have a running step"
-        held.open_rolling(scope, window, rule.steps, running, self._roster)
+        steps = held.rules.windows[window].steps
+        assert steps, "only windows that count by steps have a running one"
+        held.open_rolling(scope, window, steps, running, self._roster)
 
     def _open_ranking(self, held: Held, stored: Stored) -> None:
         key = stored.key

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from operator import neg
 from typing import Any
 
+from laurels.decay import Weighing
 from laurels.event import Batch
 from laurels.labels import Labels
 from laurels.plan import Plan
@@ -87,16 +88,16 @@ def _events_told(
 def _window(known: Known, batch: Batch, plan: Plan, i: int) -> dict[str, Any]:
     roll, window = plan.rolls[i], plan.places[i].window
     if roll is None:
-        return {"name": window, "steps": 0} | _weights(batch, known.rules.half_life_ms(window))
+        return {"name": window, "steps": 0} | _weights(batch, known.rules.weighing(window))
     lows, highs = known.steps[window]
     return {**roll_told(roll), "lows": lows, "highs": highs}
 
 
-def _weights(batch: Batch, half_life_ms: int) -> dict[str, Any]:
+def _weights(batch: Batch, weighing: Weighing | None) -> dict[str, Any]:
     """What the events weigh where scores fade."""
-    if not half_life_ms:
+    if weighing is None:
         return {}
-    weights = batch.weights_in(half_life_ms)
+    weights = batch.weights_in(weighing)
     told = {"exponents": weights.exponents, "mantissas": weights.mantissas}
     return {key: each if isinstance(each, int) else list(each) for key, each in told.items()}
 

@@ -18,7 +18,7 @@ from laurels.plan import RankingKey, Roll, roll_of
 from laurels.refreshed import Stand
 from laurels.rules import Rules
 from laurels.score import step_bounds
-from laurels.windows import Calendar, Rolling
+from laurels.windows import Window
 
 from .failures import IndexUnavailable
 from .layout import Layout, is_stamped, layout_of
@@ -38,7 +38,7 @@ class Known(Struct, frozen=True):
     rules: Rules
     layout: Layout
     told: msgspec.Raw
-    rolling: list[Rolling]
+    rolling: list[Window]
     steps: dict[str, tuple[list[int], list[int]]]
 
 
@@ -50,7 +50,8 @@ for nodes of a cluster whose clocks differ from the one that processes follow.""
 def lives_of(rules: Rules) -> dict[str, int]:
     """By calendar window, for how long after its beginning a period stays on the server."""
     windows = rules.windows.values()
-    return {w.name: w.lives_ms + EXPIRY_MARGIN_MS for w in windows if isinstance(w, Calendar)}
+    lives = {window.name: window.lives_ms for window in windows}
+    return {name: ms + EXPIRY_MARGIN_MS for name, ms in lives.items() if ms is not None}
 
 
 def known_of(board: Opened, *, expires: bool = False) -> Known:
@@ -58,7 +59,7 @@ def known_of(board: Opened, *, expires: bool = False) -> Known:
     rules = board.rules
     layout = layout_of(rules)
     least, most = _signed(rules, [(c.low, c.high) for c in rules.columns])
-    rolling = [window for window in rules.windows.values() if isinstance(window, Rolling)]
+    rolling = [window for window in rules.windows.values() if window.steps]
     told = {
         "version": str(board.version),
         "columns": len(rules.columns),
@@ -75,7 +76,7 @@ def known_of(board: Opened, *, expires: bool = False) -> Known:
         "units": layout.units,
         "lives": (expires and lives_of(rules)) or False,
         "refreshed": dict.fromkeys(rules.refreshed, True) or False,
-        "fades": {n: True for n in rules.windows if rules.half_life_ms(n)} or False,
+        "fades": {n: True for n in rules.windows if rules.weighing(n)} or False,
     }
     steps = {window.name: _step_bounds(rules, window.steps) for window in rolling}
     return Known(rules, layout, msgspec.Raw(msgspec.msgpack.encode(told)), rolling, steps)
@@ -192,7 +193,7 @@ def ask_told(known: Known, ask: Ask) -> list[Any]:
     return [
         scoped_name(ask.key),
         ask.key.instance,
-        isinstance(known.rules.windows[ask.key.window], Rolling),
+        known.rules.windows[ask.key.window].steps > 0,
         [_anchor(known, anchor) for anchor in ask.anchors],
         [_span(span) for span in ask.spans],
         ask.members,

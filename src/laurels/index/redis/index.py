@@ -26,7 +26,6 @@ from laurels.index.remote import (
 from laurels.plan import Plan, RankingKey, Roll, roll_of
 from laurels.rules import Rules
 from laurels.stats import BoardLayout
-from laurels.windows import Rolling
 
 from .batches import batch_told
 from .coding import (
@@ -228,7 +227,7 @@ class RedisIndex:
         """Does about `limit` members of the pass for the next step; what is left."""
         left = 0
         for _ in range(0, limit, SHARE):
-            roll = {"name": window, "steps": self._rolling(board, window).steps}
+            roll = {"name": window, "steps": board.rules.windows[window].steps}
             left = int(await self._keep("advance", board, roll=roll, limit=SHARE))
             if left == 0:
                 break
@@ -260,8 +259,8 @@ class RedisIndex:
     ) -> tuple[int, Stands]:
         """Goes on with the refresh of a window, in one call; about how many members are left, and
         how the windows stand."""
-        rolling = self._rolling(board, window)
-        roll = roll_of(board.number, rolling, now_ms)
+        refreshed = board.rules.refreshed[window]
+        roll = roll_of(board.number, refreshed, now_ms)
         assert roll is not None
         left, stands = await self._keep(
             "refresh",
@@ -269,7 +268,7 @@ class RedisIndex:
             rolls=[roll_told(roll)],
             now=now_ms,
             due=due_ms,
-            before=rolling.due_by(now_ms),
+            before=refreshed.due_by(now_ms),
             forms=list(dict.fromkeys(place.name for place in board.rules.places if place.name)),
             limit=_CELLS,
         )
@@ -354,17 +353,16 @@ class RedisIndex:
         said: dict[str, Any] = {"name": name_of(key), "mend": mend}
         sides: list[dict[str, Any]] = []
         own = [{"side": "rows"}]
+        window = board.rules.windows[key.window]
         if not self._of(board).layout.scored:
-            rolls = isinstance(board.rules.windows[key.window], Rolling)
-            own.insert(1 if rolls else 0, {"side": "entries"})
+            own.insert(1 if window.steps else 0, {"side": "entries"})
         if board.rules.rank == "dense":
             own += [{"side": "scores"}, {"side": "places"}]
-        if isinstance(board.rules.windows[key.window], Rolling):
-            window = self._rolling(board, key.window)
+        if window.steps:
             said["roll"] = {"name": scoped_name(key), "steps": window.steps}
             first = key.instance - window.steps + 1
             sides += [{"side": "cells", "step": first + i} for i in range(window.steps)]
-            if window.refresh_ms:
+            if window.interval_ms:
                 sides = [{**side, "built": True} for side in (*sides, *own)]
         sides += own
         entries = 0
@@ -388,8 +386,8 @@ class RedisIndex:
         with the one that is built."""
         window = board.rules.windows[key.window]
         instances = [key.instance]
-        if isinstance(window, Rolling):
-            instances = [0, 1] if window.refresh_ms else [key.instance % 2]
+        if window.steps:
+            instances = [0, 1] if window.interval_ms else [key.instance % 2]
         names = [name_of(key._replace(instance=each)).encode() for each in instances]
         sizes = [
             await self._command(board, b"MEMORY", kind + name, before=b"USAGE")
@@ -458,11 +456,6 @@ class RedisIndex:
             known = known_of(board, expires=self._expires)
             self._known[board.number] = board.version, known
         return known
-
-    def _rolling(self, board: Opened, window: str) -> Rolling:
-        found = board.rules.windows[window]
-        assert isinstance(found, Rolling)
-        return found
 
     async def _keep(self, op: str, board: Opened, **more: Any) -> Any:
         windows = [{"name": each.name, "steps": each.steps} for each in self._of(board).rolling]

@@ -22,7 +22,7 @@ from msgspec import Struct
 from laurels.rules import ColumnRule, Rules
 from laurels.score import stamp, step_bounds
 from laurels.stats import BoardLayout
-from laurels.windows import MAX_MS, MIN_MS, Rolling
+from laurels.windows import MAX_MS, MIN_MS
 
 BITS = 53
 """What a score of a sorted set keeps exactly."""
@@ -55,7 +55,7 @@ def is_stamped(rules: Rules) -> bool:
 
 def layout_of(rules: Rules) -> Layout:
     """The cheapest layout that keeps every score of a board exactly."""
-    if is_stamped(rules) or rules.half_lives_ms:
+    if is_stamped(rules) or rules.weighings:
         return Layout("prefixed")
     ranges = _ranges(rules)
     if len(ranges) == 1:
@@ -115,9 +115,9 @@ def describe(rules: Rules) -> BoardLayout:
 
 def unverified(rules: Rules) -> list[str]:
     """What of a board is stored once on an index server, so that a check cannot judge it."""
-    layout, rolling = layout_of(rules), any(isinstance(w, Rolling) for w in rules.windows.values())
+    layout, rolling = layout_of(rules), any(w.steps for w in rules.windows.values())
     found = []
-    if layout.scored and not all(isinstance(w, Rolling) for w in rules.windows.values()):
+    if layout.scored and not all(w.steps for w in rules.windows.values()):
         found.append(
             f"scores in the window all and in calendar windows are stored once ({layout.name} "
             "layout): one that was changed to another possible score, and a member that is "
@@ -139,7 +139,7 @@ def unverified(rules: Rules) -> list[str]:
 def _cheaper(rules: Rules) -> str:
     if is_stamped(rules):
         return "a column of op last needs tie first or last at tie_resolution 1ms to be packed"
-    if rules.half_lives_ms:
+    if rules.weighings:
         return "totals that fade fit no score: without a decay window the others may be packed"
     asked = sum(map(_bits, _ranges(rules)[: len(rules.columns)]))
     if rules.tie == 0:

@@ -73,7 +73,7 @@ def sums_of(
     column = rules.columns[0]
     if len(rules.columns) > 1 or column.op != "sum" or batch.absolute or batch.ids is not None:
         return None
-    if rules.scoped or rules.refreshed or rules.half_lives_ms:
+    if rules.scoped or rules.refreshed or rules.weighings:
         return None
     if not all(isinstance(route, int) and route >= 0 for route in plan.routes):
         return None
