@@ -1,4 +1,4 @@
-"""Runs the examples of README.md, the tour and docs/semantics.md and writes what they print.
+"""Runs the examples of the README, the tour, the semantics and the recipes; writes their outputs.
 
     python scripts/tour.py
 
@@ -28,7 +28,10 @@ from traceback import format_exception_only
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-PAGES = (ROOT / "README.md", ROOT / "docs" / "tour.md", ROOT / "docs" / "semantics.md")
+PAGES = (
+    ROOT / "README.md",
+    *(ROOT / "docs" / name for name in ("tour.md", "semantics.md", "recipes.md")),
+)
 
 _BLOCK = re.compile(
     r"^```(?P<kind>python|pycon|console)\n(?P<body>.*?)^```\n(?:\n```text\n(?P<shown>.*?)^```\n)?",
