@@ -10,7 +10,6 @@ from types import TracebackType
 from typing import Any, Self
 
 import laurels
-from laurels import config
 from laurels.http import opening, serving
 from laurels.http.settings import Settings
 
@@ -59,8 +58,8 @@ class Served:
         ending, loop = asyncio.Event(), asyncio.get_running_loop()
         self._end = lambda: loop.call_soon_threadsafe(ending.set)
         opening.ensure_possible(self._settings, self._admin_key)
-        service = config.connect(self._settings.data, self._clock, create=True)
-        await serving.run(self._settings, service, self._admin_key, ending, self._said)
+        backing = await serving.opened(self._settings, self._clock)
+        await serving.run(self._settings, backing, self._admin_key, ending, self._said)
 
     def _said(self, address: serving.Address) -> None:
         self.url, self.first_key = address.url, address.first_key

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import laurels
 from bench.history import WEEK, Steps
+from bench.internals import local
 from bench.peers import BOARD
 from bench.timing import Safety, Task
 from bench.workload import Batch, Entry
@@ -49,7 +50,7 @@ class RollingApi:
         """Takes in a history; no snapshot is taken on the way. The seconds it took, without those
         spent on making the input."""
         elapsed = 0.0
-        with self.boards._service._keeper.alone():
+        with local(self.boards)._keeper.alone():
             for events in batches:
                 start = time.perf_counter()
                 self.boards.submit_many(BOARD, events)
@@ -74,7 +75,7 @@ class RollingApi:
 
     @property
     def index(self) -> MemoryIndex:
-        index = self.boards._service._fold.index
+        index = local(self.boards)._fold.index
         assert isinstance(index, MemoryIndex)
         return index
 

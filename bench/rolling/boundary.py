@@ -9,6 +9,7 @@ from time import monotonic, sleep
 
 from bench.falling import falling
 from bench.history import HOUR_MS, WEEK
+from bench.internals import local
 from bench.peers import BOARD
 from bench.peers.redis_server import RedisServer
 from bench.peers.rolling_api import RollingApi
@@ -91,7 +92,7 @@ class _Boundaries:
         self._table.keep_calm(_owner("no pass under way"), self._waits.read, self._waits.write)
         self._keep_first(_owner("pass done ahead"), self._cross())
         self._watched(_owner(f"shares by each write of {BATCH}"), self._by_writes)
-        self._api.boards._service.paced = True
+        local(self._api.boards).paced = True
         self._watched(_owner(f"shares of {SHARE:,} by a task"), self._by_shares)
         self._cross()
         self._watched(_owner("all by the first calls"), self._by_first_calls)
@@ -123,7 +124,7 @@ class _Boundaries:
             sleep(_PAUSE_SECONDS)
 
     def _by_shares(self) -> None:
-        while self._api.boards._service.work(SHARE)[0]:
+        while local(self._api.boards).work(SHARE)[0]:
             sleep(_PAUSE_SECONDS)
 
     def _by_first_calls(self) -> None:
@@ -154,7 +155,7 @@ def fill(api: RollingApi, population: Population) -> None:
         words = [array("q", map(neg, fallen.totals)), fallen.reached, fallen.newest]
         window.live.put(ids, words)
     window.prepare()
-    api.boards._service._fold.resume_passes()
+    local(api.boards)._fold.resume_passes()
 
 
 def _write(api: RollingApi, batch: Batch) -> None:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from bench.effort import Effort
 from bench.footprint import ProcessMemory
 from bench.history import WEEK, History, evening
+from bench.internals import local
 from bench.peers import Writer
 from bench.peers.one_core import OnOneCore
 from bench.peers.redis_server import Fsync, Placement, RedisServer, Setting
@@ -134,7 +135,7 @@ class RollingSize:
         self._say(f"load: laurels, {'memory:' if place is None else 'durable'}")
         api = RollingApi(place, self._now_ms)
         api.load(self._history.batches())
-        while api.boards._service.work(1 << 60)[0]:
+        while local(api.boards).work(1 << 60)[0]:
             pass
         if place is not None:
             api.boards.snapshot()

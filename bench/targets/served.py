@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from functools import partial
 from statistics import quantiles
 
+from bench.internals import local
 from bench.peers import BOARD
 from bench.peers.rolling_api import RollingApi
 from bench.rolling.table import Owner, Table
@@ -32,7 +33,7 @@ def measure_served(api: RollingApi, population: Population) -> list[Sample]:
         MANY: [partial(boards.submit_many, BOARD, batch) for batch in batches],
     }
     table = Table(_GROUP, population)
-    with boards._service._keeper.alone():
+    with local(boards)._keeper.alone():
         for name, tasks in calls.items():
             _keep(table, name, tasks)
     return table.samples

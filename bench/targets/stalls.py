@@ -17,6 +17,7 @@ from time import perf_counter, sleep
 from typing import Any, cast
 
 from bench.history import DAY_MS, HOUR_MS, WEEK, evening
+from bench.internals import local
 from bench.outcome import Findings, Outcome
 from bench.peers.rolling_api import RollingApi
 from bench.report import short
@@ -51,9 +52,9 @@ def measure_stalls(plan: Plan, scale: Scale) -> Iterator[Findings]:
     try:
         with closing(RollingApi(folder, now_ms)) as api:
             api.load(leaving(population, now_ms))
-            api.boards._service.paced = True
-            appends = _Appends(api.boards._service._log)
-            api.boards._service._log = cast(Log, appends)
+            local(api.boards).paced = True
+            appends = _Appends(local(api.boards)._log)
+            local(api.boards)._log = cast(Log, appends)
             yield from _phases(plan, api, population, appends)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -98,7 +99,7 @@ def _phases(
         ("writing and rolling", lambda: _roll(api)),
     )
     with _settled_heap():
-        with api.boards._service._keeper.alone():
+        with local(api.boards)._keeper.alone():
             for name, task in phases:
                 yield _watched(plan, population, waits, name, task)
         yield _watched(plan, population, waits, "writing and snapshotting", api.boards.snapshot)
@@ -128,8 +129,8 @@ def _roll(api: RollingApi) -> None:
 def _is_prepared(api: RollingApi) -> bool:
     """Does a share; whether nothing is left. While a commit is on its way time stands still, so it
     may not have come to where the clock is."""
-    left, _ = api.boards._service.work(SHARE)
-    return not left and api.boards._service._fold.now_ms >= api.clock.now_ms()
+    left, _ = local(api.boards).work(SHARE)
+    return not left and local(api.boards)._fold.now_ms >= api.clock.now_ms()
 
 
 def _watched(plan: Plan, population: Population, waits: Waits, name: str, task: Task) -> Findings:

@@ -29,8 +29,8 @@ from .given import integer
 from .leaderboards import EXPORT_CHUNK, Leaderboards
 from .pacing import pace
 from .receipt import Receipt, Receipts
-from .service import Service
 from .standing import Entry
+from .store import LoopStore
 from .submission import Submission
 
 _ON_LOOP = 1_000
@@ -102,7 +102,7 @@ class AsyncLeaderboards:
     beside the loop.
     """
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: LoopStore) -> None:
         self.sync = Leaderboards(service)
         self._at_once = Leaderboards(service, patient=False)
         self._service = service
@@ -274,9 +274,9 @@ class AsyncLeaderboards:
         self, verb: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> T:
         """What a verb that only reads answers: at once where nothing stands in its way."""
-        lock = self._service.reading()
         is_long = verb in _SIZED and _is_long(*args, **kwargs)
-        if not is_long and lock.acquire(blocking=False):
+        lock = None if is_long else self._service.lock_at_once()
+        if lock is not None:
             try:
                 return verb(self._at_once, *args, **kwargs)
             except NotReady:

@@ -12,7 +12,7 @@ the schema here.
 """
 
 from collections.abc import KeysView
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
@@ -51,7 +51,8 @@ class Plain:
         A Decimal becomes its text, a tuple a list; what is left out of an entry where nobody asked
         for it (`data`, `place`) is left out here.
         """
-        return cast(dict[str, Any], plain(self))
+        found: dict[str, Any] = plain(self)
+        return found
 
     def keys(self) -> KeysView[str]:
         """Return the names in `to_dict()`."""
@@ -86,7 +87,8 @@ class Answer(Plain, Struct, frozen=True):
         cls, schema: "CoreSchema", handler: "GetJsonSchemaHandler"
     ) -> dict[str, Any]:
         (described,), parts = msgspec.json.schema_components([cls], ref_template="{name}")
-        return cast(dict[str, Any], _inlined(described, parts))
+        inlined: dict[str, Any] = _inlined(described, parts)
+        return inlined
 
 
 def plain(value: object) -> Any:
@@ -102,7 +104,7 @@ def _core_schema(kind: type[Plain]) -> "CoreSchema":
     return core_schema.is_instance_schema(kind, serialization=as_dict)
 
 
-def _inlined(schema: object, parts: dict[str, dict[str, Any]]) -> object:
+def _inlined(schema: object, parts: dict[str, dict[str, Any]]) -> Any:
     """Return a JSON schema with the parts in the places that refer to them."""
     if isinstance(schema, dict):
         if "$ref" in schema:

@@ -18,7 +18,7 @@ from functools import partial
 from importlib.util import find_spec
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from .client.wire import Address
     from .direct.service import Direct
     from .http.access import Keys
-    from .http.key_server import ServerKeyStore
+    from .http.backing import Backing
     from .http.key_store import KeyStore
     from .index.redis.connection import Connection
     from .index.redis.definitions import RedisDefinitions
@@ -207,13 +207,14 @@ def keys_of(url: str, warned: Callable[[str], None]) -> "Iterator[Keys]":
     """
     from .http.access import Keys  # noqa: PLC0415 (only the service has keys)
     from .http.key_file import FolderKeyStore  # noqa: PLC0415
+    from .http.key_server import ServerKeyStore  # noqa: PLC0415
 
     with ExitStack() as stack:
         store: KeyStore
         if is_direct(url):
             service = direct_beside(url, create=False)
             stack.callback(service.close)
-            store = server_key_store(service)
+            store = ServerKeyStore(service.keys, service.run, _new_key)
         else:
             folder = Folder(_folder_of(url), create=True)
             stack.callback(folder.close)
@@ -223,11 +224,37 @@ def keys_of(url: str, warned: Callable[[str], None]) -> "Iterator[Keys]":
         yield Keys(store, None, secrets.token_bytes, SystemClock().now_ms)
 
 
-def server_key_store(service: "Direct") -> "ServerKeyStore":
-    """Return the store of the keys to an index server: on it."""
-    from .http.key_server import ServerKeyStore  # noqa: PLC0415 (only the service has keys)
+async def servable(
+    url: str,
+    clock: str | Clock | None = None,
+    *,
+    max_clock_step: str | int | None,
+    warn: Callable[[str], None],
+) -> "Backing":
+    """Open what a server stands on, creating what is not there, on the loop that runs; `warn` is
+    told what is wrong with its files. Raises as `connect` and `direct`."""
+    from .audit.entry import MemoryAudit  # noqa: PLC0415 (only the service)
+    from .audit.folder import FolderAudit  # noqa: PLC0415
+    from .http.backing import in_process, on_index_server  # noqa: PLC0415
+    from .http.key_file import FolderKeyStore  # noqa: PLC0415
+    from .http.key_server import ServerKeyStore  # noqa: PLC0415
+    from .http.key_store import MemoryKeyStore  # noqa: PLC0415
 
-    return ServerKeyStore(service.keys, service.run, _new_key)
+    if is_direct(url):
+        direct = await direct_here(url, clock, create=True, max_clock_step=max_clock_step)
+        return on_index_server(direct, ServerKeyStore(direct.keys, direct.run, _new_key))
+    service = await asyncio.to_thread(
+        connect, url, clock, create=True, max_clock_step=max_clock_step
+    )
+    if (folder := folder_of(url)) is None:
+        return in_process(service, MemoryKeyStore(), MemoryAudit(), time.time)
+    try:
+        keys = FolderKeyStore(folder, service, warn)
+        audit = await asyncio.to_thread(FolderAudit, folder)
+    except BaseException:
+        await asyncio.to_thread(service.close)
+        raise
+    return in_process(service, keys, audit, time.time)
 
 
 def is_direct(url: str | PathLike[str]) -> bool:
@@ -254,13 +281,11 @@ def direct(
 
     Raises MissingRedis, UnknownUrl, InvalidClock, and where the server cannot be used.
     """
-    from .direct.surfaces import DirectLeaderboards  # noqa: PLC0415
-
     service = direct_beside(
         url, clock, create=create, log_keep=log_keep, max_clock_step=max_clock_step
     )
     _warn_of(service)
-    return DirectLeaderboards(cast(Any, service))
+    return Leaderboards(service)
 
 
 async def direct_async(

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 from operator import index
-from typing import SupportsIndex, TypeGuard, TypeVar, cast
+from typing import SupportsIndex, TypeGuard, TypeVar
 
 from .errors import BoardInvalid
 
@@ -24,10 +24,10 @@ def integer(value: object) -> int | None:
     anything else, a bool among them."""
     if type(value) is int:
         return value
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
         return None
     try:
-        return index(cast(SupportsIndex, value))
+        return index(value)
     except TypeError:  # such as an array of several numbers
         return None
 

@@ -13,9 +13,9 @@ from .event import Value, member_bytes
 from .queries import friends, member_asked, named
 from .receipt import Receipt, Receipts
 from .score import Score
-from .service import Service
 from .standing import FIRST, Entry, Page, PeriodInfo, Standing, rank_or_none
 from .stats import BoardStats, CheckReport, Stats
+from .store import Store
 from .submission import Submission
 
 EXPORT_CHUNK = 1_000
@@ -35,7 +35,7 @@ class Leaderboards:
     label: `lb.top("gifts", by="room")`. UnknownScope where the board has none such.
     """
 
-    def __init__(self, service: Service, *, patient: bool = True) -> None:
+    def __init__(self, service: Store, *, patient: bool = True) -> None:
         self._service = service
         self._ask = service.ask if patient else service.ask_at_once
         self._at_hand = service.at_hand
@@ -65,7 +65,7 @@ class Leaderboards:
     def get(self, name: str) -> Board:
         """The definition of a board."""
         with self._service.reading():
-            return self._service.named(name).board
+            return self._service.newest(name).board
 
     def boards(self) -> list[Board]:
         """All definitions, in the order of their names."""

@@ -11,13 +11,14 @@ import weakref
 from contextlib import suppress
 
 from .errors import Closed, Forked, LaurelsError
-from .service import SHARE, Service
+from .service import SHARE
+from .store import LoopStore
 
 IDLE_S = 0.25
 LONGEST_S = 0.05
 
 
-async def pace(held: "weakref.ref[Service]") -> None:
+async def pace(held: "weakref.ref[LoopStore]") -> None:
     """Sees to the passes of a service for as long as somebody holds it and it is usable."""
     with suppress(LaurelsError):
         while (service := held()) is not None:

@@ -6,7 +6,6 @@ Every method of these makes a `Question`.
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from typing import cast
 
 from msgspec import Struct
 
@@ -19,7 +18,7 @@ from .index.asking import Ask, Found, Listing
 from .index.base import Offset
 from .labels import label_names, labels_of, scope_named
 from .plan import RankingKey, ranking_key, window_named
-from .question import MAX_LIMIT, Question, whole
+from .question import MAX_LIMIT, Question, final, whole
 from .standing import PeriodInfo, Standing
 from .view import View, at_hand
 from .windows import MIN_MS
@@ -66,10 +65,7 @@ class Moment(Struct, frozen=True, gc=False):
 
         def answer(found: Sequence[Found], offset: Offset) -> dict[str, Standing | None]:
             each = zip(self.state.rules.windows, asked, found, strict=True)
-            return {
-                window: cast("Standing | None", one.answer([part], offset))
-                for window, one, part in each
-            }
+            return {window: final(one.answer([part], offset)) for window, one, part in each}
 
         return Question(tuple([one.asks[0] for one in asked]), answer)
 

@@ -50,3 +50,9 @@ class Question(Struct, Generic[T], frozen=True):
             return self.shortly(index, offset)
         answer = self.answer([find(index, ask) for ask in self.asks], offset)
         return answer.here(index, offset) if isinstance(answer, Question) else answer
+
+
+def final(answer: T | Question[T]) -> T:
+    """Return an answer to a question that asks no further one."""
+    assert not isinstance(answer, Question)
+    return answer

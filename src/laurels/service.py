@@ -155,6 +155,11 @@ class Service:
         self.ensure_usable()
         return self._lock
 
+    def lock_at_once(self) -> "threading.RLock | None":
+        """The same lock, held, where nobody else holds it, else None."""
+        self.ensure_usable()
+        return self._lock if self._lock.acquire(blocking=False) else None
+
     def ensure_usable(self) -> None:
         """Raises Forked in a child of the process that opened this, Closed after the end."""
         if self._forks != forks():
@@ -166,6 +171,8 @@ class Service:
         """The board of that name, as of the newest commit; needs no lock."""
         self.ensure_usable()
         return self._fold.named(board)
+
+    newest = named
 
     def position(self, board: str, source: str) -> str | None:
         """The position committed last for a source, None without one."""

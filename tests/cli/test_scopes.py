@@ -13,6 +13,7 @@ from laurels import config
 from laurels.cli.watch import Ranking, picture
 from laurels.client import feed
 from laurels.index import memory
+from tests.internals import local
 from tests.redis.servers import Server
 from tests.serving import Served
 
@@ -220,7 +221,7 @@ def test_figures_count_scopes_by_their_labels() -> None:
 
 def whole(lb: laurels.Leaderboards) -> int:
     """The memory of all rankings of all scopes, one by one."""
-    index: Any = lb._service._fold.index
+    index: Any = local(lb)._fold.index
     return sum(part.nbytes for scope, part in index._boards[1].parts.items() if scope)
 
 

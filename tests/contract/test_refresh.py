@@ -26,6 +26,7 @@ from tests.contract.deployments import (
     Implementation,
 )
 from tests.contract.reading import members, ranks, scores
+from tests.internals import local
 
 DAY = 24 * HOUR
 
@@ -388,7 +389,7 @@ def test_a_snapshot_and_a_restart_in_the_midst_of_a_build(
 def test_what_nobody_writes_to_is_refreshed_by_the_loop(
     embedded: Deployment, clock: laurels.ManualClock
 ) -> None:
-    service = embedded.lb._service
+    service = local(embedded.lb)
     embedded.lb.create(long())
     embedded.lb.submit_many("b", [(f"m{i}", i) for i in range(300)])
     assert service.pace(10)[1] == HOUR
@@ -413,7 +414,7 @@ def test_what_nobody_writes_to_is_refreshed_by_the_loop(
 def test_a_refresh_that_cannot_be_written_stays_due(embedded: Deployment) -> None:
     lb = embedded.lb
     lb.create(long())
-    log = lb._service._log
+    log = local(lb)._log
     append = log.append
 
     def only_events(body: bytes) -> int:
@@ -528,7 +529,7 @@ def test_what_was_built_before_a_step_passed_is_no_refresh_of_the_next(
             write(i)
         clock.advance(HOUR)
         write(1)
-        lb._service.work(100_000)
+        local(lb).work(100_000)
         clock.advance(HOUR)
         built(lb, write)
         for where in ({}, *[{"zone": f"z{i}"} for i in range(8)]):

@@ -16,6 +16,7 @@ import laurels
 from laurels import Board, Column
 from laurels.clock import ManualClock
 from laurels.log.sqlite import SqliteLog
+from tests.internals import local
 
 START_MS = 1_795_176_000_000  # 2026-11-20T12:00Z
 MINUTE, HOUR = 60_000, 3_600_000
@@ -202,7 +203,7 @@ def play(folder: Path, numbers: range, say: Say) -> None:
 def _opened(folder: Path, clock: ManualClock) -> laurels.Leaderboards:
     """The folder, with its log brought into its file more often than a short run would have it."""
     lb = laurels.open(folder, clock=clock)
-    log = lb._service._log
+    log = local(lb)._log
     assert isinstance(log, SqliteLog)
     with suppress(laurels.LaurelsError):
         log._writer.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}")

@@ -13,6 +13,7 @@ import pytest
 import laurels
 from laurels import errors, record
 from laurels.log.sqlite import SqliteLog
+from tests.internals import local
 
 
 @pytest.fixture
@@ -79,7 +80,7 @@ def test_after_a_refused_open_the_folder_is_free(folder: Path) -> None:
 def test_a_full_disk_refuses_the_write_and_counts_nothing(folder: Path) -> None:
     with laurels.open(str(folder)) as lb:
         before = list(lb.export("gifts")), lb.stats("gifts").offset
-        log = lb._service._log
+        log = local(lb)._log
         assert isinstance(log, SqliteLog)
         pages = log._writer.execute("PRAGMA page_count").fetchone()[0]
         log._writer.execute(f"PRAGMA max_page_count = {pages}")

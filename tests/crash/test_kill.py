@@ -13,6 +13,7 @@ from pathlib import Path
 
 import laurels
 from tests.conftest import Scaled
+from tests.internals import local
 
 from .writer import batch_members, room_of
 
@@ -70,7 +71,7 @@ def _judge_refreshed(lb: laurels.Leaderboards, there: Iterable[str]) -> None:
 
 def _assert_refreshed(lb: laurels.Leaderboards) -> None:
     """A second after the last kill all are shown."""
-    while lb._service.pace(10_000)[0]:
+    while local(lb).pace(10_000)[0]:
         pass
     assert lb.count("kills", window="9d") == lb.count("kills") > 0
 

@@ -14,6 +14,7 @@ import pytest
 import laurels
 from laurels import errors
 from laurels.stats import Kept
+from tests.internals import local
 
 TIMEOUT = 60
 EVENTS = [(f"n{i}", i) for i in range(5_000)]
@@ -80,11 +81,11 @@ def test_a_snapshot_is_taken_by_itself_when_the_log_has_grown(
 ) -> None:
     monkeypatch.setattr("laurels.snapshot.taking.LEAST_LOG_BYTES", 30_000)
     lb.submit("gifts", "m1", 1)
-    assert not lb._service._keeper.is_due()
+    assert not local(lb)._keeper.is_due()
     lb.submit_many("gifts", EVENTS)
     kept = settled(lb, lambda kept: kept.snapshot_offset is not None)
     assert (kept.snapshot_offset, kept.failure) == (23, None)
-    assert not lb._service._keeper.is_due()
+    assert not local(lb)._keeper.is_due()
     expected = list(lb.export("gifts"))
     lb.close()
     with laurels.open(tmp_path) as again:
@@ -111,7 +112,7 @@ def test_one_that_fails_by_itself_is_told_and_tried_again_when_the_log_has_grown
         assert "No space left" in (kept.failure or "")
         for _ in range(2):  # the first has been followed by what follows it
             lb.submit("gifts", "m1", 1)
-        lb._service._keeper.wait()
+        local(lb)._keeper.wait()
         assert len(tries) == 1
         assert lb.stats().kept.failure == kept.failure
     lb.submit_many("gifts", EVENTS)
@@ -149,7 +150,7 @@ def closed_during_a_snapshot(lb: laurels.Leaderboards, gate: Gate) -> list[objec
     closing.start()
     closing.join(0.2)
     assert closing.is_alive()
-    assert lb._service._ended is not None
+    assert local(lb)._ended is not None
     gate.open.set()
     for thread in (taking, closing):
         thread.join(TIMEOUT)
@@ -161,7 +162,7 @@ def test_closing_ends_a_snapshot_that_is_being_copied(
     lb: laurels.Leaderboards, tmp_path: Path
 ) -> None:
     gate = Gate()
-    lb._service._rest = gate
+    local(lb)._rest = gate
     assert closed_during_a_snapshot(lb, gate) == ["closed"]
     assert names(tmp_path) == []
     assert_opens_again(tmp_path, None)

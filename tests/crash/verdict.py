@@ -21,6 +21,7 @@ import laurels
 from laurels.clock import ManualClock
 from tests.comparison import everything
 from tests.crash.play import END_MS, PARTS, START_MS, STEPS, perform
+from tests.internals import local
 
 IN_DOUBT = {"storage_failed", "closed"}
 TELLABLE = IN_DOUBT | {"unknown_board"}
@@ -132,7 +133,7 @@ def _refresh(lb: laurels.Leaderboards) -> None:
 
 def _state_of(lb: laurels.Leaderboards) -> object:
     """Everything a store holds that a caller can see, and the ids it remembers."""
-    fold = lb._service._fold
+    fold = local(lb)._fold
     return (
         everything(lb),
         [(board, lb.position(board.name, "file")) for board in lb.boards()],

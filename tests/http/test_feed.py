@@ -17,6 +17,7 @@ from laurels.aio import AsyncLeaderboards
 from laurels.http import live
 from laurels.http.live import SLICE_COST, Channel, Hub, What
 from tests.calendar_by_scanning import HOUR, utc_ms
+from tests.internals import local
 
 NOW_MS = utc_ms(datetime(2026, 11, 20, 15, 30, tzinfo=UTC))
 LIMIT = 5
@@ -62,7 +63,7 @@ class Watched:
         self.seconds = 0.0
         self.hub = Hub(
             lb,
-            lb._service.pulse,
+            local(lb).pulse,
             epoch="e",
             clock=lambda: self.seconds,
             failed=_raise,

@@ -10,6 +10,7 @@ from laurels import config
 from laurels.aio import AsyncLeaderboards
 from laurels.errors import NotReady
 from laurels.http.live import FOLLOW_SECONDS, Hub, What
+from tests.internals import local
 
 
 class Watched:
@@ -22,7 +23,7 @@ class Watched:
         self.failed: list[BaseException] = []
         self.hub = Hub(
             lb,
-            lb._service.pulse,
+            local(lb).pulse,
             epoch="e",
             clock=lambda: self.seconds,
             failed=self.failed.append,

@@ -18,6 +18,7 @@ from typing import Any
 import laurels
 from laurels import config
 from laurels.index.redis import index
+from tests.internals import remote
 
 
 def set_wrong(ahead_seconds: float) -> None:
@@ -88,7 +89,7 @@ def sweep(url: str, now_ms: int, share: int) -> None:
     index.SHARE = share
     with config.direct(url, laurels.ManualClock(now_ms)) as lb:
         lb.boards()
-        while lb._service.work(share)[0]:
+        while remote(lb).work(share)[0]:
             pass
 
 

@@ -25,6 +25,7 @@ from laurels.index import following
 from laurels.index.redis.failures import IndexDenied
 from laurels.index.sharded import Sharded
 from laurels.index.shards import shard_of
+from tests.internals import remote
 from tests.redis.servers import Server
 
 from .conftest import NOW
@@ -245,7 +246,7 @@ def test_work_feeds(lb: laurels.Leaderboards, url: str, clock: laurels.ManualClo
     unfed(lb, "b", in_room("a", *MEMBERS))
     with config.direct(url, clock) as other:
         other.boards()
-        other._service.work(1_000)
+        remote(other).work(1_000)
     with patch.object(following.Following, "feed", _fed):
         assert rooms(lb) == {"a": 12}
 

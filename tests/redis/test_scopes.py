@@ -17,6 +17,7 @@ import laurels
 from laurels import config
 from laurels.direct.present import opened_as
 from laurels.index.redis import index
+from tests.internals import remote
 from tests.redis.servers import Server, until
 from tests.redis.side_by_side import some_labels
 
@@ -118,7 +119,7 @@ def test_a_server_says_what_one_process_says(
                 member = rng.choice(MEMBERS)
                 assert both[0].remove("b", member) == writers[1].remove("b", member)
             if rng.random() < 0.3:
-                other._service.work(rng.choice([1, 1_000]))
+                remote(other).work(rng.choice([1, 1_000]))
             if rng.random() < 0.5:
                 looks = [everything(lb, rules) for lb in (both[0], rng.choice([both[1], other]))]
                 assert looks[0] == looks[1]
@@ -145,7 +146,7 @@ def crowd(lb: laurels.Leaderboards, rooms: int) -> None:
             ]
             lb.submit_many("b", events)
         if turn == 0:
-            clock: Any = lb._service._clock
+            clock: Any = remote(lb)._clock
             clock.advance(HOUR_MS)
 
 
@@ -220,7 +221,7 @@ def test_several_processes_sweep_and_one_dies(fresh: Server) -> None:
         assert everything(lb, a_board().rules()) == everything(memory, a_board().rules())
         for each in (memory, lb):
             each._service._clock.advance(3 * HOUR_MS)  # type: ignore[attr-defined]
-        while lb._service.work(1_000)[0]:
+        while remote(lb).work(1_000)[0]:
             pass
         assert lb.scopes("b", "room") == memory.scopes("b", "room") == []
         assert fresh.call("EXISTS", f"{PREFIX}o", f"{PREFIX}l:room") == 0
@@ -238,7 +239,7 @@ def test_no_call_goes_through_all_scopes(fresh: Server) -> None:
         service: Any = lb._service
         left, more = behind(fresh, clock.now_ms()), 1
         while more:
-            more, _ = lb._service.work(1)
+            more, _ = remote(lb).work(1)
             was, left = left, behind(fresh, clock.now_ms())
             assert was - left <= 60
         assert left == 0

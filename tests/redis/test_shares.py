@@ -14,6 +14,7 @@ from laurels.index.redis import index
 from laurels.index.redis.index import RedisIndex
 from laurels.index.remote import Opened
 from laurels.plan import RankingKey, roll_of
+from tests.internals import remote
 
 from .asking import connected
 from .conftest import NOW
@@ -70,7 +71,7 @@ class Window:
 
     def share(self) -> int:
         """One call; what is left."""
-        return int(self.lb._service.work(1)[0])
+        return int(remote(self.lb).work(1)[0])
 
 
 @pytest.fixture
@@ -146,7 +147,7 @@ def test_what_has_left_is_taken_away_by_the_pass(
         window = Window(server, lb, 3, LAYOUTS["plain"])
         window.count(range(1_000), 2, 5)
         window.count(range(500), 0, 3)
-        lb._service.work(10_000)
+        remote(lb).work(10_000)
         clock.advance(HOUR_MS)
         assert lb.top("b", limit=1_000).total == 500
         lengths = [server.call("HLEN", window.tally(2))]
@@ -203,10 +204,10 @@ def test_many_periods_go_in_shares(server: Server, clock: laurels.ManualClock) -
         lb.submit_many("b", [("ann", 1, at_ms) for at_ms in ats])
         assert lb.check().rankings == 300
         clock.advance(150 * HOUR_MS)
-        lb._service.work(1)
+        remote(lb).work(1)
         assert server.call("SCARD", f"{BASE}i") == 150
         clock.advance(10_000 * HOUR_MS)
-        lb._service.work(1)
+        remote(lb).work(1)
         assert server.call("EXISTS", f"{BASE}i") == 0
         lb.submit_many("b", [("ann", 1, clock.now_ms() - i * HOUR_MS) for i in range(299)])
         lb.delete("b")

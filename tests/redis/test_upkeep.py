@@ -9,6 +9,7 @@ import pytest
 
 import laurels
 from laurels.errors import CheckFailed
+from tests.internals import remote
 
 from .conftest import NOW
 from .servers import Server
@@ -35,12 +36,12 @@ def test_a_pass_goes_on_exactly_after_a_restart(server: Server, clock: laurels.M
             lb.submit_many("b", [(f"m{i}", 1) for i in range(3_000)])
             clock.advance(HOUR_MS)
         lb.submit("b", "q", 1)
-        lb._service.work(1_500)
+        remote(lb).work(1_500)
         server.stop()
         server.start()
         while True:
             try:
-                left, _ = lb._service.work(10_000)
+                left, _ = remote(lb).work(10_000)
             except laurels.errors.Unavailable:
                 continue
             if not left:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.internals import local
 
 import laurels
 from laurels.accept import is_plain
@@ -40,7 +41,7 @@ async def _together(
     boards: AsyncLeaderboards, verbs: Sequence[Coroutine[Any, Any, Any]]
 ) -> list[Any]:
     """What the verbs answer or raise that were called while a commit was held up."""
-    inbox = boards._service._committer._inbox
+    inbox = local(boards)._committer._inbox
     with boards._service.reading():
         first = asyncio.ensure_future(boards.submit("b", "first", 1))
         while not inbox.waiting:
@@ -91,7 +92,7 @@ def test_they_are_one_submission_as_far_as_they_ask_for_the_same() -> None:
     async def main() -> list[int]:
         async with _opened() as boards:
             sizes: list[int] = []
-            inbox = boards._service._committer._inbox
+            inbox = local(boards)._committer._inbox
             take = inbox.take
 
             def noted() -> tuple[list[Ticket], bool]:
@@ -315,11 +316,11 @@ def test_loops_do_not_share() -> None:
     """The futures of another loop are not this one's to settle."""
     boards = laurels.open("memory:", clock=laurels.ManualClock(NOW_MS))
     boards.create(BOARD)
-    committer = boards._service._committer
+    committer = local(boards)._committer
     kinds: list[object] = []
 
     async def submit() -> None:
-        service = boards._service
+        service = local(boards)
         receipts, place = await service.share_async("b", ("ada", 1), None, None)
         assert receipts[place].status == "applied"
 

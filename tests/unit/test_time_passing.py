@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
+from tests.internals import local
 
 import laurels
 from laurels.errors import NotReady
@@ -99,7 +100,7 @@ def test_commits_prepare_the_next_step_and_drop_what_is_over() -> None:
     lb.create(laurels.Board("idle", windows=["hour:keep=1"]))
     lb.create(laurels.Board("other"))
     lb.submit("idle", "ann", 1)
-    index = lb._service._fold.index
+    index = local(lb)._fold.index
     clock.advance(2 * HOUR)
     lb.top("b")
     assert index.pass_left(1, "r") > 0
@@ -129,7 +130,7 @@ def test_a_task_of_the_loop_prepares_the_next_step() -> None:
             filled(lb.sync)
             clock.advance(2 * HOUR)
             await lb.top("b")
-            index = lb._service._fold.index
+            index = local(lb)._fold.index
             for _ in range(TIMEOUT * 200):
                 if not index.pass_left(1, "r"):
                     return

@@ -171,6 +171,14 @@ class Direct:
         self.ensure_usable()
         return nullcontext()
 
+    def lock_at_once(self) -> None:
+        """None: there is no lock."""
+        self.ensure_usable()
+
+    def share_async(self, *_: object) -> Any:
+        """Raise: nothing is shared."""
+        raise NotImplementedError
+
     def submission(
         self, board: str, events: Iterable[Any], window: str | None, **how: Unpack[How]
     ) -> Submission:

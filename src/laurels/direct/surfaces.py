@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, TypeVar, Unpack, cast
+from typing import Any, NamedTuple, TypeVar, Unpack
 
 from laurels.accept import How, batch_list
 from laurels.aio import AsyncLeaderboards
@@ -27,61 +27,54 @@ class Asked(NamedTuple):
     asked: Callable[[Moment], Question[Any]]
 
 
+def _described(board: str, asked: Callable[[Moment], Question[Any]]) -> Any:
+    return Asked(board, asked)
+
+
 class _Describing(Leaderboards):
     """Verbs that answer nothing, but say what they would ask."""
 
     def __init__(self) -> None:
-        self._ask = Asked  # type: ignore[assignment]
+        self._ask = _described
         self._at_hand = lambda *_: None
-
-
-class DirectLeaderboards(Leaderboards):
-    """Boards on an index server. Every verb of `Leaderboards`."""
-
-    _service: Direct  # type: ignore[assignment]
-
-    def get(self, name: str) -> Board:
-        return self._service.newest(name).board
 
 
 class AsyncDirectLeaderboards(AsyncLeaderboards):
     """Boards on an index server, for event loops. Every verb of `AsyncLeaderboards`."""
 
-    _service: Direct  # type: ignore[assignment]
     _describing = _Describing()
 
     def __init__(self, service: Direct) -> None:
-        super().__init__(cast(Any, service))
-        self.sync = DirectLeaderboards(cast(Any, service))
+        super().__init__(service)
+        self._direct = service
 
     async def _asked(
         self, verb: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> T:
-        found: Any = args[0] if args else kwargs.get("name")
-        if verb is Leaderboards.get:
-            found = (await self._service.newest_async(found)).board
-            return cast(T, found)
-        if verb is Leaderboards.boards:
-            found = [state.board for state in await self._service.boards_async()]
-            return cast(T, found)
         if verb in _RARE:
             return await asyncio.to_thread(verb, self.sync, *args, **kwargs)
         asked: Any = verb(self._describing, *args, **kwargs)
-        answer: T = await self._service.ask_async(*asked)
+        answer: T = await self._direct.ask_async(*asked)
         return answer
+
+    async def get(self, name: str) -> Board:
+        return (await self._direct.newest_async(name)).board
+
+    async def boards(self) -> list[Board]:
+        return [state.board for state in await self._direct.boards_async()]
 
     async def _submission(
         self, board: str, events: Iterable[Any], window: str | None, **how: Unpack[How]
     ) -> Submission:
         given = batch_list(events)
-        if is_newer(await self._service.know(board), given, window, how):
-            await self._service.newest_async(board)
+        if is_newer(await self._direct.know(board), given, window, how):
+            await self._direct.newest_async(board)
         return await super()._submission(board, given, window, **how)
 
     async def set_data(self, board: str, member: str, data: Any) -> None:
-        await self._service.know(board)
+        await self._direct.know(board)
         await super().set_data(board, member, data)
 
     async def remove(self, board: str, member: str) -> bool:
-        await self._service.know(board)
+        await self._direct.know(board)
         return await super().remove(board, member)

@@ -2,12 +2,13 @@
 that others write to as well."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from laurels.aio import AsyncLeaderboards
+from laurels.audit.entry import AuditStore
 from laurels.clock_status import ClockStatus
 from laurels.direct.service import Direct
 from laurels.direct.surfaces import AsyncDirectLeaderboards
@@ -16,45 +17,57 @@ from laurels.service import Service
 from laurels.write_failures import WriteFailures
 
 from .caller import Caller
+from .key_store import KeyStore
 from .metrics import BOARDS_SHOWN, Held
 
 Pulse = Callable[[str], tuple[int, int, int, bool]]
 
 
 class Backing(Struct, frozen=True):
-    """`pulse` tells who watches that a board has changed; where it `is_exact`, it is never late.
+    """The verbs `lb` and what a server needs besides: its keys, an audit log, and what is below.
+
+    `pulse` tells who watches that a board has changed; where it `is_exact`, it is never late.
     `follow` brings it up to date where it is not; `ensure` raises what keeps the boards from being
     asked or written; `clock` tells how they stand to their clock; `held` are figures of what a
-    caller may see."""
+    caller may see. `observe` has a function called after each commit, as `Service.observe`. `risks`
+    are sentences on how what was counted may be lost.
+    """
 
+    lb: AsyncLeaderboards
+    keys: KeyStore
+    audit: AuditStore
+    observe: Callable[[Callable[[int, float], None], Callable[[], float]], None]
     pulse: Pulse
     held: Callable[[Caller], Awaitable[Held]]
     is_exact: bool = True
     follow: Callable[[Collection[str]], Awaitable[None]] | None = None
     ensure: Callable[[], Awaitable[None]] | None = None
     clock: Callable[[], ClockStatus] | None = None
+    risks: Sequence[str] = ()
 
 
-def verbs_of(service: Service | Direct) -> AsyncLeaderboards:
-    """The verbs over a service, on the loop that runs."""
-    if isinstance(service, Direct):
-        return AsyncDirectLeaderboards(service)
-    return AsyncLeaderboards(service)
+def on_index_server(service: Direct, keys: KeyStore) -> Backing:
+    """Boards on an index server; on the loop of the service."""
+    return Backing(
+        AsyncDirectLeaderboards(service),
+        keys,
+        service.audit,
+        service.observe,
+        service.pulse,
+        lambda caller: _held_there(service, caller),
+        is_exact=False,
+        follow=service.follow,
+        ensure=service.answers,
+        clock=service.clock_status,
+        risks=service.risks,
+    )
 
 
-def backing_of(
-    service: Service | Direct, lb: AsyncLeaderboards, clock: Callable[[], float]
+def in_process(
+    service: Service, keys: KeyStore, audit: AuditStore, clock: Callable[[], float]
 ) -> Backing:
-    """What a server needs of a service beside the verbs; `clock` tells seconds since 1970."""
-    if isinstance(service, Direct):
-        return Backing(
-            service.pulse,
-            lambda caller: _held_there(service, caller),
-            is_exact=False,
-            follow=service.follow,
-            ensure=service.answers,
-            clock=service.clock_status,
-        )
+    """Boards of this process, on the loop that runs; `clock` tells seconds since 1970."""
+    lb = AsyncLeaderboards(service)
     began = clock()
 
     async def held(caller: Caller) -> Held:
@@ -68,7 +81,16 @@ def backing_of(
         if service.write_failures.reason is not None:
             await asyncio.to_thread(service.ensure_writable)
 
-    return Backing(service.pulse, held, ensure=ensure, clock=service.clock_status)
+    return Backing(
+        lb,
+        keys,
+        audit,
+        service.observe,
+        service.pulse,
+        held,
+        ensure=ensure,
+        clock=service.clock_status,
+    )
 
 
 def _held_here(lb: AsyncLeaderboards, snapshot_age: float, write_failures: WriteFailures) -> Held:

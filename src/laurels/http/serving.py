@@ -17,25 +17,20 @@ from granian.http import HTTP1Settings
 from msgspec import Struct
 
 from laurels import config
-from laurels.aio import AsyncLeaderboards
-from laurels.audit.entry import AuditStore, MemoryAudit
-from laurels.audit.folder import FolderAudit
-from laurels.direct.service import Direct
-from laurels.service import Service
+from laurels.clock import Clock
 
 from .access import Keys
 from .app import Application
 from .asking import Server
 from .auditing import Auditor
-from .backing import backing_of, verbs_of
+from .backing import Backing
 from .bodies import Bodies
 from .client_address import ClientAddresses
 from .connections import ConnectionGuard, allowed_connections, raise_descriptor_limit
 from .deadlines import Deadlines
 from .decoding import Decoder
-from .key_file import FolderKeyStore
 from .key_server import ServerKeyStore
-from .key_store import KeyStore, MemoryKeyStore
+from .key_store import KeyStore
 from .key_upkeep import KeyReader, store_last_used
 from .limits import Rates, Room
 from .live import Hub
@@ -81,53 +76,48 @@ def serve(settings: Settings, admin_key: str | None, said: Said) -> int:
 
 async def _serve(settings: Settings, admin_key: str | None, said: Said) -> None:
     share_arenas()
-    service = await opened(settings)
+    backing = await opened(settings)
     ending = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, ending.set)
-    warn_of(service)
+    warn_of(backing)
     settle_collector()
-    await run(settings, service, admin_key, ending, said)
+    await run(settings, backing, admin_key, ending, said)
 
 
-async def opened(settings: Settings) -> Service | Direct:
+def _warn(text: str) -> None:
+    _log.warning(text)
+
+
+async def opened(settings: Settings, clock: str | Clock | None = None) -> Backing:
     """The boards to be served."""
-    if not config.is_direct(settings.data):
-        if (folder := config.folder_of(settings.data)) is not None:
-            hide_folder(folder)
-        return await asyncio.to_thread(
-            config.connect,
-            settings.data,
-            None,
-            create=True,
-            max_clock_step=settings.max_clock_step,
-        )
-    return await config.direct_here(
-        settings.data, create=True, max_clock_step=settings.max_clock_step
+    if (folder := config.folder_of(settings.data)) is not None:
+        hide_folder(folder)
+    return await config.servable(
+        settings.data, clock, max_clock_step=settings.max_clock_step, warn=_warn
     )
 
 
-def warn_of(service: Service | Direct) -> None:
+def warn_of(backing: Backing) -> None:
     """Tells the log how an index server may lose what was counted."""
-    for risk in service.risks if isinstance(service, Direct) else ():
+    for risk in backing.risks:
         _log.warning(risk)
 
 
 async def run(
     settings: Settings,
-    service: Service | Direct,
+    backing: Backing,
     admin_key: str | None,
     ending: asyncio.Event,
     said: Said,
     order: Order | None = None,
 ) -> None:
-    """Serves a service until `ending` is set, and closes it: at an address of its own, or as one
+    """Serves boards until `ending` is set, and closes it: at an address of its own, or as one
     of several workers. Raises as `serve`."""
-    lb = verbs_of(service)
     upkeep: list[asyncio.Task[None]] = []
     auditor: Auditor | None = None
     try:
-        store = _key_store(settings, service)
+        store = backing.keys
         keys = await asyncio.to_thread(_keys, settings, store, admin_key)
         first_key = await asyncio.to_thread(settle_keys, settings, keys, store)
         if not keys.can_anyone_enter:
@@ -137,8 +127,8 @@ async def run(
         if isinstance(store, ServerKeyStore):
             reader = KeyReader(keys, store, time.monotonic)
             upkeep.append(asyncio.create_task(reader.go_on()))
-        auditor = Auditor(await asyncio.to_thread(_audit_store, settings, service), _now_ms)
-        served = _Served(settings, service, lb, keys, reader, auditor, order)
+        auditor = Auditor(backing.audit, _now_ms)
+        served = _Served(settings, backing, keys, reader, auditor, order)
         ip, port = free(settings) if order is None else (order.ip, order.port)
         await served.run(ip, port, ending, lambda address: said(Address(address, first_key)))
     finally:
@@ -147,24 +137,7 @@ async def run(
         await asyncio.gather(*upkeep, return_exceptions=True)
         if auditor is not None:
             await auditor.close()
-        await lb.close()
-
-
-def _audit_store(settings: Settings, service: Service | Direct) -> AuditStore:
-    """Return where administrative calls are recorded. Blocks."""
-    if isinstance(service, Direct):
-        return service.audit
-    folder = config.folder_of(settings.data)
-    return MemoryAudit() if folder is None else FolderAudit(folder)
-
-
-def _key_store(settings: Settings, service: Service | Direct) -> KeyStore:
-    if isinstance(service, Direct):
-        return config.server_key_store(service)
-    folder = config.folder_of(settings.data)
-    if folder is None:
-        return MemoryKeyStore()
-    return FolderKeyStore(folder, service, _log.warning)
+        await backing.lb.close()
 
 
 def _keys(settings: Settings, store: KeyStore, admin_key: str | None) -> Keys:
@@ -178,8 +151,7 @@ class _Served:
     def __init__(
         self,
         settings: Settings,
-        service: Service | Direct,
-        lb: AsyncLeaderboards,
+        backing: Backing,
         keys: Keys,
         reader: KeyReader | None,
         auditor: Auditor,
@@ -198,10 +170,9 @@ class _Served:
         )
         self._decoder = Decoder()
         self._figures = Figures()
-        backing = backing_of(service, lb, time.time)
-        service.observe(self._figures.committed, time.perf_counter)
+        backing.observe(self._figures.committed, time.perf_counter)
         self._hub = Hub(
-            lb,
+            backing.lb,
             backing.pulse,
             epoch=secrets.token_hex(4),
             clock=time.monotonic,
@@ -210,7 +181,7 @@ class _Served:
         )
         self._app = Application(
             Server(
-                lb,
+                backing.lb,
                 backing,
                 settings,
                 keys,

@@ -168,16 +168,16 @@ async def _work(order: Order) -> None:
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(parent), sys.stdin)
     watching = asyncio.create_task(parent.read())
     watching.add_done_callback(lambda _: ending.set())
-    service = await opened(order.settings)
+    backing = await opened(order.settings)
     if order.number == 1:
-        warn_of(service)
+        warn_of(backing)
 
     def said(address: Address) -> None:
         _say(_READY + msgspec.json.encode(address))
 
     try:
         settle_collector()
-        await run(order.settings, service, order.admin_key, ending, said, order)
+        await run(order.settings, backing, order.admin_key, ending, said, order)
     finally:
         watching.cancel()
 

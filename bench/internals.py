@@ -1,0 +1,10 @@
+"""The store below the verbs, for what measures inside."""
+
+from laurels.leaderboards import Leaderboards
+from laurels.service import Service
+
+
+def local(lb: Leaderboards) -> Service:
+    """Return the store of boards that are in this process."""
+    assert isinstance(lb._service, Service)
+    return lb._service
