@@ -118,7 +118,7 @@ def cost_of_rooms(rooms: int) -> None:
         shares.append(perf_counter() - began)
         if len(shares) % 100 == 0:
             began = perf_counter()
-            store.top("rooms", window="7d", room=str(random.randrange(rooms)))
+            store.top("rooms", window="7d", labels={"room": str(random.randrange(rooms))})
             reads.append(perf_counter() - began)
     print(
         f"  the end of a day: {sum(shares):.1f} s in {len(shares):,} shares, the longest "

@@ -126,7 +126,7 @@ def assert_receipt(
 def everything(lb: laurels.Leaderboards) -> Everything:
     """All rankings of all boards in all scopes and periods, entry by entry."""
     return {
-        (board.name, window, period.label or None, tuple(f"{k}={v}" for k, v in scope.items())): [
+        (board.name, window, period.label or None, _words(scope)): [
             (entry.member, entry.rank, entry.score, entry.data)
             for entry in lb.export(
                 board.name, window=window, period=period.label or None, with_data=True, **scope
@@ -139,12 +139,19 @@ def everything(lb: laurels.Leaderboards) -> Everything:
     }
 
 
+def _words(scope: dict[str, Any]) -> tuple[str, ...]:
+    """A scope by its labels, or by that whose values are ranked."""
+    named: dict[str, str] = scope.get("labels", scope)
+    return tuple(f"{name}={value}" for name, value in named.items())
+
+
 def scopes_of(lb: laurels.Leaderboards, board: laurels.Board) -> list[dict[str, Any]]:
     """Everything a board ranks, as a question names it: its scopes that hold anybody, that of all
     events, the labels it ranks by."""
     found: list[dict[str, Any]] = [{"by": by} for by in board.rank_by]
     for labels in board.scopes:
-        found.extend(lb.scopes(board.name, *labels) if labels else [{}])
+        found.extend({"labels": each} for each in lb.scopes(board.name, *labels) if labels)
+        found.extend([] if labels else [{}])
     return found
 
 

@@ -153,7 +153,7 @@ class Scope:
     @property
     def asked(self) -> dict[str, Any]:
         """How a question names it."""
-        return dict(self.labels) if self.by is None else {"by": self.by}
+        return {"labels": dict(self.labels)} if self.by is None else {"by": self.by}
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -239,16 +239,14 @@ class AsyncLeaderboards:
     @_documented_as(Leaderboards.export)
     async def export(
         self,
-        /,
         board: str,
         *,
         window: str | None = None,
         period: str | None = None,
         with_data: bool = False,
+        labels: Mapping[str, str] | None = None,
         by: str | None = None,
-        **labels: str,
     ) -> AsyncIterator[Entry]:
-        scope: dict[str, Any] = {"by": by, **labels}
         after: str | None = None
         while True:
             page = await self.top(
@@ -258,7 +256,8 @@ class AsyncLeaderboards:
                 limit=EXPORT_CHUNK,
                 after=after,
                 with_data=with_data,
-                **scope,
+                labels=labels,
+                by=by,
             )
             for entry in page.entries:
                 yield entry

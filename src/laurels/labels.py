@@ -9,7 +9,7 @@ would be taken for a part of it is quoted in values, so that no two scopes have 
 
 import re
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from urllib.parse import unquote
 
 from msgspec import Struct
@@ -183,12 +183,25 @@ def label_texts(given: object) -> dict[str, str] | None:
     """What an event carries as labels, whatever the board; InvalidLabel for what are no labels."""
     if given is None:
         return None
+    return {label: label_value(label, value) for label, value in _named(given) if value is not None}
+
+
+def _named(given: object) -> Iterator[tuple[str, object]]:
+    """Labels by their names; InvalidLabel for what are no labels."""
     if not isinstance(given, Mapping):
         raise InvalidLabel(f"{shown(given)} are no labels: give names and values")
-    for label in given:
+    for label, value in given.items():
         if not isinstance(label, str):
             raise InvalidLabel(f"{shown(label)} is no name of a label")
-    return {label: label_value(label, value) for label, value in given.items() if value is not None}
+        yield label, value
+
+
+def scope_labels(given: object) -> dict[str, object]:
+    """The labels of a scope that a question names, none for None; InvalidLabel for what are no
+    labels."""
+    if given is None:
+        return {}
+    return dict(_named(given))
 
 
 def label_values(names: Sequence[str], given: object) -> Values:
@@ -228,11 +241,12 @@ def _sorted_names(scope: object) -> tuple[str, ...] | None:
     return None
 
 
-def scope_named(rules: Rules, labels: Mapping[str, object], by: object = None) -> str:
+def scope_named(rules: Rules, labels: Mapping[str, object] | None, by: object = None) -> str:
     """The scope that a question means: of these labels, or the ranking by a label.
 
-    Raises UnknownScope where the board has none such, InvalidLabel for what is no value.
+    Raises UnknownScope where the board has none such, InvalidLabel for what are no labels.
     """
+    labels = scope_labels(labels)
     if by is None and not labels and () in rules.scopes:
         return ALL
     if by is not None:

@@ -30,9 +30,9 @@ class Leaderboards:
     one of its periods, by default the running one. A question just after a boundary of a large
     rolling window may raise `NotReady`: asked again, it is answered.
 
-    On a board with scopes a question is about the scope whose labels it names
-    (`lb.top("gifts", room="42")`), without any about all events, or with `by` about the values of a
-    label: `lb.top("gifts", by="room")`. UnknownScope where the board has none such.
+    On a board with scopes a question is about the scope of its `labels`
+    (`lb.top("gifts", labels={"room": "42"})`), without any about all events, or with `by` about the
+    values of a label: `lb.top("gifts", by="room")`. UnknownScope where the board has none such.
     """
 
     def __init__(self, service: Store, *, patient: bool = True) -> None:
@@ -193,7 +193,6 @@ class Leaderboards:
 
     def top(
         self,
-        /,
         board: str,
         *,
         window: str | None = None,
@@ -203,8 +202,8 @@ class Leaderboards:
         after: str | None = None,
         period: str | None = None,
         with_data: bool = False,
+        labels: Mapping[str, str] | None = None,
         by: str | None = None,
-        **labels: str,
     ) -> Page:
         """The entries from the top, with `reverse` from the bottom, after `offset` entries.
 
@@ -221,7 +220,6 @@ class Leaderboards:
 
     def around(
         self,
-        /,
         board: str,
         member: str,
         *,
@@ -229,8 +227,8 @@ class Leaderboards:
         window: str | None = None,
         period: str | None = None,
         with_data: bool = False,
+        labels: Mapping[str, str] | None = None,
         by: str | None = None,
-        **labels: str,
     ) -> Page | None:
         """A member and its neighbours: min(2·radius + 1, total) entries, shifted at the ends.
 
@@ -245,7 +243,6 @@ class Leaderboards:
 
     def standing(
         self,
-        /,
         board: str,
         member: str,
         *,
@@ -253,8 +250,8 @@ class Leaderboards:
         period: str | None = None,
         to_rank: int | None = None,
         with_data: bool = False,
+        labels: Mapping[str, str] | None = None,
         by: str | None = None,
-        **labels: str,
     ) -> Standing | None:
         """Where a member stands: rank, score, neighbours and the gaps to them, top percent.
 
@@ -270,14 +267,13 @@ class Leaderboards:
 
     def rank(
         self,
-        /,
         board: str,
         member: str,
         *,
         window: str | None = None,
         period: str | None = None,
+        labels: Mapping[str, str] | None = None,
         by: str | None = None,
-        **labels: str,
     ) -> int | None:
         """A member's rank and nothing else, in a fraction of the time of `standing`; None for a
         member that is not ranked. O(log n)."""
@@ -294,14 +290,13 @@ class Leaderboards:
 
     def ranks(
         self,
-        /,
         board: str,
         members: Iterable[str],
         *,
         window: str | None = None,
         period: str | None = None,
+        labels: Mapping[str, str] | None = None,
         by: str | None = None,
-        **labels: str,
     ) -> list[int | None]:
         """The ranks of up to 10,000 members, all of one moment, in the order given; None for each
         that is not ranked. O(k log n)."""
@@ -318,14 +313,13 @@ class Leaderboards:
 
     def card(
         self,
-        /,
         board: str,
         member: str,
         *,
         to_rank: int | None = None,
         with_data: bool = False,
+        labels: Mapping[str, str] | None = None,
         by: str | None = None,
-        **labels: str,
     ) -> dict[str, Standing | None]:
         """A member's card: its standing in the running period of every window of the board, all
         of one moment; None for a window it is not ranked in. O(windows · log n)."""
@@ -335,15 +329,14 @@ class Leaderboards:
 
     def standings(
         self,
-        /,
         board: str,
         members: Iterable[str],
         *,
         window: str | None = None,
         period: str | None = None,
         with_data: bool = False,
+        labels: Mapping[str, str] | None = None,
         by: str | None = None,
-        **labels: str,
     ) -> Page:
         """Friends: those of the members who are ranked, in standing order; `place` is the rank
         among them, in the board's rank style. At most 10,000. O(k log n)."""
@@ -355,7 +348,6 @@ class Leaderboards:
 
     def range(
         self,
-        /,
         board: str,
         *,
         low: Bound | None = None,
@@ -366,8 +358,8 @@ class Leaderboards:
         window: str | None = None,
         period: str | None = None,
         with_data: bool = False,
+        labels: Mapping[str, str] | None = None,
         by: str | None = None,
-        **labels: str,
     ) -> Page:
         """The entries with scores from low to high, ends included, in standing order.
 
@@ -383,15 +375,14 @@ class Leaderboards:
 
     def at_rank(
         self,
-        /,
         board: str,
         rank: int,
         *,
         window: str | None = None,
         period: str | None = None,
         with_data: bool = False,
+        labels: Mapping[str, str] | None = None,
         by: str | None = None,
-        **labels: str,
     ) -> Standing | None:
         """Who stands at that position, counted from 1; None beyond the last. O(log n)."""
         return self._ask(
@@ -401,14 +392,13 @@ class Leaderboards:
 
     def score_at_percentile(
         self,
-        /,
         board: str,
         percentile: Any,
         *,
         window: str | None = None,
         period: str | None = None,
+        labels: Mapping[str, str] | None = None,
         by: str | None = None,
-        **labels: str,
     ) -> Score | None:
         """The score that this percent of the members do not exceed (nearest rank): 100 is the
         best, 50 the median. None on an empty ranking. O(log n)."""
@@ -421,15 +411,14 @@ class Leaderboards:
 
     def count(
         self,
-        /,
         board: str,
         *,
         low: Bound | None = None,
         high: Bound | None = None,
         window: str | None = None,
         period: str | None = None,
+        labels: Mapping[str, str] | None = None,
         by: str | None = None,
-        **labels: str,
     ) -> int:
         """How many members have scores from low to high, ends included. O(log n)."""
         return self._ask(
@@ -437,7 +426,12 @@ class Leaderboards:
         )
 
     def periods(
-        self, /, board: str, window: str | None = None, *, by: str | None = None, **labels: str
+        self,
+        board: str,
+        window: str | None = None,
+        *,
+        labels: Mapping[str, str] | None = None,
+        by: str | None = None,
     ) -> list[PeriodInfo]:
         """The periods of a window that can be read, newest first. O(keep)."""
         return self._ask(board, lambda now: now.periods(window, labels=labels, by=by))
@@ -456,19 +450,16 @@ class Leaderboards:
 
     def export(
         self,
-        /,
         board: str,
         *,
         window: str | None = None,
         period: str | None = None,
         with_data: bool = False,
+        labels: Mapping[str, str] | None = None,
         by: str | None = None,
-        **labels: str,
     ) -> Iterator[Entry]:
         """All entries in standing order, read in pages; between pages commits go on, and
         members who do not move across the place read so far are seen exactly once."""
-
-        scope: dict[str, Any] = {"by": by, **labels}
 
         def page(after: str | None) -> Page:
             return self.top(
@@ -478,7 +469,8 @@ class Leaderboards:
                 limit=EXPORT_CHUNK,
                 after=after,
                 with_data=with_data,
-                **scope,
+                labels=labels,
+                by=by,
             )
 
         return _pages(page)

@@ -36,7 +36,7 @@ class Moment(Struct, frozen=True, gc=False):
         period: str | None,
         after: str | None = None,
         *,
-        labels: Mapping[str, str] = {},
+        labels: Mapping[str, str] | None = None,
         by: str | None = None,
     ) -> View:
         """One ranking of the board, in the scope of some labels or by one. The running period over
@@ -54,7 +54,7 @@ class Moment(Struct, frozen=True, gc=False):
         to_rank: int | None,
         data: bool,
         *,
-        labels: Mapping[str, str] = {},
+        labels: Mapping[str, str] | None = None,
         by: str | None = None,
     ) -> Question[dict[str, Standing | None]]:
         """A member's standing in every window."""
@@ -88,7 +88,7 @@ class Moment(Struct, frozen=True, gc=False):
         return Question((Ask(RankingKey(state.number, "", 0), scopes=listing),), answer)
 
     def periods(
-        self, window: str | None, *, labels: Mapping[str, str] = {}, by: str | None = None
+        self, window: str | None, *, labels: Mapping[str, str] | None = None, by: str | None = None
     ) -> Question[list[PeriodInfo]]:
         """The periods of a window that can be read, newest first; a rolling window has one, from
         the beginning of the oldest step it counts to the end of the one that runs."""

@@ -13,15 +13,6 @@ MAX_PLACES = 64
 
 T = TypeVar("T")
 
-RESERVED = frozenset(
-    {"after", "all", "at", "board", "by", "cursor", "data", "format", "from", "high", "id"}
-    | {"interval", "key", "label", "labels", "limit", "low", "member", "members", "offset"}
-    | {"percent", "percentile", "period", "periods", "prefix", "radius", "rank", "ranks"}
-    | {"receipts", "reverse", "scope", "scopes", "self", "source", "to", "to_rank", "token"}
-    | {"value", "window", "with_data"}
-)
-"""What questions call something else by."""
-
 
 def judged_scopes(given: object) -> tuple[tuple[str, ...], ...]:
     """The scopes of a board in canonical form; BoardInvalid with every fault they have."""
@@ -73,8 +64,6 @@ def _scope(given: object) -> tuple[str, ...]:
 def _label(given: object) -> str:
     if not is_name(given) or not given.isidentifier():
         raise BoardInvalid(f"{shown(given)} is no name for a label")
-    if given in RESERVED:
-        raise BoardInvalid(f"a label cannot be called {given}: questions call something else so")
     return given
 
 

@@ -60,7 +60,7 @@ class View:
         period: str | None,
         after: str | None = None,
         *,
-        labels: Mapping[str, str] = {},
+        labels: Mapping[str, str] | None = None,
         by: str | None = None,
     ) -> None:
         scope = scope_named(state.rules, labels, by)

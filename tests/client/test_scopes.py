@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 import laurels
-from laurels.client import given
-from laurels.errors import InvalidLabel, LaurelsError, UnknownScope
-from laurels.scopes import RESERVED
+from laurels.client import calls, given
+from laurels.errors import LaurelsError, UnknownScope
 from tests.calendar_by_scanning import utc_ms
 from tests.serving import Served
 
@@ -36,23 +35,23 @@ Asks = dict[str, Callable[[Any], Any]]
 
 QUESTIONS: Asks = {
     "all": lambda lb: lb.top("gifts"),
-    "room": lambda lb: lb.top("gifts", room="42", window="day", with_data=True),
-    "odd": lambda lb: lb.top("gifts", room=ODD),
-    "nobody there": lambda lb: lb.top("gifts", room="none"),
-    "two labels": lambda lb: lb.top("gifts", zone="cn", gender="f"),
+    "room": lambda lb: lb.top("gifts", labels={"room": "42"}, window="day", with_data=True),
+    "odd": lambda lb: lb.top("gifts", labels={"room": ODD}),
+    "nobody there": lambda lb: lb.top("gifts", labels={"room": "none"}),
+    "two labels": lambda lb: lb.top("gifts", labels={"zone": "cn", "gender": "f"}),
     "by": lambda lb: lb.top("gifts", by="room"),
-    "around": lambda lb: lb.around("gifts", "ann", radius=1, room="42"),
-    "not there": lambda lb: lb.around("gifts", "dan", room="42"),
-    "standing": lambda lb: lb.standing("gifts", "ann", to_rank=1, zone="cn"),
+    "around": lambda lb: lb.around("gifts", "ann", radius=1, labels={"room": "42"}),
+    "not there": lambda lb: lb.around("gifts", "dan", labels={"room": "42"}),
+    "standing": lambda lb: lb.standing("gifts", "ann", to_rank=1, labels={"zone": "cn"}),
     "standing by": lambda lb: lb.standing("gifts", "42", by="room"),
-    "card": lambda lb: lb.card("gifts", "ann", room="42"),
-    "empty card": lambda lb: lb.card("gifts", "zed", room="42"),
-    "standings": lambda lb: lb.standings("gifts", ["bob", "ann", "dan"], room="42"),
-    "range": lambda lb: lb.range("gifts", low=6, room="42"),
-    "at rank": lambda lb: lb.at_rank("gifts", 2, room="42"),
-    "percentile": lambda lb: lb.score_at_percentile("gifts", 50, room="42"),
-    "count": lambda lb: lb.count("gifts", low=6, zone="cn"),
-    "periods": lambda lb: lb.periods("gifts", "day", room="42"),
+    "card": lambda lb: lb.card("gifts", "ann", labels={"room": "42"}),
+    "empty card": lambda lb: lb.card("gifts", "zed", labels={"room": "42"}),
+    "standings": lambda lb: lb.standings("gifts", ["bob", "ann", "dan"], labels={"room": "42"}),
+    "range": lambda lb: lb.range("gifts", low=6, labels={"room": "42"}),
+    "at rank": lambda lb: lb.at_rank("gifts", 2, labels={"room": "42"}),
+    "percentile": lambda lb: lb.score_at_percentile("gifts", 50, labels={"room": "42"}),
+    "count": lambda lb: lb.count("gifts", low=6, labels={"zone": "cn"}),
+    "periods": lambda lb: lb.periods("gifts", "day", labels={"room": "42"}),
     "periods by": lambda lb: lb.periods("gifts", "day", by="room"),
     "rooms": lambda lb: lb.scopes("gifts", "room"),
     "first room": lambda lb: lb.scopes("gifts", "room", limit=1),
@@ -77,17 +76,20 @@ WRITES: Asks = {
     "many": lambda lb: lb.submit_many("gifts", EVENTS, ranks=True, scope=("zone",)),
 }
 REFUSED: Asks = {
-    "no such label": lambda lb: lb.top("gifts", colour="red"),
-    "no such combination": lambda lb: lb.top("gifts", room="42", zone="cn"),
-    "no such label at all": lambda lb: lb.top("plain", room="42"),
-    "never a label": lambda lb: lb.score_at_percentile("plain", 5, percent="7"),
+    "no such label": lambda lb: lb.top("gifts", labels={"colour": "red"}),
+    "no such combination": lambda lb: lb.top("gifts", labels={"room": "42", "zone": "cn"}),
+    "no such label at all": lambda lb: lb.top("plain", labels={"room": "42"}),
+    "never a label": lambda lb: lb.score_at_percentile("plain", 5, labels={"percent": "7"}),
     "nothing by": lambda lb: lb.top("gifts", by="zone"),
-    "by within": lambda lb: lb.top("gifts", by="room", zone="cn"),
+    "by within": lambda lb: lb.top("gifts", by="room", labels={"zone": "cn"}),
     "by nothing": lambda lb: lb.top("gifts", by=""),
-    "empty value": lambda lb: lb.top("gifts", room=""),
-    "no text": lambda lb: lb.top("gifts", room=42),
-    "too long": lambda lb: lb.count("gifts", room="x" * 129),
-    "no board": lambda lb: lb.top("none", room="42"),
+    "empty value": lambda lb: lb.top("gifts", labels={"room": ""}),
+    "no mapping": lambda lb: lb.top("gifts", labels="room=42"),
+    "no names": lambda lb: lb.top("gifts", labels={5: "42"}),
+    "no label by that name": lambda lb: lb.top("gifts", labels={"a=b,c": "42"}),
+    "no text": lambda lb: lb.top("gifts", labels={"room": 42}),
+    "too long": lambda lb: lb.count("gifts", labels={"room": "x" * 129}),
+    "no board": lambda lb: lb.top("none", labels={"room": "42"}),
     "unknown scope": lambda lb: lb.scopes("gifts", "gender"),
     "names with commas": lambda lb: lb.scopes("gifts", "zone,gender"),
     "scope of a receipt": lambda lb: lb.submit("gifts", "ann", 1, scope=["gender"]),
@@ -176,21 +178,27 @@ def test_every_scope_is_listed_once_page_by_page(remote: Any) -> None:
 def test_a_scope_is_exported(embedded: laurels.Leaderboards) -> None:
     with Served("memory:") as served, laurels.open(served.url) as lb:
         filled(lb)
-        assert list(lb.export("gifts", room="42")) == list(embedded.export("gifts", room="42"))
+        assert list(lb.export("gifts", labels={"room": "42"})) == list(
+            embedded.export("gifts", labels={"room": "42"})
+        )
         assert [entry.member for entry in lb.export("gifts", by="room")] == ["42", ODD]
 
     async def exported() -> list[str]:
         async with await laurels.open_async("memory:") as lb:
             await lb.create(BOARD)
             await lb.submit_many("gifts", EVENTS)
-            return [entry.member async for entry in lb.export("gifts", zone="cn")]
+            return [entry.member async for entry in lb.export("gifts", labels={"zone": "cn"})]
 
     assert asyncio.run(exported()) == ["bob", "ann"]
 
 
-def test_no_label_is_called_as_a_parameter_is() -> None:
-    for name in RESERVED:
-        with pytest.raises(UnknownScope):
-            given.labelled({name: "x"}, None)
-    with pytest.raises(InvalidLabel):
-        given.labelled({"room": 5}, None)
+@pytest.mark.parametrize("name", ["", "a=b", "a,b", "a b", "5", "%61"])
+def test_what_cannot_name_a_label_is_not_sent(name: str) -> None:
+    with pytest.raises(UnknownScope):
+        given.labels_text({name: "x"})
+
+
+def test_labels_are_sent_as_one_parameter() -> None:
+    assert given.labels_text({"zone": "c n", "limit": "5,%"}) == "limit=5%2C%25,zone=c%20n"
+    assert given.labels_text({}) is given.labels_text(None) is None
+    assert calls.top("b", labels={"room": "a b"}).target.endswith("&labels=room%3Da%2520b")

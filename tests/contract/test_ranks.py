@@ -109,8 +109,8 @@ def test_a_rank_is_that_of_a_scope(lb: laurels.Leaderboards) -> None:
     for member, value, room in [("ann", 5, "1"), ("bob", 7, "1"), ("ann", 4, "2")]:
         lb.submit("b", member, value, labels={"room": room})
     assert lb.ranks("b", ["ann", "bob"]) == [1, 2]
-    assert lb.ranks("b", ["ann", "bob"], room="1") == [2, 1]
-    assert lb.rank("b", "bob", room="2") is None
+    assert lb.ranks("b", ["ann", "bob"], labels={"room": "1"}) == [2, 1]
+    assert lb.rank("b", "bob", labels={"room": "2"}) is None
     assert lb.ranks("b", ["1", "2", "ann"], by="room") == [1, 2, None]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from operator import ne
 from pathlib import Path
 from random import Random
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -472,13 +473,14 @@ def test_all_scopes_are_refreshed_together(
         )
         lb.submit_many("b", [event])
 
-    scopes = [{}, {"by": "zone"}, *[{"zone": f"z{i}"} for i in range(8)]]
+    zones: list[dict[str, Any]] = [{"labels": {"zone": f"z{i}"}} for i in range(8)]
+    scopes: list[dict[str, Any]] = [{}, {"by": "zone"}, *zones]
     with patch.object(refreshes, "AT_ONCE", 0 if shares else refreshes.AT_ONCE):
         for _ in range(6):
             built(lb, write)
             for where in scopes:
-                found = lb.top("b", limit=100, **where)  # type: ignore[arg-type]
-                live = lb.top("b", limit=100, window="live", **where)  # type: ignore[arg-type]
+                found = lb.top("b", limit=100, **where)
+                live = lb.top("b", limit=100, window="live", **where)
                 assert found.entries == live.entries
                 assert found.as_of.offset == lb.top("b").as_of.offset
             for i in range(50):
@@ -532,9 +534,9 @@ def test_what_was_built_before_a_step_passed_is_no_refresh_of_the_next(
         local(lb).work(100_000)
         clock.advance(HOUR)
         built(lb, write)
-        for where in ({}, *[{"zone": f"z{i}"} for i in range(8)]):
-            found = lb.top("b", limit=100, **where)  # type: ignore[arg-type]
-            live = lb.top("b", limit=100, window="live", **where)  # type: ignore[arg-type]
+        for labels in ({}, *[{"zone": f"z{i}"} for i in range(8)]):
+            found = lb.top("b", limit=100, labels=labels)
+            live = lb.top("b", limit=100, window="live", labels=labels)
             assert found.entries == live.entries
 
 

@@ -40,10 +40,10 @@ def test_an_event_counts_in_every_scope_it_has_the_labels_for(rooms: laurels.Lea
     rooms.submit("b", "bob", 7, labels={"room": "1"})
     rooms.submit("b", "cid", 1)
     assert scores(rooms.top("b")) == {"bob": 7, "ann": 5, "cid": 1}
-    assert scores(rooms.top("b", room="1")) == {"bob": 7, "ann": 5}
-    assert scores(rooms.top("b", zone="n", room="1")) == {"ann": 5}
-    assert scores(rooms.top("b", window="day", room="1")) == {"bob": 7, "ann": 5}
-    assert scores(rooms.top("b", room="2")) == {}
+    assert scores(rooms.top("b", labels={"room": "1"})) == {"bob": 7, "ann": 5}
+    assert scores(rooms.top("b", labels={"zone": "n", "room": "1"})) == {"ann": 5}
+    assert scores(rooms.top("b", window="day", labels={"room": "1"})) == {"bob": 7, "ann": 5}
+    assert scores(rooms.top("b", labels={"room": "2"})) == {}
 
 
 def test_ranking_by_a_label_ranks_its_values(rooms: laurels.Leaderboards) -> None:
@@ -64,16 +64,16 @@ def test_labels_come_in_every_form_of_an_event(rooms: laurels.Leaderboards) -> N
         ["ann", "1", NOW_MS, "id", {"room": "1"}],
     ]
     assert rooms.submit_many("b", events).applied == 4
-    assert scores(rooms.top("b", room="1")) == {"ann": 4}
+    assert scores(rooms.top("b", labels={"room": "1"})) == {"ann": 4}
 
 
 def test_odd_values_are_scopes_of_their_own(rooms: laurels.Leaderboards) -> None:
     for i, value in enumerate(ODD):
         rooms.submit("b", f"m{i}", i, labels={"room": value, "zone": value})
     for i, value in enumerate(ODD):
-        page = rooms.top("b", room=value)
+        page = rooms.top("b", labels={"room": value})
         assert (members(page), page.as_of.labels) == ([f"m{i}"], {"room": value})
-        assert members(rooms.top("b", room=value, zone=value)) == [f"m{i}"]
+        assert members(rooms.top("b", labels={"room": value, "zone": value})) == [f"m{i}"]
     assert sorted(scope["room"] for scope in rooms.scopes("b", "room")) == sorted(ODD)
     assert set(members(rooms.top("b", by="room", limit=99))) == set(ODD)
 
@@ -90,7 +90,7 @@ def test_a_total_out_of_range_in_one_scope_refuses_the_event_in_all(
     assert everything(lb) == before
     assert lb.scopes("b", "room") == [{"room": "1"}]
     assert lb.submit("b", "ann", -3, id="x", labels={"room": "1"}).status == "applied"
-    assert scores(lb.top("b")) == scores(lb.top("b", room="1")) == {"ann": 2}
+    assert scores(lb.top("b")) == scores(lb.top("b", labels={"room": "1"})) == {"ann": 2}
 
 
 @pytest.mark.one_shard
@@ -137,8 +137,8 @@ def test_a_window_that_refuses_a_late_event_refuses_it_in_every_scope(
     assert [receipt.refused_windows for receipt in receipts] == [("hour",), ("hour",)]
     assert receipts.late == {"hour": 2}
     earlier = "2026-11-20T14+00:00"
-    assert lb.count("b", period=earlier) == lb.count("b", period=earlier, room="1") == 0
-    assert scores(lb.top("b", window="all", room="1")) == {"ann": 1}
+    assert lb.count("b", period=earlier) == lb.count("b", period=earlier, labels={"room": "1"}) == 0
+    assert scores(lb.top("b", window="all", labels={"room": "1"})) == {"ann": 1}
 
 
 def test_an_event_that_every_window_refuses_is_too_late(lb: laurels.Leaderboards) -> None:
@@ -154,7 +154,7 @@ def test_a_batch_over_many_rooms_is_one_commit(rooms: laurels.Leaderboards) -> N
     assert rooms.submit_many("b", batch).applied == 3_000
     found = rooms.scopes("b", "room")
     assert found == [{"room": room} for room in sorted(map(str, range(600)))]
-    pages = [rooms.top("b", room=scope["room"]) for scope in found]
+    pages = [rooms.top("b", labels={"room": scope["room"]}) for scope in found]
     assert {sum(anything(scores(page)).values()) for page in pages} == {5}
     assert ranks(rooms.top("b", by="room", limit=3)) == [1, 2, 3]
     assert rooms.count("b", by="room", low=5, high=5) == 600
@@ -166,7 +166,9 @@ def test_scores_fade_in_every_scope(lb: laurels.Leaderboards, clock: laurels.Man
     lb.submit("b", "ann", 8, labels={"room": "1"})
     clock.advance(HOUR)
     lb.submit("b", "bob", 5, labels={"room": "1"})
-    assert {name: float(str(v)) for name, v in scores(lb.top("b", room="1")).items()} == {
+    assert {
+        name: float(str(v)) for name, v in scores(lb.top("b", labels={"room": "1"})).items()
+    } == {
         "bob": 5,
         "ann": 4,
     }
@@ -183,7 +185,9 @@ def test_by_event_time_each_event_keeps_its_labels(
         hours = [NOW_MS + i * HOUR for i in (0, 0, 1, 2)]
         batch = [("ann", 1, at, None, {"room": str(i)}) for i, at in enumerate(hours)]
         assert lb.submit_many("b", batch).applied == 4
-        rooms = {i: [p.total for p in lb.periods("b", "hour", room=str(i))] for i in range(4)}
+        rooms = {
+            i: [p.total for p in lb.periods("b", "hour", labels={"room": str(i)})] for i in range(4)
+        }
         assert rooms[0][:3] == rooms[1][:3] == [0, 0, 1]
         assert (rooms[2][:3], rooms[3][:3]) == ([0, 1, 0], [1, 0, 0])
         lb.check()
@@ -244,12 +248,14 @@ def test_a_board_without_labels_takes_none(lb: laurels.Leaderboards) -> None:
 @pytest.mark.parametrize(
     "asked",
     [
-        {"zone": "n"},
-        {"nope": "1"},
-        {"room": "1", "zone": "n", "nope": "1"},
+        {"labels": {"zone": "n"}},
+        {"labels": {"nope": "1"}},
+        {"labels": {"room": "1", "zone": "n", "nope": "1"}},
+        {"labels": {"no name": "1"}},
+        {"labels": {"": "1"}},
         {"by": "zone"},
         {"by": "nope"},
-        {"by": "room", "room": "1"},
+        {"by": "room", "labels": {"room": "1"}},
         {"by": 7},
     ],
 )
@@ -278,8 +284,42 @@ def test_a_scope_the_board_has_not_is_unknown(
 @pytest.mark.parametrize("value", ["", 42, None, "\ud800", "x" * 129])
 def test_a_question_about_no_value_is_refused(rooms: laurels.Leaderboards, value: object) -> None:
     with pytest.raises(LaurelsError) as refused:
-        rooms.top("b", room=anything(value))
+        rooms.top("b", labels={"room": anything(value)})
     assert code_of(refused) == "invalid_label"
+
+
+@pytest.mark.parametrize("labels", ["room=1", ["room"], {1: "1"}, {"room": "1", None: "2"}, 7])
+def test_labels_of_a_question_are_a_mapping(rooms: laurels.Leaderboards, labels: object) -> None:
+    with pytest.raises(LaurelsError) as refused:
+        rooms.top("b", labels=anything(labels))
+    assert code_of(refused) == "invalid_label"
+
+
+OPTIONS = ("limit", "window", "labels", "by", "after", "member", "board", "self", "value", "at")
+
+
+def test_a_label_may_have_any_name(lb: laurels.Leaderboards) -> None:
+    """None is taken by an option of a question, a field of an event, or a parameter over HTTP."""
+    lb.create(laurels.Board("b", scopes=[[], *[[name] for name in OPTIONS[:7]]], rank_by="limit"))
+    lb.create(laurels.Board("c", scopes=[[name] for name in OPTIONS[7:]]))
+    for name in OPTIONS:
+        board = "b" if name in OPTIONS[:7] else "c"
+        lb.submit(board, "ann", 1, labels={name: "5"}, scope=[name])
+        assert members(lb.top(board, labels={name: "5"}, limit=1)) == ["ann"]
+        assert lb.rank(board, "ann", labels={name: "5"}) == 1
+        assert lb.count(board, labels={name: "6"}) == 0
+        assert lb.scopes(board, name, after={name: "4"}) == [{name: "5"}]
+    assert members(lb.top("b", by="limit")) == ["5"]
+
+
+def test_an_option_that_there_is_not_is_no_label(rooms: laurels.Leaderboards) -> None:
+    ask: Any = rooms.top
+    for option in ({"room": "1"}, {"limt": 3}):
+        with pytest.raises(TypeError):
+            ask("b", **option)
+    ask = rooms.export
+    with pytest.raises(TypeError):
+        ask("b", room="1")
 
 
 def test_without_the_scope_of_all_there_is_no_ranking_of_all(lb: laurels.Leaderboards) -> None:
@@ -293,13 +333,16 @@ def test_without_the_scope_of_all_there_is_no_ranking_of_all(lb: laurels.Leaderb
 def test_a_cursor_is_for_its_scope(rooms: laurels.Leaderboards) -> None:
     for i in range(4):
         rooms.submit("b", f"m{i}", i, labels={"room": str(i % 2), "zone": "n"})
-    of_room = rooms.top("b", room="1", limit=1).next
+    of_room = rooms.top("b", labels={"room": "1"}, limit=1).next
     assert of_room is not None
-    assert members(rooms.top("b", room="1", after=of_room)) == ["m1"]
-    for elsewhere in ({"room": "0"}, {}, {"room": "1", "zone": "n"}, {"by": "room"}):
+    assert members(rooms.top("b", labels={"room": "1"}, after=of_room)) == ["m1"]
+    for labels in ({"room": "0"}, {}, {"room": "1", "zone": "n"}):
         with pytest.raises(LaurelsError) as refused:
-            rooms.top("b", after=of_room, **anything(elsewhere))
+            rooms.top("b", after=of_room, labels=labels)
         assert code_of(refused) == "invalid_cursor"
+    with pytest.raises(LaurelsError) as refused:
+        rooms.top("b", after=of_room, by="room")
+    assert code_of(refused) == "invalid_cursor"
     of_rooms = rooms.top("b", by="room", limit=1).next
     assert of_rooms is not None
     assert members(rooms.top("b", by="room", after=of_rooms)) == ["0"]
@@ -316,19 +359,25 @@ def test_every_question_is_answered_within_a_scope(rooms: laurels.Leaderboards) 
     for i in range(5):
         rooms.submit("b", f"m{i}", i, labels={"room": "1"})
     rooms.set_data("b", "m4", {"name": "Four"})
-    assert members(rooms.around("b", "m2", radius=1, room="1")) == ["m3", "m2", "m1"]
-    assert rooms.around("b", "zoe", room="1") is None
-    card = rooms.card("b", "m4", to_rank=1, with_data=True, room="1")
+    assert members(rooms.around("b", "m2", radius=1, labels={"room": "1"})) == ["m3", "m2", "m1"]
+    assert rooms.around("b", "zoe", labels={"room": "1"}) is None
+    card = rooms.card("b", "m4", to_rank=1, with_data=True, labels={"room": "1"})
     assert [(s.rank, s.total, s.data) for s in card.values() if s] == 2 * [(1, 5, {"name": "Four"})]
-    assert members(rooms.standings("b", ["m1", "zoe", "m3"], room="1")) == ["m3", "m1"]
-    assert members(rooms.range("b", low=1, high=2, room="1")) == ["m2", "m1"]
-    top = rooms.at_rank("b", 1, room="1")
+    assert members(rooms.standings("b", ["m1", "zoe", "m3"], labels={"room": "1"})) == ["m3", "m1"]
+    assert members(rooms.range("b", low=1, high=2, labels={"room": "1"})) == ["m2", "m1"]
+    top = rooms.at_rank("b", 1, labels={"room": "1"})
     assert top is not None
     assert (top.member, top.as_of.labels) == ("m4", {"room": "1"})
-    assert rooms.score_at_percentile("b", 100, room="1") == 4
-    assert rooms.count("b", low=3, room="1") == 2
-    assert [period.total for period in rooms.periods("b", "day", room="1")] == [5, 0]
-    assert [e.member for e in rooms.export("b", room="1")] == ["m4", "m3", "m2", "m1", "m0"]
+    assert rooms.score_at_percentile("b", 100, labels={"room": "1"}) == 4
+    assert rooms.count("b", low=3, labels={"room": "1"}) == 2
+    assert [period.total for period in rooms.periods("b", "day", labels={"room": "1"})] == [5, 0]
+    assert [e.member for e in rooms.export("b", labels={"room": "1"})] == [
+        "m4",
+        "m3",
+        "m2",
+        "m1",
+        "m0",
+    ]
     assert rooms.top("b").as_of.labels == {}
 
 
@@ -424,7 +473,7 @@ def test_setting_adds_the_difference_in_all_to_every_scope(rooms: laurels.Leader
     receipt = rooms.set("b", "ann", 10, labels={"room": "1"}, scope=["room"])
     assert (receipt.previous_score, receipt.score) == (5, 7)
     assert scores(rooms.top("b")) == {"ann": 10}
-    assert scores(rooms.top("b", room="2")) == {"ann": 3}
+    assert scores(rooms.top("b", labels={"room": "2"})) == {"ann": 3}
     assert scores(rooms.top("b", by="room")) == {"1": 7, "2": 3}
 
 
@@ -435,7 +484,7 @@ def test_setting_needs_the_scope_of_all(lb: laurels.Leaderboards) -> None:
     assert code_of(refused) == "no_all_window"
     lb.create(laurels.Board("c", scopes=[["room"]], columns=[laurels.Column(op="last")]))
     lb.set("c", "ann", 1, labels={"room": "1"})
-    assert scores(lb.top("c", room="1")) == {"ann": 1}
+    assert scores(lb.top("c", labels={"room": "1"})) == {"ann": 1}
 
 
 def test_removing_takes_a_member_out_of_every_scope(rooms: laurels.Leaderboards) -> None:
@@ -443,7 +492,7 @@ def test_removing_takes_a_member_out_of_every_scope(rooms: laurels.Leaderboards)
     rooms.submit("b", "bob", 5, labels={"room": "2"})
     rooms.submit("b", "ann", 5, labels={"room": "2"})
     assert rooms.remove("b", "ann") is True
-    assert members(rooms.top("b")) == members(rooms.top("b", room="2")) == ["bob"]
+    assert members(rooms.top("b")) == members(rooms.top("b", labels={"room": "2"})) == ["bob"]
     assert rooms.scopes("b", "room") == [{"room": "2"}]
     assert rooms.scopes("b", "room", "zone") == []
     assert scores(rooms.top("b", by="room")) == {"2": 10, "1": 5}
@@ -469,10 +518,10 @@ def test_an_added_scope_counts_from_then_on(rooms: laurels.Leaderboards) -> None
     assert rooms.scopes("b", "zone") == []
     rooms.submit("b", "bob", 3, labels={"zone": "n", "team": "x"})
     rooms.submit("b", "ann", 1, labels={"room": "1", "zone": "n"})
-    assert scores(rooms.top("b", zone="n")) == {"bob": 3, "ann": 1}
-    assert scores(rooms.top("b", team="x")) == {"bob": 3}
+    assert scores(rooms.top("b", labels={"zone": "n"})) == {"bob": 3, "ann": 1}
+    assert scores(rooms.top("b", labels={"team": "x"})) == {"bob": 3}
     assert scores(rooms.top("b", by="zone")) == {"n": 4}
-    assert scores(rooms.top("b", room="1")) == {"ann": 6}
+    assert scores(rooms.top("b", labels={"room": "1"})) == {"ann": 6}
     rooms.check()
 
 
@@ -483,7 +532,7 @@ def test_a_plain_board_may_get_scopes(lb: laurels.Leaderboards) -> None:
     lb.submit("b", "ann", 1, labels={"room": "1"})
     for window in ("all", "4h"):
         assert scores(lb.top("b", window=window)) == {"ann": 6}
-        assert scores(lb.top("b", window=window, room="1")) == {"ann": 1}
+        assert scores(lb.top("b", window=window, labels={"room": "1"})) == {"ann": 1}
     lb.check()
 
 

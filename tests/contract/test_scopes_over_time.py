@@ -35,7 +35,7 @@ def test_a_scope_goes_with_its_last_period_though_nobody_touches_it(
     clock.advance(DAY if window.startswith("day") else HOUR)
     listed = lb.scopes("b", "room", limit=1)
     assert listed == ([] if window.startswith("day") else [{"room": "new"}])
-    assert lb.count("b", room="7") == 0
+    assert lb.count("b", labels={"room": "7"}) == 0
     clock.advance(10 * DAY)
     assert lb.scopes("b", "room") == []
     assert lb.count("b", by="room") == 0
@@ -50,11 +50,11 @@ def test_a_rolling_window_turns_in_every_scope(
         for room in ("1", "2"):
             lb.submit("b", f"m{hour}", 1, labels={"room": room})
         clock.advance(HOUR)
-    assert members(lb.top("b", room="2")) == ["m1", "m2"]
+    assert members(lb.top("b", labels={"room": "2"})) == ["m1", "m2"]
     lb.submit("b", "m1", 5, labels={"room": "1"})
     clock.advance(HOUR)
-    assert scores(lb.top("b", room="1")) == {"m1": 5, "m2": 1}
-    assert scores(lb.top("b", room="2")) == {"m2": 1}
+    assert scores(lb.top("b", labels={"room": "1"})) == {"m1": 5, "m2": 1}
+    assert scores(lb.top("b", labels={"room": "2"})) == {"m2": 1}
     assert scores(lb.top("b")) == {"m1": 5, "m2": 2}
     lb.check()
 
@@ -160,7 +160,7 @@ def test_it_is_the_same_whoever_looked_meanwhile(
             ]
             assert told[: len(events)] == told[len(events) :]
             for scope in asked.scopes("b", "room", limit=5):
-                asked.card("b", "m1", **anything(scope))
+                asked.card("b", "m1", labels=scope)
         assert everything(lasting.lb) == everything(asked)
         lasting.lb.check()
         clock.advance(7 * HOUR)
@@ -251,8 +251,8 @@ def test_threads_may_use_a_label_as_soon_as_it_is_there(lb: laurels.Leaderboards
         lb.change("b", scopes=[[], ["room"], ["team"]], rank_by=["room"])
         teams = [each.result() for each in running]
     assert scores(lb.top("b")) == {f"m{thread}": 150 for thread in range(4)}
-    assert sum(anything(scores(lb.top("b", room="3"))).values()) == 120
+    assert sum(anything(scores(lb.top("b", labels={"room": "3"}))).values()) == 120
     for thread, counted in enumerate(teams):
         expected = {f"m{thread}": counted} if counted else {}
-        assert scores(lb.top("b", team=str(thread))) == expected
+        assert scores(lb.top("b", labels={"team": str(thread)})) == expected
     lb.check()

@@ -53,7 +53,7 @@ def _judge_rooms(lb: laurels.Leaderboards, there: Iterable[str]) -> None:
     rooms = Counter(room_of(member)["room"] for member in there)
     assert {entry.member: entry.score for entry in lb.export("kills", by="room")} == rooms
     listed = lb.scopes("kills", "room")
-    assert {scope["room"]: lb.count("kills", **scope) for scope in listed} == rooms
+    assert {scope["room"]: lb.count("kills", labels=scope) for scope in listed} == rooms
 
 
 def _judge_refreshed(lb: laurels.Leaderboards, there: Iterable[str]) -> None:
@@ -63,7 +63,7 @@ def _judge_refreshed(lb: laurels.Leaderboards, there: Iterable[str]) -> None:
     assert set(shown.values()) <= {1}
     rooms = Counter(room_of(member)["room"] for member in shown)
     for listed in lb.scopes("kills", "room"):
-        count = lb.count("kills", window="9d", **listed)
+        count = lb.count("kills", window="9d", labels=listed)
         assert count == rooms[listed["room"]]
     by_room = lb.export("kills", window="9d", by="room")
     assert {entry.member: entry.score for entry in by_room} == rooms

@@ -144,7 +144,7 @@ class Player:
         window = r.choice(list(board.rules().windows))
         kept: dict[str, Any] = {"window": window}
         if name == "rooms" and r.random() < 0.5:
-            kept["room"] = r.choice(ROOMS)
+            kept["labels"] = {"room": r.choice(ROOMS)}
         yield _page(lb.top(name, limit=r.choice([3, 20]), offset=r.choice([0, 5]), **kept))
         yield lb.rank(name, member, **kept)
         yield _standing(lb.standing(name, member, to_rank=3, **kept))

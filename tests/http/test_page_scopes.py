@@ -50,7 +50,7 @@ def test_a_scope_is_chosen_and_followed_live(boards: Boards, open_page: Open) ->
     page.get_by_role("button", name="Show", exact=True).click()
     order(page).to_have_text(["bob", "ann"])
     is_live(page)
-    expect(page).to_have_url(boards.address(board, window="all", room="42"))
+    expect(page).to_have_url(boards.address(board, window="all", labels="room=42"))
     expect(page.locator("#total")).to_have_text("2")
     count(boards, board, "cid", 50, room=ODD)
     count(boards, board, "ann", 5, room="42")
@@ -79,11 +79,11 @@ def test_rooms_are_ranked_and_lead_to_theirs(boards: Boards, open_page: Open) ->
 
 def test_windows_members_and_cards_stay_in_the_scope(boards: Boards, open_page: Open) -> None:
     board = party(boards, windows=["all", "day"])
-    watched = open_page(boards.address(board, room="42"))
+    watched = open_page(boards.address(board, labels="room=42"))
     page = watched.page
     order(page).to_have_text(["bob", "ann"])
     page.get_by_role("link", name="Day").click()
-    expect(page).to_have_url(boards.address(board, window="day", room="42"))
+    expect(page).to_have_url(boards.address(board, window="day", labels="room=42"))
     order(page).to_have_text(["bob", "ann"])
     page.get_by_role("link", name="ann").click()
     expect(page.locator(".standing .place").first).to_have_text("#2of 2")
@@ -109,7 +109,7 @@ def test_several_labels_are_chosen_together(boards: Boards, open_page: Open) -> 
     page.locator("[data-focus='scope zone']").fill("cn")
     page.keyboard.press("Enter")
     order(page).to_have_text(["ann"])
-    expect(page).to_have_url(boards.address(board, window="all", gender="f", zone="cn"))
+    expect(page).to_have_url(boards.address(board, window="all", labels="gender=f,zone=cn"))
     watched.ensure_clean()
 
 
@@ -117,7 +117,7 @@ def test_values_are_suggested_as_they_are_typed(boards: Boards, open_page: Open)
     board = party(boards)
     for room in range(60):
         count(boards, board, "dan", 1, room=f"{700 + room}")
-    watched = open_page(boards.address(board, room="42"))
+    watched = open_page(boards.address(board, labels="room=42"))
     page = watched.page
     order(page).to_have_text(["bob", "ann"])
     page.locator("[data-focus='scope room']").fill("75")
@@ -130,7 +130,7 @@ def test_values_are_suggested_as_they_are_typed(boards: Boards, open_page: Open)
 
 def test_a_score_is_submitted_with_its_labels(boards: Boards, open_page: Open) -> None:
     board = party(boards)
-    watched = open_page(boards.address(board, room="42"))
+    watched = open_page(boards.address(board, labels="room=42"))
     page = watched.page
     is_live(page)
     expect(page.get_by_label("Label room")).to_have_value("42")
@@ -162,4 +162,20 @@ def test_a_board_without_scopes_shows_no_choice(boards: Boards, open_page: Open)
     order(watched.page).to_have_text(["ann"])
     expect(watched.page.locator("[data-focus=scope]")).to_have_count(0)
     expect(watched.page.get_by_label("Label")).to_have_count(0)
+    watched.ensure_clean()
+
+
+def test_a_label_may_be_called_as_a_part_of_the_address_is(boards: Boards, open_page: Open) -> None:
+    board = boards.made([], scopes=[[], ["window"], ["constructor"]])
+    count(boards, board, "ann", 5, window="day,=%", constructor="x")
+    count(boards, board, "bob", 7)
+    watched = open_page(boards.address(board))
+    page = watched.page
+    order(page).to_have_text(["bob", "ann"])
+    page.locator("[data-focus=scope]").select_option("constructor")
+    expect(page.locator(".scopes li")).to_have_text(["x"])
+    page.locator("[data-focus=scope]").select_option("window")
+    page.get_by_role("link", name="day,=%").click()
+    order(page).to_have_text(["ann"])
+    expect(page).to_have_url(boards.address(board, window="all", labels="window=day%2C%3D%25"))
     watched.ensure_clean()

@@ -47,7 +47,7 @@ REFUSED: dict[str, tuple[str, str, str, bytes]] = {
     "a wrong query": ("POST", f"{SCORES}?window=none", JSON, b'{"member": "a", "value": 1}'),
     "an unknown parameter": ("POST", f"{SCORES}?no=1", JSON, b'{"member": "a", "value": 1}'),
     "members that are none": ("POST", LISTS, JSON, msgspec.json.encode([[1], [2]] * 50)),
-    "an unknown label": ("POST", f"{LISTS}?zone=x", JSON, b'["a"]'),
+    "an unknown label": ("POST", f"{LISTS}?labels=zone=x", JSON, b'["a"]'),
     "a wrong definition": ("PUT", "/v1/boards/c", JSON, b'{"tie": "none"}'),
     "a set that is refused": ("POST", "/v1/boards/b/set", JSON, b'{"member": "", "value": 1}'),
     "data that are too large": (

@@ -174,7 +174,7 @@ def test_a_token_submits_for_its_member(server: Served) -> None:
     for more in ({"labels": {"zone": "de"}}, {"id": "once"}, {"value": "10.5"}, {"value": 0}):
         answer = ask(server, "POST", "boards/gifts/scores", token, {**event, **more})
         assert answer.status_code == 200, more
-    shown = ask(server, "GET", "boards/gifts/top?zone=de", ADMIN_KEY).json()
+    shown = ask(server, "GET", "boards/gifts/top?labels=zone=de", ADMIN_KEY).json()
     assert shown["entries"][0]["score"] == 13.5, "its labels are those of the token"
 
 

@@ -141,7 +141,7 @@ def test_scopes_agree_with_the_whole_while_their_slot_moves(cluster: Cluster) ->
             moving.join()
         in_rooms: Counter[str] = Counter()
         for room_of in rooms:
-            entries = lb.top("rooms", room=room_of).entries
+            entries = lb.top("rooms", labels={"room": room_of}).entries
             assert sum(int(str(entry.score)) for entry in entries) == 0
             in_rooms.update({entry.member: int(str(entry.score)) for entry in entries})
         assert in_rooms == Counter(counted(lb, "rooms"))

@@ -53,7 +53,7 @@ def counted_yesterday(lb: laurels.Leaderboards, board: laurels.Board) -> set[str
         return {entry.member for entry in lb.top("b").entries}
     pages = [lb.top("b", window="day", period="2026-11-20")]
     if len(board.scopes) > 1:
-        pages.append(lb.top("b", window="day", period="2026-11-20", room="r"))
+        pages.append(lb.top("b", window="day", period="2026-11-20", labels={"room": "r"}))
     return {entry.member for page in pages for entry in page.entries}
 
 

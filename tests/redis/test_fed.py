@@ -60,7 +60,7 @@ def of_members(lb: laurels.Leaderboards, window: str = "all") -> dict[str, int]:
     """What the members of each room have there, added up."""
     found: Counter[str] = Counter()
     for room in lb.scopes("b", "room", limit=1_000):
-        for entry in lb.export("b", window=window, room=room["room"]):
+        for entry in lb.export("b", window=window, labels={"room": room["room"]}):
             found[room["room"]] += int(str(entry.score))
     return dict(found)
 
@@ -459,7 +459,7 @@ def test_windows_that_are_refreshed_show_what_they_show_in_one_process(
             ]
             for each in (lb, whole):
                 each.submit_many("b", events)
-            asked: tuple[dict[str, Any], ...] = ({"by": "room"}, {"room": "r1"}, {})
+            asked: tuple[dict[str, Any], ...] = ({"by": "room"}, {"labels": {"room": "r1"}}, {})
             for where in asked:
                 found, expected = (each.top("b", limit=50, **where) for each in (lb, whole))
                 assert found.entries == expected.entries

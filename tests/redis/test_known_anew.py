@@ -145,7 +145,7 @@ def test_a_scope_that_is_added_between_an_event_and_the_sweep(
     assert (receipt.status, receipt.score) == ("applied", 4)
     assert one.get("b").scopes == other.get("b").scopes
     one.submit_many("b", [("ann", 1, None, None, {"room": "1", "zone": "x"})])
-    assert one.standing("b", "ann", zone="x").score == 1  # type: ignore[union-attr]
+    assert one.standing("b", "ann", labels={"zone": "x"}).score == 1  # type: ignore[union-attr]
 
 
 def test_a_scope_that_is_added_while_a_window_is_brought(

@@ -45,9 +45,9 @@ def everything(lb: laurels.Leaderboards, rules: Any) -> list[Any]:
             found.append(lb.scopes("b", *labels, after=after, limit=2))
         for scope in [*scopes, dict.fromkeys(labels, "none")]:
             for window in rules.windows:
-                page = top(window=window, **scope)
+                page = top(window=window, labels=scope)
                 found.append([(e.rank, e.member, e.score) for e in page.entries])
-                found.append([(p.label, p.total) for p in lb.periods("b", window, **scope)])
+                found.append([(p.label, p.total) for p in lb.periods("b", window, labels=scope)])
     for label in rules.rank_by:
         for window in rules.windows:
             page = lb.top("b", window=window, by=label)
@@ -256,7 +256,7 @@ def test_a_scope_that_is_behind_is_brought_by_who_asks(fresh: Server) -> None:
         lb.create(a_board())
         crowd(lb, 40)
         clock.advance(HOUR_MS)
-        top = lb.top("b", window="2h", room="4").entries
+        top = lb.top("b", window="2h", labels={"room": "4"}).entries
         assert [(entry.member, entry.score) for entry in top] == [("m4", 5)]
         assert behind(fresh, clock.now_ms()) == 41, "and no other"
         receipt = lb.submit("b", "m7", 1, labels={"room": "7"}, window="2h", scope=["room"])

@@ -85,7 +85,7 @@ class Rooms:
         return sum(part.refreshes < self.held.refreshes for part in self.held.parts.values())
 
     def score(self, room: int) -> object:
-        page = self.lb.top("b", room=str(room))
+        page = self.lb.top("b", labels={"room": str(room)})
         return [entry.score for entry in page.entries]
 
     @contextmanager
@@ -130,7 +130,7 @@ def test_a_refresh_goes_to_no_scope_and_all_show_it(rooms: Rooms) -> None:
     "touch",
     [
         lambda rooms: rooms.submit(range(7, 8)),
-        lambda rooms: rooms.lb.standing("b", "m7", room="7"),
+        lambda rooms: rooms.lb.standing("b", "m7", labels={"room": "7"}),
         lambda rooms: rooms.lb.remove("b", "m8"),
         lambda rooms: rooms.clock.advance(HOUR),
         lambda rooms: rooms.clock.advance(9 * HOUR),

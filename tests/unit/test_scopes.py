@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from laurels.aio import AsyncLeaderboards
 from laurels.board import Board, safe_change
 from laurels.errors import BoardInvalid, UnsafeChange
 from laurels.leaderboards import Leaderboards
 from laurels.rules import Place
-from laurels.scopes import MAX_PLACES, MAX_SCOPES, RESERVED
+from laurels.scopes import MAX_PLACES, MAX_SCOPES
 
 
 def faults(**fields: Any) -> list[str]:
@@ -62,8 +63,6 @@ def test_labels_of_a_scope_stand_in_the_order_of_their_names() -> None:
         ([["é"]], "'é' is no name for a label"),
         ([[""]], "'' is no name for a label"),
         ([[7]], "7 is no name for a label"),
-        ([["window"]], "a label cannot be called window: questions call something else so"),
-        ([["by"]], "a label cannot be called by: questions call something else so"),
     ],
 )
 def test_faults_of_scopes_are_named(scopes: Any, fault: str) -> None:
@@ -76,7 +75,6 @@ def test_faults_of_scopes_are_named(scopes: Any, fault: str) -> None:
         (7, "rank_by is 7, not a label or a list of labels"),
         (["room", "room"], "rank_by names room twice"),
         ([["room"]], "['room'] is no name for a label"),
-        ("member", "a label cannot be called member: questions call something else so"),
         ([f"l{i}" for i in range(9)], "rank_by has 9 labels, not up to 8"),
     ],
 )
@@ -97,7 +95,7 @@ def test_there_are_so_many_rankings_of_an_event_at_most() -> None:
 
 
 def test_all_faults_are_named_at_once() -> None:
-    found = faults(scopes=[["a", "a"], ["id"]], rank_by=["", "x", "x"], keep=0)
+    found = faults(scopes=[["a", "a"], ["i d"]], rank_by=["", "x", "x"], keep=0)
     assert len(found) == 5
 
 
@@ -127,13 +125,14 @@ def test_those_there_stay(change: dict[str, Any]) -> None:
     assert len(refused.value.reasons) == 1
 
 
-def test_no_label_is_called_as_an_argument_of_a_question_is() -> None:
-    taken = set()
-    for _, verb in inspect.getmembers(Leaderboards, inspect.isfunction):
-        parameters = inspect.signature(verb).parameters
-        if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
-            taken |= {
-                each.name for each in parameters.values() if each.kind is not each.VAR_KEYWORD
-            }
-    taken.discard("name")  # of `change`, where it is positional
-    assert {"self", "board", "window", "period", "by"} <= taken <= RESERVED
+def test_labels_are_one_argument_of_a_question() -> None:
+    """So that a label may have any name, and an option that there is not is refused."""
+    for surface in (Leaderboards, AsyncLeaderboards):
+        asked = 0
+        for _, verb in inspect.getmembers(surface, inspect.isfunction):
+            parameters = inspect.signature(verb).parameters
+            if "by" in parameters:
+                asked += 1
+                assert parameters["labels"].kind is inspect.Parameter.KEYWORD_ONLY
+                assert all(each.kind is not each.VAR_KEYWORD for each in parameters.values())
+        assert asked == 13

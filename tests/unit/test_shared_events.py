@@ -285,7 +285,7 @@ def test_what_its_caller_changes_later_changes_no_event() -> None:
                 return await boards.submit("b", "cy", 1, labels={"room": "1"}, scope=["room"])
 
             answers = await _together(boards, [submit("ada"), submit("bo"), change()])
-            return answers, (await boards.top("b", room="1")).entries
+            return answers, (await boards.top("b", labels={"room": "1"})).entries
 
     answers, room = asyncio.run(main())
     assert [answer.labels for answer in answers] == [{"room": "1"}] * 3

@@ -150,6 +150,7 @@ def _places_in(names: list[str], mapping: Mapping) -> _Places:
         there = name in names and name not in values
         return place(name) if there or name in mapping.given else None
 
+    taken = mapping.given | mapping.taken
     values = mapping.values
     if len(values) == 1 and not mapping.given.intersection(values) and VALUE in names:
         values = (VALUE,)
@@ -162,7 +163,7 @@ def _places_in(names: list[str], mapping: Mapping) -> _Places:
             [
                 (each.label, place(each.column))
                 for each in mapping.labels
-                if each.given or (each.column in names and each.column not in mapping.given)
+                if each.given or (each.column in names and each.column not in taken)
             ]
         ),
     )

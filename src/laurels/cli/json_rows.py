@@ -31,6 +31,7 @@ class JsonRows:
     def __init__(self, lines: Lines, mapping: Mapping) -> None:
         self._lines = lines
         self._mapping = mapping
+        self._taken = mapping.given | mapping.taken | {LABELS, _SCORE}
 
     def __iter__(self) -> Iterator[Row | Reject]:
         lines = self._lines
@@ -71,9 +72,7 @@ class JsonRows:
         for each in self._mapping.labels:
             if each.value is not None:
                 labels[each.label] = each.value
-            elif each.given or (
-                each.label not in labels and each.column not in self._mapping.given
-            ):
+            elif each.given or (each.label not in labels and each.column not in self._taken):
                 labels[each.label] = found.get(each.column)
         return {
             name: _text(value, InvalidLabel) for name, value in labels.items() if value not in _NONE

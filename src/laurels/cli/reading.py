@@ -60,7 +60,8 @@ class Mapping(Struct, frozen=True):
 
     A name not `given` by the user may be missing from the source, or empty: `at` and `id` are
     then left out, and the values may also stand in one column named `value`. A label whose column
-    is empty is left out. `labels` has a source for each label of the board.
+    is empty is left out, and it is never one where something else stands. `labels` has a source for
+    each label of the board.
     """
 
     member: str
@@ -70,6 +71,11 @@ class Mapping(Struct, frozen=True):
     read_time: ReadTime
     given: frozenset[str]
     labels: tuple[LabelSource, ...] = ()
+
+    @property
+    def taken(self) -> frozenset[str]:
+        """The names under which a line has something else than a label."""
+        return frozenset({self.member, *self.values, VALUE, self.at, self.id})
 
     @property
     def constants(self) -> dict[str, str]:

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import typer
 
 import laurels
-from laurels.scopes import RESERVED
 
 from .failures import Usage
 from .options import DEFAULT_URL, AsJson, BoardName, Url
@@ -49,8 +48,6 @@ def labels_given(texts: Sequence[str] | None, option: str = "--label") -> dict[s
         name, equals, value = text.partition("=")
         if not equals or not name.isidentifier():
             raise Usage(f"{option} {text!r} is not of the form NAME=VALUE")
-        if name in RESERVED:
-            raise Usage(f"{option} {text!r}: no label is called {name}")
         if name in labels:
             raise Usage(f"{option}: {name} is given twice")
         labels[name] = value
@@ -59,7 +56,7 @@ def labels_given(texts: Sequence[str] | None, option: str = "--label") -> dict[s
 
 def scope_asked(labels: Sequence[str] | None, by: str | None) -> dict[str, Any]:
     """The scope a question is about, as the verbs take it. Raises Usage."""
-    return {**labels_given(labels), "by": by}
+    return {"labels": labels_given(labels), "by": by}
 
 
 def scope_given(text: str) -> list[str]:

@@ -70,7 +70,7 @@ class Totals:
         self._lb = lb
         self._board = board.name
         self._at_ms = at_ms
-        self._labels: dict[str, Any] = dict(labels or {})
+        self._labels: dict[str, str] = dict(labels or {})
 
     def units(self, score: Number) -> int:
         """A total in units; raises what refuses it, a total out of the column's range, too."""
@@ -90,19 +90,19 @@ class Totals:
         if not members:
             return {}
         found = self._lb.standings(
-            self._board, members, window=self.window, with_data=True, **self._labels
+            self._board, members, window=self.window, with_data=True, labels=self._labels
         )
         return {entry.member: Had(self._units_of(entry), entry.data) for entry in found.entries}
 
     def page(self, after: str | None) -> tuple[list[tuple[str, int]], str | None]:
         """The next members in standing order with their units, and where to go on."""
         found = self._lb.top(
-            self._board, window=self.window, limit=AT_ONCE, after=after, **self._labels
+            self._board, window=self.window, limit=AT_ONCE, after=after, labels=self._labels
         )
         return [(entry.member, self._units_of(entry)) for entry in found.entries], found.next
 
     def count(self) -> int:
-        return self._lb.count(self._board, window=self.window, **self._labels)
+        return self._lb.count(self._board, window=self.window, labels=self._labels)
 
     def set(
         self,

@@ -6,30 +6,26 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from laurels.errors import LaurelsError, UnknownScope
-from laurels.http.refusals import InvalidQuery, UnknownAnswer
+from laurels.errors import LaurelsError
+from laurels.http.refusals import UnknownAnswer
 
 from .failures import error_of
 
 T = TypeVar("T")
 
-NO_LABEL: Mapping[str, type[LaurelsError]] = {InvalidQuery.code: UnknownScope}
-"""A label that the board does not have is to a server a parameter that there is not."""
-
 
 @dataclass(frozen=True)
 class Call(Generic[T]):
     """One request. `target` is its path with its query; `otherwise` what an error of a code stands
-    for where that is an answer, `instead` what it is called here; `repeats` says that being sent
-    twice does what being sent once does, `keyed` that it then needs a key for the same answer;
-    `patient` that the answer may take as long as it likes; `also` are further headers."""
+    for where that is an answer; `repeats` says that being sent twice does what being sent once
+    does, `keyed` that it then needs a key for the same answer; `patient` that the answer may take
+    as long as it likes; `also` are further headers."""
 
     method: str
     target: str
     decode: Callable[[bytes], T]
     body: bytes | None = None
     otherwise: Mapping[str, T] = field(default_factory=dict)
-    instead: Mapping[str, type[LaurelsError]] = field(default_factory=dict)
     repeats: bool = True
     keyed: bool = False
     patient: bool = False
@@ -51,8 +47,6 @@ class Call(Generic[T]):
             error = error_of(status, content)
             if error.code in self.otherwise:
                 return self.otherwise[error.code]
-            if error.code in self.instead:
-                raise self.instead[error.code](error.what) from error
             raise error
         try:
             return self.decode(content)

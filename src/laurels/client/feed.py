@@ -8,8 +8,8 @@ from msgspec import Struct
 from laurels.errors import Unavailable
 from laurels.http.live import RETRY_MS
 
-from .call import NO_LABEL, Call, nothing
-from .given import board_path, labelled, member_text, target
+from .call import Call, nothing
+from .given import board_path, by_text, labels_text, member_text, target
 
 
 class Event(Struct, frozen=True):
@@ -39,13 +39,14 @@ def live(
     """The request of a feed, which goes on after the event `after`."""
     path = target(
         board_path(board, "live"),
-        labelled(labels or {}, by),
         window=window,
         limit=limit if member is None else None,
         member=None if member is None else member_text(member),
+        labels=labels_text(labels),
+        by=by_text(by),
     )
     also = {"Accept": "text/event-stream"} | ({"Last-Event-ID": after} if after else {})
-    return Call("GET", path, nothing, instead=NO_LABEL if labels else {}, also=also)
+    return Call("GET", path, nothing, also=also)
 
 
 def events(lines: Iterable[bytes]) -> Iterator[Event]:

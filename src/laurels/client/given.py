@@ -29,8 +29,7 @@ from laurels.event import at_ms, event_fields, id_bytes, member_bytes, member_of
 from laurels.given import integer, is_name, is_unicode, shown
 from laurels.http.refusals import InvalidQuery
 from laurels.http.requests import scope_written
-from laurels.labels import label_texts, label_value
-from laurels.scopes import RESERVED
+from laurels.labels import label_texts, label_value, scope_labels
 from laurels.score import LIMIT
 
 Number = int | Decimal | str
@@ -174,14 +173,19 @@ def window_name(window: str | None) -> str | None:
     return window
 
 
-def labelled(labels: Mapping[str, object], by: object) -> dict[str, str]:
-    """The labels of a scope, or what it ranks by, as parameters. Raises UnknownScope where no board
-    can have such a label, InvalidLabel."""
-    for name in labels:
-        if name in RESERVED or not name.isidentifier():
+def labels_text(labels: object) -> str | None:
+    """The labels of a scope, as one parameter. Raises UnknownScope where no board can have such a
+    label, InvalidLabel."""
+    found = scope_labels(labels)
+    for name in found:
+        if not name.isidentifier():
             raise UnknownScope(f"no board has a label called {shown(name)}")
-    said = {name: label_value(name, value) for name, value in labels.items()}
-    return said if by is None else {**said, "by": str(by)}
+    return scope_written({name: label_value(name, found[name]) for name in found}) or None
+
+
+def by_text(label: object) -> str | None:
+    """The label that a question ranks by, as text."""
+    return None if label is None else str(label)
 
 
 def scope_text(scope: object) -> str | None:
@@ -204,9 +208,9 @@ def scope_after(labels: Mapping[str, str] | None) -> str | None:
     return None if said is None else scope_written(said)
 
 
-def target(path: str, labels: Mapping[str, str] | None = None, /, **query: object) -> str:
+def target(path: str, /, **query: object) -> str:
     """A path with its query: None is left out. Raises InvalidQuery for what is not Unicode."""
-    said = dict(labels or {}) | {
+    said = {
         name: str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in query.items()
         if value is not None

@@ -17,11 +17,12 @@ from laurels.question import MAX_LIMIT, MAX_RADIUS, whole
 from laurels.score import Score
 from laurels.standing import Page, PeriodInfo, Standing
 
-from .call import NO_LABEL, Call, decoder, then
+from .call import Call, decoder, then
 from .given import (
     board_path,
     bound,
-    labelled,
+    by_text,
+    labels_text,
     member_text,
     percent,
     scope_after,
@@ -50,12 +51,11 @@ def top(
     after: str | None = None,
     period: str | None = None,
     with_data: bool = False,
+    labels: Mapping[str, str] | None = None,
     by: str | None = None,
-    **labels: str,
 ) -> Call[Page]:
     path = target(
         board_path(board, "top"),
-        labelled(labels, by),
         window=window,
         limit=whole(limit, 0, MAX_LIMIT, InvalidLimit),
         offset=whole(offset, 0, None, InvalidOffset),
@@ -63,8 +63,10 @@ def top(
         after=after,
         period=period,
         with_data=bool(with_data),
+        labels=labels_text(labels),
+        by=by_text(by),
     )
-    return Call("GET", path, _page, instead=NO_LABEL if labels else {})
+    return Call("GET", path, _page)
 
 
 def around(
@@ -75,19 +77,20 @@ def around(
     window: str | None = None,
     period: str | None = None,
     with_data: bool = False,
+    labels: Mapping[str, str] | None = None,
     by: str | None = None,
-    **labels: str,
 ) -> Call[Page | None]:
     path = target(
         board_path(board, "around"),
-        labelled(labels, by),
         member=member_text(member),
         radius=whole(radius, 0, MAX_RADIUS, InvalidRadius),
         window=window,
         period=period,
         with_data=bool(with_data),
+        labels=labels_text(labels),
+        by=by_text(by),
     )
-    return Call("GET", path, _page, otherwise=_UNRANKED, instead=NO_LABEL if labels else {})
+    return Call("GET", path, _page, otherwise=_UNRANKED)
 
 
 def standing(
@@ -98,19 +101,20 @@ def standing(
     period: str | None = None,
     to_rank: int | None = None,
     with_data: bool = False,
+    labels: Mapping[str, str] | None = None,
     by: str | None = None,
-    **labels: str,
 ) -> Call[Standing | None]:
     path = target(
         board_path(board, "standing"),
-        labelled(labels, by),
         member=member_text(member),
         window=window_name(window),
         period=period,
         to_rank=_rank(to_rank),
         with_data=bool(with_data),
+        labels=labels_text(labels),
+        by=by_text(by),
     )
-    return Call("GET", path, _standing, otherwise=_UNRANKED, instead=NO_LABEL if labels else {})
+    return Call("GET", path, _standing, otherwise=_UNRANKED)
 
 
 def _rank(rank: int | None) -> int | None:
@@ -123,19 +127,20 @@ def card(
     *,
     to_rank: int | None = None,
     with_data: bool = False,
+    labels: Mapping[str, str] | None = None,
     by: str | None = None,
-    **labels: str,
 ) -> Call[dict[str, Standing | None] | None]:
     """None stands for a member that is in no window."""
     path = target(
         board_path(board, "standing"),
-        labelled(labels, by),
         member=member_text(member),
         window="*",
         to_rank=_rank(to_rank),
         with_data=bool(with_data),
+        labels=labels_text(labels),
+        by=by_text(by),
     )
-    return Call("GET", path, _card_windows, otherwise=_UNRANKED, instead=NO_LABEL if labels else {})
+    return Call("GET", path, _card_windows, otherwise=_UNRANKED)
 
 
 def standings(
@@ -145,22 +150,22 @@ def standings(
     window: str | None = None,
     period: str | None = None,
     with_data: bool = False,
+    labels: Mapping[str, str] | None = None,
     by: str | None = None,
-    **labels: str,
 ) -> Call[Page]:
     path = target(
         board_path(board, "standings"),
-        labelled(labels, by),
         window=window,
         period=period,
         with_data=bool(with_data),
+        labels=labels_text(labels),
+        by=by_text(by),
     )
     return Call(
         "POST",
         path,
         _page,
         body=to_json.encode(friends(members)),
-        instead=NO_LABEL if labels else {},
     )
 
 
@@ -170,18 +175,24 @@ def rank(
     *,
     window: str | None = None,
     period: str | None = None,
+    labels: Mapping[str, str] | None = None,
     by: str | None = None,
-    **labels: str,
 ) -> Call[int | None]:
     call = standing(
-        board, member, window=window, period=period, to_rank=None, with_data=False, by=by, **labels
+        board,
+        member,
+        window=window,
+        period=period,
+        to_rank=None,
+        with_data=False,
+        labels=labels,
+        by=by,
     )
     return Call(
         call.method,
         call.target,
         then(_standing, lambda found: found.rank),
         otherwise=_UNRANKED,
-        instead=call.instead,
     )
 
 
@@ -191,17 +202,19 @@ def ranks(
     *,
     window: str | None = None,
     period: str | None = None,
+    labels: Mapping[str, str] | None = None,
     by: str | None = None,
-    **labels: str,
 ) -> Call[list[int | None]]:
     asked = named(members)
-    call = standings(board, asked, window=window, period=period, with_data=False, by=by, **labels)
+    call = standings(
+        board, asked, window=window, period=period, with_data=False, labels=labels, by=by
+    )
 
     def in_order(page: Page) -> list[int | None]:
         found = {entry.member: entry.rank for entry in page.entries}
         return [found.get(member) for member in asked]
 
-    return Call(call.method, call.target, then(_page, in_order), call.body, instead=call.instead)
+    return Call(call.method, call.target, then(_page, in_order), call.body)
 
 
 def range(
@@ -215,12 +228,11 @@ def range(
     window: str | None = None,
     period: str | None = None,
     with_data: bool = False,
+    labels: Mapping[str, str] | None = None,
     by: str | None = None,
-    **labels: str,
 ) -> Call[Page]:
     path = target(
         board_path(board, "range"),
-        labelled(labels, by),
         low=bound(low),
         high=bound(high),
         limit=whole(limit, 0, MAX_LIMIT, InvalidLimit),
@@ -229,8 +241,10 @@ def range(
         window=window,
         period=period,
         with_data=bool(with_data),
+        labels=labels_text(labels),
+        by=by_text(by),
     )
-    return Call("GET", path, _page, instead=NO_LABEL if labels else {})
+    return Call("GET", path, _page)
 
 
 def at_rank(
@@ -240,23 +254,23 @@ def at_rank(
     window: str | None = None,
     period: str | None = None,
     with_data: bool = False,
+    labels: Mapping[str, str] | None = None,
     by: str | None = None,
-    **labels: str,
 ) -> Call[Standing | None]:
     path = target(
         board_path(board, "at-rank"),
-        labelled(labels, by),
         rank=whole(rank, 1, None, InvalidRank),
         window=window,
         period=period,
         with_data=bool(with_data),
+        labels=labels_text(labels),
+        by=by_text(by),
     )
     return Call(
         "GET",
         path,
         _standing,
         otherwise={RankNotHeld.code: None},
-        instead=NO_LABEL if labels else {},
     )
 
 
@@ -266,17 +280,18 @@ def score_at_percentile(
     *,
     window: str | None = None,
     period: str | None = None,
+    labels: Mapping[str, str] | None = None,
     by: str | None = None,
-    **labels: str,
 ) -> Call[Score | None]:
     path = target(
         board_path(board, "percentile"),
-        labelled(labels, by),
         percent=percent(percentile),
         window=window,
         period=period,
+        labels=labels_text(labels),
+        by=by_text(by),
     )
-    return Call("GET", path, _score, instead=NO_LABEL if labels else {})
+    return Call("GET", path, _score)
 
 
 def count(
@@ -286,25 +301,32 @@ def count(
     high: Bound | None = None,
     window: str | None = None,
     period: str | None = None,
+    labels: Mapping[str, str] | None = None,
     by: str | None = None,
-    **labels: str,
 ) -> Call[int]:
     path = target(
         board_path(board, "count"),
-        labelled(labels, by),
         low=bound(low),
         high=bound(high),
         window=window,
         period=period,
+        labels=labels_text(labels),
+        by=by_text(by),
     )
-    return Call("GET", path, _count, instead=NO_LABEL if labels else {})
+    return Call("GET", path, _count)
 
 
 def periods(
-    board: str, window: str | None = None, *, by: str | None = None, **labels: str
+    board: str,
+    window: str | None = None,
+    *,
+    labels: Mapping[str, str] | None = None,
+    by: str | None = None,
 ) -> Call[list[PeriodInfo]]:
-    path = target(board_path(board, "periods"), labelled(labels, by), window=window)
-    return Call("GET", path, _periods, instead=NO_LABEL if labels else {})
+    path = target(
+        board_path(board, "periods"), window=window, labels=labels_text(labels), by=by_text(by)
+    )
+    return Call("GET", path, _periods)
 
 
 def scopes(

@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable, Coroutine, Iterable, Sequence, Sized
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence, Sized
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 from laurels.accept import warn_if_all_refused
@@ -125,17 +125,16 @@ class RemoteLeaderboards(Leaderboards):
 
     def card(
         self,
-        /,
         board: str,
         member: str,
         *,
         to_rank: int | None = None,
         with_data: bool = False,
+        labels: Mapping[str, str] | None = None,
         by: str | None = None,
-        **labels: str,
     ) -> dict[str, Standing | None]:
         found = self.wire.answer(
-            calls.card(board, member, to_rank=to_rank, with_data=with_data, by=by, **labels)
+            calls.card(board, member, to_rank=to_rank, with_data=with_data, labels=labels, by=by)
         )
         return dict.fromkeys(self.get(board).rules().windows) if found is None else found
 
@@ -223,16 +222,15 @@ class AsyncRemoteLeaderboards(AsyncLeaderboards):
 
     async def card(
         self,
-        /,
         board: str,
         member: str,
         *,
         to_rank: int | None = None,
         with_data: bool = False,
+        labels: Mapping[str, str] | None = None,
         by: str | None = None,
-        **labels: str,
     ) -> dict[str, Standing | None]:
-        call = calls.card(board, member, to_rank=to_rank, with_data=with_data, by=by, **labels)
+        call = calls.card(board, member, to_rank=to_rank, with_data=with_data, labels=labels, by=by)
         found = await self.wire.answer(call)
         return dict.fromkeys((await self.get(board)).rules().windows) if found is None else found
 

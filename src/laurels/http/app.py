@@ -237,7 +237,7 @@ class Application:
                 raw_query = _without_token(raw_query)
             if row.audited and "reason=" in raw_query:
                 ask.reason, raw_query = reason_in(raw_query)
-            query, ask.labels = requests.query_of(raw_query, row.query)
+            query = requests.query_of(raw_query, row.query)
             if row.plain and ask.key is None:
                 accept = scope.headers.get("accept")
                 written = Written(*_encoded(row, await row.handler(ask, query), accept))

@@ -39,7 +39,7 @@ class Server(Struct, frozen=True):
 
 class Ask(Struct):
     """One request, let in. `part` is what varies in its path, `media_type` the form of its
-    body, `key` its Idempotency-Key, `labels` the parameters that are labels of a scope."""
+    body, `key` its Idempotency-Key."""
 
     server: Server
     caller: Caller
@@ -48,7 +48,6 @@ class Ask(Struct):
     media_type: str = JSON
     key: str | None = None
     last_event_id: str | None = None
-    labels: dict[str, str] = {}
     reason: str | None = None
 
     @property

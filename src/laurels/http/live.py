@@ -109,7 +109,7 @@ class What(Struct, frozen=True):
     @property
     def scope(self) -> dict[str, Any]:
         """The scope, as the verbs take it."""
-        return {"by": self.by, **dict(self.labels)}
+        return {"labels": dict(self.labels), "by": self.by}
 
 
 def frame(kind: str, number: str, document: object) -> bytes:

@@ -12,7 +12,7 @@ from laurels.index.redis import failures
 
 from . import refusals, requests
 from .answers import PROBLEM, Problem
-from .requests import JSON, MSGPACK, NDJSON, Scoped
+from .requests import JSON, MSGPACK, NDJSON
 from .route import NO_CONTENT, Route
 
 _REFERENCE = "#/components/schemas/{name}"
@@ -146,7 +146,7 @@ def _path_parameters(route: Route) -> Iterator[dict[str, Any]]:
 
 
 def _query_parameters(route: Route) -> Iterator[dict[str, Any]]:
-    hints = get_type_hints(route.query)
+    hints = get_type_hints(route.query, include_extras=True)
     for field in msgspec.structs.fields(route.query):
         schema = _schema(_without_none(hints[field.name]))
         if field.default is not msgspec.NODEFAULT and field.default is not None:
@@ -157,23 +157,6 @@ def _query_parameters(route: Route) -> Iterator[dict[str, Any]]:
             "required": field.required,
             "schema": schema,
         }
-    if issubclass(route.query, Scoped):
-        yield _LABELS
-
-
-_LABELS = {
-    "name": "labels",
-    "in": "query",
-    "description": "The labels of a scope of the board, each a parameter of its own: room=42",
-    "required": False,
-    "style": "form",
-    "explode": True,
-    "schema": {
-        "type": "object",
-        "propertyNames": {"pattern": "^[A-Za-z][A-Za-z0-9_]*$"},
-        "additionalProperties": {"type": "string", "minLength": 1, "maxLength": 128},
-    },
-}
 
 
 def _without_none(kind: Any) -> Any:

@@ -1,7 +1,7 @@
 """From bytes to what a verb takes: queries and bodies. The only place of the service that parses.
 
 Queries are strict: an unknown parameter, a wrong form or bytes that are no UTF-8 are refused by
-name; only where a question may name a scope are other parameters labels, for the board to judge.
+name. The labels of a scope are one parameter, `labels=gender=f,room=42`.
 Bodies are read with exact numbers. Events are first read as what most are, records of the known
 fields; where one of them is not, they are read as whatever they are, so that each is refused by
 itself, with its receipt.
@@ -10,12 +10,11 @@ itself, with its receipt.
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from functools import cache
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 from urllib.parse import quote, unquote_to_bytes
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from laurels.errors import (
     InvalidJson,
@@ -37,6 +36,8 @@ from .refusals import (
 )
 
 MAX_BATCH = 10_000
+_UNKNOWN = "Object contains unknown field"
+_LABELS = "The labels of a scope of the board, values percent-encoded: room=42, or gender=f,room=42"
 _NOT_UTF8 = "\N{REPLACEMENT CHARACTER}"
 JSON, NDJSON, MSGPACK = "application/json", "application/x-ndjson", "application/msgpack"
 
@@ -52,29 +53,20 @@ class BatchTooLong(TooLarge):
 
 
 class Scoped(Struct, forbid_unknown_fields=True):
-    """The parameters of a question that may name a scope: by its labels, which are parameters of
-    their own, or `by` the label whose values are ranked."""
+    """The parameters of a question that may name a scope: by its `labels`, `gender=f,room=42`, or
+    `by` the label whose values are ranked."""
 
+    labels: Annotated[str, Meta(description=_LABELS)] | None = None
     by: str | None = None
 
 
-def query_of(raw: str, form: type[Q]) -> tuple[Q, dict[str, str]]:
-    """The parameters of a query, and the labels among them. Raises InvalidQuery."""
+def query_of(raw: str, form: type[Q]) -> Q:
+    """The parameters of a query. Raises InvalidQuery."""
     found = _parameters(raw) if raw else {}
-    labels: dict[str, str] = {}
-    own = _own_names(form)
-    if own is not None and not found.keys() <= own:
-        labels = {name: found.pop(name) for name in [*found] if name not in own}
     try:
-        return msgspec.convert(found, form, strict=False), labels
+        return msgspec.convert(found, form, strict=False)
     except msgspec.ValidationError as error:
-        raise InvalidQuery(_fault(str(error), found)) from error
-
-
-@cache
-def _own_names(form: type[Struct]) -> frozenset[str] | None:
-    """The parameters of a form that takes labels beside them; None of any other."""
-    return frozenset(form.__struct_fields__) if issubclass(form, Scoped) else None
+        raise InvalidQuery(_fault(str(error), found, form)) from error
 
 
 def _parameters(raw: str) -> dict[str, str]:
@@ -98,24 +90,44 @@ def scope_names(text: str | None) -> list[str] | None:
 
 
 def scope_written(labels: Mapping[str, str]) -> str:
-    """A scope as one parameter, which `labels.labels_of` reads: `gender=f,zone=cn`."""
+    """A scope as one parameter, which `scope_read` reads: `gender=f,zone=cn`."""
     return ",".join([f"{name}={quote(value, safe='')}" for name, value in sorted(labels.items())])
 
 
-def _fault(message: str, found: dict[str, str]) -> str:
+def scope_read(text: str | None) -> dict[str, str]:
+    """The labels of a scope in a parameter, their values percent-encoded; none in nothing. Raises
+    InvalidQuery."""
+    labels: dict[str, str] = {}
+    for part in text.split(",") if text else ():
+        name, is_there, value = part.partition("=")
+        if not is_there or not name:
+            raise InvalidQuery(f"expected labels as NAME=VALUE,NAME=VALUE, got {shown(text)}")
+        if name in labels:
+            raise InvalidQuery(f"the label {shown(name)} is there twice: {shown(text)}")
+        labels[name] = _unquoted(value) if "%" in value else value
+    return labels
+
+
+def _fault(message: str, found: dict[str, str], form: type[Struct]) -> str:
     """What is wrong with a parameter, by its name."""
+    if message.startswith(_UNKNOWN):
+        name = message.removeprefix(_UNKNOWN).strip(" `")
+        hint = "; labels are given as labels=NAME=VALUE" if issubclass(form, Scoped) else ""
+        return f"there is no parameter `{name}`{hint}"
     what, _, path = message.partition(" - at `$.")
     name = path.rstrip("`")
     if name in found:
         return f"{name} is {shown(found[name])}: {what[:1].lower()}{what[1:]}"
-    return message.replace("Object contains unknown field", "there is no parameter").replace(
-        "Object missing required field", "the query lacks"
-    )
+    return message.replace("Object missing required field", "the query lacks")
 
 
 def _text(raw: str) -> str:
+    return _unquoted(raw.replace("+", " "))
+
+
+def _unquoted(text: str) -> str:
     try:
-        return unquote_to_bytes(raw.replace("+", " ")).decode()
+        return unquote_to_bytes(text).decode()
     except UnicodeDecodeError as error:
         raise InvalidQuery("the query is not UTF-8") from error
 

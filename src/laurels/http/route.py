@@ -1,18 +1,13 @@
 """A row of the table of endpoints, and how handlers get into it."""
 
-from collections.abc import Awaitable, Callable
-from functools import wraps
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
 
-from laurels.errors import UnknownScope
-
-from .asking import Ask, Handler
+from .asking import Handler
 from .caller import LEVEL
 from .key_store import Scope
-from .refusals import InvalidQuery
-from .requests import Scoped
 
 NO_CONTENT, CREATED = 204, 201
 FEW_BYTES = 16 << 10
@@ -141,7 +136,7 @@ class Routes(list[Route]):
                     method,
                     path,
                     scope,
-                    _knowing_labels(handler) if issubclass(query, Scoped) else handler,
+                    handler,
                     query,
                     body,
                     returns,
@@ -162,26 +157,3 @@ class Routes(list[Route]):
             return handler
 
         return put
-
-
-def _knowing_labels(handler: Handler) -> Handler:
-    """A handler of questions about a scope: a parameter that is no label of the board is refused as
-    any other that there is not."""
-
-    async def answer_labelled(ask: Ask, query: Any) -> object:
-        try:
-            return await handler(ask, query)
-        except UnknownScope:
-            known = (await ask.lb.get(ask.board)).rules().labels
-            for name in ask.labels:
-                if name not in known:
-                    raise InvalidQuery(
-                        f"there is no parameter `{name}`, and the board has no such label"
-                    ) from None
-            raise
-
-    @wraps(handler)
-    def answer(ask: Ask, query: Any) -> Awaitable[object]:
-        return answer_labelled(ask, query) if ask.labels else handler(ask, query)
-
-    return answer

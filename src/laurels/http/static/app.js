@@ -6,6 +6,7 @@ import { boardsView } from "./boards.js";
 import { el, problemNotice } from "./dom.js";
 import { keyForm, takeKeyFromAddress } from "./key.js";
 import { memberView } from "./member.js";
+import { decoded } from "./windows.js";
 
 const main = document.getElementById("main");
 const forget = document.getElementById("forget");
@@ -19,14 +20,6 @@ function routeOf(hash) {
   const said = Object.fromEntries(new URLSearchParams(query));
   if (first !== "boards" || !board) return { view: boardsView, query: said };
   return { view: said.member ? memberView : boardView, board, query: said };
-}
-
-function decoded(part) {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
 }
 
 async function show() {

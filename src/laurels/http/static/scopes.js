@@ -1,12 +1,12 @@
 // Scopes: which of a board's rankings is shown, and the form that chooses another.
 //
 // A scope is { labels, values, by }: the names of its labels, their values (null while they are still
-// to be chosen), or the label whose values are ranked. Labels stand in the address under their own
-// names, as they do in questions to the API.
+// to be chosen), or the label whose values are ranked. In the address, as in questions to the API, the
+// labels are one parameter: `labels=gender=f,room=42`, their values percent-encoded.
 
 import { ask, boardPath, url } from "./api.js";
 import { el } from "./dom.js";
-import { linkTo } from "./windows.js";
+import { decoded, linkTo } from "./windows.js";
 
 const SUGGESTED = 50;
 const LISTED = 100;
@@ -25,24 +25,36 @@ export function labelsOf(board) {
 /** The scope that an address names; without one that of all or, where there is none, the first. */
 export function scopeIn(board, query) {
   if (board.rank_by.includes(query.by)) return { labels: [], values: {}, by: query.by };
-  const named = labelsOf(board).filter((label) => query[label]);
+  const values = valuesIn(query.labels);
   const of = (text) => board.scopes.find((labels) => String(labels) === text);
-  const found = (named.length > 0 && of(String(named))) || of(query.scope ?? "") || of("");
-  if (found) return chosen(found, query);
+  const found = (values.size > 0 && of(String([...values.keys()].sort()))) || of(query.scope ?? "") || of("");
+  if (found) return chosen(found, values);
   const [by] = board.rank_by;
-  return by ? { labels: [], values: {}, by } : chosen(board.scopes[0], query);
+  return by ? { labels: [], values: {}, by } : chosen(board.scopes[0], values);
 }
 
-function chosen(labels, query) {
-  const isWhole = labels.every((label) => query[label]);
-  const values = Object.fromEntries(labels.map((label) => [label, query[label]]));
-  return { labels, values: isWhole ? values : null, by: null };
+function chosen(labels, values) {
+  const isWhole = labels.every((label) => values.get(label));
+  const own = Object.fromEntries(labels.map((label) => [label, values.get(label)]));
+  return { labels, values: isWhole ? own : null, by: null };
+}
+
+/** The values of labels by their names, from their text. */
+function valuesIn(text) {
+  const parts = text ? text.split(",").map((part) => part.split("=")) : [];
+  return new Map(parts.map(([label, value = ""]) => [label, decoded(value)]));
+}
+
+/** The text of labels, from their values by their names; null of none. */
+function textOf(values) {
+  const parts = Object.keys(values).sort().map((label) => `${label}=${encodeURIComponent(values[label])}`);
+  return parts.join(",") || null;
 }
 
 /** A scope as parameters, of the address and of questions alike. */
 export function queryOf(scope) {
   if (scope.by) return { by: scope.by };
-  return scope.values ?? { scope: String(scope.labels) };
+  return scope.values ? { labels: textOf(scope.values) } : { scope: String(scope.labels) };
 }
 
 /** A scope after a title: `, room 42`. */
@@ -54,7 +66,7 @@ export function scopeText(scope) {
 /** The link of a row: a member or, where values of a label are ranked, the scope of that value. */
 export function rowLink(board, scope, window, member) {
   const isOwn = scope.by && board.scopes.some((labels) => String(labels) === scope.by);
-  return linkTo(board.name, { window, ...(isOwn ? { [scope.by]: member } : { ...queryOf(scope), member }) });
+  return linkTo(board.name, { window, ...(isOwn ? { labels: textOf({ [scope.by]: member }) } : { ...queryOf(scope), member }) });
 }
 
 /** The form that chooses a scope; nothing on a board that has one only. */
@@ -67,7 +79,7 @@ export function scopeForm(board, scope, window, signal) {
   const take = (event) => {
     event.preventDefault();
     const values = Object.fromEntries(new FormData(event.currentTarget));
-    if (scope.labels.every((label) => values[label])) go(values);
+    if (scope.labels.every((label) => values[label])) go({ labels: textOf(values) });
   };
   return el(
     "form",
@@ -121,7 +133,7 @@ function valueField(board, scope, label, signal) {
 /** Suggests values: of one label those that begin as what is typed, of several the first there are. */
 async function fill(list, board, scope, label, typed, signal) {
   const isOne = scope.labels.length === 1;
-  const after = isOne && typed ? `${label}=${encodeURIComponent(typed)}` : null;
+  const after = isOne && typed ? textOf({ [label]: typed }) : null;
   try {
     const { scopes } = await listed(board, scope, { limit: SUGGESTED, after }, signal);
     const values = [...new Set(scopes.map((each) => each[label]))];
@@ -160,5 +172,5 @@ export async function scopeList(board, scope, window, signal) {
 
 function scopeLink(board, scope, window, values) {
   const text = scope.labels.map((label) => values[label]).join(", ");
-  return el("a", { href: linkTo(board.name, { window: window.name, ...values }) }, el("bdi", {}, text));
+  return el("a", { href: linkTo(board.name, { window: window.name, labels: textOf(values) }) }, el("bdi", {}, text));
 }

@@ -54,6 +54,15 @@ export function instantText(ms, zone) {
   }
 }
 
+/** A part of an address as text; as it stands where it is not encoded as addresses are. */
+export function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 /** The link to a board, with what is given of `window`, `period` and `member`. */
 export function linkTo(board, given = {}) {
   const query = Object.entries(given).filter(([, value]) => value);

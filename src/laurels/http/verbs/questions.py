@@ -11,7 +11,6 @@ from laurels.http.asking import Ask
 from laurels.http.refusals import InvalidBody, InvalidQuery, MemberNotRanked, RankNotHeld
 from laurels.http.requests import Scoped
 from laurels.http.route import NoQuery, Routes
-from laurels.labels import labels_of
 from laurels.score import Score
 from laurels.standing import Page, PeriodInfo, Standing
 from laurels.stats import BoardStats
@@ -48,9 +47,9 @@ class ScopesQuery(Struct, forbid_unknown_fields=True):
     limit: int = 1_000
 
 
-def scope_of(ask: Ask, query: Scoped) -> dict[str, Any]:
+def scope_of(query: Scoped) -> dict[str, Any]:
     """The scope that a question is about, as the verbs take it."""
-    return {"by": query.by, **ask.labels}
+    return {"labels": requests.scope_read(query.labels), "by": query.by}
 
 
 class TopQuery(Listed):
@@ -117,7 +116,7 @@ async def top(ask: Ask, query: TopQuery) -> object:
         after=query.after,
         period=query.period,
         with_data=query.with_data,
-        **scope_of(ask, query),
+        **scope_of(query),
     )
 
 
@@ -131,7 +130,7 @@ async def around(ask: Ask, query: AroundQuery) -> object:
         window=query.window,
         period=query.period,
         with_data=query.with_data,
-        **scope_of(ask, query),
+        **scope_of(query),
     )
     return _ranked(page, query.member)
 
@@ -159,7 +158,7 @@ async def standing(ask: Ask, query: StandingQuery) -> object:
             query.member,
             to_rank=query.to_rank,
             with_data=query.with_data,
-            **scope_of(ask, query),
+            **scope_of(query),
         )
         if not any(card.values()):
             raise MemberNotRanked(f"{shown(query.member)} is in no window of the board")
@@ -171,7 +170,7 @@ async def standing(ask: Ask, query: StandingQuery) -> object:
         period=query.period,
         to_rank=query.to_rank,
         with_data=query.with_data,
-        **scope_of(ask, query),
+        **scope_of(query),
     )
     return _ranked(found, query.member)
 
@@ -198,7 +197,7 @@ async def standings(ask: Ask, query: Listed) -> object:
         window=query.window,
         period=query.period,
         with_data=query.with_data,
-        **scope_of(ask, query),
+        **scope_of(query),
     )
 
 
@@ -215,7 +214,7 @@ async def range_(ask: Ask, query: RangeQuery) -> object:
         window=query.window,
         period=query.period,
         with_data=query.with_data,
-        **scope_of(ask, query),
+        **scope_of(query),
     )
 
 
@@ -232,7 +231,7 @@ async def at_rank(ask: Ask, query: RankQuery) -> object:
         window=query.window,
         period=query.period,
         with_data=query.with_data,
-        **scope_of(ask, query),
+        **scope_of(query),
     )
     if found is None:
         raise RankNotHeld(f"nobody stands at {query.rank}")
@@ -259,7 +258,7 @@ async def score_at_percentile(ask: Ask, query: PercentQuery) -> object:
             query.percent,
             window=query.window,
             period=query.period,
-            **scope_of(ask, query),
+            **scope_of(query),
         )
     )
 
@@ -280,7 +279,7 @@ async def count(ask: Ask, query: CountQuery) -> object:
             high=_bound(query.high),
             window=query.window,
             period=query.period,
-            **scope_of(ask, query),
+            **scope_of(query),
         )
     )
 
@@ -293,7 +292,7 @@ async def count(ask: Ask, query: CountQuery) -> object:
 )
 async def periods(ask: Ask, query: WindowQuery) -> object:
     """The periods of a window that can be read, newest first."""
-    return await ask.lb.periods(ask.board, query.window, **scope_of(ask, query))
+    return await ask.lb.periods(ask.board, query.window, **scope_of(query))
 
 
 @ROUTES.question(
@@ -305,7 +304,7 @@ async def periods(ask: Ask, query: WindowQuery) -> object:
 async def scopes(ask: Ask, query: ScopesQuery) -> object:
     """The scopes of some labels that hold anybody, in the order of their values."""
     names = requests.scope_names(query.labels) or []
-    after = None if query.after is None else labels_of(query.after)
+    after = None if query.after is None else requests.scope_read(query.after)
     found = await ask.lb.scopes(ask.board, *names, after=after, limit=query.limit)
     more = requests.scope_written(found[-1]) if found and len(found) == query.limit else None
     return ScopesAnswer(found, more)

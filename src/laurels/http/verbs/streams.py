@@ -49,7 +49,7 @@ async def _export_page(ask: Ask, query: Listed, after: str | None) -> Page:
         limit=EXPORT_PAGE,
         after=after,
         with_data=query.with_data,
-        **scope_of(ask, query),
+        **scope_of(query),
     )
 
 
@@ -76,7 +76,7 @@ async def live(ask: Ask, query: LiveQuery) -> object:
         )
     if not 1 <= query.limit <= MOST_LIVE:
         raise InvalidQuery(f"limit is {shown(query.limit)}, not 1 to {MOST_LIVE}")
-    labels = tuple(sorted(ask.labels.items()))
+    labels = tuple(sorted(requests.scope_read(query.labels).items()))
     what = What(ask.board, query.window, query.limit, interval_ms, query.member, query.by, labels)
     frames = await ask.server.hub.watch(what, ask.last_event_id, ask.caller.identity)
     return Streamed(frames, "text/event-stream")
