@@ -37,7 +37,7 @@ from .live import Hub
 from .metrics import Figures
 from .opening import ensure_possible, settle_keys
 from .ports import Order, SharedPort, free, listening
-from .process_memory import settle_collector, share_arenas
+from .process_memory import return_free_memory, settle_collector, share_arenas
 from .redaction import hide_folder
 from .settings import Settings
 from .standard_log import forward_library_log
@@ -123,6 +123,7 @@ async def run(
         if not keys.can_anyone_enter:
             _log.warning("no key is left: nobody is let in until `laurels key create` makes one")
         upkeep.append(asyncio.create_task(store_last_used(keys)))
+        upkeep.append(asyncio.create_task(return_free_memory()))
         reader = None
         if isinstance(store, ServerKeyStore):
             reader = KeyReader(keys, store, time.monotonic)

@@ -33,7 +33,10 @@ class Remembered:
     def add(self, key: bytes, now_ms: int) -> None:
         self._accepted[key] = now_ms
         if self._added is not None:
-            self._added.append((now_ms, [key]))
+            if self._added and self._added[-1][0] == now_ms:
+                self._added[-1][1].append(key)
+            else:
+                self._added.append((now_ms, [key]))
         if self._queue and self._queue[-1][0] == now_ms:
             self._queue[-1][1].append(key)
         else:
@@ -44,7 +47,9 @@ class Remembered:
         for key in reversed(keys):
             del self._accepted[key]
             if self._added is not None:
-                self._added.pop()
+                self._added[-1][1].pop()
+                if not self._added[-1][1]:
+                    self._added.pop()
             newest = self._queue[-1][1]
             newest.pop()
             if not newest:
