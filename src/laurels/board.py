@@ -54,6 +54,8 @@ MAX_SHARDS = 64
 T = TypeVar("T")
 F = TypeVar("F")
 Tie = Literal["first", "last", "member"]
+UnnamedLabels = Literal["refuse", "ignore"]
+"""What becomes of labels of events that a board does not name."""
 _TIES: dict[Tie, Literal[1, -1, 0]] = {"first": 1, "last": -1, "member": 0}
 
 
@@ -73,7 +75,8 @@ class Board(Plain, Struct, frozen=True):
 
     Events may carry labels, such as room=42. `scopes` are lists of label names: an event is counted
     in each scope that it has all labels for, `[]` being the scope of all events. The values of the
-    labels in `rank_by` are ranked themselves, by the same events.
+    labels in `rank_by` are ranked themselves, by the same events. An event with a label that the
+    board does not name is refused, or with `labels="ignore"` counted without that label.
 
     A window without a name of its own goes by its text without the options: `month:keep=12` is
     called `month`.
@@ -100,6 +103,7 @@ class Board(Plain, Struct, frozen=True):
     shards: int = 1
     scopes: tuple[tuple[str, ...], ...] = ((),)
     rank_by: tuple[str, ...] = ()
+    labels: UnnamedLabels = "refuse"
 
     if TYPE_CHECKING:  # what is taken is wider than what is kept
 
@@ -122,6 +126,7 @@ class Board(Plain, Struct, frozen=True):
             shards: int = 1,
             scopes: Sequence[Sequence[str]] = ((),),
             rank_by: str | Sequence[str] = (),
+            labels: UnnamedLabels = "refuse",
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -144,12 +149,17 @@ class Board(Plain, Struct, frozen=True):
             shards=self.shards,
             scopes=self.scopes,
             rank_by=self.rank_by,
+            ignores_labels=self.labels == "ignore",
         )
 
     def to_json(self) -> bytes:
-        """The definition as JSON, every field written out; equal boards give equal bytes."""
+        """The definition as JSON; equal boards give equal bytes. Every field is written out but
+        `labels` of a board that refuses them, which earlier versions did not know."""
         windows = [parse_window(text).stored_text for text in self.windows]
-        return msgspec.json.encode({"format": FORMAT, **asdict(self), "windows": windows})
+        fields = {"format": FORMAT, **asdict(self), "windows": windows}
+        if self.labels == "refuse":
+            del fields["labels"]
+        return msgspec.json.encode(fields)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the definition as the plain values that `to_json` writes; `from_json` reads it."""
@@ -301,6 +311,9 @@ def _judged(given: Mapping[str, Any]) -> dict[str, object]:
         "shards": read("shards", _shards, 1),
         "scopes": read("scopes", judged_scopes, ((),)),
         "rank_by": read("rank_by", judged_rank_by, ()),
+        "labels": read(
+            "labels", lambda value: one_of(value, get_args(UnnamedLabels), "labels"), "refuse"
+        ),
     }
     durations_ms = {
         field: read(field, partial(duration_of, field), fallback_ms)

@@ -235,6 +235,7 @@ class EventReader:
     def __init__(self, rules: Rules) -> None:
         self._columns = rules.columns
         self._labels = rules.labels
+        self._ignores = rules.ignores_labels
         self._counted = () in rules.scopes
         self._named = [*rules.scopes, *[(label,) for label in rules.rank_by]]
         self._scopes = [[rules.labels.index(label) for label in labels] for labels in self._named]
@@ -245,7 +246,7 @@ class EventReader:
 
     def gather(self, events: Sequence[object]) -> Columns:
         """The events as columns, with the errors of those refused; see `engine.intake`."""
-        groups = Groups(self._labels, self._ensure_counted)
+        groups = Groups(self._labels, self._ensure_counted, ignores=self._ignores)
         columns = gather(
             events,
             multipliers=self._multipliers,

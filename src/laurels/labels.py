@@ -84,9 +84,12 @@ class Labels(Struct, frozen=True):
 class Groups:
     """Numbers for the labels that the events of a batch carry."""
 
-    def __init__(self, names: tuple[str, ...], ensure: Callable[[Values], None]) -> None:
+    def __init__(
+        self, names: tuple[str, ...], ensure: Callable[[Values], None], *, ignores: bool = False
+    ) -> None:
         self.numbers: dict[Values, int] = {}
         self._names = names
+        self._ignores = ignores
         self._ensure = ensure
         self._known: dict[object, int] = {}
 
@@ -102,7 +105,7 @@ class Groups:
         return number
 
     def _new(self, given: object) -> int:
-        values = label_values(self._names, given)
+        values = label_values(self._names, given, ignores=self._ignores)
         self._ensure(values)
         return self.numbers.setdefault(values, len(self.numbers))
 
@@ -204,17 +207,18 @@ def scope_labels(given: object) -> dict[str, object]:
     return dict(_named(given))
 
 
-def label_values(names: Sequence[str], given: object) -> Values:
+def label_values(names: Sequence[str], given: object, *, ignores: bool = False) -> Values:
     """What an event carries, as a value for each of the board's labels.
 
-    Raises InvalidLabel for what are no labels, UnknownLabel for one the board does not name.
+    Raises InvalidLabel for what are no labels, UnknownLabel for one the board does not name, unless
+    it `ignores` those.
     """
     if given is None:
         return (None,) * len(names)
     if not isinstance(given, Mapping):
         raise InvalidLabel(f"{shown(given)} are no labels: give names and values")
     for label in given:
-        if label not in names:
+        if label not in names and not ignores:
             known = f"it has {', '.join(names)}" if names else "it has none"
             raise UnknownLabel(f"the board knows no label {shown(label)}: {known}")
     return tuple(

@@ -48,8 +48,8 @@ class Rules(Struct, frozen=True, dict=True):
     alone decides. `windows` are in the order of the definition, by name; the first is the one
     a question without a window means. `scopes` are tuples of label names, each in the order of
     the names: an event is counted in every scope that it has all labels for; the values of the
-    labels in `rank_by` are ranked as well. `shards` is over how many an index server divides the
-    members.
+    labels in `rank_by` are ranked as well. With `ignores_labels` labels that none of these names
+    are left out rather than refused. `shards` is over how many an index server divides the members.
     """
 
     columns: tuple[ColumnRule, ...]
@@ -63,6 +63,7 @@ class Rules(Struct, frozen=True, dict=True):
     shards: int = 1
     scopes: tuple[tuple[str, ...], ...] = ((),)
     rank_by: tuple[str, ...] = ()
+    ignores_labels: bool = False
 
     @cached_property
     def labels(self) -> tuple[str, ...]:

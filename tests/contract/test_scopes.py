@@ -237,6 +237,32 @@ def test_an_event_that_fits_no_scope_is_refused(
     assert [receipt.reason for receipt in receipts] == ["no_scope", "no_scope"]
 
 
+def test_labels_of_other_boards_are_left_out_where_the_board_says_so(
+    lb: laurels.Leaderboards,
+) -> None:
+    definition = laurels.Board("b", scopes=[[], ["room"]], labels="ignore")
+    assert lb.create(definition).labels == "ignore"
+    receipts = lb.submit_many(
+        "b",
+        [
+            ("ann", 1, None, None, {"room": "1", "colour": "red"}),
+            ("bob", 2, None, None, {"colour": "red"}),
+            ("cid", 3, None, None, {"room": "1", "colour": "blue", "": None}),
+            ("dan", 4, None, None, {"room": "", "colour": "red"}),
+        ],
+    )
+    assert [r.reason for r in receipts] == [None, None, None, "invalid_label"]
+    assert members(lb.top("b")) == ["cid", "bob", "ann"]
+    assert members(lb.top("b", labels={"room": "1"})) == ["cid", "ann"]
+    lb.change("b", scopes=[[], ["room"], ["colour"]])
+    lb.submit("b", "ann", 1, labels={"colour": "red", "shape": "round"})
+    assert members(lb.top("b", labels={"colour": "red"})) == ["ann"]
+    lb.change("b", labels="refuse")
+    with pytest.raises(LaurelsError) as refused:
+        lb.submit("b", "ann", 1, labels={"shape": "round"})
+    assert code_of(refused) == "unknown_label"
+
+
 def test_a_board_without_labels_takes_none(lb: laurels.Leaderboards) -> None:
     lb.create(laurels.Board("b"))
     with pytest.raises(LaurelsError) as refused:

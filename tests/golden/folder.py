@@ -31,6 +31,10 @@ def folders() -> list[Path]:
     return sorted(path for path in HERE.iterdir() if path.name.startswith("folder-"))
 
 
+ADDED = {"labels"}
+"""Fields of a definition that there were not when a folder was written."""
+
+
 def answers(lb: laurels.Leaderboards) -> Answers:
     """Everything the folder's boards answer, offsets left out, in an order of its own."""
     return {board.name: dict(_of_board(lb, board)) for board in (*BOARDS, UNNAMED)}
@@ -44,7 +48,8 @@ def _of_board(lb: laurels.Leaderboards, board: laurels.Board) -> Iterator[tuple[
         card = lb.card(board.name, member)
         ranks = {window: found and (found.rank, found.score) for window, found in card.items()}
         yield f"card {member}", msgspec.to_builtins(ranks, builtin_types=())
-    yield "stored", msgspec.to_builtins(lb.get(board.name), builtin_types=())
+    stored = msgspec.to_builtins(lb.get(board.name), builtin_types=())
+    yield "stored", {field: value for field, value in stored.items() if field not in ADDED}
 
 
 def end_ms(folder: Path) -> int:

@@ -82,7 +82,7 @@ def written(board: Board) -> dict[str, Any]:
     """All that a definition says besides the name, as its JSON has it."""
     fields: dict[str, Any] = msgspec.json.decode(board.to_json())
     del fields["format"], fields["name"]
-    return fields
+    return {**fields, "labels": board.labels}
 
 
 def carry_out(lb: Leaderboards, step: Step) -> None:

@@ -100,6 +100,9 @@ def create(
     ] = None,
     scope: Scopes = None,
     rank_by: RankBy = None,
+    ignore_labels: Annotated[
+        bool, typer.Option("--ignore-labels", help="Take events with labels of other boards.")
+    ] = False,
     file: Annotated[
         str | None,
         typer.Option("--file", metavar="FILE", help="A definition as JSON; - reads it from stdin."),
@@ -139,6 +142,7 @@ def create(
         "shards": shards,
         "scopes": None if scope is None else [scope_given(text) for text in scope],
         "rank_by": rank_by,
+        "labels": "ignore" if ignore_labels else None,
     }
     definition = {} if file is None else dict(definition_in(file))
     definition |= {field: value for field, value in given.items() if value is not None}
@@ -306,6 +310,7 @@ def _put_definition(board: laurels.Board) -> None:
         ("shards", str(board.shards) if board.shards > 1 else ""),
         ("scopes", "; ".join([form_text(",".join(labels)) for labels in _scopes_said(board)])),
         ("ranked by", ", ".join(board.rank_by)),
+        ("other labels", "ignored" if board.labels == "ignore" else ""),
     ]
     put_pairs([row for row in rows if row[1]], title=board.name)
 

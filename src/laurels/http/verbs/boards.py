@@ -56,6 +56,7 @@ class BoardFields(Struct):
     shards: int = 1
     scopes: list[list[str]] = msgspec.field(default_factory=lambda: [[]])
     rank_by: str | list[str] = []
+    labels: Literal["refuse", "ignore"] = "refuse"
     format: int = 1
 
 
