@@ -48,7 +48,7 @@ try beside it:
 
   {address}/#key={key}
   curl -H 'Authorization: Bearer {key}' '{address}/v1/boards/spent/top?limit=3'
-  curl -H 'Authorization: Bearer {key}' '{address}/v1/boards/spent/standing?member=07592&window=*'
+  curl -H 'Authorization: Bearer {key}' '{address}/v1/boards/spent/card?member=07592'
   curl -H 'Authorization: Bearer {key}' -N '{address}/v1/boards/spent/live?window=month'
 """
 

@@ -178,7 +178,7 @@ class Load:
                 ("refreshed/top?window=10m&limit=20", False),
                 ("rooms/top?by=room&limit=20", False),
                 ("rooms/scopes?labels=room&limit=100", False),
-                (f"game/standing?member={member}&window=*", True),
+                (f"game/card?member={member}", False),
                 (f"orders/around?member={member}&radius=5", True),
                 ("game/stats", False),
             ]

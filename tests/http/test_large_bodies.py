@@ -78,6 +78,8 @@ def test_members_of_a_large_body_are_found(http: httpx.Client) -> None:
         assert len(body) > SMALL
         found = post(http, MEMBERS, body.encode()).json()
         assert [entry["member"] for entry in found["entries"]] == ["friend"]
+        ranks = post(http, "/v1/boards/b/ranks", body.encode()).json()["ranks"]
+        assert (ranks[:-1], ranks[-1]) == ([None] * 4_000, found["entries"][0]["rank"])
 
 
 def test_only_pieces_are_decoded_and_never_by_the_thread_of_the_loop(
@@ -192,6 +194,7 @@ def test_an_error_names_its_place_in_the_whole(http: httpx.Client) -> None:
         ("POST", "/v1/tokens", 16 << 10),
         ("POST", "/v1/check", 16 << 10),
         ("POST", MEMBERS, 4 << 20),
+        ("POST", "/v1/boards/b/ranks", 4 << 20),
         ("POST", SCORES, 8 << 20),
     ],
 )

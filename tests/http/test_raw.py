@@ -100,10 +100,13 @@ QUESTIONS: list[tuple[str, Any]] = [
     ("count?low=7.5", lambda lb: {"count": lb.count("b", low="7.5")}),
     ("periods?window=day", lambda lb: lb.periods("b", "day")),
     ("stats", lambda lb: lb.stats("b")),
+    ("rank?member=bob", lambda lb: {"rank": lb.rank("b", "bob")}),
+    ("rank?member=ann&window=day", lambda lb: {"rank": lb.rank("b", "ann", window="day")}),
     (
-        "standing?member=bob&window=*",
-        lambda lb: {"member": "bob", "windows": lb.card("b", "bob")},
+        "card?member=bob&to_rank=1&with_data=true",
+        lambda lb: {"member": "bob", "windows": lb.card("b", "bob", to_rank=1, with_data=True)},
     ),
+    ("card?member=zed", lambda lb: {"member": "zed", "windows": lb.card("b", "zed")}),
 ]
 
 
@@ -123,6 +126,24 @@ def test_friends_are_asked_by_a_body(both: tuple[Any, Any]) -> None:
     expected = written(lb.standings("b", ["bob", "nobody", "ann"]))
     for body in (["bob", "nobody", "ann"], {"members": ["bob", "nobody", "ann"]}):
         assert said(http.post("/v1/boards/b/standings", json=body)) == expected
+
+
+def test_ranks_are_asked_by_a_body(both: tuple[Any, Any]) -> None:
+    http, lb = both
+    names = ["bob", "nobody", "ann", "bob"]
+    expected = {"ranks": lb.ranks("b", names)}
+    assert expected["ranks"][1] is None
+    for body in (names, {"members": names}):
+        assert said(http.post("/v1/boards/b/ranks", json=body)) == expected
+    day = said(http.post("/v1/boards/b/ranks?window=day", json=names))
+    assert day == {"ranks": lb.ranks("b", names, window="day")}
+    assert said(http.post("/v1/boards/b/ranks", json=[])) == {"ranks": []}
+
+
+def test_all_windows_are_no_window_of_a_standing(both: tuple[Any, Any]) -> None:
+    http, _ = both
+    problem = http.get("/v1/boards/b/standing?member=bob&window=*").json()
+    assert problem["what"] == "expected one window, got *: for all of them ask …/card"
 
 
 def test_one_event_gets_its_receipt(both: tuple[Any, Any]) -> None:
@@ -246,7 +267,20 @@ REFUSED: list[tuple[str, str, dict[str, Any], int, str]] = [
     ("GET", "/v1/nothing", {}, 404, "not_found"),
     ("PUT", "/v1/boards/b/top", {}, 405, "method_not_allowed"),
     ("GET", "/v1/boards/b/standing?member=zed", {}, 404, "member_not_ranked"),
-    ("GET", "/v1/boards/b/standing?member=zed&window=*", {}, 404, "member_not_ranked"),
+    ("GET", "/v1/boards/b/standing?member=bob&window=*", {}, 400, "invalid_query"),
+    ("GET", "/v1/boards/b/rank?member=zed", {}, 404, "member_not_ranked"),
+    ("GET", "/v1/boards/b/rank?member=", {}, 400, "member_empty"),
+    ("GET", "/v1/boards/b/rank?member=bob&to_rank=1", {}, 400, "invalid_query"),
+    ("GET", "/v1/boards/b/rank", {}, 400, "invalid_query"),
+    ("GET", "/v1/boards/b/card?member=bob&window=day", {}, 400, "invalid_query"),
+    ("GET", "/v1/boards/b/card?member=bob&to_rank=0", {}, 400, "invalid_rank"),
+    ("GET", "/v1/boards/none/card?member=bob", {}, 404, "unknown_board"),
+    ("GET", "/v1/boards/b/ranks", {}, 405, "method_not_allowed"),
+    ("POST", "/v1/boards/b/ranks?window=none", {"json": ["bob"]}, 404, "unknown_window"),
+    ("POST", "/v1/boards/b/ranks", {"json": "bob"}, 400, "invalid_body"),
+    ("POST", "/v1/boards/b/ranks", {"json": {"names": ["bob"]}}, 400, "invalid_body"),
+    ("POST", "/v1/boards/b/ranks", {"json": [7]}, 400, "invalid_member"),
+    ("POST", "/v1/boards/b/ranks", {"json": ["m"] * 10_001}, 400, "invalid_limit"),
     ("GET", "/v1/boards/b/at-rank?rank=99", {}, 404, "rank_not_held"),
     ("GET", "/v1/boards/b/top?colour=red", {}, 400, "invalid_query"),
     ("GET", "/v1/boards/b/top?limit=x", {}, 400, "invalid_query"),

@@ -65,7 +65,8 @@ def test_every_question_can_name_a_scope(http: httpx.Client) -> None:
     for path, answer in (
         ("around?member=ann&radius=0", lambda said: said["entries"][0]["rank"] == 2),
         ("standing?member=ann", lambda said: said["rank"] == 2 and said["total"] == 2),
-        ("standing?member=ann&window=*", lambda said: said["windows"]["all"]["rank"] == 2),
+        ("card?member=ann", lambda said: said["windows"]["all"]["rank"] == 2),
+        ("rank?member=ann", lambda said: said == {"rank": 2}),
         ("range?low=6", lambda said: len(said["entries"]) == 1),
         ("at-rank?rank=1", lambda said: said["member"] == "bob"),
         ("percentile?percent=100", lambda said: said["score"] == 7),
@@ -76,6 +77,8 @@ def test_every_question_can_name_a_scope(http: httpx.Client) -> None:
         assert answer(found), (path, found)
     friends = http.post("/v1/boards/gifts/standings?labels=room=42", json=["ann", "dan"])
     assert members(friends) == ["ann"]
+    ranks = http.post("/v1/boards/gifts/ranks?labels=room=42", json=["dan", "ann"])
+    assert ranks.json() == {"ranks": [None, 2]}
     lines = http.get("/v1/boards/gifts/export?labels=room=42").content.splitlines()
     assert [msgspec.json.decode(line)["member"] for line in lines] == ["bob", "ann"]
 
@@ -288,7 +291,18 @@ def test_labels_are_described_where_they_may_stand(http: httpx.Client) -> None:
     def named(path: str, method: str = "get") -> dict[str, Any]:
         return {each["name"]: each for each in paths[path][method]["parameters"]}
 
-    for verb in ("top", "around", "standing", "range", "count", "live", "export", "periods"):
+    for verb in (
+        "top",
+        "around",
+        "standing",
+        "rank",
+        "card",
+        "range",
+        "count",
+        "live",
+        "export",
+        "periods",
+    ):
         labels = named(f"/v1/boards/{{board}}/{verb}")["labels"]
         assert labels["schema"]["type"] == "string"
         assert "gender=f,room=42" in labels["schema"]["description"]

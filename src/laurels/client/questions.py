@@ -33,7 +33,9 @@ from .given import (
 
 _page = decoder(Page)
 _standing = decoder(Standing)
-_card_windows = then(decoder(CardAnswer), lambda found: found.windows)
+_card = then(decoder(CardAnswer), lambda found: found.windows)
+_rank_alone = then(decoder(dict[str, int]), lambda found: found["rank"])
+_ranks = then(decoder(dict[str, list[int | None]]), lambda found: found["ranks"])
 _score = then(decoder(dict[str, Score | None]), lambda found: found["score"])
 _count = then(decoder(dict[str, int]), lambda found: found["count"])
 _periods = decoder(list[PeriodInfo])
@@ -129,18 +131,16 @@ def card(
     with_data: bool = False,
     labels: Mapping[str, str] | None = None,
     by: str | None = None,
-) -> Call[dict[str, Standing | None] | None]:
-    """None stands for a member that is in no window."""
+) -> Call[dict[str, Standing | None]]:
     path = target(
-        board_path(board, "standing"),
+        board_path(board, "card"),
         member=member_text(member),
-        window="*",
         to_rank=_rank(to_rank),
         with_data=bool(with_data),
         labels=labels_text(labels),
         by=by_text(by),
     )
-    return Call("GET", path, _card_windows, otherwise=_UNRANKED)
+    return Call("GET", path, _card)
 
 
 def standings(
@@ -178,22 +178,15 @@ def rank(
     labels: Mapping[str, str] | None = None,
     by: str | None = None,
 ) -> Call[int | None]:
-    call = standing(
-        board,
-        member,
+    path = target(
+        board_path(board, "rank"),
+        member=member_text(member),
         window=window,
         period=period,
-        to_rank=None,
-        with_data=False,
-        labels=labels,
-        by=by,
+        labels=labels_text(labels),
+        by=by_text(by),
     )
-    return Call(
-        call.method,
-        call.target,
-        then(_standing, lambda found: found.rank),
-        otherwise=_UNRANKED,
-    )
+    return Call("GET", path, _rank_alone, otherwise=_UNRANKED)
 
 
 def ranks(
@@ -205,16 +198,14 @@ def ranks(
     labels: Mapping[str, str] | None = None,
     by: str | None = None,
 ) -> Call[list[int | None]]:
-    asked = named(members)
-    call = standings(
-        board, asked, window=window, period=period, with_data=False, labels=labels, by=by
+    path = target(
+        board_path(board, "ranks"),
+        window=window,
+        period=period,
+        labels=labels_text(labels),
+        by=by_text(by),
     )
-
-    def in_order(page: Page) -> list[int | None]:
-        found = {entry.member: entry.rank for entry in page.entries}
-        return [found.get(member) for member in asked]
-
-    return Call(call.method, call.target, then(_page, in_order), call.body)
+    return Call("POST", path, _ranks, body=to_json.encode(named(members)))
 
 
 def range(

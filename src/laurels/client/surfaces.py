@@ -2,14 +2,13 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Coroutine, Iterable, Sequence, Sized
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 from laurels.accept import warn_if_all_refused
 from laurels.aio import AsyncLeaderboards
 from laurels.leaderboards import Leaderboards
 from laurels.receipt import Receipts
-from laurels.standing import Standing
 from laurels.stats import BoardStats, Stats
 
 from . import calls
@@ -82,6 +81,7 @@ class RemoteLeaderboards(Leaderboards):
     standing = _sync(calls.standing)
     rank = _sync(calls.rank)
     ranks = _sync(calls.ranks)
+    card = _sync(calls.card)
     standings = _sync(calls.standings)
     range = _sync(calls.range)
     at_rank = _sync(calls.at_rank)
@@ -123,21 +123,6 @@ class RemoteLeaderboards(Leaderboards):
         warn_if_all_refused(receipts)
         return receipts
 
-    def card(
-        self,
-        board: str,
-        member: str,
-        *,
-        to_rank: int | None = None,
-        with_data: bool = False,
-        labels: Mapping[str, str] | None = None,
-        by: str | None = None,
-    ) -> dict[str, Standing | None]:
-        found = self.wire.answer(
-            calls.card(board, member, to_rank=to_rank, with_data=with_data, labels=labels, by=by)
-        )
-        return dict.fromkeys(self.get(board).rules().windows) if found is None else found
-
     @overload
     def stats(self) -> Stats: ...
     @overload
@@ -175,6 +160,7 @@ class AsyncRemoteLeaderboards(AsyncLeaderboards):
     standing = _async(calls.standing)
     rank = _async(calls.rank)
     ranks = _async(calls.ranks)
+    card = _async(calls.card)
     standings = _async(calls.standings)
     range = _async(calls.range)
     at_rank = _async(calls.at_rank)
@@ -220,20 +206,6 @@ class AsyncRemoteLeaderboards(AsyncLeaderboards):
         warn_if_all_refused(receipts)
         return receipts
 
-    async def card(
-        self,
-        board: str,
-        member: str,
-        *,
-        to_rank: int | None = None,
-        with_data: bool = False,
-        labels: Mapping[str, str] | None = None,
-        by: str | None = None,
-    ) -> dict[str, Standing | None]:
-        call = calls.card(board, member, to_rank=to_rank, with_data=with_data, labels=labels, by=by)
-        found = await self.wire.answer(call)
-        return dict.fromkeys((await self.get(board)).rules().windows) if found is None else found
-
     @overload
     async def stats(self) -> Stats: ...
     @overload
@@ -249,5 +221,5 @@ class AsyncRemoteLeaderboards(AsyncLeaderboards):
 
 
 for _surface in (RemoteLeaderboards, AsyncRemoteLeaderboards):
-    for _verb in ("submit_many", "card", "stats", "close"):
+    for _verb in ("submit_many", "stats", "close"):
         getattr(_surface, _verb).__doc__ = getattr(Leaderboards, _verb).__doc__

@@ -174,7 +174,7 @@ class UrlTooLong(TooLarge):
 
     code = "url_too_long"
     status = 414
-    advice = "members in large numbers go into a body: POST …/standings"
+    advice = "members in large numbers go into a body: POST …/standings or …/ranks"
 
 
 class UnsupportedMediaType(InvalidInput):

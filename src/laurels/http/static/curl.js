@@ -3,7 +3,9 @@
 const EVENT = { member: "alice", value: 120 };
 const QUERIES = {
   around: "member=alice&radius=5",
-  standing: "member=alice&window=*&to_rank=10",
+  standing: "member=alice&to_rank=10",
+  rank: "member=alice",
+  card: "member=alice&to_rank=10",
   at_rank: "rank=1",
   score_at_percentile: "percent=90",
   range: "low=50&high=150",
@@ -23,6 +25,7 @@ const BODIES = {
   set_data: { member: "alice", data: { team: "red" } },
   remove: { member: "alice" },
   standings: ["alice", "bob"],
+  ranks: ["alice", "bob"],
   create_key: { name: "page", scope: "read", boards: ["*"] },
   create_token: { boards: ["gifts"], seconds: 3600 },
 };

@@ -51,13 +51,8 @@ async function ranked(board, asked, members, signal) {
 }
 
 async function isAnywhere(board, scope, member, signal) {
-  try {
-    await ask(url(boardPath(board.name, "standing"), { ...scope, member, window: "*" }), { signal });
-    return true;
-  } catch (error) {
-    if (error.problem?.code === "member_not_ranked") return false;
-    throw error;
-  }
+  const { windows } = await ask(url(boardPath(board.name, "card"), { ...scope, member }), { signal });
+  return Object.values(windows).some(Boolean);
 }
 
 /** The text in the spellings in which an id is often written. */

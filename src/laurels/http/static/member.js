@@ -69,21 +69,20 @@ class MemberView {
   async refresh() {
     this.askedAt = performance.now();
     const { board, member, signal, window } = this;
-    const query = { ...this.query, member, window: "*", to_rank: AIM };
-    const card = await asked(url(boardPath(board.name, "standing"), query), signal);
+    const query = { ...this.query, member, to_rank: AIM };
+    const { windows } = await ask(url(boardPath(board.name, "card"), query), { signal });
     const near = { ...this.query, member, window: window.name, radius: RADIUS };
-    const isHere = Boolean(card?.windows[window.name]);
-    const around = isHere ? await asked(url(boardPath(board.name, "around"), near), signal) : null;
-    this.isRanked = card !== null;
+    const around = windows[window.name] ? await asked(url(boardPath(board.name, "around"), near), signal) : null;
+    this.isRanked = Object.values(windows).some(Boolean);
     this.heading.classList.toggle("muted", !this.isRanked);
     this.showState();
-    this.showCards(card);
+    this.showCards(windows);
     this.around.show(around?.entries ?? []);
     this.neighbours.hidden = around === null;
   }
 
-  showCards(card) {
-    if (card === null) {
+  showCards(standings) {
+    if (!this.isRanked) {
       const text =
         " is in no ranking of this board. Ids are matched whole, capitals and spaces included. " +
         "Should it get a score, it is shown here.";
@@ -91,7 +90,7 @@ class MemberView {
       return;
     }
     const focus = document.activeElement?.dataset.focus;
-    this.cards.replaceChildren(...this.windows.map((window) => this.standing(window, card.windows[window.name])));
+    this.cards.replaceChildren(...this.windows.map((window) => this.standing(window, standings[window.name])));
     if (focus) this.cards.querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus({ preventScroll: true });
   }
 
