@@ -1,8 +1,13 @@
-"""What all tests share: no deadlines, the counts of `make torture`, and the order of files."""
+"""What all tests share: no deadlines, the counts of `make torture`, files in memory, and the order
+of files."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
+import tempfile
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Protocol
 
@@ -43,10 +48,15 @@ pytest.register_assert_rewrite(
 
 
 # A busy machine is slow at random: an example that takes long says nothing about the code.
-settings.register_profile(
-    "no deadlines", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
-)
-settings.load_profile("no deadlines")
+for profile, examples in (("test", 50), ("torture", 2_000)):
+    settings.register_profile(
+        profile,
+        max_examples=examples,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+        print_blob=True,
+    )
+settings.load_profile("test")
 
 
 # The default of 5 s is a deadline, too.
@@ -67,13 +77,38 @@ def scaled(request: pytest.FixtureRequest) -> Scaled:
     return lambda few, many: many if torture else few
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    _take_interrupts()
+    if config.getoption("torture"):
+        settings.load_profile("torture")
+    else:
+        _keep_files_in_memory()
+
+
+def _take_interrupts() -> None:
     """Take Ctrl-C even where a shell started the tests in the background, which ignores it.
 
     Ignored signals are inherited: no program of a test would end by SIGINT.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+MEMORY = Path("/dev/shm")
+ENOUGH_BYTES = 2**31
+
+
+def _keep_files_in_memory() -> None:
+    """Put the temporary files of all tests, and of the programs they start, into memory.
+
+    Thousands of tests wait for a disk to flush what none of them reads back from it: a killed
+    process leaves behind the same files on either. `TMPDIR` chooses another place.
+    """
+    if "TMPDIR" in os.environ or not os.access(MEMORY, os.W_OK):
+        return
+    if shutil.disk_usage(MEMORY).free >= ENOUGH_BYTES:
+        os.environ["TMPDIR"] = str(MEMORY)
+        tempfile.tempdir = None  # found anew
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -90,16 +125,33 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _select(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the tests of this run: all but those marked `torture`, or these and the scaled ones."""
+    """Keep the tests of this run: all but the cases marked `torture`, or the tests that have a long
+    count, with all their cases."""
     torture = bool(config.getoption("torture"))
+    long = {_test_of(item) for item in items if _has_long_count(item)}
     kept, others = list[pytest.Item](), list[pytest.Item]()
     for item in items:
-        only = item.get_closest_marker("torture") is not None
-        long = only or "scaled" in getattr(item, "fixturenames", ())
-        (kept if (long if torture else not only) else others).append(item)
+        chosen = _test_of(item) in long if torture else not _is_torture(item)
+        (kept if chosen else others).append(item)
     if others:
         config.hook.pytest_deselected(items=others)
         items[:] = kept
+
+
+def _has_long_count(item: pytest.Item) -> bool:
+    """Whether a test has cases that only `make torture` runs, takes its count from `scaled`, or is
+    a property, which is tried with more examples there."""
+    is_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+    return _is_torture(item) or is_property or "scaled" in getattr(item, "fixturenames", ())
+
+
+def _is_torture(item: pytest.Item) -> bool:
+    return item.get_closest_marker("torture") is not None
+
+
+def _test_of(item: pytest.Item) -> Hashable:
+    """The test that an item is a case of."""
+    return item.path, getattr(item, "cls", None), getattr(item, "originalname", item.name)
 
 
 def _order(items: list[pytest.Item]) -> None:

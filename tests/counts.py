@@ -1,0 +1,32 @@
+"""Cases for `parametrize` of which `make test` runs few and `make torture` all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import pytest
+from _pytest.mark import ParameterSet
+
+
+def some(few: int, cases: Sequence[object]) -> list[object]:
+    """All cases, of which `make test` runs the first `few`: `some(2, range(8))`."""
+    return [*cases[:few], *rare(*cases[few:])]
+
+
+def covering(*values: Sequence[object]) -> list[object]:
+    """All combinations of the values of several names, of which `make test` runs just so many that
+    each value is in one: as many as the longest list has values."""
+    chosen = [tuple(each[i % len(each)] for each in values) for i in range(max(map(len, values)))]
+    return [*chosen, *rare(*(case for case in product(*values) if case not in chosen))]
+
+
+def rare(*cases: object) -> list[ParameterSet]:
+    """Cases that only `make torture` runs; a tuple has a value for each of several names."""
+    return [_rare(case) for case in cases]
+
+
+def _rare(case: object) -> ParameterSet:
+    if isinstance(case, ParameterSet):
+        return pytest.param(*case.values, marks=[*case.marks, pytest.mark.torture], id=case.id)
+    return pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.torture)
