@@ -10,6 +10,7 @@ from laurels.engine import fading
 from laurels.engine.fold import APPLIED, BEST, SUM, UNCHANGED, Journal, Shape, apply
 from laurels.engine.ranked_set import ORDINAL, RankedSet
 from laurels.engine.roster import Roster
+from tests.conftest import Scaled
 
 HOUR_MS = 3_600_000
 NOW_MS = 1_795_219_200_000
@@ -42,7 +43,7 @@ def sets(roster: Roster, tie: int) -> tuple[Shape, RankedSet, RankedSet]:
     ],
 )
 def test_totals_are_what_is_added_one_by_one(
-    members: int, events: int, tie: int, distinct: bool
+    members: int, events: int, tie: int, distinct: bool, scaled: Scaled
 ) -> None:
     """Those of as many members, in sequence, are visited in another order than they came."""
     random = Random(members)
@@ -50,7 +51,7 @@ def test_totals_are_what_is_added_one_by_one(
     shape, whole, hot = sets(roster, tie)
     totals: dict[int, Total] = {}
     stamps: dict[int, int] = {}
-    for round in range(30):
+    for round in range(scaled(8, 30)):
         chosen = random.choices(range(members), k=events)
         if distinct:
             chosen = sorted(random.sample(range(members), events))

@@ -22,6 +22,7 @@ from laurels.engine.ranked_set import RankedSet
 from laurels.engine.rolling import RollingSet
 from laurels.engine.roster import Roster
 from laurels.engine.tally import Tally
+from tests.counts import covering
 from tests.engine.pair import intern
 from tests.engine.plain import Row
 from tests.engine.plain_fold import Event, PlainFold
@@ -131,9 +132,7 @@ class Board:
                 assert [column[member] for column in words] == expected
 
 
-@pytest.mark.parametrize("ops", OPS)
-@pytest.mark.parametrize("tie", [1, -1, 0])
-@pytest.mark.parametrize("resolution", [1, 7])
+@pytest.mark.parametrize(("ops", "tie", "resolution"), covering(OPS, [1, -1, 0], [1, 7]))
 def test_random_events(ops: Sequence[int], tie: int, resolution: int) -> None:
     random = Random(f"{ops} {tie} {resolution}")
     for spread, bound in product((2, 25, 10**6), (20, LIMIT)):

@@ -6,6 +6,7 @@ from random import Random
 import pytest
 
 from laurels.engine.ranked_set import ORDINAL, RankedSet
+from tests.counts import covering
 from tests.engine.pair import Pair, intern
 from tests.engine.plain import Row
 
@@ -26,8 +27,9 @@ def in_order(random: Random, kind: str, count: int) -> list[int]:
     return places
 
 
-@pytest.mark.parametrize("kind", ["rising", "falling", "random"])
-@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "dense"), covering(["rising", "falling", "random"], [False, True])
+)
 def test_up_and_down_again(kind: str, dense: bool) -> None:
     random = Random(kind)
     pair = Pair(members(MEMBERS), columns=1, tie=True, dense=dense)

@@ -11,6 +11,7 @@ from laurels.engine.fold import SUM
 from laurels.engine.ranked_set import DENSE, RankedSet
 from laurels.engine.restoring import expect
 from laurels.engine.roster import Roster
+from tests.counts import some
 from tests.engine.plain_rolling import Roll
 from tests.engine.rolling_pair import RollingPair
 from tests.engine.test_rolling import some_event
@@ -71,7 +72,7 @@ def test_a_ranking_holds_the_same_however_many_were_expected(share: int, expecte
     expect(RankedSet(names, columns=1, tie=False, stamped=False, dense=False), 10**6)
 
 
-@pytest.mark.parametrize("members", [0, 1, 90, 600, 9_000])
+@pytest.mark.parametrize("members", some(4, [0, 1, 90, 3_000, 600, 9_000]))
 def test_what_is_prepared_is_a_copy_of_what_is_live(members: int) -> None:
     random = Random(members)
     roll = Roll(5, 100)

@@ -8,6 +8,7 @@ import pytest
 
 from laurels.engine.fold import BEST, LAST, SUM, Journal
 from laurels.engine.rolling import RollingSet
+from tests.counts import covering
 from tests.engine.plain_rolling import Event, Roll
 from tests.engine.rolling_pair import LIMIT, RollingPair, cells, entries
 
@@ -82,9 +83,7 @@ def change(random: Random, pair: RollingPair, events: Sequence[Event]) -> None:
     pair.apply(events, watch)
 
 
-@pytest.mark.parametrize("ops", SHAPES)
-@pytest.mark.parametrize("tie", [1, -1, 0])
-@pytest.mark.parametrize("resolution", [1, 7])
+@pytest.mark.parametrize(("ops", "tie", "resolution"), covering(SHAPES, [1, -1, 0], [1, 7]))
 def test_random_events(ops: Sequence[int], tie: int, resolution: int) -> None:
     run_all(Random(f"{ops} {tie} {resolution}"), ops, tie, resolution, 24)
 
@@ -129,7 +128,7 @@ def test_many_members(ops: Sequence[int]) -> None:
     pair.compare()
 
 
-@pytest.mark.parametrize("ops", [(SUM,), (BEST,)])
+@pytest.mark.parametrize("ops", [[SUM], pytest.param([BEST], marks=pytest.mark.torture)])
 def test_a_large_window(ops: Sequence[int]) -> None:
     """Large enough that events and pass look ahead: hot members, new ones, far moves."""
     random = Random(f"{ops}")

@@ -3,7 +3,7 @@
 from collections import defaultdict
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from laurels.score import LIMIT, step_bounds
@@ -66,7 +66,6 @@ def totals_as_steps_leave(
     return seen
 
 
-@settings(max_examples=500)
 @given(RANGES, st.integers(2, 7), WRITES)
 @example((-10, 10), 3, [(0, 0, -3, False), (1, 0, 3, False), (1, 0, 3, False)])
 @example((0, 10), 3, [(0, 0, 3, False), (1, 0, 7, False), (1, 1, -7, False)])

@@ -7,7 +7,7 @@ from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from laurels.periods import Period
@@ -111,7 +111,6 @@ def moments(draw: st.DrawFn) -> tuple[str, int]:
     return tz, next_change(tz, draw(st.integers(-69 * 12, 80 * 12)) * _MONTH_MS) + draw(AWAY)
 
 
-@settings(max_examples=400)
 @given(moments(), UNIT, WEEKDAY)
 def test_every_instant_has_one_period_and_its_label_leads_back(
     moment: tuple[str, int], unit: Unit, week_start: Weekday
@@ -125,7 +124,6 @@ def test_every_instant_has_one_period_and_its_label_leads_back(
         assert window.period_at(inside_ms) == period
 
 
-@settings(max_examples=400)
 @given(moments(), UNIT, WEEKDAY)
 def test_periods_follow_one_another_without_gap_or_overlap(
     moment: tuple[str, int], unit: Unit, week_start: Weekday
@@ -163,7 +161,6 @@ def clock(at_ms: int, tz: str) -> tuple[date, int, timedelta | None]:
     return shown.date(), shown.hour, shown.utcoffset()
 
 
-@settings(max_examples=400)
 @given(moments())
 def test_an_hour_is_the_longest_time_of_one_hour_on_the_clock(moment: tuple[str, int]) -> None:
     tz, at_ms = moment
@@ -174,7 +171,6 @@ def test_an_hour_is_the_longest_time_of_one_hour_on_the_clock(moment: tuple[str,
         assert clock(outside_ms, tz) != clock(at_ms, tz)
 
 
-@settings(max_examples=400)
 @given(moments(), STEP)
 def test_every_instant_has_one_step_and_its_label_leads_back(
     moment: tuple[str, int], length: tuple[int, int]
@@ -190,7 +186,6 @@ def test_every_instant_has_one_step_and_its_label_leads_back(
         assert window.period_at(inside_ms) == step
 
 
-@settings(max_examples=400)
 @given(moments(), STEP, st.integers(2, 12))
 def test_steps_follow_one_another_without_gap_or_overlap(
     moment: tuple[str, int], length: tuple[int, int], steps: int
