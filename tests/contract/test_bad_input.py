@@ -1,8 +1,12 @@
-"""Bad input has its own stable code each, says what to do, and leaves no trace."""
+"""Bad input has its own stable code each, says what to do, and leaves no trace.
+
+All refusals are told by one deployment of each kind: it shows after each what it showed before all.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from itertools import repeat
@@ -14,23 +18,52 @@ import laurels
 from laurels.errors import LaurelsError
 from tests.comparison import Everything, everything
 from tests.contract.conftest import NOW_MS
+from tests.contract.deployments import IMPLEMENTATIONS, Deployment, Implementation
 
 LIMIT = 2**53 - 1
 LATEST_MS = 250_246_627_200_000
 """The first instant of the year 9900."""
 Act = Callable[[laurels.Leaderboards], object]
+State = tuple[Everything, int, list[int]]
 
 
-@pytest.fixture
-def ready(lb: laurels.Leaderboards) -> laurels.Leaderboards:
+@dataclass(frozen=True)
+class Ready:
+    """A deployment, and all that could be seen of it before anything was refused."""
+
+    lb: laurels.Leaderboards
+    shown: State
+
+    def refuses(self, act: Act, code: str) -> LaurelsError:
+        with pytest.raises(LaurelsError) as error:
+            act(self.lb)
+        assert error.value.code == code
+        assert len(str(error.value)) > len(code)
+        assert state(self.lb) == self.shown
+        return error.value
+
+
+@pytest.fixture(scope="module", params=IMPLEMENTATIONS, ids=lambda each: each.name)
+def implementation(request: pytest.FixtureRequest) -> Implementation:
+    """One after the other: each for all tests of this file."""
+    found: Implementation = request.param
+    return found
+
+
+@pytest.fixture(scope="module")
+def ready(
+    implementation: Implementation, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Ready]:
     """A board `b` in cents, with all and days, and a member at the top of the range."""
-    column = laurels.Column(scale=2)
-    lb.create(laurels.Board("b", columns=[column], windows=["all", "day"], dedupe_max=1))
-    lb.create(laurels.Board("days", windows=["day"]))
-    lb.create(laurels.Board("kept", columns=[laurels.Column(op="last", min=0, max=5)]))
-    lb.submit("b", "top", f"{LIMIT // 100}.{LIMIT % 100:02}", id="the only id")
-    lb.submit("days", "ann", 1)
-    return lb
+    folder, clock = tmp_path_factory.mktemp("ready"), laurels.ManualClock(NOW_MS)
+    with Deployment(implementation, folder, clock) as deployment:
+        lb, column = deployment.lb, laurels.Column(scale=2)
+        lb.create(laurels.Board("b", columns=[column], windows=["all", "day"], dedupe_max=1))
+        lb.create(laurels.Board("days", windows=["day"]))
+        lb.create(laurels.Board("kept", columns=[laurels.Column(op="last", min=0, max=5)]))
+        lb.submit("b", "top", f"{LIMIT // 100}.{LIMIT % 100:02}", id="the only id")
+        lb.submit("days", "ann", 1)
+        yield Ready(lb, state(lb))
 
 
 def anything(value: object) -> Any:
@@ -38,20 +71,10 @@ def anything(value: object) -> Any:
     return value
 
 
-def state(lb: laurels.Leaderboards) -> tuple[Everything, int, list[int]]:
+def state(lb: laurels.Leaderboards) -> State:
     """All that can be seen; not the offset, for a refusal may be a matter of the log's order."""
     remembered = [lb.stats(board.name).remembered for board in lb.boards()]
     return everything(lb), len(lb.boards()), remembered
-
-
-def refused(ready: laurels.Leaderboards, act: Act, code: str) -> LaurelsError:
-    before = state(ready)
-    with pytest.raises(LaurelsError) as error:
-        act(ready)
-    assert error.value.code == code
-    assert len(str(error.value)) > len(code)
-    assert state(ready) == before
-    return error.value
 
 
 def submit(**wrong: Any) -> Act:
@@ -112,10 +135,11 @@ EVENTS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("wrong", "code"), EVENTS)
-def test_an_event_is_refused(ready: laurels.Leaderboards, wrong: dict[str, Any], code: str) -> None:
-    refused(ready, submit(**wrong), code)
+def test_an_event_is_refused(ready: Ready, wrong: dict[str, Any], code: str) -> None:
+    error = ready.refuses(submit(**wrong), code)
+    assert error.retryable == (code == "dedupe_full")  # only what may succeed later
     event = {"member": "ann", "value": 1, **wrong}
-    receipt = ready.submit_many("b", [event])[0]
+    receipt = ready.lb.submit_many("b", [event])[0]
     assert (receipt.status, receipt.reason) == ("refused", code)
     assert receipt.message
 
@@ -193,11 +217,11 @@ ACTS: list[tuple[Act, str]] = [
 
 
 @pytest.mark.parametrize(("act", "code"), ACTS)
-def test_a_call_is_refused(ready: laurels.Leaderboards, act: Act, code: str) -> None:
-    before = ready.stats()
-    refused(ready, act, code)
+def test_a_call_is_refused(ready: Ready, act: Act, code: str) -> None:
+    before = ready.lb.stats().offset
+    ready.refuses(act, code)
     if code != "too_late":
-        assert ready.stats().offset == before.offset
+        assert ready.lb.stats().offset == before
 
 
 def endless() -> object:
@@ -220,23 +244,17 @@ EVENT_FORMS: list[Any] = [
 
 
 @pytest.mark.parametrize("event", EVENT_FORMS)
-def test_what_is_no_event_is_refused(ready: laurels.Leaderboards, event: Any) -> None:
-    before = state(ready)
-    receipt = ready.submit_many("b", [event])[0]
+def test_what_is_no_event_is_refused(ready: Ready, event: Any) -> None:
+    receipt = ready.lb.submit_many("b", [event])[0]
     assert (receipt.status, receipt.reason) == ("refused", "invalid_event")
-    assert state(ready) == before
+    assert state(ready.lb) == ready.shown
 
 
-def test_only_what_may_succeed_later_is_retryable(ready: laurels.Leaderboards) -> None:
-    for wrong, code in EVENTS:
-        error = refused(ready, submit(**wrong), code)
-        assert error.retryable == (code == "dedupe_full")
-
-
-def test_a_closed_deployment_says_so(ready: laurels.Leaderboards) -> None:
-    ready.close()
-    ready.close()
-    for act in (lambda: ready.top("b"), lambda: ready.submit("b", "ann", 1), ready.boards):
+def test_a_closed_deployment_says_so(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("b"))
+    lb.close()
+    lb.close()
+    for act in (lambda: lb.top("b"), lambda: lb.submit("b", "ann", 1), lb.boards):
         with pytest.raises(LaurelsError) as error:
             act()
         assert error.value.code == "closed"
@@ -255,19 +273,19 @@ def test_an_unknown_clock_is_refused() -> None:
     assert error.value.code == "invalid_clock"
 
 
-def test_a_batch_without_end_is_refused(ready: laurels.Leaderboards) -> None:
-    refused(ready, lambda lb: lb.submit_many("b", repeat(("ann", 1))), "batch_too_large")
+def test_a_batch_without_end_is_refused(ready: Ready) -> None:
+    ready.refuses(lambda lb: lb.submit_many("b", repeat(("ann", 1))), "batch_too_large")
 
 
-def test_events_that_fail_while_they_are_read_leave_no_trace(ready: laurels.Leaderboards) -> None:
+def test_events_that_fail_while_they_are_read_leave_no_trace(ready: Ready) -> None:
     def events() -> Iterator[tuple[str, int]]:
         yield "ann", 1
         raise OSError("the file is gone")
 
-    before = state(ready), ready.stats()
+    before = ready.lb.stats()
     with pytest.raises(OSError, match="gone"):
-        ready.submit_many("b", events())
-    assert (state(ready), ready.stats()) == before
+        ready.lb.submit_many("b", events())
+    assert (state(ready.lb), ready.lb.stats()) == (ready.shown, before)
 
 
 def test_the_largest_batch_is_taken(lb: laurels.Leaderboards) -> None:

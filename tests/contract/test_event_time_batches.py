@@ -25,6 +25,7 @@ from tests.contract.deployments import (
     Implementation,
 )
 from tests.contract.reading import scores
+from tests.counts import some
 from tests.definitions import Definition, Report, WindowDef
 from tests.oracle import Oracle
 
@@ -263,7 +264,8 @@ def everything(
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=settings().max_examples // 4,  # each on every kind of store
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(history=HISTORY, data=st.data())
 def test_any_partition_gives_the_same_answers(
@@ -301,7 +303,7 @@ def test_any_partition_gives_the_same_answers(
 
 
 @pytest.mark.parametrize("implementation", LASTING, ids=lambda it: it.name)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", some(1, range(3)))
 def test_a_restart_in_the_midst_changes_nothing(replayed: Deployment, seed: int) -> None:
     rng = Random(seed)
     definition = Definition("b", **BOARDS[1])

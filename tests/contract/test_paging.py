@@ -10,6 +10,7 @@ import pytest
 import laurels
 from laurels.errors import InvalidCursor, InvalidOffset
 from tests.contract.reading import members
+from tests.counts import covering
 
 
 def walk(lb: laurels.Leaderboards, limit: int, *, reverse: bool = False) -> list[str]:
@@ -23,8 +24,7 @@ def walk(lb: laurels.Leaderboards, limit: int, *, reverse: bool = False) -> list
         page = lb.top("b", limit=limit, after=page.next, reverse=reverse)
 
 
-@pytest.mark.parametrize("limit", [1, 2, 7, 30, 100])
-@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("limit", "reverse"), covering([1, 2, 7, 30, 100], [False, True]))
 def test_pages_join_to_the_whole_ranking(
     lb: laurels.Leaderboards, limit: int, reverse: bool
 ) -> None:
@@ -43,8 +43,7 @@ def test_the_last_page_has_no_cursor(lb: laurels.Leaderboards) -> None:
     assert lb.top("b", limit=3).next is None
 
 
-@pytest.mark.parametrize("tie", ["first", "last", "member"])
-@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("tie", "reverse"), covering(["first", "last", "member"], [False, True]))
 def test_members_who_stay_are_seen_exactly_once(
     lb: laurels.Leaderboards, clock: laurels.ManualClock, tie: laurels.board.Tie, reverse: bool
 ) -> None:

@@ -18,6 +18,7 @@ from laurels.errors import PeriodExpired, PeriodFuture, StorageFailed, TotalOutO
 from laurels.index.base import changes
 from tests.calendar_by_scanning import HOUR, MINUTE
 from tests.comparison import everything
+from tests.conftest import Scaled
 from tests.contract.conftest import NOW_MS
 from tests.contract.deployments import (
     EMBEDDED,
@@ -27,6 +28,7 @@ from tests.contract.deployments import (
     Implementation,
 )
 from tests.contract.reading import members, ranks, scores
+from tests.counts import some
 from tests.internals import local
 
 DAY = 24 * HOUR
@@ -232,15 +234,22 @@ def test_a_removed_member_goes_at_once(
     assert scores(lb.top("b")) == {"ann": 5, "bob": 2, "eve": 1, "zoe": 0}
 
 
-@pytest.mark.parametrize("tie", ["first", "last", "member"])
+SUM = [laurels.Column("a")]
+LAST = [laurels.Column("a", op="last", order="asc")]
+BEST = [laurels.Column("a", op="best"), laurels.Column("b", op="best", order="asc")]
+MIXED = [laurels.Column("a", op="last"), laurels.Column("b", order="asc")]
+
+
 @pytest.mark.parametrize(
-    "columns",
-    [
-        [laurels.Column("a")],
-        [laurels.Column("a", op="last", order="asc")],
-        [laurels.Column("a", op="best"), laurels.Column("b", op="best", order="asc")],
-        [laurels.Column("a", op="last"), laurels.Column("b", order="asc")],
-    ],
+    ("columns", "tie"),
+    some(
+        4,
+        [
+            *((SUM, "first"), (LAST, "last"), (BEST, "member"), (MIXED, "last")),
+            *((SUM, "last"), (LAST, "member"), (BEST, "first"), (MIXED, "member")),
+            *((SUM, "member"), (LAST, "first"), (BEST, "last"), (MIXED, "first")),
+        ],
+    ),
 )
 def test_a_refresh_shows_what_an_ordinary_window_would(
     lb: laurels.Leaderboards, clock: laurels.ManualClock, columns: list[laurels.Column], tie: str
@@ -291,12 +300,12 @@ def test_the_refresh_of_a_window_stays(lb: laurels.Leaderboards) -> None:
 
 
 def test_a_restart_a_check_and_a_rebuild_change_nothing(
-    deployment: Deployment, clock: laurels.ManualClock
+    deployment: Deployment, clock: laurels.ManualClock, scaled: Scaled
 ) -> None:
     lb = deployment.lb
     lb.create(long(windows=["30d=rolling:30d/1d,refresh=1h", "w=rolling:3h/1h,refresh=90m", "all"]))
     rng = Random(5)
-    for _ in range(30):
+    for _ in range(scaled(12, 60)):
         clock.advance(rng.choice([1, MINUTE, 20 * MINUTE, HOUR, 5 * HOUR]))
         lb.submit(f"{'b'}", f"m{rng.randrange(9)}", rng.randint(-3, 9))
         if rng.random() < 0.1:
@@ -446,7 +455,7 @@ def test_an_async_program_refreshes_while_nobody_writes(
         async with deployment.opened_async() as lb:
             await lb.create(long())
             await lb.submit_many("b", [(f"m{i}", i) for i in range(9_000)])
-            for _ in range(3):
+            for _ in range(2):
                 before = offsets(await lb.top("b"))
                 clock.advance(HOUR)
                 async with asyncio.timeout(60):

@@ -150,10 +150,10 @@ def test_pages_are_of_one_step(
 
 def test_an_export_ends_with_its_step(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
     lb.create(laurels.Board("b", windows=["r=rolling:3h/1h"]))
-    lb.submit_many("b", [(f"m{i}", i) for i in range(25_000)])
-    assert len(list(lb.export("b"))) == 25_000
+    lb.submit_many("b", [(f"m{i}", i) for i in range(12_000)])
+    assert len(list(lb.export("b"))) == 12_000
     export = lb.export("b")
-    assert next(export).member == "m24999"
+    assert next(export).member == "m11999"
     clock.advance(HOUR)
     with pytest.raises(PeriodExpired):
         list(export)

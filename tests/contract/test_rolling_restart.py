@@ -12,8 +12,10 @@ import laurels
 from laurels.errors import PeriodExpired
 from tests.calendar_by_scanning import HOUR, MINUTE
 from tests.comparison import everything
+from tests.conftest import Scaled
 from tests.contract.deployments import Deployment
 from tests.contract.reading import members
+from tests.counts import some
 
 BOARDS = (
     laurels.Board(
@@ -59,15 +61,19 @@ def random_act(rng: Random, clock: laurels.ManualClock) -> Callable[[laurels.Lea
     ]
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", some(1, range(4)))
 def test_a_restart_at_any_point_changes_nothing(
-    lasting: Deployment, unbroken: laurels.Leaderboards, clock: laurels.ManualClock, seed: int
+    lasting: Deployment,
+    unbroken: laurels.Leaderboards,
+    clock: laurels.ManualClock,
+    seed: int,
+    scaled: Scaled,
 ) -> None:
     rng = Random(seed)
     for board in BOARDS:
         lasting.lb.create(board)
         unbroken.create(board)
-    for _ in range(45):
+    for _ in range(scaled(25, 45)):
         clock.advance(rng.choice([0, 1, 20_000, MINUTE, 10 * MINUTE, HOUR, 3 * HOUR]))
         if rng.random() < 0.5:
             lasting.reopen()
@@ -86,12 +92,12 @@ def test_a_restart_at_any_point_changes_nothing(
 
 
 def test_a_rebuild_at_any_point_changes_nothing(
-    lb: laurels.Leaderboards, clock: laurels.ManualClock
+    lb: laurels.Leaderboards, clock: laurels.ManualClock, scaled: Scaled
 ) -> None:
     rng = Random(5)
     for board in BOARDS:
         lb.create(board)
-    for i in range(40):
+    for i in range(scaled(16, 40)):
         clock.advance(rng.choice([1, 20_000, 10 * MINUTE, HOUR, 3 * HOUR]))
         random_act(rng, clock)(lb)
         if i % 4 == 0:

@@ -9,11 +9,15 @@ import pytest
 
 import laurels
 from tests.calendar_by_scanning import HOUR, MINUTE
+from tests.conftest import Scaled
 from tests.contract.reading import scores
 from tests.contract.test_threads import in_threads
 
 
-def test_steps_end_while_others_write(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
+def test_steps_end_while_others_write(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock, scaled: Scaled
+) -> None:
+    rounds = scaled(25, 100)
     windows = ["r=rolling:60m/1m,grace=59m", "fast=rolling:3m/1m,grace=2m", "all"]
     lb.create(laurels.Board("b", windows=windows, tie="member"))
     counted: list[tuple[str, int, int]] = []
@@ -21,7 +25,7 @@ def test_steps_end_while_others_write(lb: laurels.Leaderboards, clock: laurels.M
 
     def work(i: int) -> None:
         rng = Random(i)
-        for _ in range(60):
+        for _ in range(rounds):
             if i == 0:
                 clock.advance(rng.choice([1, 20_000, MINUTE]))
                 lb.top("b", window="fast")
@@ -45,7 +49,7 @@ def test_steps_end_while_others_write(lb: laurels.Leaderboards, clock: laurels.M
             if running - steps < at_ms // MINUTE:
                 totals[member] += value
         assert {entry.member: entry.score for entry in lb.export("b", window=window)} == totals
-    assert len(counted) == 7 * 60 * 3
+    assert len(counted) == 7 * rounds * 3
     lb.check()
 
 

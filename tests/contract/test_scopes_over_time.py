@@ -13,10 +13,12 @@ from msgspec.structs import replace
 import laurels
 from tests.calendar_by_scanning import HOUR, MINUTE
 from tests.comparison import assert_entries, assert_receipt, board_of, everything
+from tests.conftest import Scaled
 from tests.contract.conftest import NOW_MS
 from tests.contract.deployments import Deployment, Implementation
 from tests.contract.reading import members, scores
 from tests.contract.scoped import ODD, anything
+from tests.counts import some
 from tests.definitions import Definition, Report, WindowDef
 from tests.oracle import Oracle
 
@@ -68,8 +70,8 @@ def fill(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
     lb.create(laurels.Board("b", windows=windows, scopes=scopes, rank_by="room", dedupe="7d"))
     for hour in range(5):
         batch = []
-        for i in range(40):
-            labels = {"room": ODD[i % len(ODD)]} | ({"zone": str(hour)} if i % 3 else {})
+        for i in range(15):
+            labels = {"room": ODD[i % len(ODD)]} | ({"zone": str(hour % 2)} if i % 3 else {})
             batch.append((f"m{i % 9}", i, None, f"{hour}/{i}", labels))
         lb.submit_many("b", batch)
         clock.advance(HOUR)
@@ -79,7 +81,7 @@ def fill(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
 def test_it_is_the_same_folded_anew(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
     fill(lb, clock)
     before = everything(lb)
-    assert len(before) > 200
+    assert len(before) > 100
     lb.check()
     lb.rebuild()
     assert everything(lb) == before
@@ -125,7 +127,7 @@ def test_a_snapshot_holds_scopes_that_time_has_passed_by(
 
 @pytest.mark.parametrize("op", ["best", "sum", "last"])
 def test_it_is_the_same_whoever_looked_meanwhile(
-    lasting: Deployment, clock: laurels.ManualClock, op: str
+    lasting: Deployment, clock: laurels.ManualClock, op: str, scaled: Scaled
 ) -> None:
     """One deployment is asked all the time; the other is only written to, closed and opened, and
     rooms are left alone over many a boundary."""
@@ -143,7 +145,7 @@ def test_it_is_the_same_whoever_looked_meanwhile(
     with laurels.open("memory:", clock=clock) as asked:
         asked.create(board)
         lasting.lb.create(board)
-        for _ in range(60):
+        for _ in range(scaled(20, 60)):
             clock.advance(rng.choice([0, 1, 20_000, MINUTE, 11 * MINUTE, HOUR, 3 * HOUR, 6 * HOUR]))
             if rng.random() < 0.15:
                 lasting.reopen()
@@ -170,12 +172,12 @@ def test_it_is_the_same_whoever_looked_meanwhile(
 def some_event(rng: Random, now_ms: int) -> tuple[object, ...]:
     """An event in one of many rooms, late at times."""
     ago_ms = rng.choice([0, 0, MINUTE, 4 * MINUTE, HOUR, 2 * HOUR, 3 * HOUR])
-    labels = {"room": str(rng.randrange(25)), "zone": rng.choice([None, "n", "s"])}
+    labels = {"room": str(rng.randrange(12)), "zone": rng.choice([None, "n", "s"])}
     id = rng.choice([None, f"id{rng.randrange(50)}"])
     return f"m{rng.randrange(9)}", rng.randint(-3, 9), now_ms - ago_ms, id, labels
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", some(2, range(6)))
 def test_replays_agree_with_the_oracle(
     implementation: Implementation, tmp_path: Path, seed: int
 ) -> None:
@@ -198,7 +200,7 @@ def test_replays_agree_with_the_oracle(
     with Deployment(implementation, tmp_path, "event") as deployment:
         lb = deployment.lb
         lb.create(board_of(definition))
-        for _ in range(12):
+        for _ in range(8):
             reports = []
             for _ in range(rng.randint(1, 8)):
                 at_ms += rng.choice([0, 1, MINUTE, 20 * MINUTE, HOUR, 9 * HOUR])
@@ -238,7 +240,7 @@ def test_threads_may_use_a_label_as_soon_as_it_is_there(lb: laurels.Leaderboards
 
     def report(thread: int) -> int:
         teams = 0
-        for i in range(150):
+        for i in range(50):
             labels = {"room": str(i % 5)}
             if len(lb.get("b").scopes) > 2:
                 labels["team"] = str(thread)
@@ -250,8 +252,8 @@ def test_threads_may_use_a_label_as_soon_as_it_is_there(lb: laurels.Leaderboards
         running = [pool.submit(report, thread) for thread in range(4)]
         lb.change("b", scopes=[[], ["room"], ["team"]], rank_by=["room"])
         teams = [each.result() for each in running]
-    assert scores(lb.top("b")) == {f"m{thread}": 150 for thread in range(4)}
-    assert sum(anything(scores(lb.top("b", labels={"room": "3"}))).values()) == 120
+    assert scores(lb.top("b")) == {f"m{thread}": 50 for thread in range(4)}
+    assert sum(anything(scores(lb.top("b", labels={"room": "3"}))).values()) == 40
     for thread, counted in enumerate(teams):
         expected = {f"m{thread}": counted} if counted else {}
         assert scores(lb.top("b", labels={"team": str(thread)})) == expected
