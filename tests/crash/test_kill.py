@@ -43,7 +43,7 @@ def test_every_acknowledged_event_is_there_once_after_each_kill(
     tmp_path: Path, scaled: Scaled
 ) -> None:
     moments = random.Random(SEED)
-    kills = scaled(12, 300)
+    kills = scaled(5, 300)
     for first in range(0, kills, IN_A_ROW):
         _kill_in_a_row(tmp_path / str(first), min(IN_A_ROW, kills - first), moments)
 

@@ -22,7 +22,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 def test_nothing_acknowledged_is_lost(stage: Stage, tmp_path: Path, scaled: Scaled) -> None:
     run = traced(stage, tmp_path / "run")
     assert {call.name for call in run.calls} >= {"said", "fsync", "rename", "unlink", "pwrite"}
-    places = scaled(20, len(run.calls))
+    places = scaled(8, len(run.calls))
     for after in range(len(run.calls), 0, -(len(run.calls) // places)):
         survive_cut(run, after, None, tmp_path / "work")
         survive_cut(run, after, Random(after), tmp_path / "work")

@@ -1,23 +1,35 @@
-"""Seeded episodes of the long run: one for every ninth combination."""
+"""Seeded episodes of the long run, on every kind of store."""
 
 from __future__ import annotations
 
 import pytest
 
+from tests.counts import rare
 from tests.stateful import choices
 from tests.stateful.choices import COMBINATIONS
 from tests.stateful.episode import run
 from tests.stateful.long import combinations_of, long_run
 
+NINTH = range(0, 2 * len(COMBINATIONS), 9)
+"""One for every ninth combination."""
 
-@pytest.mark.parametrize("seed", range(0, 2 * len(COMBINATIONS), 9))
+
+@pytest.mark.parametrize(
+    "seed", [*NINTH[::3], *rare(*(seed for seed in NINTH if seed not in NINTH[::3]))]
+)
 def test_an_episode_agrees_with_the_oracle(seed: int) -> None:
     tally = run(seed, combinations_of(seed), steps=40)
     assert tally.steps == 40
     assert tally.rankings >= 40
 
 
-@pytest.mark.parametrize("seed", [begin + i for begin in range(1_000, 1_060, 10) for i in (0, 1)])
+SCOPED = [1_000, 1_001, 1_003, 1_004, 1_007]
+"""One for each kind of store."""
+
+
+@pytest.mark.parametrize(
+    "seed", [*SCOPED, *rare(*(begin + i for begin in range(1_010, 1_060, 10) for i in (0, 1)))]
+)
 def test_an_episode_of_boards_with_scopes_agrees_with_the_oracle(
     monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:

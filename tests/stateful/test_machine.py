@@ -69,7 +69,7 @@ def test_everything_agrees_with_the_oracle(implementation: Implementation, scale
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=scaled(8, 500),
+            max_examples=scaled(4, 500),
             stateful_step_count=40,
             derandomize=True,
             suppress_health_check=list(HealthCheck),
