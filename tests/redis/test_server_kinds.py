@@ -1,7 +1,8 @@
 """Every kind of server that is installed here does what boards need of it.
 
 Servers word their errors and type their answers differently. So what depends on that is run again
-over each kind that is not run by all tests anyway, by a pytest of its own.
+over each kind that is not run by all tests anyway, by a pytest of its own: in `make test` the short
+ones of these tests, in `make torture` all of them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import pytest
 import laurels
 from laurels import config
 from laurels.index.redis.failures import IndexTooOld
+from tests.counts import some
 
 from .programs import KINDS, Kind, chosen, need_server
 from .servers import Server
@@ -23,7 +25,13 @@ from .writing import Writers, again
 
 WITHIN_SECONDS = 1_200
 ROOT = Path(__file__).parent.parent.parent
+SHORT = "upkeep, order and errors in short"
 DEPENDING = {
+    SHORT: (
+        *("tests/redis/test_upkeep.py", "tests/redis/test_faults.py"),
+        *("tests/contract/test_order.py", "-k"),
+        "upkeep or busy or full or replica or (order and redis and not cluster)",
+    ),
     "opening and its warnings": ("tests/redis/test_opening.py", "tests/redis/test_connection.py"),
     "random boards in every layout": ("tests/redis/test_side_by_side.py", "-k", "layout and 0"),
     "windows, on one server and over the shards of a cluster": (
@@ -74,7 +82,7 @@ def test_boards_live_on_a_server_of_any_kind(kind: Kind) -> None:
             lb.check()
 
 
-@pytest.mark.parametrize("what", DEPENDING)
+@pytest.mark.parametrize("what", some(1, list(DEPENDING)))
 @pytest.mark.parametrize("kind", KINDS, ids=named)
 def test_what_depends_on_the_kind_holds_on_each(kind: Kind, what: str) -> None:
     if kind.needed() == need_server():
