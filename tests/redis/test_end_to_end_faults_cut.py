@@ -11,7 +11,7 @@ from laurels.index.redis.failures import IndexUnavailable
 
 from .proxy import Proxy
 from .servers import Server
-from .writing import BOARD, Writers, again, counted, opened
+from .writing import BOARD, Writers, again, counted, hasty, opened
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_a_write_that_cannot_be_repeated_is_told_as_doubtful(proxy: Proxy) -> No
     with opened(proxy.url) as lb:
         lb.submit(BOARD, "a", 1)
         proxy.cut_after(b"careful", refuse=True)
-        with pytest.raises(IndexUnavailable) as caught:
+        with pytest.raises(IndexUnavailable) as caught, hasty():
             lb.submit(BOARD, "careful", 7)
         assert caught.value.may_have_applied
         proxy.accept_again()

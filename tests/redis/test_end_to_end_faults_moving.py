@@ -13,6 +13,7 @@ import pytest
 
 import laurels
 from laurels.index.redis.failures import IndexMoving, IndexUnavailable
+from tests.conftest import Scaled
 
 from .servers import Cluster, Server, until
 from .writing import BOARD, Writers, counted, opened, patient
@@ -89,13 +90,13 @@ def test_during_a_long_move_calls_are_refused_whole(cluster: Cluster) -> None:
         lb.check()
 
 
-def test_batches_are_counted_whole_while_their_slot_moves(cluster: Cluster) -> None:
+def test_batches_are_counted_whole_while_their_slot_moves(cluster: Cluster, scaled: Scaled) -> None:
     """Each batch gives as much as it takes, so that half a batch would be seen in the sum."""
     with opened(cluster.url) as lb:
         key = key_of(lb, "pairs")
         rng, acknowledged, refused = Random(1), Counter[str](), 0
         doubtful: list[tuple[str, str]] = []
-        for order in range(2):
+        for order in range(scaled(1, 6)):
             moving = threading.Thread(target=move, args=(cluster, key, 0.25, order))
             moving.start()
             while moving.is_alive() or not acknowledged:
@@ -115,7 +116,9 @@ def test_batches_are_counted_whole_while_their_slot_moves(cluster: Cluster) -> N
         lb.check()
 
 
-def test_scopes_agree_with_the_whole_while_their_slot_moves(cluster: Cluster) -> None:
+def test_scopes_agree_with_the_whole_while_their_slot_moves(
+    cluster: Cluster, scaled: Scaled
+) -> None:
     """Each room takes what it gives, and the scores of a member in all rooms are the one over
     all."""
     rooms = ["1", "2", "3"]
@@ -132,8 +135,8 @@ def test_scopes_agree_with_the_whole_while_their_slot_moves(cluster: Cluster) ->
 
         for room_of in rooms:
             give(room_of)
-        for order in range(2):
-            moving = threading.Thread(target=move, args=(cluster, key, 0.1, order))
+        for order in range(scaled(1, 6)):
+            moving = threading.Thread(target=move, args=(cluster, key, 0.05, order))
             moving.start()
             while moving.is_alive():
                 with suppress(IndexUnavailable):

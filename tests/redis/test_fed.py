@@ -25,6 +25,7 @@ from laurels.index import following
 from laurels.index.redis.failures import IndexDenied
 from laurels.index.sharded import Sharded
 from laurels.index.shards import shard_of
+from tests.conftest import Scaled
 from tests.internals import remote
 from tests.redis.servers import Server
 
@@ -346,10 +347,10 @@ def begun(url: str, seed: int, seconds: float) -> subprocess.Popen[str]:
     return subprocess.Popen(args, stdout=subprocess.PIPE, text=True)
 
 
-def test_processes_that_feed_at_once_count_each_event_once(url: str) -> None:
+def test_processes_that_feed_at_once_count_each_event_once(url: str, scaled: Scaled) -> None:
     with config.direct(url) as lb:
         lb.create(board(windows=["all", "h=hour"]))
-        children = [begun(url, seed, 6.0) for seed in range(3)]
+        children = [begun(url, seed, scaled(2, 20)) for seed in range(3)]
         told = [json.loads(child.communicate(timeout=120)[0]) for child in children]
         assert all(child["events"] for child in told)
         earned = {room: sum(child["earned"][room] for child in told) for room in "abc"}

@@ -18,7 +18,7 @@ from tests.redis.asking import connected
 from tests.redis.servers import Server
 from tests.redis.side_by_side import Pair, play, some_board
 
-PARTS = 3
+PARTS = 2
 """Each with boards of its own: a worker may take one part while others take the rest."""
 _SHARES = (100, 4, 7)
 """What a call does of a pass: all members there are, or some of them."""
@@ -45,7 +45,7 @@ def test_random_boards_agree_in_every_layout(
     first = 1_000 * (part + 1)
     layouts: Counter[str] = Counter()
     with Server() as server:
-        for seed in range(first, first + scaled(20, 300)):
+        for seed in range(first, first + scaled(10, 500)):
             monkeypatch.setattr(index, "SHARE", _SHARES[seed % len(_SHARES)])
             layouts[asyncio.run(_play(server.url, seed))] += 1
         kept = [key for key in server.call("KEYS", "*") if b":a:" not in key]

@@ -56,6 +56,18 @@ def patient() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def hasty() -> Iterator[None]:
+    """Have repeats end soon, where a server stays away and a call fails whenever they end."""
+    with (
+        patch.object(retry, "REPEATS_SECONDS", 0.3),
+        patch.object(gather, "VERB_SECONDS", 1.0),
+        patch.object(questions, "VERB_SECONDS", 1.0),
+        patch.object(writes, "VERB_SECONDS", 1.0),
+    ):
+        yield
+
+
 def counted(lb: laurels.Leaderboards, board: str = BOARD) -> dict[str, int]:
     """What a board has counted, member by member."""
     return {entry.member: int(str(entry.score)) for entry in lb.export(board)}
