@@ -3,6 +3,7 @@ of files."""
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -122,6 +123,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     _select(config, items)
     _order(items)
+
+
+def pytest_collection_finish() -> None:
+    """Spare the collector to go through ten thousand tests again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def _select(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -4,6 +4,7 @@ import signal
 
 import pytest
 
+from tests.conftest import Scaled
 from tests.redis.servers import Server
 
 from .running import KILLED, Ran, Shell
@@ -168,12 +169,13 @@ def test_ctrl_c_ends_between_commits(gifts: Shell, server: Server) -> None:
     assert gifts.scores("gifts") == expected
 
 
-def test_a_hundred_thousand_members(gifts: Shell, server: Server) -> None:
-    expected = many(100_000)
+def test_a_large_set(gifts: Shell, server: Server, scaled: Scaled) -> None:
+    size = scaled(25_000, 500_000)
+    expected = many(size)
     fill(server, expected)
     report = gifts.json(*importing(server))
-    assert report["applied"] == 100_000
-    assert report["compared"]["members"] == 100_000
+    assert report["applied"] == size
+    assert report["compared"]["members"] == size
     assert gifts.scores("gifts") == expected
 
 

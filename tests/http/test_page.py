@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date, timedelta
 
@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import laurels
+from tests.counts import covering, some
 from tests.http.browser import WITHIN_MS, Boards, Open, Watched, is_live, order
 from tests.http.process import Process
 from tests.redis.servers import Server
@@ -41,17 +42,25 @@ def in_several_processes() -> Iterator[Boards]:
         yield Boards(shown.url, key=PROCESS_KEY, told=told.url)
 
 
-@pytest.fixture(
-    scope="module",
-    params=[in_one_process, in_several_processes],
-    ids=lambda run: run.__name__.removeprefix("in_"),
-)
+KINDS = [in_one_process, in_several_processes]
+
+
+def called(kind: Callable[[], object]) -> str:
+    return kind.__name__.removeprefix("in_")
+
+
+@pytest.fixture(scope="module", params=some(1, KINDS), ids=called)
 def boards(request: pytest.FixtureRequest) -> Iterator[Boards]:
-    """A server of either kind."""
+    """A server: of one process, and in `make torture` of several."""
     with request.param() as found:
         yield found
 
 
+of_either_kind = pytest.mark.parametrize("boards", KINDS, indirect=True, ids=called)
+"""For what depends on who hears of a change."""
+
+
+@of_either_kind
 def test_the_list_of_boards_shows_leaders_and_can_be_searched(
     boards: Boards, open_page: Open
 ) -> None:
@@ -70,6 +79,7 @@ def test_the_list_of_boards_shows_leaders_and_can_be_searched(
     watched.ensure_clean()
 
 
+@of_either_kind
 def test_a_change_appears_and_rows_move(boards: Boards, open_page: Open) -> None:
     board = boards.made([("alice", 120), ("bob", 80), ("carol", 45)])
     watched = open_page(boards.address(board))
@@ -95,6 +105,7 @@ def test_nothing_moves_for_those_who_asked_for_that(boards: Boards, open_page: O
     assert page.evaluate("moves") == 0
 
 
+@of_either_kind
 def test_many_changes_end_in_the_order_of_the_board(boards: Boards, open_page: Open) -> None:
     board = boards.made([(f"m{i:02}", i) for i in range(40)])
     page = open_page(boards.address(board)).page
@@ -239,6 +250,7 @@ def test_a_member_that_is_not_ranked_is_told_so_until_it_is(
     expect(page.locator(".place")).to_have_text("#1of 2")
 
 
+@of_either_kind
 def test_the_form_submits_and_shows_what_came_of_it(boards: Boards, open_page: Open) -> None:
     board = boards.made([("alice", 120), ("bob", 80)])
     watched = open_page(boards.address(board))
@@ -292,8 +304,7 @@ def test_an_id_with_markup_is_text(boards: Boards, open_page: Open) -> None:
     watched.ensure_clean()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize(("scheme", "width"), covering(["light", "dark"], [360, 1280]))
 def test_both_schemes_are_readable_at_both_widths(
     boards: Boards, open_page: Open, scheme: str, width: int
 ) -> None:
@@ -394,6 +405,7 @@ def test_a_server_that_ends_is_waited_for(open_page: Open) -> None:
     order(page).to_have_text(["alice"])
 
 
+@of_either_kind
 def test_a_board_that_is_deleted_or_unknown_is_told(boards: Boards, open_page: Open) -> None:
     board = boards.made([("alice", 120)])
     page = open_page(boards.address(board)).page
