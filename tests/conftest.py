@@ -9,11 +9,13 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Hashable
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
 import pytest
 from httpx._config import DEFAULT_TIMEOUT_CONFIG
+from httpx._transports import default
 from hypothesis import HealthCheck, settings
 
 LONG_FIRST = (
@@ -58,6 +60,11 @@ for profile, examples in (("test", 50), ("torture", 2_000)):
         print_blob=True,
     )
 settings.load_profile("test")
+
+
+# Each client would read the certificates of this machine again, for longer than most tests take.
+TLS = "create_ssl_context"
+setattr(default, TLS, cache(getattr(default, TLS)))
 
 
 # The default of 5 s is a deadline, too.

@@ -228,13 +228,11 @@ def _away_and_again(redis: Server, url: str) -> None:
     redis.stop()
     board = f"{url}/v1/boards/b"
     event = {"member": "ann", "value": 1, "id": "once"}
-    for answer in (
-        http.get(f"{url}/readyz"),
-        http.get(f"{board}/top"),
-        http.get(board),
-        http.post(f"{board}/scores", json=event),
-        http.get(f"{board}/live"),
-    ):
+    with ThreadPoolExecutor(5) as pool:  # each takes as long as it is tried again
+        reading = [f"{url}/readyz", f"{board}/top", board, f"{board}/live"]
+        asked = [pool.submit(http.get, each) for each in reading]
+        answers = [pool.submit(http.post, f"{board}/scores", json=event), *asked]
+    for answer in (each.result() for each in answers):
         assert answer.status_code == 503
         assert answer.headers["content-type"] == "application/problem+json"
         assert answer.headers["retry-after"] == "1"

@@ -139,7 +139,7 @@ def test_requests_are_charged_to_the_subject_and_to_the_key(world: World) -> Non
 
 # A token that submits for one member
 
-RULE = {"member": "ann", "labels": {"zone": "de"}, "min": 0, "max": "10.5"}
+RULE = {"member": "ann", "labels": {"zone": "de"}, "min": 0, "max": "10.5", "rate": 1_000}
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +167,7 @@ def submitting(server: Served, **fields: object) -> str:
 
 
 def test_a_token_submits_for_its_member(server: Served) -> None:
-    token = submitting(server, rate=1_000)
+    token = submitting(server)
     event = {"member": "ann", "value": 1}
     first = ask(server, "POST", "boards/gifts/scores", token, event)
     assert (first.status_code, first.json()["score"]) == (200, 1)
