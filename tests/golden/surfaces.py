@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,13 @@ HERE = Path(__file__).parent
 SIGNATURES, OPENAPI, HELP, ERRORS = (
     HERE / name for name in ("signatures.txt", "openapi.json", "help.txt", "errors.txt")
 )
+_PLACES = re.compile(r"\blaurels\.(?:[a-z_]\w*\.)+(?=[A-Z_])")
+"""Where a type is defined, which is no promise."""
 
 
 def signatures() -> str:
-    """Every public name with its kind, and its public methods and fields with their signatures."""
+    """Every public name with its kind, and its public methods and fields with their signatures,
+    types by their names."""
     return "\n".join(line for name in sorted(laurels.__all__) for line in _lines_of(name)) + "\n"
 
 
@@ -49,7 +53,7 @@ def _lines_of(name: str) -> Iterator[str]:
 
 def _signature(value: object) -> str:
     try:
-        return str(inspect.signature(value))  # type: ignore[arg-type]
+        return _PLACES.sub("laurels.", str(inspect.signature(value)))  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return ""
 
