@@ -8,9 +8,10 @@ from typing import Any, TypedDict
 
 import msgspec
 
+from laurels.engine.intake import Columns
+
 from .boards import BoardState
 from .commit import Ticket
-from .engine.intake import Columns
 from .errors import (
     AllEventsRefused,
     BatchTooLarge,

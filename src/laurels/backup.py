@@ -20,6 +20,11 @@ from typing import BinaryIO
 import msgspec
 from msgspec import Struct
 
+from laurels.log.folder import LOG_NAME
+from laurels.log.sqlite import LogView, write_log
+from laurels.snapshot.files import SnapshotFile, SnapshotFiles, sync_folder
+from laurels.snapshot.form import Section, read_sections, verify, write_sections
+
 from .errors import (
     BackupExists,
     FolderMissing,
@@ -28,11 +33,7 @@ from .errors import (
     SnapshotDamaged,
     StorageFailed,
 )
-from .log.folder import LOG_NAME
-from .log.sqlite import LogView, write_log
 from .private_files import make_folder, written_file
-from .snapshot.files import SnapshotFile, SnapshotFiles, sync_folder
-from .snapshot.form import Section, read_sections, verify, write_sections
 
 CONTENTS, SNAPSHOT, ENTRIES = b"C", b"S", b"L"
 _PIECE = 1 << 20

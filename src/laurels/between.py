@@ -3,9 +3,10 @@
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
+from laurels.index.asking import Anchor, AtBound, End, Start
+
 from .errors import InvalidPercentile, InvalidRange
 from .given import integer, shown
-from .index.asking import Anchor, AtBound, End, Start
 from .rules import Rules
 from .scale import Faded
 from .score import exact_units

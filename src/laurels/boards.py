@@ -8,6 +8,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from laurels.snapshot.state import BoardRecord
+
 from .board import Board
 from .errors import LogDamaged, UnknownBoard
 from .event import Batch, EventReader
@@ -16,7 +18,6 @@ from .labels import ALL, is_by
 from .plan import Floors, Plan, plan_batch
 from .refreshed import NEVER, Refreshed
 from .rules import Rules
-from .snapshot.state import BoardRecord
 from .windows import MIN_MS, Window
 
 

@@ -22,6 +22,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
+from laurels.index.memory import MemoryIndex
+from laurels.log.base import Log
+from laurels.log.folder import Folder, announce
+from laurels.log.memory import MemoryLog
+from laurels.log.sqlite import SqliteLog
+from laurels.snapshot.files import SnapshotFiles
+
 from .aio import AsyncLeaderboards
 from .backup import Backup, Progress
 from .backup import back_up as back_up_folder
@@ -32,27 +39,21 @@ from .clock_guard import DEFAULT_MAX_STEP_MS, ClockGuard, GuardedClock
 from .durations import duration_ms
 from .errors import BoardInvalid, DataAtRisk, InvalidClock, NothingToBackUp, UnknownUrl
 from .given import is_unicode, shown
-from .index.memory import MemoryIndex
 from .leaderboards import Leaderboards
-from .log.base import Log
-from .log.folder import Folder, announce
-from .log.memory import MemoryLog
-from .log.sqlite import SqliteLog
 from .rewind import Rewound
 from .rewind import rewind as rewind_folder
 from .service import Service
-from .snapshot.files import SnapshotFiles
 
 if TYPE_CHECKING:
-    from .client.surfaces import AsyncRemoteLeaderboards, RemoteLeaderboards
-    from .client.wire import Address
-    from .direct.service import Direct
-    from .http.access import Keys
-    from .http.backing import Backing
-    from .http.key_store import KeyStore
-    from .index.redis.connection import Connection
-    from .index.redis.definitions import RedisDefinitions
-    from .index.redis.index import RedisIndex
+    from laurels.client.surfaces import AsyncRemoteLeaderboards, RemoteLeaderboards
+    from laurels.client.wire import Address
+    from laurels.direct.service import Direct
+    from laurels.http.access import Keys
+    from laurels.http.backing import Backing
+    from laurels.http.key_store import KeyStore
+    from laurels.index.redis.connection import Connection
+    from laurels.index.redis.definitions import RedisDefinitions
+    from laurels.index.redis.index import RedisIndex
 
 DEFAULT_URL = "laurels-data"
 KEY_VARIABLE = "LAURELS_KEY"
@@ -181,8 +182,8 @@ def remote(
     """
     _ensure_not_told(clock, log_keep, max_clock_step)
     _ensure_client()
-    from .client.surfaces import RemoteLeaderboards  # noqa: PLC0415 (httpx is optional)
-    from .client.wire import Wire  # noqa: PLC0415
+    from laurels.client.surfaces import RemoteLeaderboards  # noqa: PLC0415 (httpx is optional)
+    from laurels.client.wire import Wire  # noqa: PLC0415
 
     return RemoteLeaderboards(Wire(_address(url), _new_key, time.sleep))
 
@@ -192,8 +193,8 @@ def remote_async(
 ) -> "AsyncRemoteLeaderboards":
     """The same for event loops."""
     sync = remote(url, clock, log_keep, max_clock_step)
-    from .client.surfaces import AsyncRemoteLeaderboards  # noqa: PLC0415 (httpx is optional)
-    from .client.wire import AsyncWire  # noqa: PLC0415
+    from laurels.client.surfaces import AsyncRemoteLeaderboards  # noqa: PLC0415 (httpx is optional)
+    from laurels.client.wire import AsyncWire  # noqa: PLC0415
 
     return AsyncRemoteLeaderboards(AsyncWire(sync.wire.address, _new_key, asyncio.sleep), sync)
 
@@ -205,9 +206,9 @@ def keys_of(url: str, warned: Callable[[str], None]) -> "Iterator[Keys]":
 
     Raises NothingToBackUp for `memory:`, UnknownUrl, and Locked where a server holds it.
     """
-    from .http.access import Keys  # noqa: PLC0415 (only the service has keys)
-    from .http.key_file import FolderKeyStore  # noqa: PLC0415
-    from .http.key_server import ServerKeyStore  # noqa: PLC0415
+    from laurels.http.access import Keys  # noqa: PLC0415 (only the service has keys)
+    from laurels.http.key_file import FolderKeyStore  # noqa: PLC0415
+    from laurels.http.key_server import ServerKeyStore  # noqa: PLC0415
 
     with ExitStack() as stack:
         store: KeyStore
@@ -233,12 +234,12 @@ async def servable(
 ) -> "Backing":
     """Open what a server stands on, creating what is not there, on the loop that runs; `warn` is
     told what is wrong with its files. Raises as `connect` and `direct`."""
-    from .audit.entry import MemoryAudit  # noqa: PLC0415 (only the service)
-    from .audit.folder import FolderAudit  # noqa: PLC0415
-    from .http.backing import in_process, on_index_server  # noqa: PLC0415
-    from .http.key_file import FolderKeyStore  # noqa: PLC0415
-    from .http.key_server import ServerKeyStore  # noqa: PLC0415
-    from .http.key_store import MemoryKeyStore  # noqa: PLC0415
+    from laurels.audit.entry import MemoryAudit  # noqa: PLC0415 (only the service)
+    from laurels.audit.folder import FolderAudit  # noqa: PLC0415
+    from laurels.http.backing import in_process, on_index_server  # noqa: PLC0415
+    from laurels.http.key_file import FolderKeyStore  # noqa: PLC0415
+    from laurels.http.key_server import ServerKeyStore  # noqa: PLC0415
+    from laurels.http.key_store import MemoryKeyStore  # noqa: PLC0415
 
     if is_direct(url):
         direct = await direct_here(url, clock, create=True, max_clock_step=max_clock_step)
@@ -297,7 +298,7 @@ async def direct_async(
     max_clock_step: str | int | None = None,
 ) -> AsyncLeaderboards:
     """The same on the loop that runs."""
-    from .direct.surfaces import AsyncDirectLeaderboards  # noqa: PLC0415
+    from laurels.direct.surfaces import AsyncDirectLeaderboards  # noqa: PLC0415
 
     service = await direct_here(
         url, clock, create=create, log_keep=log_keep, max_clock_step=max_clock_step
@@ -315,7 +316,7 @@ def direct_beside(
     max_clock_step: str | int | None = None,
 ) -> "Direct":
     """The service over an index server on a loop in a thread, which ends with it."""
-    from .index.redis.loop import LoopThread  # noqa: PLC0415 (the package is optional)
+    from laurels.index.redis.loop import LoopThread  # noqa: PLC0415 (the package is optional)
 
     thread = LoopThread()
     try:
@@ -338,15 +339,15 @@ async def direct_here(
     max_clock_step: str | int | None = None,
 ) -> "Direct":
     """The service over an index server on the loop that runs."""
-    from .direct.registry import Registry  # noqa: PLC0415 (needs an optional package)
-    from .direct.retry import Calls  # noqa: PLC0415
-    from .direct.service import Direct  # noqa: PLC0415
-    from .index.redis.audit import RedisAudit  # noqa: PLC0415
-    from .index.redis.connection import connect as connect_to  # noqa: PLC0415
-    from .index.redis.connection import redis_address  # noqa: PLC0415
-    from .index.redis.definitions import RedisDefinitions  # noqa: PLC0415
-    from .index.redis.keys import RedisKeys  # noqa: PLC0415
-    from .index.sharded import Sharded  # noqa: PLC0415
+    from laurels.direct.registry import Registry  # noqa: PLC0415 (needs an optional package)
+    from laurels.direct.retry import Calls  # noqa: PLC0415
+    from laurels.direct.service import Direct  # noqa: PLC0415
+    from laurels.index.redis.audit import RedisAudit  # noqa: PLC0415
+    from laurels.index.redis.connection import connect as connect_to  # noqa: PLC0415
+    from laurels.index.redis.connection import redis_address  # noqa: PLC0415
+    from laurels.index.redis.definitions import RedisDefinitions  # noqa: PLC0415
+    from laurels.index.redis.keys import RedisKeys  # noqa: PLC0415
+    from laurels.index.sharded import Sharded  # noqa: PLC0415
 
     if log_keep is not None:
         raise InvalidClock(f"log_keep is {shown(log_keep)}, but an index server keeps no log")
@@ -380,7 +381,7 @@ async def direct_here(
 @contextmanager
 def _opening_counts_nothing() -> Iterator[None]:
     """Have no error of opening an index server say that something may have been applied."""
-    from .index.redis.failures import IndexUnavailable  # noqa: PLC0415
+    from laurels.index.redis.failures import IndexUnavailable  # noqa: PLC0415
 
     try:
         yield
@@ -399,7 +400,7 @@ async def _followed(
 ) -> Clock:
     """The clock asked for, else the one the boards on a server run by, which is noted when
     somebody comes who may create some."""
-    from .index.redis.node_clock import NodeClock  # noqa: PLC0415 (needs an optional package)
+    from laurels.index.redis.node_clock import NodeClock  # noqa: PLC0415 (needs an optional package)
 
     if isinstance(clock, Clock) and not isinstance(clock, type):
         return clock
@@ -420,8 +421,8 @@ async def _followed(
 
 def _redis_index(connection: "Connection", prefix: str, clock: Clock) -> "RedisIndex":
     """The index on a server; under the server's own clock the keys of its periods expire."""
-    from .index.redis.index import RedisIndex  # noqa: PLC0415 (needs an optional package)
-    from .index.redis.node_clock import NodeClock  # noqa: PLC0415
+    from laurels.index.redis.index import RedisIndex  # noqa: PLC0415 (needs an optional package)
+    from laurels.index.redis.node_clock import NodeClock  # noqa: PLC0415
 
     return RedisIndex(connection, prefix, _wall_clock(clock), expires=isinstance(clock, NodeClock))
 
@@ -444,7 +445,7 @@ def _ensure_not_told(clock: object, log_keep: object, max_clock_step: object) ->
 
 
 def _ensure_client() -> None:
-    from .client.failures import MissingClient  # noqa: PLC0415 (only a client needs it)
+    from laurels.client.failures import MissingClient  # noqa: PLC0415 (only a client needs it)
 
     if find_spec("httpx") is None:
         raise MissingClient("httpx is not installed")
@@ -452,7 +453,7 @@ def _ensure_client() -> None:
 
 def _address(url: str) -> "Address":
     """Where a server is; the key is the user of the URL, or comes from the environment."""
-    from .client.wire import Address  # noqa: PLC0415 (httpx is optional)
+    from laurels.client.wire import Address  # noqa: PLC0415 (httpx is optional)
 
     try:
         parts = urlsplit(url)

@@ -24,7 +24,7 @@ from math import isqrt
 
 from msgspec import Struct
 
-from .engine import fading
+from laurels.engine import fading
 
 ANCHOR_MS = 0
 """Where time is counted from; any other instant would do."""

@@ -15,9 +15,10 @@ from functools import lru_cache
 from msgspec import Struct
 from msgspec.structs import replace
 
+from laurels.engine.intake import Columns, gather
+from laurels.engine.packing import cut
+
 from .decay import Weighing, Weights
-from .engine.intake import Columns, gather
-from .engine.packing import cut
 from .errors import (
     IdEmpty,
     IdNotUtf8,

@@ -19,16 +19,17 @@ from itertools import islice
 
 from msgspec import Struct
 
+from laurels.index.asking import Listing
+from laurels.index.base import Index, Outcomes
+from laurels.snapshot.state import Head, board_record, encode
+
 from . import record as records
 from .board import Board
 from .boards import Boards, BoardState, record_of, redefine
 from .event import Batch
-from .index.asking import Listing
-from .index.base import Index, Outcomes
 from .labels import ALL
 from .plan import Plan, next_boundary, oldest_stored, roll_of
 from .refreshes import Refreshes
-from .snapshot.state import Head, board_record, encode
 from .windows import MAX_MS, MIN_MS
 
 BOUNDARY_WORK = 50

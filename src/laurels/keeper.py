@@ -9,10 +9,11 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
+from laurels.snapshot.files import SnapshotFile
+from laurels.snapshot.taking import is_due, is_due_on_close
+
 from .errors import LaurelsError
 from .recovery import Recovered
-from .snapshot.files import SnapshotFile
-from .snapshot.taking import is_due, is_due_on_close
 from .stats import Kept
 
 

@@ -15,7 +15,8 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .engine.packing import bounds
+from laurels.engine.packing import bounds
+
 from .errors import PeriodExpired, PeriodFuture, UnknownWindow
 from .event import Batch
 from .given import shown

@@ -9,13 +9,14 @@ from itertools import islice
 
 from msgspec import Struct
 
+from laurels.engine.intake import are_plain
+from laurels.index.asking import Ask, Found, Listing
+from laurels.index.base import Offset
+
 from .boards import BoardState
-from .engine.intake import are_plain
 from .errors import InvalidLimit, InvalidMember, UnknownScope
 from .event import member_bytes
 from .given import shown
-from .index.asking import Ask, Found, Listing
-from .index.base import Offset
 from .labels import label_names, labels_of, scope_named
 from .plan import RankingKey, ranking_key, window_named
 from .question import MAX_LIMIT, Question, final, whole

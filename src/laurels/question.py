@@ -8,10 +8,11 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
+from laurels.index.asking import Ask, Found, find
+from laurels.index.base import Index, Offset
+
 from .errors import LaurelsError
 from .given import integer, shown
-from .index.asking import Ask, Found, find
-from .index.base import Index, Offset
 
 MAX_LIMIT = 10_000
 MAX_RADIUS = 5_000

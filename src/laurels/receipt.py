@@ -9,6 +9,8 @@ from typing import Any, Literal, overload
 
 from msgspec import Struct
 
+from laurels.index.base import Offset, Outcome, Scores
+
 from .answer import Answer, Plain, plain
 from .errors import (
     BatchRefused,
@@ -19,7 +21,6 @@ from .errors import (
 )
 from .event import Batch
 from .fold import Folded
-from .index.base import Offset, Outcome, Scores
 from .labels import labels_of
 from .rules import Place, Rules
 from .scale import scale_of

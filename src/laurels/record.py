@@ -11,8 +11,9 @@ from array import array
 import msgspec
 from msgspec import Struct
 
+from laurels.engine.packing import behind, pack, unpack
+
 from .decay import Weighing, Weights
-from .engine.packing import behind, pack, unpack
 from .errors import FormatTooNew, LogDamaged
 from .event import Batch
 from .labels import Labels, Values

@@ -9,14 +9,15 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
+from laurels.index.base import Index
+from laurels.log.base import Log
+from laurels.snapshot.files import SnapshotFile
+from laurels.snapshot.taking import opened
+
 from . import record as records
 from .errors import LogDamaged, SnapshotDamaged
 from .fold import Fold
-from .index.base import Index
-from .log.base import Log
 from .opening_progress import current_report
-from .snapshot.files import SnapshotFile
-from .snapshot.taking import opened
 
 _REPORT_EVERY = 64
 """Entries between two reports of how far the log is read."""

@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
+from laurels.index.base import COUNTED, Index, Outcomes
+
 from .boards import BoardState
-from .index.base import COUNTED, Index, Outcomes
 from .plan import Plan
 from .refreshed import NEVER, Refreshed
 from .windows import MAX_MS

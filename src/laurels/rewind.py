@@ -19,12 +19,13 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from laurels.log.base import RewritableLog
+from laurels.snapshot.files import SnapshotFile, SnapshotFiles
+from laurels.snapshot.taking import moment_of
+
 from . import record as records
 from .clock_file import CLOCK_NAME
 from .errors import CannotRewind, SnapshotDamaged
-from .log.base import RewritableLog
-from .snapshot.files import SnapshotFile, SnapshotFiles
-from .snapshot.taking import moment_of
 
 
 class Rewound(Struct, frozen=True):

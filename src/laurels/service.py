@@ -20,6 +20,13 @@ from typing import Any, TypeVar, Unpack
 
 import msgspec
 
+from laurels.index.asking import Ask
+from laurels.index.base import Index
+from laurels.log.base import Log
+from laurels.snapshot.files import SnapshotFile, SnapshotFiles
+from laurels.snapshot.form import verify
+from laurels.snapshot.taking import take
+
 from . import record as records
 from .accept import How, is_plain, joined, submission
 from .boards import BoardState, pulse_of
@@ -38,18 +45,12 @@ from .errors import (
 from .fold import Fold
 from .forks import forks
 from .given import shown
-from .index.asking import Ask
-from .index.base import Index
 from .keeper import Keeper
-from .log.base import Log
 from .plan import RankingKey, place_named
 from .queries import Moment
 from .question import Question
 from .receipt import Receipts
 from .recovery import recovered, refolded
-from .snapshot.files import SnapshotFile, SnapshotFiles
-from .snapshot.form import verify
-from .snapshot.taking import take
 from .stats import BoardStats, CheckReport, Stats, board_stats, store_stats
 from .submission import Submission
 from .verify import compare

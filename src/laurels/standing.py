@@ -7,8 +7,9 @@ user sees. The +1 of a rank happens here and nowhere else.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, SupportsIndex, overload
 
+from laurels.index.base import Offset, Slice
+
 from .answer import Answer
-from .index.base import Offset, Slice
 from .rules import ColumnRule
 from .scale import Scale
 from .score import Score, to_value

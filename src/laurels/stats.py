@@ -2,11 +2,12 @@
 
 from msgspec import field
 
+from laurels.index.base import Offset
+
 from .answer import Answer
 from .boards import BoardState
 from .clock_status import ClockStatus
 from .fold import Fold
-from .index.base import Offset
 from .plan import RankingKey, ranking_key
 from .windows import MIN_MS, Window
 

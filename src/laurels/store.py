@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar, Unpack
 
+from laurels.index.base import Index
+
 from .accept import How
 from .boards import BoardState
 from .clock_status import ClockStatus
-from .index.base import Index
 from .plan import RankingKey
 from .queries import Moment
 from .question import Question

@@ -6,14 +6,15 @@ from itertools import accumulate
 
 import msgspec
 
+from laurels.engine.intake import MISSING, Columns
+from laurels.engine.packing import bounds
+from laurels.index.base import Offset
+
 from . import record
 from .boards import Boards, BoardState
-from .engine.intake import MISSING, Columns
-from .engine.packing import bounds
 from .errors import AtInFuture, AtRequired, BatchRefused, LaurelsError
 from .event import AHEAD_MS, Batch, batch_of
 from .fold import Fold, Folded
-from .index.base import Offset
 from .labels import together
 from .plan import Plan, RankingKey, cut
 from .receipt import Part, Ranks, Receipts

@@ -6,6 +6,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from laurels.index.asking import Anchor, Ask, AtBound, AtMember, End, Found, Span, Start
+from laurels.index.base import Index, Offset, Slice
+
 from . import cursor as cursors
 from .between import Bound, between, between_faded, percentile_share
 from .boards import BoardState
@@ -18,8 +21,6 @@ from .errors import (
     PeriodExpired,
 )
 from .event import member_bytes
-from .index.asking import Anchor, Ask, AtBound, AtMember, End, Found, Span, Start
-from .index.base import Index, Offset, Slice
 from .labels import labels_of, scope_named
 from .plan import ranking_key, readable, window_named
 from .question import FAR, MAX_LIMIT, MAX_RADIUS, Question, whole

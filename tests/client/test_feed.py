@@ -11,6 +11,7 @@ import pytest
 import laurels
 from laurels.client import feed
 from laurels.client.call import Call
+from laurels.client.surfaces import RemoteLeaderboards
 from laurels.errors import LaurelsError, UnknownBoard
 from laurels.http.refusals import ServerUnreachable
 from tests.serving import Served
@@ -83,7 +84,7 @@ def test_what_is_wrong_from_the_beginning_is_raised() -> None:
 def test_a_server_is_followed(tmp_path: Path) -> None:
     with Served(tmp_path / "boards") as served, laurels.open(served.url) as lb:
         lb.create(laurels.Board("b"))
-        assert isinstance(lb, laurels.client.surfaces.RemoteLeaderboards)
+        assert isinstance(lb, RemoteLeaderboards)
         events = feed.watched(
             lb.wire, lambda last: feed.live("b", after=last), lambda _: None, lambda _: None
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import laurels
+from laurels.board import Tie
 from laurels.rules import RankStyle
 from tests.contract.conftest import NOW_MS
 from tests.contract.reading import members, ranks
@@ -33,7 +34,7 @@ def test_the_rank_style_says_who_shares_a_rank(
     [("first", ["zoe", "ann", "bob"]), ("last", ["bob", "ann", "zoe"]), ("member", None)],
 )
 def test_the_tie_orders_equal_scores(
-    lb: laurels.Leaderboards, tie: laurels.board.Tie, expected: list[str] | None
+    lb: laurels.Leaderboards, tie: Tie, expected: list[str] | None
 ) -> None:
     lb.create(laurels.Board("b", tie=tie))
     events = [("bob", 5, NOW_MS - 1), ("zoe", 5, NOW_MS - 3), ("ann", 5, NOW_MS - 2)]

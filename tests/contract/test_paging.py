@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 import laurels
+from laurels.board import Tie
 from laurels.errors import InvalidCursor, InvalidOffset
 from tests.contract.reading import members
 from tests.counts import covering
@@ -45,7 +46,7 @@ def test_the_last_page_has_no_cursor(lb: laurels.Leaderboards) -> None:
 
 @pytest.mark.parametrize(("tie", "reverse"), covering(["first", "last", "member"], [False, True]))
 def test_members_who_stay_are_seen_exactly_once(
-    lb: laurels.Leaderboards, clock: laurels.ManualClock, tie: laurels.board.Tie, reverse: bool
+    lb: laurels.Leaderboards, clock: laurels.ManualClock, tie: Tie, reverse: bool
 ) -> None:
     rng = Random(7)
     lb.create(laurels.Board("b", tie=tie))

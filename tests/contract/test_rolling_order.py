@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import laurels
+from laurels.board import Tie
 from tests.calendar_by_scanning import HOUR, MINUTE
 from tests.contract.conftest import NOW_MS
 from tests.contract.reading import members, scores
@@ -18,7 +19,7 @@ def rolling(
     lb: laurels.Leaderboards,
     columns: list[laurels.Column],
     hours: int = 3,
-    tie: laurels.board.Tie = "first",
+    tie: Tie = "first",
 ) -> None:
     """A board that counts the last hours and takes late events for as long as it can."""
     windows = [f"r=rolling:{hours}h/1h"]
@@ -121,7 +122,7 @@ def test_a_late_best_is_remembered_for_later(
 def test_a_best_was_reached_by_an_event_that_still_counts(
     lb: laurels.Leaderboards,
     clock: laurels.ManualClock,
-    tie: laurels.board.Tie,
+    tie: Tie,
     before: str,
     after: str,
 ) -> None:
@@ -136,7 +137,7 @@ def test_a_best_was_reached_by_an_event_that_still_counts(
 
 @pytest.mark.parametrize(("tie", "after"), [("first", "bac"), ("last", "cab"), ("member", "abc")])
 def test_totals_that_meet_when_a_step_ends_go_by_who_was_there_first(
-    lb: laurels.Leaderboards, clock: laurels.ManualClock, tie: laurels.board.Tie, after: str
+    lb: laurels.Leaderboards, clock: laurels.ManualClock, tie: Tie, after: str
 ) -> None:
     rolling(lb, [laurels.Column()], hours=2, tie=tie)
     lb.submit_many("b", [("a", 3), ("b", 1), ("c", -5)])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import laurels
 from laurels.direct import writes
 from laurels.errors import BatchTooLarge
-from laurels.event import Batch, batch_of
+from laurels.event import Batch, EventReader, batch_of
 from laurels.rules import Rules
 
 LABEL = laurels.Board("b", scopes=[[], ["room"]], rank_by=["room"])
@@ -26,7 +26,7 @@ def batch(
         (f"m{member}", i, None, f"{i}" if ids else None, {"room": str(i)} if rules.scoped else None)
         for i, member in enumerate(members)
     ]
-    return batch_of(laurels.event.EventReader(rules).gather(events), 1, 0, **kind), rules
+    return batch_of(EventReader(rules).gather(events), 1, 0, **kind), rules
 
 
 @pytest.fixture(autouse=True)

@@ -35,7 +35,7 @@ from .search cimport Key
 from .table cimport NONE, table_bytes
 from .tree cimport Spot, Tree
 
-from ..errors import CheckFailed
+from laurels.errors import CheckFailed
 
 cdef extern from "Python.h":
     char *PyByteArray_AS_STRING(object array) noexcept nogil

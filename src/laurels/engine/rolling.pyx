@@ -25,7 +25,7 @@ from .rule cimport OP_SUM, SANE, Rule
 from .shape cimport Shape
 from .tally cimport Tally, new_tally, put_cells
 
-from ..errors import CheckFailed
+from laurels.errors import CheckFailed
 
 cdef enum:
     STEPS_MOST = 10000

@@ -33,7 +33,7 @@ from .table cimport (
     table_bytes, table_check, table_close, table_open, table_prefetch,
 )
 
-from ..errors import CheckFailed
+from laurels.errors import CheckFailed
 
 cdef extern from *:
     ctypedef unsigned long long uint128_t "unsigned __int128"

@@ -21,7 +21,7 @@ from .leaf cimport WORDS_MOST, ids_of, leaf_get
 from .rows cimport Rows, borrow_rows, new_columns, new_ids, read_row, take_bounds
 from .tree cimport Spot
 
-from ..errors import CheckFailed
+from laurels.errors import CheckFailed
 
 cdef extern from "Python.h":
     char *PyByteArray_AS_STRING(object array) noexcept nogil

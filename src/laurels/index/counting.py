@@ -27,11 +27,11 @@ from msgspec.structs import replace
 
 from laurels.errors import AtomicAcrossShards, PartlyCounted, PositionDiffers
 from laurels.event import Batch
+from laurels.index.redis.failures import IndexUnavailable
 from laurels.plan import Plan
 
 from .base import COUNTED, Offset, Outcome, Outcomes, Scores, changes
 from .feed import told_of
-from .redis.failures import IndexUnavailable
 from .remote import Applied, CallId, Opened, ShardIndex, Stands
 from .shards import REFUSED, shard_of, shards, together, worst
 
