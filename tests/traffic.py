@@ -12,11 +12,11 @@ from contextlib import suppress
 from random import Random
 
 import laurels
-from laurels.clock import ManualClock
 from laurels.index.memory import MemoryIndex
 from laurels.leaderboards import Leaderboards
 from laurels.log.memory import MemoryLog
 from laurels.service import Service
+from laurels.timeline.clock import ManualClock
 
 NOON = 1_795_176_000_000  # 2026-11-20T12:00Z
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000

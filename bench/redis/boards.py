@@ -17,10 +17,10 @@ from bench.redis.book import Owner
 from bench.workload import Batch, Entry, Population, Steep, Traffic
 from laurels import Board, Column
 from laurels.aio import AsyncLeaderboards
-from laurels.clock import ManualClock
 from laurels.config import direct_async
 from laurels.errors import NotReady
 from laurels.service import SHARE
+from laurels.timeline.clock import ManualClock
 
 LayoutName: TypeAlias = Literal["plain", "packed", "prefixed"]
 

@@ -14,10 +14,11 @@ from os import PathLike
 from types import TracebackType
 from typing import Any
 
+from laurels.timeline.clock import Clock, EventClock, ManualClock, SystemClock
+
 from . import config, errors
 from .aio import AsyncLeaderboards
 from .board import Board, Column
-from .clock import Clock, EventClock, ManualClock, SystemClock
 from .errors import LaurelsError
 from .event import Event
 from .leaderboards import Leaderboards

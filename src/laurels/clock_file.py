@@ -5,7 +5,8 @@ from pathlib import Path
 
 import msgspec
 
-from .clock_guard import Reference
+from laurels.timeline.clock_guard import Reference
+
 from .private_files import written_file
 
 CLOCK_NAME = "clock"

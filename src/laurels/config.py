@@ -28,14 +28,14 @@ from laurels.log.folder import Folder, announce
 from laurels.log.memory import MemoryLog
 from laurels.log.sqlite import SqliteLog
 from laurels.snapshot.files import SnapshotFiles
+from laurels.timeline.clock import Clock, EventClock, SystemClock
+from laurels.timeline.clock_guard import DEFAULT_MAX_STEP_MS, ClockGuard, GuardedClock
 
 from .aio import AsyncLeaderboards
 from .backup import Backup, Progress
 from .backup import back_up as back_up_folder
 from .backup import restore as restore_folder
-from .clock import Clock, EventClock, SystemClock
 from .clock_file import ClockFile
-from .clock_guard import DEFAULT_MAX_STEP_MS, ClockGuard, GuardedClock
 from .durations import duration_ms
 from .errors import BoardInvalid, DataAtRisk, InvalidClock, NothingToBackUp, UnknownUrl
 from .given import is_unicode, shown

@@ -16,12 +16,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from laurels.engine.packing import bounds
+from laurels.timeline.calendar import Period
 
 from .errors import PeriodExpired, PeriodFuture, UnknownWindow
 from .event import Batch
 from .given import shown
 from .labels import is_by, label_names
-from .periods import Period
 from .rules import Place, Rules
 from .window_forms import is_text_of
 from .windows import MAX_MS, MIN_MS, Window

@@ -10,8 +10,9 @@ from abc import ABC, abstractmethod
 from datetime import date, datetime, timedelta
 from functools import lru_cache
 
+from laurels.timeline.zones import Zone, zone
+
 from .durations import DAY_MS
-from .zones import Zone, zone
 
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 

@@ -26,11 +26,11 @@ from laurels.log.base import Log
 from laurels.snapshot.files import SnapshotFile, SnapshotFiles
 from laurels.snapshot.form import verify
 from laurels.snapshot.taking import take
+from laurels.timeline.clock import Clock, EventClock
 
 from . import record as records
 from .accept import How, is_plain, joined, submission
 from .boards import BoardState, pulse_of
-from .clock import Clock, EventClock
 from .clock_status import ClockStatus, accept_clock, clock_status
 from .commit import Committer, Ticket, Write, made
 from .errors import (

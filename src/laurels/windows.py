@@ -1,7 +1,7 @@
 """Windows: which events count together. Pure.
 
 `All` takes every event for ever. `Calendar` begins anew at every boundary of its unit in its
-time zone (`periods` draws the boundaries). `Rolling` counts the last so many steps, the running
+time zone (`calendar` draws the boundaries). `Rolling` counts the last so many steps, the running
 one included (`steps` draws those). `Decay` takes every event for ever, and has scores fade. Nothing
 runs at a boundary: the period or step of an instant is found when it is asked for. Finding one
 costs some microseconds, so a window remembers the one it found last, and the next instant of the
@@ -24,14 +24,15 @@ from typing import ClassVar, Literal, get_args
 
 from msgspec import Struct
 
+from laurels.timeline.calendar import Cut, Days, Hours, Months, Period, Weeks
+from laurels.timeline.steps import DaySteps, FixedSteps, Steps
+from laurels.timeline.zones import zone
+
 from .decay import Weighing
 from .durations import duration_text
 from .errors import UnknownPeriod
 from .given import shown
-from .periods import Cut, Days, Hours, Months, Period, Weeks
 from .refresh_times import RefreshTimes, refresh_times
-from .steps import DaySteps, FixedSteps, Steps
-from .zones import zone
 
 MIN_MS = -2_208_988_800_000
 """The first instant of the year 1900, UTC: no event is earlier."""

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import laurels
-from laurels.clock import ManualClock
 from laurels.errors import StorageFailed
 from laurels.log.sqlite import SqliteLog
+from laurels.timeline.clock import ManualClock
 from tests.cli.running import Shell
 from tests.comparison import everything
 

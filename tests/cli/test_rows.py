@@ -14,7 +14,7 @@ from laurels.cli.json_rows import JsonRows, looks_like_json
 from laurels.cli.lines import LINE_LIMIT, Lines
 from laurels.cli.reading import Mapping, Reject, Row
 from laurels.cli.times import time_reader
-from laurels.zones import zone
+from laurels.timeline.zones import zone
 
 UTC = zone("UTC")
 

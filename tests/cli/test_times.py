@@ -5,7 +5,7 @@ import pytest
 from laurels.cli.failures import Usage
 from laurels.cli.times import time_reader
 from laurels.errors import InvalidAt
-from laurels.zones import zone
+from laurels.timeline.zones import zone
 
 HOUR = 3_600_000
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from random import Random
 
 import laurels
-from laurels.clock import ManualClock
 from laurels.errors import LaurelsError, StorageFailed
+from laurels.timeline.clock import ManualClock
 from tests.comparison import everything
 
 NOW_MS = 1_795_176_000_000

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import laurels
 from laurels import Board, Column
-from laurels.clock import ManualClock
 from laurels.log.sqlite import SqliteLog
+from laurels.timeline.clock import ManualClock
 from tests.internals import local
 
 START_MS = 1_795_176_000_000  # 2026-11-20T12:00Z

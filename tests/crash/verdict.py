@@ -18,7 +18,7 @@ from itertools import product
 from pathlib import Path
 
 import laurels
-from laurels.clock import ManualClock
+from laurels.timeline.clock import ManualClock
 from tests.comparison import everything
 from tests.crash.play import END_MS, PARTS, START_MS, STEPS, perform
 from tests.internals import local

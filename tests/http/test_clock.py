@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 import laurels
-from laurels.clock import ManualClock
-from laurels.clock_guard import ClockGuard, GuardedClock
 from laurels.errors import InvalidClock
+from laurels.timeline.clock import ManualClock
+from laurels.timeline.clock_guard import ClockGuard, GuardedClock
 from tests.serving import Served
 
 MS = 1_000_000

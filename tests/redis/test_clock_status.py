@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import laurels
-from laurels.clock import ManualClock
 from laurels.errors import InvalidClock
+from laurels.timeline.clock import ManualClock
 from tests.redis.servers import Server
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from laurels.clock import Clock
 from laurels.index.redis.failures import IndexUnavailable
 from laurels.index.redis.node_clock import EVERY_SECONDS, NodeClock
+from laurels.timeline.clock import Clock
 
 from .asking import connected
 from .servers import Cluster, Server

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from laurels.clock_guard import HOLD_MS, ClockGuard, GuardedClock, Reference
+from laurels.timeline.clock_guard import HOLD_MS, ClockGuard, GuardedClock, Reference
 
 MS = 1_000_000
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000

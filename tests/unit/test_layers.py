@@ -19,8 +19,8 @@ PURE = {
     "laurels.score",
     "laurels.plan",
     "laurels.rules",
-    "laurels.periods",
-    "laurels.zones",
+    "laurels.timeline.calendar",
+    "laurels.timeline.zones",
     "laurels.event",
     "laurels.decay",
     "laurels.scale",
@@ -35,7 +35,7 @@ CONCRETE = {
 FOLDER = {"laurels.log.sqlite", "laurels.log.folder", "laurels.backup"}
 """The parts that together know the files of a folder."""
 CHANCE_AND_TIME = {"time", "random", "secrets", "uuid"}
-MAY_ASK_THE_WORLD = {"laurels.config", "laurels.clock", "laurels.http.serving"}
+MAY_ASK_THE_WORLD = {"laurels.config", "laurels.timeline.clock", "laurels.http.serving"}
 WORLD_ABOVE = "laurels.cli."
 CORE_LIBRARIES = {"laurels", "msgspec", "tzdata"}
 STDLIB_CLIENTS = {"sqlite3", "socket", "http", "urllib"}

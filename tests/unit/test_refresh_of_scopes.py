@@ -13,7 +13,6 @@ from tests.traffic import HOUR, NOON, Traffic
 
 import laurels
 from laurels import refreshes
-from laurels.clock import ManualClock
 from laurels.errors import CheckFailed
 from laurels.fold import Fold
 from laurels.index.held import Held
@@ -23,6 +22,7 @@ from laurels.log.memory import MemoryLog
 from laurels.service import Service
 from laurels.snapshot.files import SnapshotFiles
 from laurels.snapshot.taking import opened, take
+from laurels.timeline.clock import ManualClock
 
 ROOMS = 300
 BUSY = 150

@@ -10,7 +10,6 @@ from tests.folding import assert_same
 from tests.traffic import HOUR, NOON
 
 import laurels
-from laurels.clock import ManualClock
 from laurels.fold import Fold
 from laurels.index import copying
 from laurels.index.base import Section
@@ -19,6 +18,7 @@ from laurels.index.memory import MemoryIndex
 from laurels.leaderboards import Leaderboards
 from laurels.log.memory import MemoryLog
 from laurels.service import Service
+from laurels.timeline.clock import ManualClock
 
 
 class Store:

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from laurels.errors import UnknownPeriod
-from laurels.periods import Period
+from laurels.timeline.calendar import Period
 from laurels.windows import MAX_MS, MIN_MS, UNITS, All, Calendar, Unit, Weekday
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from laurels.errors import UnknownPeriod
-from laurels.periods import Period
+from laurels.timeline.calendar import Period
 from laurels.window_forms import WindowDefaults, parse_window
 from laurels.windows import MAX_MS, MIN_MS, Rolling
 

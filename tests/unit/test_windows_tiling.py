@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laurels.periods import Period
+from laurels.timeline.calendar import Period
+from laurels.timeline.zones import zone_names
 from laurels.windows import MAX_MS, MIN_MS, UNITS, WEEKDAYS, Calendar, Rolling, Unit, Weekday
-from laurels.zones import zone_names
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)

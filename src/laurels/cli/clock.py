@@ -9,7 +9,7 @@ import laurels
 from laurels import config
 from laurels.clock_status import ClockStatus
 from laurels.rewind import Rewound
-from laurels.zones import zone
+from laurels.timeline.zones import zone
 
 from .options import DEFAULT_URL, AsJson, Url
 from .recording import Recorder

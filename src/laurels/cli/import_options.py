@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import laurels
 from laurels.errors import InvalidAt, UnknownBoard, UnknownLabel
 from laurels.labels import label_value
-from laurels.zones import Zone, zone
+from laurels.timeline.zones import Zone, zone
 
 from .failures import Usage
 from .reading import LabelSource

@@ -13,7 +13,7 @@ from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
 from functools import lru_cache, partial
 
 from laurels.errors import InvalidAt
-from laurels.zones import Zone
+from laurels.timeline.zones import Zone
 
 from .failures import Usage
 

@@ -11,7 +11,6 @@ from math import inf
 from typing import TypeVar
 
 from laurels.boards import Boards, BoardState
-from laurels.clock import Clock, EventClock
 from laurels.errors import (
     Closed,
     Forked,
@@ -37,6 +36,7 @@ from laurels.labels import ALL
 from laurels.plan import next_boundary, oldest_stored, roll_of
 from laurels.refreshed import NEVER, Refreshed
 from laurels.service import MOST, SHARE
+from laurels.timeline.clock import Clock, EventClock
 from laurels.windows import MIN_MS
 
 from .refreshing import Place, refreshed_of

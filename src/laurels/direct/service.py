@@ -13,7 +13,6 @@ from typing import Any, TypeVar, Unpack
 from laurels.accept import How, batch_list, submission
 from laurels.audit.entry import AuditStore, MemoryAudit
 from laurels.boards import BoardState
-from laurels.clock import Clock
 from laurels.clock_status import ClockStatus, SharedSource, accept_clock, clock_status
 from laurels.errors import Closed, Forked, LaurelsError, NothingToBackUp, UnknownWindow
 from laurels.forks import forks
@@ -24,6 +23,7 @@ from laurels.queries import Moment
 from laurels.question import Question
 from laurels.stats import BoardStats, CheckReport, Stats
 from laurels.submission import Submission
+from laurels.timeline.clock import Clock
 from laurels.writes import FoldedWrite
 
 from .figures import Figures

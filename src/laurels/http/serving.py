@@ -17,7 +17,7 @@ from granian.http import HTTP1Settings
 from msgspec import Struct
 
 from laurels import config
-from laurels.clock import Clock
+from laurels.timeline.clock import Clock
 
 from .access import Keys
 from .app import Application

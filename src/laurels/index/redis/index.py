@@ -5,7 +5,6 @@ from typing import Any
 
 import msgspec
 
-from laurels.clock import Clock
 from laurels.errors import CheckFailed
 from laurels.event import Batch
 from laurels.index.asking import Ask
@@ -26,6 +25,7 @@ from laurels.index.remote import (
 from laurels.plan import Plan, RankingKey, Roll, roll_of
 from laurels.rules import Rules
 from laurels.stats import BoardLayout
+from laurels.timeline.clock import Clock
 
 from .batches import batch_told
 from .coding import (

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from laurels.clock_guard import HOLD_MS, ClockGuard, Leap
 from laurels.errors import LaurelsError
+from laurels.timeline.clock_guard import HOLD_MS, ClockGuard, Leap
 from laurels.windows import MIN_MS
 
 EVERY_SECONDS = 2.0

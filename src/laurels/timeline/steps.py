@@ -13,7 +13,7 @@ import re
 from abc import ABC, abstractmethod
 from datetime import UTC, date, datetime, timedelta
 
-from .periods import Period
+from .calendar import Period
 from .zones import Zone
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
