@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from laurels.snapshot.state import BoardRecord
+from laurels.timeline.instants import MIN_MS
 
 from .board import Board
 from .errors import LogDamaged, UnknownBoard
@@ -18,7 +19,7 @@ from .labels import ALL, is_by
 from .plan import Floors, Plan, plan_batch
 from .refreshed import NEVER, Refreshed
 from .rules import Rules
-from .windows import MIN_MS, Window
+from .windows import Window
 
 
 class BoardState(Struct):

@@ -11,11 +11,12 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 import msgspec
 from msgspec import Struct
 
+from laurels.timeline.instants import MAX_MS, MIN_MS
+
 from .errors import InvalidCursor
 from .event import MAX_ID_BYTES
 from .given import shown
 from .plan import RankingKey
-from .windows import MAX_MS, MIN_MS
 
 _VERSION = 1
 _LEAST, _MOST = -(2**63), 2**63 - 1

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from laurels.engine.intake import Columns, gather
 from laurels.engine.packing import cut
+from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .decay import Weighing, Weights
 from .errors import (
@@ -38,7 +39,6 @@ from .given import integer, shown
 from .labels import Groups, Labels, Values
 from .rules import Rules
 from .score import LIMIT, to_units
-from .windows import MAX_MS, MIN_MS
 
 MAX_ID_BYTES = 128
 MAX_BATCH = 100_000

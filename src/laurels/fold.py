@@ -22,6 +22,7 @@ from msgspec import Struct
 from laurels.index.asking import Listing
 from laurels.index.base import Index, Outcomes
 from laurels.snapshot.state import Head, board_record, encode
+from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from . import record as records
 from .board import Board
@@ -30,7 +31,6 @@ from .event import Batch
 from .labels import ALL
 from .plan import Plan, next_boundary, oldest_stored, roll_of
 from .refreshes import Refreshes
-from .windows import MAX_MS, MIN_MS
 
 BOUNDARY_WORK = 50
 """What bringing a board over a boundary costs, in members of a pass."""

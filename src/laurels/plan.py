@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from laurels.engine.packing import bounds
 from laurels.timeline.calendar import Period
+from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .errors import PeriodExpired, PeriodFuture, UnknownWindow
 from .event import Batch
@@ -24,7 +25,7 @@ from .given import shown
 from .labels import is_by, label_names
 from .rules import Place, Rules
 from .window_forms import is_text_of
-from .windows import MAX_MS, MIN_MS, Window
+from .windows import Window
 
 Floors = dict[str, int]
 """Per window: periods that began before this instant are gone, whatever `keep` says today."""

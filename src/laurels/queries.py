@@ -12,6 +12,7 @@ from msgspec import Struct
 from laurels.engine.intake import are_plain
 from laurels.index.asking import Ask, Found, Listing
 from laurels.index.base import Offset
+from laurels.timeline.instants import MIN_MS
 
 from .boards import BoardState
 from .errors import InvalidLimit, InvalidMember, UnknownScope
@@ -22,7 +23,6 @@ from .plan import RankingKey, ranking_key, window_named
 from .question import MAX_LIMIT, Question, final, whole
 from .standing import PeriodInfo, Standing
 from .view import View, at_hand
-from .windows import MIN_MS
 
 
 class Moment(Struct, frozen=True, gc=False):

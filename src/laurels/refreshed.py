@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from .windows import MAX_MS, MIN_MS, Rolling
+from laurels.timeline.instants import MAX_MS, MIN_MS
+
+from .windows import Rolling
 
 
 class Refreshed(Struct, frozen=True, array_like=True):

@@ -16,11 +16,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from laurels.index.base import COUNTED, Index, Outcomes
+from laurels.timeline.instants import MAX_MS
 
 from .boards import BoardState
 from .plan import Plan
 from .refreshed import NEVER, Refreshed
-from .windows import MAX_MS
 
 AT_ONCE = 4_096
 """Cells that a commit may add up for refreshes that were not built ahead: about a millisecond."""

@@ -27,6 +27,7 @@ from laurels.snapshot.files import SnapshotFile, SnapshotFiles
 from laurels.snapshot.form import verify
 from laurels.snapshot.taking import take
 from laurels.timeline.clock import Clock, EventClock
+from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from . import record as records
 from .accept import How, is_plain, joined, submission
@@ -55,7 +56,6 @@ from .stats import BoardStats, CheckReport, Stats, board_stats, store_stats
 from .submission import Submission
 from .verify import compare
 from .view import at_hand
-from .windows import MAX_MS, MIN_MS
 from .write_failures import WriteFailures
 from .writes import FoldedWrite, Task
 

@@ -8,6 +8,7 @@ import msgspec
 
 from laurels.index.asking import Anchor, Ask, AtBound, AtMember, End, Found, Span, Start
 from laurels.index.base import Index, Offset, Slice
+from laurels.timeline.instants import MIN_MS
 
 from . import cursor as cursors
 from .between import Bound, between, between_faded, percentile_share
@@ -40,7 +41,6 @@ from .standing import (
     standing,
     words_at,
 )
-from .windows import MIN_MS
 
 PERCENTILE_MARGIN = 10
 """How far a ranking may grow or shrink between two looks at it."""

@@ -25,6 +25,7 @@ from typing import ClassVar, Literal, get_args
 from msgspec import Struct
 
 from laurels.timeline.calendar import Cut, Days, Hours, Months, Period, Weeks
+from laurels.timeline.instants import MAX_MS, MIN_MS
 from laurels.timeline.steps import DaySteps, FixedSteps, Steps
 from laurels.timeline.zones import zone
 
@@ -33,11 +34,6 @@ from .durations import duration_text
 from .errors import UnknownPeriod
 from .given import shown
 from .refresh_times import RefreshTimes, refresh_times
-
-MIN_MS = -2_208_988_800_000
-"""The first instant of the year 1900, UTC: no event is earlier."""
-MAX_MS = 250_246_627_200_000
-"""The first instant of the year 9900, UTC: every event is earlier."""
 
 Unit = Literal["hour", "day", "week", "month", "quarter", "year"]
 UNITS: tuple[Unit, ...] = get_args(Unit)

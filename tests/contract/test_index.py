@@ -10,7 +10,7 @@ from laurels.event import Batch, EventReader, batch_of
 from laurels.index.base import Index, Outcome
 from laurels.index.memory import MemoryIndex
 from laurels.plan import RankingKey, plan_batch
-from laurels.windows import MIN_MS
+from laurels.timeline.instants import MIN_MS
 
 MAKERS: dict[str, Callable[[], Index]] = {"memory": lambda: MemoryIndex(seed=7)}
 BOARD = Board("b", columns=[Column(max=1_000)], windows=["all", "day"], rank="competition")

@@ -11,7 +11,7 @@ from laurels.direct.registry import Registry
 from laurels.errors import UnknownBoard
 from laurels.index.redis.definitions import RedisDefinitions
 from laurels.snapshot.state import BoardRecord
-from laurels.windows import MIN_MS
+from laurels.timeline.instants import MIN_MS
 from tests.redis.asking import connected
 from tests.redis.servers import Server
 

@@ -10,7 +10,7 @@ from laurels.event import EventReader, batch_of
 from laurels.index.base import Outcome, Outcomes
 from laurels.index.redis.index import RedisIndex
 from laurels.index.remote import Opened
-from laurels.windows import MAX_MS
+from laurels.timeline.instants import MAX_MS
 
 from .asking import connected
 from .servers import Server

@@ -25,7 +25,7 @@ from laurels.plan import RankingKey, plan_batch
 from laurels.receipt import Receipt
 from laurels.rules import Rules
 from laurels.standing import AsOf
-from laurels.windows import MAX_MS, MIN_MS
+from laurels.timeline.instants import MAX_MS, MIN_MS
 from tests.counts import some
 from tests.redis.asking import connected
 from tests.redis.servers import Server

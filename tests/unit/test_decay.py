@@ -29,7 +29,7 @@ from laurels.event import Batch, EventReader, batch_of
 from laurels.record import Events, decode, encode, encode_one, events_of
 from laurels.record import batch_of as logged_batch
 from laurels.score import LIMIT
-from laurels.windows import MAX_MS, MIN_MS
+from laurels.timeline.instants import MAX_MS, MIN_MS
 
 HOUR_MS = 3_600_000
 NOW_MS = 1_795_219_200_000

@@ -11,7 +11,8 @@ from tests.traffic import Traffic
 from laurels import record as records
 from laurels import refreshes
 from laurels.refreshed import NEVER, Refreshed
-from laurels.windows import MAX_MS, MIN_MS, Rolling
+from laurels.timeline.instants import MAX_MS, MIN_MS
+from laurels.windows import Rolling
 
 HOUR = 3_600_000
 

@@ -7,7 +7,8 @@ import pytest
 
 from laurels.errors import UnknownPeriod
 from laurels.timeline.calendar import Period
-from laurels.windows import MAX_MS, MIN_MS, UNITS, All, Calendar, Unit, Weekday
+from laurels.timeline.instants import MAX_MS, MIN_MS
+from laurels.windows import UNITS, All, Calendar, Unit, Weekday
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 HOUR_MS = 3_600_000

@@ -8,8 +8,9 @@ import pytest
 
 from laurels.errors import UnknownPeriod
 from laurels.timeline.calendar import Period
+from laurels.timeline.instants import MAX_MS, MIN_MS
 from laurels.window_forms import WindowDefaults, parse_window
-from laurels.windows import MAX_MS, MIN_MS, Rolling
+from laurels.windows import Rolling
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 HOUR_MS = 3_600_000

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laurels.timeline.calendar import Period
+from laurels.timeline.instants import MAX_MS, MIN_MS
 from laurels.timeline.zones import zone_names
-from laurels.windows import MAX_MS, MIN_MS, UNITS, WEEKDAYS, Calendar, Rolling, Unit, Weekday
+from laurels.windows import UNITS, WEEKDAYS, Calendar, Rolling, Unit, Weekday
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)

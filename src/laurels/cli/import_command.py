@@ -13,8 +13,8 @@ import laurels
 from laurels import config
 from laurels.direct.writes import CALL_MOST
 from laurels.event import AHEAD_MS, MAX_BATCH
+from laurels.timeline.instants import MAX_MS
 from laurels.timeline.zones import Zone
-from laurels.windows import MAX_MS
 
 from .failures import SourceUnreadable, Usage
 from .file_import import STDIN, FileResult, Format, Request, import_file

@@ -28,7 +28,7 @@ from msgspec import Struct
 
 import laurels
 from laurels.errors import AtInFuture, BatchRefused, LaurelsError
-from laurels.windows import MAX_MS, MIN_MS
+from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .failures import SourceChanged, SourceUnreadable, Usage
 from .id_room import IdRoom

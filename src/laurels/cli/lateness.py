@@ -12,7 +12,7 @@ from itertools import accumulate
 
 import laurels
 from laurels.plan import cut, next_boundary
-from laurels.windows import MIN_MS
+from laurels.timeline.instants import MIN_MS
 
 from .reading import Row
 

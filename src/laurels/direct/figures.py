@@ -6,7 +6,7 @@ from laurels.index.asking import Ask
 from laurels.index.base import changes
 from laurels.plan import next_boundary, ranking_key
 from laurels.stats import BoardStats, CheckReport, Kept, Stats, WindowStats
-from laurels.windows import MIN_MS
+from laurels.timeline.instants import MIN_MS
 
 from .present import Present, opened_as
 from .retry import read_only

@@ -37,7 +37,7 @@ from laurels.plan import next_boundary, oldest_stored, roll_of
 from laurels.refreshed import NEVER, Refreshed
 from laurels.service import MOST, SHARE
 from laurels.timeline.clock import Clock, EventClock
-from laurels.windows import MIN_MS
+from laurels.timeline.instants import MIN_MS
 
 from .refreshing import Place, refreshed_of
 from .registry import Registry

@@ -7,7 +7,7 @@ from laurels.board import Board
 from laurels.boards import Boards, BoardState
 from laurels.index.remote import Opened
 from laurels.snapshot.state import BoardRecord, board_record, encode
-from laurels.windows import MIN_MS
+from laurels.timeline.instants import MIN_MS
 
 from .refreshing import Refreshing
 from .retry import read_only

@@ -33,7 +33,7 @@ from laurels.receipt import Ranks
 from laurels.rules import Rules
 from laurels.snapshot.state import BoardRecord
 from laurels.submission import Submission
-from laurels.windows import MIN_MS
+from laurels.timeline.instants import MIN_MS
 from laurels.writes import FoldedWrite, Single
 
 from .present import TRIES, Present, opened_as

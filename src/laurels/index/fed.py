@@ -14,7 +14,8 @@ from laurels.event import Batch
 from laurels.labels import together
 from laurels.plan import APART, Plan, RankingKey, Target, roll_of
 from laurels.rules import Place
-from laurels.windows import MIN_MS, Window
+from laurels.timeline.instants import MIN_MS
+from laurels.windows import Window
 
 from .feed import Entry, FeedPlace, labels_told
 from .remote import Opened

@@ -7,7 +7,7 @@ host's clock; it asks the clock it was given.
 import time
 from typing import Protocol, runtime_checkable
 
-from laurels.windows import MIN_MS
+from .instants import MIN_MS
 
 
 @runtime_checkable

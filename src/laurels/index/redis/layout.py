@@ -22,7 +22,7 @@ from msgspec import Struct
 from laurels.rules import ColumnRule, Rules
 from laurels.score import stamp, step_bounds
 from laurels.stats import BoardLayout
-from laurels.windows import MAX_MS, MIN_MS
+from laurels.timeline.instants import MAX_MS, MIN_MS
 
 BITS = 53
 """What a score of a sorted set keeps exactly."""

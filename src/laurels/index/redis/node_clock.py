@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from laurels.errors import LaurelsError
 from laurels.timeline.clock_guard import HOLD_MS, ClockGuard, Leap
-from laurels.windows import MIN_MS
+from laurels.timeline.instants import MIN_MS
 
 EVERY_SECONDS = 2.0
 SAMPLES = 5

@@ -1,0 +1,6 @@
+"""The instants that laurels counts in, as milliseconds since 1970 UTC."""
+
+MIN_MS = -2_208_988_800_000
+"""The first instant of the year 1900, UTC: no event is earlier."""
+MAX_MS = 250_246_627_200_000
+"""The first instant of the year 9900, UTC: every event is earlier."""
