@@ -18,10 +18,10 @@ from time import perf_counter
 
 import laurels
 from bench.workload import Population, Traffic
-from laurels.decay import BIAS, weight
 from laurels.engine import fading
-from laurels.event import EventReader, batch_of
 from laurels.index.memory import MemoryIndex
+from laurels.model.event import EventReader, batch_of
+from laurels.model.windows.decay import BIAS, weight
 from laurels.plan import plan_batch
 
 WINDOWS = ("all", "decay:6h")

@@ -18,9 +18,9 @@ from time import perf_counter
 import laurels
 from bench.workload import Population
 from laurels import record as records
-from laurels.event import EventReader, batch_of
 from laurels.fold import Fold
 from laurels.index.memory import MemoryIndex
+from laurels.model.event import EventReader, batch_of
 from laurels.service import SHARE
 
 WINDOWS = ("all", "rolling:30d/1d", "rolling:30d/1d,refresh=1h")

@@ -23,8 +23,8 @@ from laurels import Board
 from laurels.fold import Fold
 from laurels.index.memory import MemoryIndex
 from laurels.log.sqlite import SqliteLog
+from laurels.model.rules import Place
 from laurels.record import Create, encode, encode_one
-from laurels.rules import Place
 from laurels.submission import Submission
 
 _EVENTS = {1: 2_000, 100: 50_000, 1_000: 200_000}

@@ -10,7 +10,7 @@ from bench.workload import Batch, Entry, Population, packed
 from laurels.engine.fold import Shape, apply
 from laurels.engine.ranked_set import ORDINAL, RankedSet
 from laurels.engine.roster import Roster
-from laurels.score import LIMIT
+from laurels.model.score import LIMIT
 
 SUM = 0
 

@@ -10,7 +10,7 @@ from bench.workload import Batch, Entry, packed
 from laurels.engine.fold import Shape, apply
 from laurels.engine.rolling import RollingSet
 from laurels.engine.roster import Roster
-from laurels.score import LIMIT, step_bounds
+from laurels.model.score import LIMIT, step_bounds
 
 
 class EngineRolling:

@@ -17,7 +17,7 @@ from bench.targets.scale import Scale
 from bench.targets.served import RANK, STANDING, UPDATE, measure_served
 from bench.timing import Sample
 from bench.workload import Population
-from laurels.event import MAX_BATCH
+from laurels.model.event import MAX_BATCH
 
 _LEAST_LOADED, _LEAST_OPENED = 1e6, 2e6
 _MOST_BYTES = 100

@@ -14,13 +14,13 @@ from os import PathLike
 from types import TracebackType
 from typing import Any
 
+from laurels.model.board import Board, Column
+from laurels.model.event import Event
 from laurels.timeline.clock import Clock, EventClock, ManualClock, SystemClock
 
 from . import config, errors
 from .aio import AsyncLeaderboards
-from .board import Board, Column
 from .errors import LaurelsError
-from .event import Event
 from .leaderboards import Leaderboards
 from .receipt import Receipt, Receipts
 from .standing import AsOf, Entry, Gap, Neighbour, Page, PeriodInfo, Standing

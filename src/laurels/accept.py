@@ -9,6 +9,9 @@ from typing import Any, TypedDict
 import msgspec
 
 from laurels.engine.intake import Columns
+from laurels.model.event import MAX_BATCH, id_bytes, member_of
+from laurels.model.rules import Place
+from laurels.model.validation import is_unicode, shown
 
 from .boards import BoardState
 from .commit import Ticket
@@ -22,11 +25,8 @@ from .errors import (
     LaurelsError,
     NoAllWindow,
 )
-from .event import MAX_BATCH, id_bytes, member_of
-from .given import is_unicode, shown
 from .plan import can_set, place_named
 from .receipt import Receipt, Receipts
-from .rules import Place
 from .submission import Refusals, Submission
 from .writes import FoldedWrite
 

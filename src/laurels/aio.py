@@ -21,11 +21,12 @@ from functools import update_wrapper
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
+from laurels.model.event import Value, member_bytes
+from laurels.model.validation import integer
+
 from . import writes
 from .accept import How, data_bytes, receipt_at, warn_if_all_refused
 from .errors import NotReady
-from .event import Value, member_bytes
-from .given import integer
 from .leaderboards import EXPORT_CHUNK, Leaderboards
 from .pacing import pace
 from .receipt import Receipt, Receipts

@@ -4,12 +4,12 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 from laurels.index.asking import Anchor, AtBound, End, Start
+from laurels.model.rules import Rules
+from laurels.model.scale import Faded
+from laurels.model.score import exact_units
+from laurels.model.validation import integer, shown
 
 from .errors import InvalidPercentile, InvalidRange
-from .given import integer, shown
-from .rules import Rules
-from .scale import Faded
-from .score import exact_units
 
 Bound = int | Decimal | str | tuple[int | Decimal | str, ...]
 

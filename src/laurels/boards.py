@@ -8,18 +8,18 @@ from typing import Any
 
 from msgspec import Struct
 
+from laurels.model.board import Board
+from laurels.model.event import Batch, EventReader
+from laurels.model.labels import ALL, is_by
+from laurels.model.rules import Rules
+from laurels.model.validation import shown
+from laurels.model.windows.kinds import Window
 from laurels.snapshot.state import BoardRecord
 from laurels.timeline.instants import MIN_MS
 
-from .board import Board
 from .errors import LogDamaged, UnknownBoard
-from .event import Batch, EventReader
-from .given import shown
-from .labels import ALL, is_by
 from .plan import Floors, Plan, plan_batch
 from .refreshed import NEVER, Refreshed
-from .rules import Rules
-from .windows import Window
 
 
 class BoardState(Struct):

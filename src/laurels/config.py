@@ -27,6 +27,8 @@ from laurels.log.base import Log
 from laurels.log.folder import Folder, announce
 from laurels.log.memory import MemoryLog
 from laurels.log.sqlite import SqliteLog
+from laurels.model.durations import duration_ms
+from laurels.model.validation import is_unicode, shown
 from laurels.snapshot.files import SnapshotFiles
 from laurels.timeline.clock import Clock, EventClock, SystemClock
 from laurels.timeline.clock_guard import DEFAULT_MAX_STEP_MS, ClockGuard, GuardedClock
@@ -36,9 +38,7 @@ from .backup import Backup, Progress
 from .backup import back_up as back_up_folder
 from .backup import restore as restore_folder
 from .clock_file import ClockFile
-from .durations import duration_ms
 from .errors import BoardInvalid, DataAtRisk, InvalidClock, NothingToBackUp, UnknownUrl
-from .given import is_unicode, shown
 from .leaderboards import Leaderboards
 from .rewind import Rewound
 from .rewind import rewind as rewind_folder

@@ -21,14 +21,14 @@ from msgspec import Struct
 
 from laurels.index.asking import Listing
 from laurels.index.base import Index, Outcomes
+from laurels.model.board import Board
+from laurels.model.event import Batch
+from laurels.model.labels import ALL
 from laurels.snapshot.state import Head, board_record, encode
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from . import record as records
-from .board import Board
 from .boards import Boards, BoardState, record_of, redefine
-from .event import Batch
-from .labels import ALL
 from .plan import Plan, next_boundary, oldest_stored, roll_of
 from .refreshes import Refreshes
 

@@ -16,16 +16,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from laurels.engine.packing import bounds
+from laurels.model.event import Batch
+from laurels.model.labels import is_by, label_names
+from laurels.model.rules import Place, Rules
+from laurels.model.validation import shown
+from laurels.model.windows.forms import is_text_of
+from laurels.model.windows.kinds import Window
 from laurels.timeline.calendar import Period
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .errors import PeriodExpired, PeriodFuture, UnknownWindow
-from .event import Batch
-from .given import shown
-from .labels import is_by, label_names
-from .rules import Place, Rules
-from .window_forms import is_text_of
-from .windows import Window
 
 Floors = dict[str, int]
 """Per window: periods that began before this instant are gone, whatever `keep` says today."""

@@ -12,13 +12,13 @@ from msgspec import Struct
 from laurels.engine.intake import are_plain
 from laurels.index.asking import Ask, Found, Listing
 from laurels.index.base import Offset
+from laurels.model.event import member_bytes
+from laurels.model.labels import label_names, labels_of, scope_named
+from laurels.model.validation import shown
 from laurels.timeline.instants import MIN_MS
 
 from .boards import BoardState
 from .errors import InvalidLimit, InvalidMember, UnknownScope
-from .event import member_bytes
-from .given import shown
-from .labels import label_names, labels_of, scope_named
 from .plan import RankingKey, ranking_key, window_named
 from .question import MAX_LIMIT, Question, final, whole
 from .standing import PeriodInfo, Standing

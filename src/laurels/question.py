@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from laurels.index.asking import Ask, Found, find
 from laurels.index.base import Index, Offset
+from laurels.model.validation import integer, shown
 
 from .errors import LaurelsError
-from .given import integer, shown
 
 MAX_LIMIT = 10_000
 MAX_RADIUS = 5_000

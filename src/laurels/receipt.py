@@ -10,8 +10,13 @@ from typing import Any, Literal, overload
 from msgspec import Struct
 
 from laurels.index.base import Offset, Outcome, Scores
+from laurels.model.answer import Answer, Plain, plain
+from laurels.model.event import Batch
+from laurels.model.labels import labels_of
+from laurels.model.rules import Place, Rules
+from laurels.model.scale import scale_of
+from laurels.model.score import Score
 
-from .answer import Answer, Plain, plain
 from .errors import (
     BatchRefused,
     DedupeFull,
@@ -19,12 +24,7 @@ from .errors import (
     TooLate,
     TotalOutOfRange,
 )
-from .event import Batch
 from .fold import Folded
-from .labels import labels_of
-from .rules import Place, Rules
-from .scale import scale_of
-from .score import Score
 from .standing import range_text, ranks_or_none
 
 Status = Literal["applied", "unchanged", "duplicate", "refused"]

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from laurels.model.windows.kinds import Rolling
 from laurels.timeline.instants import MAX_MS, MIN_MS
-
-from .windows import Rolling
 
 
 class Refreshed(Struct, frozen=True, array_like=True):

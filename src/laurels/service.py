@@ -23,6 +23,7 @@ import msgspec
 from laurels.index.asking import Ask
 from laurels.index.base import Index
 from laurels.log.base import Log
+from laurels.model.validation import shown
 from laurels.snapshot.files import SnapshotFile, SnapshotFiles
 from laurels.snapshot.form import verify
 from laurels.snapshot.taking import take
@@ -45,7 +46,6 @@ from .errors import (
 )
 from .fold import Fold
 from .forks import forks
-from .given import shown
 from .keeper import Keeper
 from .plan import RankingKey, place_named
 from .queries import Moment

@@ -8,11 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, SupportsIndex, overload
 
 from laurels.index.base import Offset, Slice
-
-from .answer import Answer
-from .rules import ColumnRule
-from .scale import Scale
-from .score import Score, to_value
+from laurels.model.answer import Answer
+from laurels.model.rules import ColumnRule
+from laurels.model.scale import Scale
+from laurels.model.score import Score, to_value
 
 
 class AsOf(Answer, frozen=True):

@@ -3,14 +3,14 @@
 from msgspec import field
 
 from laurels.index.base import Offset
+from laurels.model.answer import Answer
+from laurels.model.windows.kinds import Window
 from laurels.timeline.instants import MIN_MS
 
-from .answer import Answer
 from .boards import BoardState
 from .clock_status import ClockStatus
 from .fold import Fold
 from .plan import RankingKey, ranking_key
-from .windows import Window
 
 
 class WindowStats(Answer, frozen=True):

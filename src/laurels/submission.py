@@ -9,16 +9,16 @@ import msgspec
 from laurels.engine.intake import MISSING, Columns
 from laurels.engine.packing import bounds
 from laurels.index.base import Offset
+from laurels.model.event import AHEAD_MS, Batch, batch_of
+from laurels.model.labels import together
+from laurels.model.rules import Place
 
 from . import record
 from .boards import Boards, BoardState
 from .errors import AtInFuture, AtRequired, BatchRefused, LaurelsError
-from .event import AHEAD_MS, Batch, batch_of
 from .fold import Fold, Folded
-from .labels import together
 from .plan import Plan, RankingKey, cut
 from .receipt import Part, Ranks, Receipts
-from .rules import Place
 
 Refusals = dict[int, tuple[str | None, LaurelsError]]
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
+from laurels.model.labels import ALL
+
 from .boards import BoardState
 from .errors import CheckFailed
 from .fold import Fold
-from .labels import ALL
 from .plan import RankingKey
 from .stats import CheckReport
 

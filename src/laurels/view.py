@@ -8,6 +8,10 @@ import msgspec
 
 from laurels.index.asking import Anchor, Ask, AtBound, AtMember, End, Found, Span, Start
 from laurels.index.base import Index, Offset, Slice
+from laurels.model.event import member_bytes
+from laurels.model.labels import labels_of, scope_named
+from laurels.model.scale import Scale, Whole, faded_scale
+from laurels.model.score import Score
 from laurels.timeline.instants import MIN_MS
 
 from . import cursor as cursors
@@ -21,12 +25,8 @@ from .errors import (
     InvalidRank,
     PeriodExpired,
 )
-from .event import member_bytes
-from .labels import labels_of, scope_named
 from .plan import ranking_key, readable, window_named
 from .question import FAR, MAX_LIMIT, MAX_RADIUS, Question, whole
-from .scale import Scale, Whole, faded_scale
-from .score import Score
 from .standing import (
     FIRST,
     AsOf,

@@ -7,8 +7,9 @@ commit, which knows `now`, and folded once those records are durable.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
+from laurels.model.board import Board, named_as, safe_change
+
 from . import record
-from .board import Board, named_as, safe_change
 from .boards import Boards, BoardState
 from .errors import BoardExists
 from .fold import Fold, Survey

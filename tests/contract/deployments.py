@@ -15,7 +15,7 @@ from unittest.mock import patch
 from msgspec.structs import replace
 
 import laurels
-from laurels.rules import Rules
+from laurels.model.rules import Rules
 from tests.redis.servers import Cluster, Server
 from tests.serving import Served
 

@@ -8,7 +8,7 @@ import pytest
 
 import laurels
 from laurels.errors import TotalOutOfRange, ValueOutOfRange
-from laurels.rules import Op
+from laurels.model.rules import Op
 from tests.contract.conftest import NOW_MS
 from tests.contract.reading import scores
 

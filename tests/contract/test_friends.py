@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 
 import laurels
-from laurels.rules import RankStyle
+from laurels.model.rules import RankStyle
 from tests.contract.reading import members, ranks
 
 

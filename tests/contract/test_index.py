@@ -5,10 +5,10 @@ from random import Random
 
 import pytest
 
-from laurels.board import Board, Column
-from laurels.event import Batch, EventReader, batch_of
 from laurels.index.base import Index, Outcome
 from laurels.index.memory import MemoryIndex
+from laurels.model.board import Board, Column
+from laurels.model.event import Batch, EventReader, batch_of
 from laurels.plan import RankingKey, plan_batch
 from laurels.timeline.instants import MIN_MS
 

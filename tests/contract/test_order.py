@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import laurels
-from laurels.board import Tie
-from laurels.rules import RankStyle
+from laurels.model.board import Tie
+from laurels.model.rules import RankStyle
 from tests.contract.conftest import NOW_MS
 from tests.contract.reading import members, ranks
 

@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 import laurels
-from laurels.board import Tie
 from laurels.errors import InvalidCursor, InvalidOffset
+from laurels.model.board import Tie
 from tests.contract.reading import members
 from tests.counts import covering
 

@@ -6,7 +6,7 @@ import pytest
 
 import laurels
 from laurels.errors import UnknownPeriod, UnknownWindow
-from laurels.rules import RankStyle
+from laurels.model.rules import RankStyle
 from tests.contract.conftest import NOW_MS
 
 HOUR_MS = 3_600_000

@@ -8,10 +8,10 @@ from random import Random
 
 import pytest
 
-from laurels.board import Board
-from laurels.event import EventReader, batch_of
 from laurels.index.base import Index, Outcome
 from laurels.index.memory import MemoryIndex
+from laurels.model.board import Board
+from laurels.model.event import EventReader, batch_of
 from laurels.plan import RankingKey, Roll, plan_batch, roll_of
 from tests.calendar_by_scanning import HOUR
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import laurels
 from laurels.direct import writes
 from laurels.errors import BatchTooLarge
-from laurels.event import Batch, EventReader, batch_of
-from laurels.rules import Rules
+from laurels.model.event import Batch, EventReader, batch_of
+from laurels.model.rules import Rules
 
 LABEL = laurels.Board("b", scopes=[[], ["room"]], rank_by=["room"])
 

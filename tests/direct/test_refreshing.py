@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from laurels.board import Board
 from laurels.boards import Boards, BoardState
 from laurels.direct.refreshing import Refreshing
+from laurels.model.board import Board
 from laurels.refreshed import Refreshed, Stand
 
 HOUR = 3_600_000

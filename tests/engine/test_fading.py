@@ -5,11 +5,11 @@ from random import Random
 
 import pytest
 
-from laurels.decay import weights
 from laurels.engine import fading
 from laurels.engine.fold import APPLIED, BEST, SUM, UNCHANGED, Journal, Shape, apply
 from laurels.engine.ranked_set import ORDINAL, RankedSet
 from laurels.engine.roster import Roster
+from laurels.model.windows.decay import weights
 from tests.conftest import Scaled
 
 HOUR_MS = 3_600_000

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from laurels.exact_json import decode_json
+from laurels.model.exact_json import decode_json
 
 WITHIN_SECONDS = 60
 

@@ -18,8 +18,8 @@ import pytest
 import laurels
 from laurels import config
 from laurels.aio import AsyncLeaderboards
-from laurels.exact_json import decode_json
 from laurels.http.live import END, Hub, What
+from laurels.model.exact_json import decode_json
 from laurels.standing import AsOf, Entry, Page
 from tests.calendar_by_scanning import HOUR, utc_ms
 from tests.http.listening import WITHIN_SECONDS, Feed, Known, feed

@@ -13,8 +13,6 @@ from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
-from laurels.board import Board, Column
-from laurels.event import Batch, EventReader, batch_of
 from laurels.fold import Survey
 from laurels.index.asking import (
     Ask,
@@ -32,9 +30,11 @@ from laurels.index.due import Due, due_of
 from laurels.index.memory import MemoryIndex
 from laurels.index.redis.index import RedisIndex
 from laurels.index.remote import CallId, Opened, Unswept, Unturned
+from laurels.model.board import Board, Column
+from laurels.model.event import Batch, EventReader, batch_of
+from laurels.model.rules import Op, Rules
+from laurels.model.windows.kinds import Rolling
 from laurels.plan import RankingKey, can_set, next_boundary, plan_batch, ranking_key, roll_of
-from laurels.rules import Op, Rules
-from laurels.windows import Rolling
 
 START_MS = 1_795_219_200_000
 HOUR_MS = 3_600_000

@@ -9,7 +9,7 @@ import pytest
 
 import laurels
 from laurels.errors import CheckFailed
-from laurels.rules import RankStyle
+from laurels.model.rules import RankStyle
 
 from .conftest import NOW
 from .servers import Server

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from laurels.board import Board
 from laurels.direct.registry import Registry
 from laurels.errors import UnknownBoard
 from laurels.index.redis.definitions import RedisDefinitions
+from laurels.model.board import Board
 from laurels.snapshot.state import BoardRecord
 from laurels.timeline.instants import MIN_MS
 from tests.redis.asking import connected

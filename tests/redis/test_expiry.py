@@ -11,8 +11,8 @@ import laurels
 from laurels.index.redis import coding
 from laurels.index.redis.coding import EXPIRY_MARGIN_MS
 from laurels.index.redis.node_clock import NodeClock
-from laurels.rules import Rules
-from laurels.windows import Calendar
+from laurels.model.rules import Rules
+from laurels.model.windows.kinds import Calendar
 
 from .servers import Server, until
 

@@ -6,10 +6,10 @@ import asyncio
 
 import laurels
 from laurels.boards import Boards
-from laurels.event import EventReader, batch_of
 from laurels.index.base import Outcome, Outcomes
 from laurels.index.redis.index import RedisIndex
 from laurels.index.remote import Opened
+from laurels.model.event import EventReader, batch_of
 from laurels.timeline.instants import MAX_MS
 
 from .asking import connected

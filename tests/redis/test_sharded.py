@@ -11,8 +11,6 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from laurels.board import Board, Column
-from laurels.event import Batch, EventReader, batch_of
 from laurels.http.answers import BatchAnswer
 from laurels.index.asking import Anchor, Ask, AtBound, AtMember, End, Found, Span, Start
 from laurels.index.due import due_of
@@ -21,9 +19,11 @@ from laurels.index.redis.index import RedisIndex
 from laurels.index.remote import Opened
 from laurels.index.sharded import Sharded
 from laurels.index.shards import shard_of
+from laurels.model.board import Board, Column
+from laurels.model.event import Batch, EventReader, batch_of
+from laurels.model.rules import Rules
 from laurels.plan import RankingKey, plan_batch
 from laurels.receipt import Receipt
-from laurels.rules import Rules
 from laurels.standing import AsOf
 from laurels.timeline.instants import MAX_MS, MIN_MS
 from tests.counts import some

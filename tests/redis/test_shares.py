@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import laurels
-from laurels.board import Board
 from laurels.index.redis import index
 from laurels.index.redis.index import RedisIndex
 from laurels.index.remote import Opened
+from laurels.model.board import Board
 from laurels.plan import RankingKey, roll_of
 from tests.internals import remote
 

@@ -11,7 +11,7 @@ from fastapi.encoders import jsonable_encoder
 from fastapi.testclient import TestClient
 
 import laurels
-from laurels.answer import Answer, Plain
+from laurels.model.answer import Answer, Plain
 
 CLOCK = laurels.ManualClock(1_795_186_800_000)
 LARGEST = "9007199254740.991"

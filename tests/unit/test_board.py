@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laurels.board import Board, Column
 from laurels.errors import (
     BoardInvalid,
     FormatTooNew,
@@ -17,8 +16,9 @@ from laurels.errors import (
     JsonTooDeep,
     LaurelsError,
 )
-from laurels.score import LIMIT
-from laurels.windows import All, Calendar, Rolling
+from laurels.model.board import Board, Column
+from laurels.model.score import LIMIT
+from laurels.model.windows.kinds import All, Calendar, Rolling
 
 
 def board(**fields: Any) -> Board:

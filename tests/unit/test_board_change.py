@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from laurels.board import Board, Column, safe_change
 from laurels.errors import BoardInvalid, UnsafeChange
-from laurels.windows import Calendar, Rolling, Window
+from laurels.model.board import Board, Column, safe_change
+from laurels.model.windows.kinds import Calendar, Rolling, Window
 
 OLD = Board(
     "gifts",

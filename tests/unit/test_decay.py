@@ -10,8 +10,12 @@ import pytest
 from bench.decay import cost, error_after, to_a_store, to_an_index, traffic
 from bench.workload import Population
 
-from laurels.board import Board
-from laurels.decay import (
+from laurels.engine import fading
+from laurels.engine.packing import pack
+from laurels.model.board import Board
+from laurels.model.event import Batch, EventReader, batch_of
+from laurels.model.score import LIMIT
+from laurels.model.windows.decay import (
     BIAS,
     MAX_HALF_LIFE_MS,
     MIN_HALF_LIFE_MS,
@@ -23,12 +27,8 @@ from laurels.decay import (
     weight,
     weights,
 )
-from laurels.engine import fading
-from laurels.engine.packing import pack
-from laurels.event import Batch, EventReader, batch_of
 from laurels.record import Events, decode, encode, encode_one, events_of
 from laurels.record import batch_of as logged_batch
-from laurels.score import LIMIT
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 HOUR_MS = 3_600_000

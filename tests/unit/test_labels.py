@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from laurels import record
-from laurels.board import Board
 from laurels.errors import InvalidLabel, LaurelsError, NoScope, UnknownLabel, UnknownScope
-from laurels.event import Batch, EventReader, batch_of
-from laurels.labels import (
+from laurels.model.board import Board
+from laurels.model.event import Batch, EventReader, batch_of
+from laurels.model.labels import (
     Labels,
     Values,
     form_of,
@@ -26,7 +26,7 @@ from laurels.labels import (
     scope_named,
     together,
 )
-from laurels.rules import Place
+from laurels.model.rules import Place
 
 NAMES = ("room", "team", "zone")
 BOARD = Board(

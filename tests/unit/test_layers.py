@@ -13,17 +13,17 @@ ROOT = Path(laurels.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
 
 PURE = {
-    "laurels.board",
-    "laurels.columns",
-    "laurels.windows",
-    "laurels.score",
+    "laurels.model.board",
+    "laurels.model.column",
+    "laurels.model.windows.kinds",
+    "laurels.model.score",
     "laurels.plan",
-    "laurels.rules",
+    "laurels.model.rules",
     "laurels.timeline.calendar",
     "laurels.timeline.zones",
-    "laurels.event",
-    "laurels.decay",
-    "laurels.scale",
+    "laurels.model.event",
+    "laurels.model.windows.decay",
+    "laurels.model.scale",
 }
 CONCRETE = {
     "laurels.index.memory",

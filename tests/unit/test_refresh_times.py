@@ -8,10 +8,10 @@ from random import Random
 import pytest
 from tests.calendar_by_scanning import zone as scanned_zone
 
-from laurels.board import Board
 from laurels.errors import BoardInvalid
-from laurels.window_forms import WindowDefaults, parse_window
-from laurels.windows import Rolling
+from laurels.model.board import Board
+from laurels.model.windows.forms import WindowDefaults, parse_window
+from laurels.model.windows.kinds import Rolling
 
 HOUR, DAY = 3_600_000, 86_400_000
 

@@ -10,9 +10,9 @@ from tests.traffic import Traffic
 
 from laurels import record as records
 from laurels import refreshes
+from laurels.model.windows.kinds import Rolling
 from laurels.refreshed import NEVER, Refreshed
 from laurels.timeline.instants import MAX_MS, MIN_MS
-from laurels.windows import Rolling
 
 HOUR = 3_600_000
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from laurels.aio import AsyncLeaderboards
-from laurels.board import Board, safe_change
 from laurels.errors import BoardInvalid, UnsafeChange
 from laurels.leaderboards import Leaderboards
-from laurels.rules import Place
-from laurels.scopes import MAX_PLACES, MAX_SCOPES
+from laurels.model.board import Board, safe_change
+from laurels.model.rules import Place
+from laurels.model.scopes import MAX_PLACES, MAX_SCOPES
 
 
 def faults(**fields: Any) -> list[str]:

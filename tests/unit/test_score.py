@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laurels.board import Board, Column
 from laurels.errors import (
     InvalidValue,
     LaurelsError,
@@ -17,8 +16,9 @@ from laurels.errors import (
     TooManyPlaces,
     ValueOutOfRange,
 )
-from laurels.rules import ColumnRule, Rules
-from laurels.score import (
+from laurels.model.board import Board, Column
+from laurels.model.rules import ColumnRule, Rules
+from laurels.model.score import (
     LIMIT,
     exact_units,
     gap,

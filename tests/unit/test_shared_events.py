@@ -17,7 +17,7 @@ from laurels.accept import is_plain
 from laurels.aio import AsyncLeaderboards
 from laurels.commit import MAX_WRITES, Entry, Inbox, Shared, Ticket
 from laurels.errors import Closed, LaurelsError
-from laurels.event import EventReader
+from laurels.model.event import EventReader
 from laurels.receipt import Receipt
 from laurels.submission import Submission
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from laurels.score import LIMIT, step_bounds
+from laurels.model.score import LIMIT, step_bounds
 
 
 @pytest.mark.parametrize(

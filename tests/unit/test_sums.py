@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import laurels
 from laurels.boards import Boards
-from laurels.event import Batch, EventReader, batch_of
 from laurels.index.base import Outcome
 from laurels.index.redis.sums import Sums, sums_of
+from laurels.model.event import Batch, EventReader, batch_of
 
 VALUES = st.integers(-5, 5).filter(bool) | st.sampled_from([2**52, -(2**52)])
 

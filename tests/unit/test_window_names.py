@@ -7,8 +7,8 @@ import pytest
 
 import laurels
 from laurels import Board
-from laurels.board import safe_change
 from laurels.errors import UnknownWindow
+from laurels.model.board import safe_change
 from laurels.plan import window_named
 
 STORED: dict[str, Any] = {

@@ -6,9 +6,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from laurels.errors import UnknownPeriod
+from laurels.model.windows.kinds import UNITS, All, Calendar, Unit, Weekday
 from laurels.timeline.calendar import Period
 from laurels.timeline.instants import MAX_MS, MIN_MS
-from laurels.windows import UNITS, All, Calendar, Unit, Weekday
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 HOUR_MS = 3_600_000

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from laurels.decay import MAX_HALF_LIFE_MS
-from laurels.durations import MAX_DURATION_MS, duration_ms, duration_text
 from laurels.errors import BoardInvalid, InvalidName
-from laurels.window_forms import TYPES, WindowDefaults, WindowForm, parse_window
-from laurels.windows import UNITS, WEEKDAYS, All, Calendar, Decay, Rolling, Window
+from laurels.model.durations import MAX_DURATION_MS, duration_ms, duration_text
+from laurels.model.windows.decay import MAX_HALF_LIFE_MS
+from laurels.model.windows.forms import TYPES, WindowDefaults, WindowForm, parse_window
+from laurels.model.windows.kinds import UNITS, WEEKDAYS, All, Calendar, Decay, Rolling, Window
 
 DEFAULTS = WindowDefaults("Europe/Berlin", "sunday", 2, 300_000)
 

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from laurels.errors import UnknownPeriod
+from laurels.model.windows.forms import WindowDefaults, parse_window
+from laurels.model.windows.kinds import Rolling
 from laurels.timeline.calendar import Period
 from laurels.timeline.instants import MAX_MS, MIN_MS
-from laurels.window_forms import WindowDefaults, parse_window
-from laurels.windows import Rolling
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 HOUR_MS = 3_600_000

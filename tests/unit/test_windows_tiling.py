@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from laurels.model.windows.kinds import UNITS, WEEKDAYS, Calendar, Rolling, Unit, Weekday
 from laurels.timeline.calendar import Period
 from laurels.timeline.instants import MAX_MS, MIN_MS
 from laurels.timeline.zones import zone_names
-from laurels.windows import UNITS, WEEKDAYS, Calendar, Rolling, Unit, Weekday
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)

@@ -18,10 +18,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from laurels.board import Board
 from laurels.errors import BoardInvalid, InvalidJson, JsonTooDeep, LaurelsError
-from laurels.exact_json import exact
-from laurels.given import is_name, shown
+from laurels.model.board import Board
+from laurels.model.exact_json import exact
+from laurels.model.validation import is_name, shown
 
 from .failures import InvalidToml, SourceUnreadable
 from .lines import standard_input

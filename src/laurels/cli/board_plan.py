@@ -6,9 +6,9 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from laurels.board import Board, named_as, safe_change
 from laurels.errors import BoardExists, UnknownBoard, UnsafeChange
 from laurels.leaderboards import Leaderboards
+from laurels.model.board import Board, named_as, safe_change
 
 from .failures import ChangedMeanwhile
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec import Struct
 
-from laurels.score import Number
+from laurels.model.score import Number
 
 from .interrupts import Interrupts
 from .redis_source import BEGINNING, RedisSource

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from laurels.errors import InvalidJson
-from laurels.exact_json import decode_json
-from laurels.window_forms import WindowForm, parse_window
+from laurels.model.exact_json import decode_json
+from laurels.model.windows.forms import WindowForm, parse_window
 
 from .failures import SourceUnreadable, Usage
 from .lines import standard_input

@@ -11,7 +11,7 @@ from rich.progress import Progress
 
 import laurels
 from laurels.errors import LaurelsError
-from laurels.given import is_unicode
+from laurels.model.validation import is_unicode
 
 from .csv_rows import CsvRows
 from .failures import Usage

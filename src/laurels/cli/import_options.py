@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import laurels
 from laurels.errors import InvalidAt, UnknownBoard, UnknownLabel
-from laurels.labels import label_value
+from laurels.model.labels import label_value
 from laurels.timeline.zones import Zone, zone
 
 from .failures import Usage

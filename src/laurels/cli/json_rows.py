@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from laurels.errors import InvalidEvent, InvalidId, InvalidLabel, InvalidMember, LaurelsError
-from laurels.exact_json import decode_json
+from laurels.model.exact_json import decode_json
 
 from .failures import MissingField
 from .lines import Lines

@@ -10,8 +10,8 @@ import typer
 from laurels import config
 from laurels.client import keys as calls
 from laurels.client.keys import KeyTold
-from laurels.durations import duration_of
 from laurels.http.access import Keys
+from laurels.model.durations import duration_of
 
 from .failures import Usage
 from .options import DEFAULT_URL, AsJson, Url

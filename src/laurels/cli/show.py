@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from laurels.errors import LaurelsError
-from laurels.score import Score
+from laurels.model.score import Score
 
 from .failures import one_line
 

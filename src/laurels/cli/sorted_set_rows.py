@@ -12,8 +12,8 @@ import msgspec
 
 from laurels.accept import data_bytes
 from laurels.errors import InvalidData, LaurelsError, MemberNotUtf8
-from laurels.event import member_bytes
-from laurels.score import LIMIT, Number
+from laurels.model.event import member_bytes
+from laurels.model.score import LIMIT, Number
 
 from .reading import Reject, rejected
 from .show import json_bytes

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import laurels
 from laurels.errors import NoAllWindow, ValueOutOfRange
-from laurels.score import LIMIT, Number, Score, exact_units, to_value
+from laurels.model.score import LIMIT, Number, Score, exact_units, to_value
 
 from .failures import Usage
 

@@ -12,16 +12,16 @@ from typing import Any, NamedTuple, overload
 import msgspec
 
 from laurels.accept import batch_list, data_bytes, ensure_position
-from laurels.board import Board
 from laurels.clock_status import ClockStatus
 from laurels.errors import (
     BatchRefused,
 )
-from laurels.event import Value
-from laurels.given import integer
 from laurels.http.answers import BatchAnswer, to_json
 from laurels.http.refusals import InvalidBody
 from laurels.http.requests import MAX_BATCH, BatchTooLong
+from laurels.model.board import Board
+from laurels.model.event import Value
+from laurels.model.validation import integer
 from laurels.receipt import Receipt, Receipts
 from laurels.stats import BoardStats, CheckReport, Stats
 

@@ -25,12 +25,12 @@ from laurels.errors import (
     UnknownWindow,
     ValueOutOfRange,
 )
-from laurels.event import at_ms, event_fields, id_bytes, member_bytes, member_of
-from laurels.given import integer, is_name, is_unicode, shown
 from laurels.http.refusals import InvalidQuery
 from laurels.http.requests import scope_written
-from laurels.labels import label_texts, label_value, scope_labels
-from laurels.score import LIMIT
+from laurels.model.event import at_ms, event_fields, id_bytes, member_bytes, member_of
+from laurels.model.labels import label_texts, label_value, scope_labels
+from laurels.model.score import LIMIT
+from laurels.model.validation import integer, is_name, is_unicode, shown
 
 Number = int | Decimal | str
 _DIGITS = len(str(LIMIT))

@@ -7,10 +7,10 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from laurels.given import is_name
 from laurels.http.answers import to_json
 from laurels.http.key_store import Key, Scope
 from laurels.http.refusals import UnknownKey
+from laurels.model.validation import is_name
 
 from .call import Call, nothing
 

@@ -12,9 +12,9 @@ from laurels.errors import (
 )
 from laurels.http.answers import CardAnswer, ScopesAnswer, to_json
 from laurels.http.refusals import MemberNotRanked, RankNotHeld
+from laurels.model.score import Score
 from laurels.queries import friends, named
 from laurels.question import MAX_LIMIT, MAX_RADIUS, whole
-from laurels.score import Score
 from laurels.standing import Page, PeriodInfo, Standing
 
 from .call import Call, decoder, then

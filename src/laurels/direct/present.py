@@ -32,7 +32,7 @@ from laurels.index.remote import (
     Unswept,
     Unturned,
 )
-from laurels.labels import ALL
+from laurels.model.labels import ALL
 from laurels.plan import next_boundary, oldest_stored, roll_of
 from laurels.refreshed import NEVER, Refreshed
 from laurels.service import MOST, SHARE

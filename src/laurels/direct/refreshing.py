@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 
 from laurels.boards import Boards, BoardState
 from laurels.index.remote import Stands
+from laurels.model.windows.kinds import Rolling
 from laurels.refreshed import Refreshed, Stand, of_shards
 from laurels.timeline.instants import MAX_MS, MIN_MS
-from laurels.windows import Rolling
 
 Place = tuple[int, str]
 """The number of a board, and a window of it."""

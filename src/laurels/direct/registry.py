@@ -3,9 +3,9 @@
 import asyncio
 from typing import Protocol
 
-from laurels.board import Board
 from laurels.boards import Boards, BoardState
 from laurels.index.remote import Opened
+from laurels.model.board import Board
 from laurels.snapshot.state import BoardRecord, board_record, encode
 from laurels.timeline.instants import MIN_MS
 

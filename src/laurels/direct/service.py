@@ -17,7 +17,7 @@ from laurels.clock_status import ClockStatus, SharedSource, accept_clock, clock_
 from laurels.errors import Closed, Forked, LaurelsError, NothingToBackUp, UnknownWindow
 from laurels.forks import forks
 from laurels.index.remote import FollowedIndex
-from laurels.labels import has_scope
+from laurels.model.labels import has_scope
 from laurels.plan import window_named
 from laurels.queries import Moment
 from laurels.question import Question

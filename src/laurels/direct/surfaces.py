@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, TypeVar, Unpack
 
 from laurels.accept import How, batch_list
 from laurels.aio import AsyncLeaderboards
-from laurels.board import Board
 from laurels.leaderboards import Leaderboards
+from laurels.model.board import Board
 from laurels.queries import Moment
 from laurels.question import Question
 from laurels.submission import Submission

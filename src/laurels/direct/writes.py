@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 
 from laurels import record as records
-from laurels.board import Board
 from laurels.boards import BoardState, record_of, redefine
 from laurels.errors import (
     BatchTooLarge,
@@ -23,14 +22,15 @@ from laurels.errors import (
     PartlyCounted,
     Unavailable,
 )
-from laurels.event import Batch
 from laurels.fold import Folded
 from laurels.index.base import Offset
 from laurels.index.redis.deadline import UPKEEP_SECONDS, VERB_SECONDS, ends_in
 from laurels.index.remote import Behind, Opened, Stale, Unturned
+from laurels.model.board import Board
+from laurels.model.event import Batch
+from laurels.model.rules import Rules
 from laurels.plan import plan_expiry
 from laurels.receipt import Ranks
-from laurels.rules import Rules
 from laurels.snapshot.state import BoardRecord
 from laurels.submission import Submission
 from laurels.timeline.instants import MIN_MS

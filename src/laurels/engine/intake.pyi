@@ -2,7 +2,7 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, final
 
-from laurels.labels import Labels
+from laurels.model.labels import Labels
 
 MISSING: Final = -9223372036854775808
 

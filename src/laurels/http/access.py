@@ -20,7 +20,7 @@ from threading import Lock
 from msgspec.structs import replace
 
 from laurels.errors import LaurelsError
-from laurels.given import shown
+from laurels.model.validation import shown
 
 from .board_patterns import ALL_BOARDS, covers_all, parse_patterns
 from .caller import ANYBODY, LEVEL, OPERATOR, Bucket, Caller, caller_of

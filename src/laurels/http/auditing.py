@@ -13,7 +13,7 @@ from msgspec import Struct
 from laurels.audit.entry import MAX_REQUEST_BYTES, AuditEntry, AuditStore
 from laurels.audit.reading import MAX_PAGE, AuditPage, page_of
 from laurels.errors import LaurelsError
-from laurels.given import shown
+from laurels.model.validation import shown
 
 from . import requests
 from .caller import Caller

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
-from laurels.given import shown
+from laurels.model.validation import shown
 
 from .refusals import InvalidKey
 

@@ -17,7 +17,7 @@ from ipaddress import (
 )
 from typing import Protocol
 
-from laurels.given import shown
+from laurels.model.validation import shown
 
 from .refusals import InvalidSettings
 

@@ -6,7 +6,7 @@ Every function raises InvalidKey, which says what was expected and what came.
 import hashlib
 from typing import TypeGuard
 
-from laurels.given import is_name, shown
+from laurels.model.validation import is_name, shown
 
 from .caller import LEVEL, RESERVED_NAMES
 from .key_store import Scope

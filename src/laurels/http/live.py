@@ -29,7 +29,7 @@ from msgspec import Struct
 
 from laurels.aio import AsyncLeaderboards
 from laurels.errors import LaurelsError, Unavailable
-from laurels.score import Score
+from laurels.model.score import Score
 from laurels.standing import AsOf, Entry, Page, Standing
 
 from .debts import Debts

@@ -12,7 +12,7 @@ an open server.
 import re
 from typing import Protocol
 
-from laurels.given import shown
+from laurels.model.validation import shown
 
 from .refusals import NotLocal
 

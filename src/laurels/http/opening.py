@@ -4,7 +4,7 @@ machine."""
 import ipaddress
 
 from laurels import config
-from laurels.given import shown
+from laurels.model.validation import shown
 
 from .access import Keys
 from .key_store import KeyStore

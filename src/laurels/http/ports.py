@@ -9,7 +9,7 @@ from granian.net import SocketSpec  # type: ignore[attr-defined]
 from granian.server.embed import Server as Granian
 from msgspec import Struct
 
-from laurels.given import shown
+from laurels.model.validation import shown
 
 from .refusals import AddressInUse, InvalidSettings
 from .settings import Settings

@@ -23,8 +23,8 @@ from laurels.errors import (
     TooLarge,
     ValueOutOfRange,
 )
-from laurels.exact_json import exact
-from laurels.given import shown
+from laurels.model.exact_json import exact
+from laurels.model.validation import shown
 
 from .refusals import (
     BodyTooLarge,

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from laurels.config import KEY_VARIABLE
-from laurels.given import shown
+from laurels.model.validation import shown
 
 from .refusals import InvalidSettings
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from laurels.given import shown
+from laurels.model.validation import shown
 
 from .refusals import Forbidden, InvalidKey
 

@@ -25,7 +25,7 @@ import uvloop
 from laurels import config
 from laurels.client.failures import error_of
 from laurels.errors import LaurelsError
-from laurels.given import shown
+from laurels.model.validation import shown
 
 from .answers import problem
 from .ports import Order, free

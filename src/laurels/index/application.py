@@ -10,7 +10,6 @@ from array import array
 from collections.abc import Iterator
 from typing import Any
 
-from laurels.decay import Weighing
 from laurels.engine import fold
 from laurels.engine.ranked_set import RankedSet
 from laurels.engine.rolling import RollingSet
@@ -18,10 +17,11 @@ from laurels.engine.roster import Roster
 from laurels.engine.rows import negated
 from laurels.engine.tally import Tally
 from laurels.errors import CheckFailed
-from laurels.event import Batch
-from laurels.labels import ALL
+from laurels.model.event import Batch
+from laurels.model.labels import ALL
+from laurels.model.score import stamps_of
+from laurels.model.windows.decay import Weighing
 from laurels.plan import Plan, Roll, Target
-from laurels.score import stamps_of
 
 from .base import COUNTED, Outcome, Outcomes, Scores
 from .held import Held, changed_with

@@ -14,9 +14,9 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from laurels.event import Batch
+from laurels.model.event import Batch
+from laurels.model.rules import Rules
 from laurels.plan import Plan, RankingKey, Roll
-from laurels.rules import Rules
 
 Offset = int | tuple[int, ...]
 """Which state an answer shows. A board in several shards has a number for each of them: two answers

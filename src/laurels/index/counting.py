@@ -26,8 +26,8 @@ import msgspec
 from msgspec.structs import replace
 
 from laurels.errors import AtomicAcrossShards, PartlyCounted, PositionDiffers
-from laurels.event import Batch
 from laurels.index.redis.failures import IndexUnavailable
+from laurels.model.event import Batch
 from laurels.plan import Plan
 
 from .base import COUNTED, Offset, Outcome, Outcomes, Scores, changes

@@ -12,7 +12,7 @@ once.
 """
 
 from laurels.engine.rolling import RollingSet
-from laurels.labels import ALL
+from laurels.model.labels import ALL
 
 from .copying import Copying
 from .held import Held, Part

@@ -5,7 +5,7 @@ from itertools import islice
 
 from sortedcontainers import SortedList
 
-from laurels.labels import form_of
+from laurels.model.labels import form_of
 
 
 class Directory:

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from laurels.event import Batch
-from laurels.labels import together
+from laurels.model.event import Batch
+from laurels.model.labels import together
+from laurels.model.rules import Place
+from laurels.model.windows.kinds import Window
 from laurels.plan import APART, Plan, RankingKey, Target, roll_of
-from laurels.rules import Place
 from laurels.timeline.instants import MIN_MS
-from laurels.windows import Window
 
 from .feed import Entry, FeedPlace, labels_told
 from .remote import Opened

@@ -12,9 +12,9 @@ from laurels.engine.rolling import RollingSet
 from laurels.engine.roster import Roster
 from laurels.engine.tally import Tally
 from laurels.errors import CheckFailed
+from laurels.model.rules import Rules
+from laurels.model.score import step_bounds
 from laurels.plan import RankingKey
-from laurels.rules import Rules
-from laurels.score import step_bounds
 
 from .directory import Directory
 from .remembered import Remembered

@@ -7,10 +7,10 @@ from laurels.engine import fold
 from laurels.engine.ranked_set import COMPETITION, DENSE, ORDINAL, RankedSet
 from laurels.engine.rolling import RollingSet
 from laurels.engine.roster import Roster
-from laurels.event import Batch
-from laurels.labels import ALL, is_by
+from laurels.model.event import Batch
+from laurels.model.labels import ALL, is_by
+from laurels.model.rules import Rules
 from laurels.plan import Plan, RankingKey, Roll
-from laurels.rules import Rules
 
 from .application import Application
 from .base import Beside, Located, Outcome, Outcomes, Slice

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from math import ceil, sqrt
 from typing import NamedTuple, Protocol
 
-from laurels.rules import Rules
+from laurels.model.rules import Rules
 
 from .asking import Anchor, Ask, AtBound, AtMember, End, Found, Listing, Span, Start, extent
 from .base import Located, Slice

@@ -11,11 +11,11 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from laurels.event import Batch
-from laurels.labels import ALL
+from laurels.model.event import Batch
+from laurels.model.labels import ALL
+from laurels.model.rules import Rules
 from laurels.plan import Plan, RankingKey, Roll
 from laurels.refreshed import Stand
-from laurels.rules import Rules
 from laurels.stats import BoardLayout
 
 from .asking import Ask, Found

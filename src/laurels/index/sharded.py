@@ -12,10 +12,10 @@ from functools import partial
 from msgspec.structs import replace
 
 from laurels.errors import NotReady
-from laurels.event import Batch
-from laurels.labels import is_by
+from laurels.model.event import Batch
+from laurels.model.labels import is_by
+from laurels.model.rules import Rules
 from laurels.plan import Plan, RankingKey, Roll
-from laurels.rules import Rules
 from laurels.stats import BoardLayout
 
 from .asking import Ask, Found

@@ -6,13 +6,13 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from laurels.board import Board
 from laurels.errors import UnknownBoard
-from laurels.given import shown
 from laurels.http import requests
 from laurels.http.asking import Answer, Ask
 from laurels.http.refusals import InvalidBody
 from laurels.http.route import CREATED, NO_CONTENT, NoQuery, Routes
+from laurels.model.board import Board
+from laurels.model.validation import shown
 
 ROUTES = Routes()
 DEFINITION_BYTES = 64 << 10

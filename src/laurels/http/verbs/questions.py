@@ -4,14 +4,14 @@ from typing import Any
 
 from msgspec import Struct
 
-from laurels.given import shown
 from laurels.http import requests
 from laurels.http.answers import CardAnswer, ScopesAnswer
 from laurels.http.asking import Ask
 from laurels.http.refusals import InvalidBody, InvalidQuery, MemberNotRanked, RankNotHeld
 from laurels.http.requests import Scoped
 from laurels.http.route import NoQuery, Routes
-from laurels.score import Score
+from laurels.model.score import Score
+from laurels.model.validation import shown
 from laurels.standing import Page, PeriodInfo, Standing
 from laurels.stats import BoardStats
 

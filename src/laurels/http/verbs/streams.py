@@ -3,7 +3,6 @@
 from collections.abc import AsyncGenerator
 
 from laurels.errors import LaurelsError
-from laurels.given import shown
 from laurels.http import requests
 from laurels.http.answers import lines, problem
 from laurels.http.asking import Ask, Streamed
@@ -11,6 +10,7 @@ from laurels.http.live import What
 from laurels.http.refusals import InvalidQuery
 from laurels.http.requests import Scoped
 from laurels.http.route import Routes
+from laurels.model.validation import shown
 from laurels.standing import Page
 
 from .questions import Listed, scope_of

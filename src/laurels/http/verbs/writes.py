@@ -6,7 +6,6 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from laurels.errors import BatchRefused, BoardExists, LaurelsError
-from laurels.given import shown
 from laurels.http import requests
 from laurels.http.answers import (
     BatchAnswer,
@@ -20,6 +19,7 @@ from laurels.http.caller import LEVEL
 from laurels.http.refusals import Forbidden, InvalidBody, InvalidQuery
 from laurels.http.requests import EventFields
 from laurels.http.route import NO_CONTENT, NoQuery, Routes
+from laurels.model.validation import shown
 from laurels.receipt import Receipt, Receipts
 
 ROUTES = Routes()

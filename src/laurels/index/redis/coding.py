@@ -14,11 +14,11 @@ from msgspec import Struct
 from laurels.index.asking import Anchor, Ask, AtBound, AtMember, Found, Span, Start
 from laurels.index.base import Located, Outcomes, Scores, Slice
 from laurels.index.remote import Applied, Opened, Stands
+from laurels.model.rules import Rules
+from laurels.model.score import step_bounds
+from laurels.model.windows.kinds import Window
 from laurels.plan import RankingKey, Roll, roll_of
 from laurels.refreshed import Stand
-from laurels.rules import Rules
-from laurels.score import step_bounds
-from laurels.windows import Window
 
 from .failures import IndexUnavailable
 from .layout import Layout, is_stamped, layout_of

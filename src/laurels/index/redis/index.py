@@ -6,7 +6,6 @@ from typing import Any
 import msgspec
 
 from laurels.errors import CheckFailed
-from laurels.event import Batch
 from laurels.index.asking import Ask
 from laurels.index.due import Due, since_ms
 from laurels.index.feed import NOWHERE, FeedPlace, Pending, entry_of
@@ -22,8 +21,9 @@ from laurels.index.remote import (
     Unswept,
     Unturned,
 )
+from laurels.model.event import Batch
+from laurels.model.rules import Rules
 from laurels.plan import Plan, RankingKey, Roll, roll_of
-from laurels.rules import Rules
 from laurels.stats import BoardLayout
 from laurels.timeline.clock import Clock
 

@@ -19,8 +19,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from laurels.rules import ColumnRule, Rules
-from laurels.score import stamp, step_bounds
+from laurels.model.rules import ColumnRule, Rules
+from laurels.model.score import stamp, step_bounds
 from laurels.stats import BoardLayout
 from laurels.timeline.instants import MAX_MS, MIN_MS
 

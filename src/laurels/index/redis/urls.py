@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from msgspec import Struct
 
 from laurels.errors import UnknownUrl
-from laurels.given import is_unicode
+from laurels.model.validation import is_unicode
 
 DEFAULT_PORT = 6_379
 DEFAULT_PREFIX = "laurels:"

@@ -14,9 +14,10 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from .errors import InvalidLabel, UnknownLabel, UnknownScope
-from .given import shown
+from laurels.errors import InvalidLabel, UnknownLabel, UnknownScope
+
 from .rules import Place, Rules
+from .validation import shown
 
 MAX_VALUE_BYTES = 128
 

@@ -4,7 +4,7 @@ from decimal import Decimal, InvalidOperation
 
 import msgspec
 
-from .errors import InvalidJson, JsonTooDeep, ValueOutOfRange
+from laurels.errors import InvalidJson, JsonTooDeep, ValueOutOfRange
 
 
 def exact(text: str) -> Decimal:

@@ -10,9 +10,8 @@ from abc import ABC, abstractmethod
 from datetime import date, datetime, timedelta
 from functools import lru_cache
 
+from laurels.model.durations import DAY_MS
 from laurels.timeline.zones import Zone, zone
-
-from .durations import DAY_MS
 
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 

@@ -16,10 +16,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, force_setattr, replace
 
-from .answer import Plain
-from .columns import Column, judged_columns, rule_of
-from .durations import MAX_DURATION_MS, duration_ms, duration_of, duration_text
-from .errors import (
+from laurels.errors import (
     BoardInvalid,
     FormatTooNew,
     InvalidJson,
@@ -27,11 +24,7 @@ from .errors import (
     JsonTooDeep,
     UnsafeChange,
 )
-from .faults import Faults
-from .given import integer_within, is_name, is_unicode, one_of, shown
-from .rules import ColumnRule, RankStyle, Rules
-from .scopes import judged_rank_by, judged_scopes, place_faults
-from .window_forms import (
+from laurels.model.windows.forms import (
     WindowDefaults,
     WindowForm,
     keep_of,
@@ -40,7 +33,15 @@ from .window_forms import (
     tz_of,
     week_start_of,
 )
-from .windows import Weekday
+from laurels.model.windows.kinds import Weekday
+
+from .answer import Plain
+from .column import Column, judged_columns, rule_of
+from .definition_errors import Faults
+from .durations import MAX_DURATION_MS, duration_ms, duration_of, duration_text
+from .rules import ColumnRule, RankStyle, Rules
+from .scopes import judged_rank_by, judged_scopes, place_faults
+from .validation import integer_within, is_name, is_unicode, one_of, shown
 
 __all__ = ["FORMAT", "Board", "Column", "ColumnRule", "Rules", "named_as", "safe_change"]
 

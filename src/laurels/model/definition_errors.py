@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from .errors import BoardInvalid, InvalidName, LaurelsError
+from laurels.errors import BoardInvalid, InvalidName, LaurelsError
 
 T = TypeVar("T")
 F = TypeVar("F")

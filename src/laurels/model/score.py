@@ -16,9 +16,10 @@ from itertools import pairwise
 from math import isfinite
 from operator import neg
 
-from .errors import InvalidValue, NotFinite, TooManyPlaces, ValueOutOfRange
-from .given import integer, shown
+from laurels.errors import InvalidValue, NotFinite, TooManyPlaces, ValueOutOfRange
+
 from .rules import ColumnRule, Rules
+from .validation import integer, shown
 
 LIMIT = 2**53 - 1
 """The greatest number of units a total may have, either side of zero."""

@@ -17,10 +17,7 @@ from msgspec.structs import replace
 
 from laurels.engine.intake import Columns, gather
 from laurels.engine.packing import cut
-from laurels.timeline.instants import MAX_MS, MIN_MS
-
-from .decay import Weighing, Weights
-from .errors import (
+from laurels.errors import (
     IdEmpty,
     IdNotUtf8,
     IdTooLong,
@@ -35,10 +32,13 @@ from .errors import (
     NoScope,
     WrongColumns,
 )
-from .given import integer, shown
+from laurels.model.windows.decay import Weighing, Weights
+from laurels.timeline.instants import MAX_MS, MIN_MS
+
 from .labels import Groups, Labels, Values
 from .rules import Rules
 from .score import LIMIT, to_units
+from .validation import integer, shown
 
 MAX_ID_BYTES = 128
 MAX_BATCH = 100_000

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from .errors import BoardInvalid
-from .faults import Faults
-from .given import is_name, shown
+from laurels.errors import BoardInvalid
+
+from .definition_errors import Faults
+from .validation import is_name, shown
 
 MAX_SCOPES = 8
 MAX_PLACES = 64

@@ -11,7 +11,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from .decay import Fading
+from laurels.model.windows.decay import Fading
+
 from .rules import Rules
 from .score import Score, exact_units, gap, gaps, score_of, scores_of, to_value, units_of
 

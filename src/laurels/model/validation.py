@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from operator import index
 from typing import SupportsIndex, TypeGuard, TypeVar
 
-from .errors import BoardInvalid
+from laurels.errors import BoardInvalid
 
 T = TypeVar("T")
 

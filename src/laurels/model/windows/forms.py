@@ -36,14 +36,14 @@ from typing import Literal, TypeVar, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
+from laurels.errors import BoardInvalid, InvalidName
+from laurels.model.definition_errors import Faults
+from laurels.model.durations import DAY_MS, duration_ms, duration_of, duration_text
+from laurels.model.validation import integer_within, is_name, one_of, shown
 from laurels.timeline.zones import zone_names
 
 from .decay import MAX_HALF_LIFE_MS, MIN_HALF_LIFE_MS
-from .durations import DAY_MS, duration_ms, duration_of, duration_text
-from .errors import BoardInvalid, InvalidName
-from .faults import Faults
-from .given import integer_within, is_name, one_of, shown
-from .windows import WEEKDAYS, All, Calendar, Decay, Rolling, Unit, Weekday, Window
+from .kinds import WEEKDAYS, All, Calendar, Decay, Rolling, Unit, Weekday, Window
 
 MAX_KEEP = 10_000
 MAX_STEPS = 10_000

@@ -24,15 +24,15 @@ from typing import ClassVar, Literal, get_args
 
 from msgspec import Struct
 
+from laurels.errors import UnknownPeriod
+from laurels.model.durations import duration_text
+from laurels.model.validation import shown
 from laurels.timeline.calendar import Cut, Days, Hours, Months, Period, Weeks
 from laurels.timeline.instants import MAX_MS, MIN_MS
 from laurels.timeline.steps import DaySteps, FixedSteps, Steps
 from laurels.timeline.zones import zone
 
 from .decay import Weighing
-from .durations import duration_text
-from .errors import UnknownPeriod
-from .given import shown
 from .refresh_times import RefreshTimes, refresh_times
 
 Unit = Literal["hour", "day", "week", "month", "quarter", "year"]

@@ -6,8 +6,8 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .decay import WORDS, Weighing
-from .windows import Rolling, Window
+from laurels.model.windows.decay import WORDS, Weighing
+from laurels.model.windows.kinds import Rolling, Window
 
 Op = Literal["sum", "last", "best"]
 RankStyle = Literal["ordinal", "competition", "dense"]

@@ -7,12 +7,13 @@ from typing import Any, Literal, get_args
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from laurels.errors import BoardInvalid, InvalidName
+
 from .answer import Plain
-from .errors import BoardInvalid, InvalidName
-from .faults import Faults
-from .given import integer_within, is_name, one_of, shown
+from .definition_errors import Faults
 from .rules import ColumnRule, Op
 from .score import LIMIT, MAX_SCALE, exact_units, to_value
+from .validation import integer_within, is_name, one_of, shown
 
 MAX_COLUMNS = 4
 

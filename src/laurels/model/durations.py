@@ -5,8 +5,9 @@ A day here is 24 hours. Days that follow a local calendar belong to `windows`.
 
 import re
 
-from .errors import BoardInvalid
-from .given import integer_within, shown
+from laurels.errors import BoardInvalid
+
+from .validation import integer_within, shown
 
 DAY_MS = 86_400_000
 _UNITS_MS = {"d": DAY_MS, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
