@@ -7,13 +7,15 @@ from pathlib import Path
 
 import laurels.cli.failures
 import laurels.client.failures
-import laurels.http.refusals
-import laurels.http.requests
-import laurels.index.redis.failures  # noqa: F401 (their codes belong in the table, too)
+import laurels.errors.client
+import laurels.errors.index_server
+import laurels.errors.service
+import laurels.http.requests  # noqa: F401 (their codes belong in the table, too)
 from laurels.errors import ErrorRow, by_code, table
 
 PAGE = Path(__file__).parent.parent / "docs" / "errors.md"
 
+SERVICE = ("laurels.errors.service", "laurels.errors.client", "laurels.http.", "laurels.client.")
 _HEAD = """\
 # Error codes
 
@@ -34,8 +36,8 @@ def page() -> str:
     """The whole page as Markdown."""
     rows = table()
     shell = [row for row in rows if _module(row).startswith("laurels.cli.")]
-    service = [row for row in rows if _module(row).startswith(("laurels.http.", "laurels.client."))]
-    server = [row for row in rows if _module(row).startswith("laurels.index.")]
+    service = [row for row in rows if _module(row).startswith(SERVICE)]
+    server = [row for row in rows if _module(row) == "laurels.errors.index_server"]
     library = [row for row in rows if _module(row) == "laurels.errors"]
     return (
         f"{_HEAD}\n{_lines(library)}\n## Of the service and its client alone\n\n{_lines(service)}"

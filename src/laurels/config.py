@@ -381,7 +381,7 @@ async def direct_here(
 @contextmanager
 def _opening_counts_nothing() -> Iterator[None]:
     """Have no error of opening an index server say that something may have been applied."""
-    from laurels.index.redis.failures import IndexUnavailable  # noqa: PLC0415
+    from laurels.errors.index_server import IndexUnavailable  # noqa: PLC0415
 
     try:
         yield
@@ -445,7 +445,7 @@ def _ensure_not_told(clock: object, log_keep: object, max_clock_step: object) ->
 
 
 def _ensure_client() -> None:
-    from laurels.client.failures import MissingClient  # noqa: PLC0415 (only a client needs it)
+    from laurels.errors.client import MissingClient  # noqa: PLC0415 (only a client needs it)
 
     if find_spec("httpx") is None:
         raise MissingClient("httpx is not installed")

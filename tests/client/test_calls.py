@@ -25,7 +25,7 @@ from laurels.errors import (
     UnknownUrl,
     UnknownWindow,
 )
-from laurels.http.refusals import (
+from laurels.errors.service import (
     Overloaded,
     ServerUnreachable,
     TooManyRequests,

@@ -13,7 +13,7 @@ from laurels.client import feed
 from laurels.client.call import Call
 from laurels.client.surfaces import RemoteLeaderboards
 from laurels.errors import LaurelsError, UnknownBoard
-from laurels.http.refusals import ServerUnreachable
+from laurels.errors.service import ServerUnreachable
 from tests.serving import Served
 
 

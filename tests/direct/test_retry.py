@@ -9,7 +9,7 @@ import pytest
 
 from laurels.direct.retry import REPEATS_SECONDS, Attempts, Calls, after
 from laurels.errors import Closed
-from laurels.index.redis.failures import IndexFull, IndexUnavailable
+from laurels.errors.index_server import IndexFull, IndexUnavailable
 from laurels.index.remote import Behind, CallId
 
 CALL_SECONDS = 2.0

@@ -14,8 +14,9 @@ import typer
 import laurels
 import laurels.cli.failures
 import laurels.client.failures
-import laurels.http.refusals
-import laurels.index.redis.failures
+import laurels.errors.client
+import laurels.errors.index_server
+import laurels.errors.service
 from laurels.cli import program
 from laurels.errors import table
 from laurels.http.openapi import openapi

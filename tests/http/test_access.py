@@ -9,11 +9,11 @@ from pathlib import Path
 import httpx
 import pytest
 
+from laurels.errors.service import Overloaded, TooManyRequests, TooManyStreams, Unauthorized
 from laurels.http.access import Keys
 from laurels.http.caller import LEVEL
 from laurels.http.key_file import KEYS_FILE, FolderKeyStore
 from laurels.http.limits import Rates, Room
-from laurels.http.refusals import Overloaded, TooManyRequests, TooManyStreams, Unauthorized
 from laurels.http.route import Route
 from laurels.http.routes import ROUTES
 from laurels.log.memory import MemoryLog

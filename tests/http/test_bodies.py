@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from laurels.errors import LaurelsError
+from laurels.errors.service import BodyTimedOut, BodyTooLarge, Overloaded
 from laurels.http.bodies import LEAST_RATE, SMALL, Bodies
 from laurels.http.deadlines import Deadlines
-from laurels.http.refusals import BodyTimedOut, BodyTooLarge, Overloaded
 from tests.http.wire import Wire, request
 from tests.serving import Served
 

@@ -31,7 +31,7 @@ CHANGES = """
 import sys, time
 from laurels import config
 from laurels.errors import Locked
-from laurels.http.refusals import KeysBusy
+from laurels.errors.service import KeysBusy
 
 url, own, count, together = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 

@@ -12,10 +12,10 @@ import httpx
 import pytest
 
 from laurels.errors import FormatTooNew, StorageFailed
+from laurels.errors.service import KeysDamaged, Unauthorized
 from laurels.http.access import Keys
 from laurels.http.answers import problem
 from laurels.http.key_file import KEYS_FILE, FolderKeyStore
-from laurels.http.refusals import KeysDamaged, Unauthorized
 from laurels.log.memory import MemoryLog
 from tests.serving import ADMIN_KEY, JSON, Served
 

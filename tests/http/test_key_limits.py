@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from laurels.errors.service import Forbidden, InvalidKey, UnknownKey
 from laurels.http.access import MIN_ADMIN_KEY, Keys
 from laurels.http.board_patterns import covers_all, matches
 from laurels.http.key_store import MemoryKeyStore
-from laurels.http.refusals import Forbidden, InvalidKey, UnknownKey
 from tests.serving import ADMIN_KEY, JSON, Served
 
 BOARDS = ("room-1", "room-2", "other")

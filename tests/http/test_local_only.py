@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from laurels.errors.service import NotLocal
 from laurels.http.local_only import FORWARDING, ensure_local
-from laurels.http.refusals import NotLocal
 
 
 class Sent:

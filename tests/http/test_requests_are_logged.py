@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
+from laurels.errors.service import TooManyRequests
 from laurels.http.admission import Admission
 from laurels.http.limits import Rates
-from laurels.http.refusals import TooManyRequests
 from laurels.http.settings import Settings
 from laurels.http.tracing import trace_of
 from tests.http.process import Process

@@ -12,9 +12,9 @@ import msgspec
 import pytest
 from jwt import PyJWS
 
+from laurels.errors.service import Forbidden, InvalidKey, Unauthorized
 from laurels.http.access import Keys
 from laurels.http.key_store import MemoryKeyStore
-from laurels.http.refusals import Forbidden, InvalidKey, Unauthorized
 from laurels.http.submission_rule import submission_rule
 from tests.serving import ADMIN_KEY, JSON, Served
 

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 import pytest
 
 import laurels
+from laurels.errors.index_server import IndexUnavailable
 from laurels.index.redis import answers
-from laurels.index.redis.failures import IndexUnavailable
 from laurels.index.redis.loop import LoopThread
 
 from .servers import Server

@@ -12,9 +12,7 @@ import pytest
 
 from laurels import forks
 from laurels.errors import Closed, Forked, LaurelsError
-from laurels.index.redis import connection as connections
-from laurels.index.redis.connection import connect, redis_address
-from laurels.index.redis.failures import (
+from laurels.errors.index_server import (
     IndexDenied,
     IndexFailed,
     IndexTooOld,
@@ -22,6 +20,8 @@ from laurels.index.redis.failures import (
     MissingRedis,
     WrongServer,
 )
+from laurels.index.redis import connection as connections
+from laurels.index.redis.connection import connect, redis_address
 from laurels.index.redis.moving import slot_of
 from laurels.index.redis.server import server_info
 

@@ -13,7 +13,7 @@ from redis.exceptions import ResponseError
 import laurels
 from laurels import config
 from laurels.direct import gather, retry, writes
-from laurels.index.redis.failures import IndexFull, IndexUnavailable
+from laurels.errors.index_server import IndexFull, IndexUnavailable
 
 from .asking import ENDLESS, connected
 from .servers import Server, until

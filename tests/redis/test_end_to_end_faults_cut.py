@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import laurels
-from laurels.index.redis.failures import IndexUnavailable
+from laurels.errors.index_server import IndexUnavailable
 
 from .proxy import Proxy
 from .servers import Server

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from laurels import config
-from laurels.index.redis.failures import IndexDenied, IndexUnavailable
+from laurels.errors.index_server import IndexDenied, IndexUnavailable
 
 from .servers import Cluster, Server, until
 from .writing import BOARD, Writers, again, counted, opened

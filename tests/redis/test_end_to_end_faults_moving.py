@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 import laurels
-from laurels.index.redis.failures import IndexMoving, IndexUnavailable
+from laurels.errors.index_server import IndexMoving, IndexUnavailable
 from tests.conftest import Scaled
 
 from .servers import Cluster, Server, until

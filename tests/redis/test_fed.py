@@ -21,8 +21,8 @@ import laurels
 from laurels import config
 from laurels.direct.present import Present
 from laurels.errors import NotReady
+from laurels.errors.index_server import IndexDenied
 from laurels.index import following
-from laurels.index.redis.failures import IndexDenied
 from laurels.index.sharded import Sharded
 from laurels.index.shards import shard_of
 from tests.conftest import Scaled

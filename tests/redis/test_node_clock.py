@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from laurels.index.redis.failures import IndexUnavailable
+from laurels.errors.index_server import IndexUnavailable
 from laurels.index.redis.node_clock import EVERY_SECONDS, NodeClock
 from laurels.timeline.clock import Clock
 

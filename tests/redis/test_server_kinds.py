@@ -16,7 +16,7 @@ import pytest
 
 import laurels
 from laurels import config
-from laurels.index.redis.failures import IndexTooOld
+from laurels.errors.index_server import IndexTooOld
 from tests.counts import some
 
 from .programs import KINDS, Kind, chosen, need_server

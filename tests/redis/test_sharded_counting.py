@@ -12,7 +12,7 @@ import laurels
 from laurels import config
 from laurels.direct import retry
 from laurels.errors import AtomicAcrossShards, LaurelsError, PartlyCounted, PositionDiffers
-from laurels.index.redis.failures import IndexDenied, IndexUnavailable
+from laurels.errors.index_server import IndexDenied, IndexUnavailable
 from laurels.index.remote import Behind, Opened, Stale, Unturned
 from laurels.index.sharded import Sharded
 from laurels.index.shards import shard_of

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from laurels.index.redis.failures import IndexFailed
+from laurels.errors.index_server import IndexFailed
 from laurels.index.redis.sorted_set import BEGINNING, SortedSet
 
 from .asking import connected

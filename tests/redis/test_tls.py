@@ -11,7 +11,7 @@ import pytest
 
 from laurels import config
 from laurels.errors import UnknownUrl
-from laurels.index.redis.failures import IndexUnavailable
+from laurels.errors.index_server import IndexUnavailable
 
 from .servers import Server, free_port
 from .writing import BOARD, opened

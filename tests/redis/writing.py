@@ -19,8 +19,8 @@ from unittest.mock import patch
 import laurels
 from laurels import config
 from laurels.direct import gather, questions, retry, writes
+from laurels.errors.index_server import IndexUnavailable
 from laurels.index.redis.connection import connect
-from laurels.index.redis.failures import IndexUnavailable
 
 from .programs import need_server
 from .servers import until

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from scripts.settings_table import PAGE, page
 
-from laurels.http.refusals import InvalidSettings
+from laurels.errors.service import InvalidSettings
 from laurels.http.settings import Settings, admin_key_of, settings_of, table
 
 

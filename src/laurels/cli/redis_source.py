@@ -5,8 +5,8 @@ from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from laurels.errors.index_server import IndexUnavailable
 from laurels.index.redis.connection import Connection, RedisAddress, connect
-from laurels.index.redis.failures import IndexUnavailable
 from laurels.index.redis.loop import LoopThread
 from laurels.index.redis.sorted_set import BEGINNING, Scanned, SortedSet
 

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from laurels.errors import LaurelsError
-from laurels.http.refusals import UnknownAnswer
+from laurels.errors.service import UnknownAnswer
 
 from .failures import error_of
 

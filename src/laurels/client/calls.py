@@ -16,8 +16,8 @@ from laurels.clock_status import ClockStatus
 from laurels.errors import (
     BatchRefused,
 )
+from laurels.errors.service import InvalidBody
 from laurels.http.answers import BatchAnswer, to_json
-from laurels.http.refusals import InvalidBody
 from laurels.http.requests import MAX_BATCH, BatchTooLong
 from laurels.model.board import Board
 from laurels.model.event import Value

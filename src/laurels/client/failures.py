@@ -15,8 +15,8 @@ from laurels.errors import (
     Unavailable,
     by_code,
 )
-from laurels.http.refusals import Denied, ServerUnreachable, UnknownAnswer
-from laurels.index.redis.failures import IndexUnavailable
+from laurels.errors.index_server import IndexUnavailable
+from laurels.errors.service import Denied, ServerUnreachable, UnknownAnswer
 from laurels.receipt import Receipt
 
 from .receipts import RemoteReceipts
@@ -34,13 +34,6 @@ _FAMILIES: dict[int, type[LaurelsError]] = {
     503: Unavailable,
 }
 _GATEWAY = {502, 503, 504}
-
-
-class MissingClient(InvalidInput):
-    """The package that talks HTTP is not installed."""
-
-    code = "missing_client"
-    advice = "in a checkout of laurels run pip install '.[client]'"
 
 
 class _Told(Struct):

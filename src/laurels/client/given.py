@@ -25,7 +25,7 @@ from laurels.errors import (
     UnknownWindow,
     ValueOutOfRange,
 )
-from laurels.http.refusals import InvalidQuery
+from laurels.errors.service import InvalidQuery
 from laurels.http.requests import scope_written
 from laurels.model.event import at_ms, event_fields, id_bytes, member_bytes, member_of
 from laurels.model.labels import label_texts, label_value, scope_labels

@@ -7,9 +7,9 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
+from laurels.errors.service import UnknownKey
 from laurels.http.answers import to_json
 from laurels.http.key_store import Key, Scope
-from laurels.http.refusals import UnknownKey
 from laurels.model.validation import is_name
 
 from .call import Call, nothing

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from laurels.errors import LaurelsError
-from laurels.http.refusals import Overloaded, ServerUnreachable, Stopping, TooManyRequests
-from laurels.index.redis.failures import IndexUnavailable
+from laurels.errors.index_server import IndexUnavailable
+from laurels.errors.service import Overloaded, ServerUnreachable, Stopping, TooManyRequests
 
 from .call import Call
 from .failures import error_of

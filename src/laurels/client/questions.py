@@ -10,8 +10,8 @@ from laurels.errors import (
     InvalidRadius,
     InvalidRank,
 )
+from laurels.errors.service import MemberNotRanked, RankNotHeld
 from laurels.http.answers import CardAnswer, ScopesAnswer, to_json
-from laurels.http.refusals import MemberNotRanked, RankNotHeld
 from laurels.model.score import Score
 from laurels.queries import friends, named
 from laurels.question import MAX_LIMIT, MAX_RADIUS, whole

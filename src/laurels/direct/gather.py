@@ -12,8 +12,8 @@ from typing import Any
 from laurels.accept import joined
 from laurels.commit import MAX_EVENTS, Ticket
 from laurels.errors import PartlyCounted
+from laurels.errors.index_server import IndexUnavailable
 from laurels.index.redis.deadline import VERB_SECONDS, ends_at
-from laurels.index.redis.failures import IndexUnavailable
 from laurels.writes import FoldedWrite
 
 CarryOut = Callable[[FoldedWrite], Awaitable[Sequence[Any]]]

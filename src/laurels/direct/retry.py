@@ -16,7 +16,7 @@ from itertools import chain, repeat
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from laurels.errors import LaurelsError, PartlyCounted
-from laurels.index.redis.failures import IndexUnavailable
+from laurels.errors.index_server import IndexUnavailable
 from laurels.index.remote import CallId
 
 REPEATS_SECONDS = 2.5

@@ -20,6 +20,14 @@ from threading import Lock
 from msgspec.structs import replace
 
 from laurels.errors import LaurelsError
+from laurels.errors.service import (
+    Forbidden,
+    InvalidKey,
+    KeyExists,
+    KeysUnavailable,
+    Unauthorized,
+    UnknownKey,
+)
 from laurels.model.validation import shown
 
 from .board_patterns import ALL_BOARDS, covers_all, parse_patterns
@@ -35,7 +43,6 @@ from .key_fields import (
     subject_of,
 )
 from .key_store import Edit, Key, KeySet, KeyStore, SigningSecret
-from .refusals import Forbidden, InvalidKey, KeyExists, KeysUnavailable, Unauthorized, UnknownKey
 from .submission_rule import SubmissionRule
 from .tokens import MAX_TOKEN_SECONDS, TOKEN_PREFIX, Claims, sign, verify
 

@@ -5,9 +5,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from granian.rsgi import Scope
 
+from laurels.errors.service import TooManyRequests
+
 from .client_address import ClientAddresses, address_block
 from .limits import Rates
-from .refusals import TooManyRequests
 from .settings import Settings
 
 _WRONG_KEYS_PER_SECOND, _WRONG_KEYS_AT_ONCE = 10.0, 100

@@ -7,8 +7,8 @@ import msgspec
 from msgspec import Struct
 
 from laurels.errors import BatchRefused, LaurelsError
+from laurels.errors.index_server import IndexUnavailable
 from laurels.index.base import Offset
-from laurels.index.redis.failures import IndexUnavailable
 from laurels.receipt import Receipt, Receipts
 from laurels.standing import Standing
 

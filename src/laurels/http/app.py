@@ -24,6 +24,15 @@ from msgspec import Struct
 
 from laurels.audit.entry import is_recorded
 from laurels.errors import Fault, LaurelsError, Unavailable
+from laurels.errors.service import (
+    InternalError,
+    InvalidRequestId,
+    MethodNotAllowed,
+    NoSuchPath,
+    TooManyRequests,
+    Unauthorized,
+    UrlTooLong,
+)
 
 from . import requests
 from .admission import Admission
@@ -47,15 +56,6 @@ from .metrics import CONTENT_TYPE, Exposed, exposition
 from .open_streams import OpenStreams
 from .openapi import openapi
 from .pages import PAGES, Asset
-from .refusals import (
-    InternalError,
-    InvalidRequestId,
-    MethodNotAllowed,
-    NoSuchPath,
-    TooManyRequests,
-    Unauthorized,
-    UrlTooLong,
-)
 from .replays import Answered, Replays, judged_key
 from .route import NO_CONTENT, Route
 from .router import Found, Router

@@ -13,11 +13,11 @@ from msgspec import Struct
 from laurels.audit.entry import MAX_REQUEST_BYTES, AuditEntry, AuditStore
 from laurels.audit.reading import MAX_PAGE, AuditPage, page_of
 from laurels.errors import LaurelsError
+from laurels.errors.service import InvalidQuery
 from laurels.model.validation import shown
 
 from . import requests
 from .caller import Caller
-from .refusals import InvalidQuery
 
 MAX_REASON = 500
 _ID = re.compile(r"[0-9]{1,20}(-[0-9]{1,20})?")

@@ -8,9 +8,8 @@ import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
+from laurels.errors.service import InvalidKey
 from laurels.model.validation import shown
-
-from .refusals import InvalidKey
 
 ALL_BOARDS = ("*",)
 MAX_PATTERNS = 100

@@ -9,9 +9,10 @@ import asyncio
 
 from granian.rsgi import HTTPProtocol, ProtocolClosed  # type: ignore[attr-defined]
 
+from laurels.errors.service import BodyTimedOut, InvalidBody, Overloaded
+
 from . import requests
 from .deadlines import Deadlines
-from .refusals import BodyTimedOut, InvalidBody, Overloaded
 
 SMALL = 64 << 10
 """A body of more bytes is read in parts and decoded off the event loop."""

@@ -6,9 +6,10 @@ boards, and `is_unlimited` for what concerns the whole store.
 
 from msgspec import Struct
 
+from laurels.errors.service import Forbidden
+
 from .board_patterns import ALL_BOARDS, covers_all, reaches
 from .key_store import Key
-from .refusals import Forbidden
 from .submission_rule import SubmissionRule
 
 LEVEL: dict[str, int] = {"read": 1, "write": 2, "admin": 3}

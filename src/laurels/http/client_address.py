@@ -17,9 +17,8 @@ from ipaddress import (
 )
 from typing import Protocol
 
+from laurels.errors.service import InvalidSettings
 from laurels.model.validation import shown
-
-from .refusals import InvalidSettings
 
 X_FORWARDED_FOR, FORWARDED = "x-forwarded-for", "forwarded"
 _MOST_HOPS = 64

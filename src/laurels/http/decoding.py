@@ -21,10 +21,10 @@ from laurels.engine.outline import (
     outline_msgpack,
 )
 from laurels.errors import InvalidJson, JsonTooDeep, LaurelsError
+from laurels.errors.service import InvalidMsgpack, TooManyValues
 
 from . import requests
 from .bodies import SMALL
-from .refusals import InvalidMsgpack, TooManyValues
 from .requests import JSON, MSGPACK, NDJSON
 
 PIECE_BYTES = 32 << 10

@@ -6,11 +6,11 @@ Every function raises InvalidKey, which says what was expected and what came.
 import hashlib
 from typing import TypeGuard
 
+from laurels.errors.service import InvalidKey
 from laurels.model.validation import is_name, shown
 
 from .caller import LEVEL, RESERVED_NAMES
 from .key_store import Scope
-from .refusals import InvalidKey
 from .submission_rule import DEFAULT_RATE, SubmissionRule
 
 MAX_KEY_SECONDS = 10 * 366 * 86_400

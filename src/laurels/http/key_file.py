@@ -23,10 +23,10 @@ import msgspec
 from msgspec import Struct
 
 from laurels.errors import FormatTooNew, LaurelsError, StorageFailed
+from laurels.errors.service import KeysDamaged
 from laurels.snapshot.files import sync_folder
 
 from .key_store import Edit, Key, KeySet, SigningSecret, with_id
-from .refusals import KeysDamaged
 
 KEYS_FILE = "keys.json"
 FORMAT = 2

@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from laurels.direct.keys import ServerKeys, StoredKeys
+from laurels.errors.service import KeysBusy
 
 from .key_store import Edit, Key, KeySet, SigningSecret, with_id
-from .refusals import KeysBusy
 
 _TRIES = 20
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from msgspec import Struct
 
-from .refusals import Overloaded, Stopping, TooManyRequests, TooManyStreams
+from laurels.errors.service import Overloaded, Stopping, TooManyRequests, TooManyStreams
 
 _MOST_BUCKETS = 65_536
 """The least recently used is forgotten beyond them: it begins with a full burst again."""

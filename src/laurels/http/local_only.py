@@ -12,9 +12,8 @@ an open server.
 import re
 from typing import Protocol
 
+from laurels.errors.service import NotLocal
 from laurels.model.validation import shown
-
-from .refusals import NotLocal
 
 FORWARDING = frozenset(
     (

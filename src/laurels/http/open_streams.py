@@ -10,8 +10,9 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from laurels.errors.service import Denied
+
 from .access import Keys
-from .refusals import Denied
 
 LOOK_SECONDS = 0.25
 Task = asyncio.Task[None]

@@ -8,9 +8,9 @@ import msgspec
 
 import laurels
 from laurels import errors
-from laurels.index.redis import failures
+from laurels.errors import index_server, service
 
-from . import refusals, requests
+from . import requests
 from .answers import PROBLEM, Problem
 from .requests import JSON, MSGPACK, NDJSON
 from .route import NO_CONTENT, Route
@@ -18,7 +18,7 @@ from .route import NO_CONTENT, Route
 _REFERENCE = "#/components/schemas/{name}"
 _ALWAYS = ("400", "401", "403", "404", "409", "410", "413", "414", "429", "500", "503")
 _WITH_BODY = ("415", "422")
-_CODED = frozenset(module.__name__ for module in (errors, failures, refusals, requests))
+_CODED = frozenset(module.__name__ for module in (errors, index_server, service, requests))
 """Whose errors the service answers. What else a process has imported, a shell or a client, is not
 part of it: all processes of a service give one description."""
 

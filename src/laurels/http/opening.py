@@ -4,11 +4,11 @@ machine."""
 import ipaddress
 
 from laurels import config
+from laurels.errors.service import InvalidSettings, KeysNeeded, NotLoopback
 from laurels.model.validation import shown
 
 from .access import Keys
 from .key_store import KeyStore
-from .refusals import InvalidSettings, KeysNeeded, NotLoopback
 from .settings import Settings
 
 

@@ -9,9 +9,9 @@ from granian.net import SocketSpec  # type: ignore[attr-defined]
 from granian.server.embed import Server as Granian
 from msgspec import Struct
 
+from laurels.errors.service import AddressInUse, InvalidSettings
 from laurels.model.validation import shown
 
-from .refusals import AddressInUse, InvalidSettings
 from .settings import Settings
 
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
 
-from .refusals import IdempotencyMismatch, InvalidIdempotencyKey
+from laurels.errors.service import IdempotencyMismatch, InvalidIdempotencyKey
 
 MOST = 20_000
 MOST_BYTES = 64 << 20

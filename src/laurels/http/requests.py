@@ -23,10 +23,7 @@ from laurels.errors import (
     TooLarge,
     ValueOutOfRange,
 )
-from laurels.model.exact_json import exact
-from laurels.model.validation import shown
-
-from .refusals import (
+from laurels.errors.service import (
     BodyTooLarge,
     InvalidBody,
     InvalidMsgpack,
@@ -34,6 +31,8 @@ from .refusals import (
     InvalidQuery,
     UnsupportedMediaType,
 )
+from laurels.model.exact_json import exact
+from laurels.model.validation import shown
 
 MAX_BATCH = 10_000
 _UNKNOWN = "Object contains unknown field"

@@ -14,9 +14,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from laurels.config import KEY_VARIABLE
+from laurels.errors.service import InvalidSettings
 from laurels.model.validation import shown
-
-from .refusals import InvalidSettings
 
 PREFIX = "LAURELS_"
 ADMIN_KEY = "LAURELS_ADMIN_KEY"

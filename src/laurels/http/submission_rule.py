@@ -6,9 +6,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from laurels.errors.service import Forbidden, InvalidKey
 from laurels.model.validation import shown
-
-from .refusals import Forbidden, InvalidKey
 
 MAX_LABELS = 16
 MAX_TEXT = 256

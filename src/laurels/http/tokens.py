@@ -11,8 +11,9 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Struct
 
+from laurels.errors.service import Unauthorized
+
 from .key_store import SigningSecret
-from .refusals import Unauthorized
 from .submission_rule import SubmissionRule
 
 TOKEN_PREFIX = "lt_"

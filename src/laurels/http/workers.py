@@ -25,12 +25,12 @@ import uvloop
 from laurels import config
 from laurels.client.failures import error_of
 from laurels.errors import LaurelsError
+from laurels.errors.service import InvalidSettings, WorkerFailed
 from laurels.model.validation import shown
 
 from .answers import problem
 from .ports import Order, free
 from .process_memory import settle_collector, share_arenas
-from .refusals import InvalidSettings, WorkerFailed
 from .serving import Address, Said, opened, run, settle_log, warn_of
 from .settings import Settings
 

@@ -26,7 +26,7 @@ import msgspec
 from msgspec.structs import replace
 
 from laurels.errors import AtomicAcrossShards, PartlyCounted, PositionDiffers
-from laurels.index.redis.failures import IndexUnavailable
+from laurels.errors.index_server import IndexUnavailable
 from laurels.model.event import Batch
 from laurels.plan import Plan
 

@@ -4,10 +4,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from laurels.errors.service import InvalidBody, InvalidQuery, MemberNotRanked, RankNotHeld
 from laurels.http import requests
 from laurels.http.answers import CardAnswer, ScopesAnswer
 from laurels.http.asking import Ask
-from laurels.http.refusals import InvalidBody, InvalidQuery, MemberNotRanked, RankNotHeld
 from laurels.http.requests import Scoped
 from laurels.http.route import NoQuery, Routes
 from laurels.model.score import Score

@@ -3,11 +3,11 @@
 from collections.abc import AsyncGenerator
 
 from laurels.errors import LaurelsError
+from laurels.errors.service import InvalidQuery
 from laurels.http import requests
 from laurels.http.answers import lines, problem
 from laurels.http.asking import Ask, Streamed
 from laurels.http.live import What
-from laurels.http.refusals import InvalidQuery
 from laurels.http.requests import Scoped
 from laurels.http.route import Routes
 from laurels.model.validation import shown

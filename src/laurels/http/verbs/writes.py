@@ -6,6 +6,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from laurels.errors import BatchRefused, BoardExists, LaurelsError
+from laurels.errors.service import Forbidden, InvalidBody, InvalidQuery
 from laurels.http import requests
 from laurels.http.answers import (
     BatchAnswer,
@@ -16,7 +17,6 @@ from laurels.http.answers import (
 )
 from laurels.http.asking import Ask
 from laurels.http.caller import LEVEL
-from laurels.http.refusals import Forbidden, InvalidBody, InvalidQuery
 from laurels.http.requests import EventFields
 from laurels.http.route import NO_CONTENT, NoQuery, Routes
 from laurels.model.validation import shown

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from laurels.errors.index_server import IndexUnavailable
 from laurels.index.asking import Anchor, Ask, AtBound, AtMember, Found, Span, Start
 from laurels.index.base import Located, Outcomes, Scores, Slice
 from laurels.index.remote import Applied, Opened, Stands
@@ -20,7 +21,6 @@ from laurels.model.windows.kinds import Window
 from laurels.plan import RankingKey, Roll, roll_of
 from laurels.refreshed import Stand
 
-from .failures import IndexUnavailable
 from .layout import Layout, is_stamped, layout_of
 from .names import scoped_name
 from .sums import Sums

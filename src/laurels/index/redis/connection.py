@@ -14,10 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from laurels.errors import Closed, Forked, LaurelsError
-from laurels.forks import forks
-
-from .deadline import seconds_left
-from .failures import (
+from laurels.errors.index_server import (
     IndexDenied,
     IndexFailed,
     IndexMoving,
@@ -25,6 +22,9 @@ from .failures import (
     MissingRedis,
     WrongServer,
 )
+from laurels.forks import forks
+
+from .deadline import seconds_left
 from .moving import MOVING_SECONDS, beside, guarded, slot_of
 from .refusals import DENIED_WORDS, unanswered
 from .scripts import Script

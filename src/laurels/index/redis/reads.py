@@ -20,10 +20,9 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from laurels.errors.index_server import IndexUnavailable
 from laurels.index.asking import Ask
 from laurels.index.remote import Opened, Reading
-
-from .failures import IndexUnavailable
 
 UNDER_WAY = 4
 """Calls for one shard at a time."""

@@ -8,8 +8,7 @@ refused comes the same way, but from a Redis before 7 wrapped in its name and it
 import re
 
 from laurels.errors import LaurelsError
-
-from .failures import (
+from laurels.errors.index_server import (
     MAY_HAVE_APPLIED,
     IndexDenied,
     IndexFailed,

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from .failures import IndexTooOld
+from laurels.errors.index_server import IndexTooOld
 
 LEAST = (6, 2)
 

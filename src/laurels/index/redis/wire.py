@@ -17,9 +17,9 @@ import glide
 import msgspec
 
 from laurels.errors import Closed, LaurelsError, UnknownUrl
+from laurels.errors.index_server import IndexDenied, IndexUnavailable
 
 from .answers import ensure_read, hand_over
-from .failures import IndexDenied, IndexUnavailable
 from .refusals import DENIED_WORDS, NO_SCRIPT, error_of, is_lost, unanswered, word_of
 from .urls import RedisAddress
 

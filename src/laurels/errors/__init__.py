@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 if TYPE_CHECKING:
-    from .receipt import Receipts
+    from laurels.receipt import Receipts
 
 
 class LaurelsError(Exception):

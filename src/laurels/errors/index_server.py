@@ -3,7 +3,7 @@
 They stand apart from the client library, so that whoever catches them need not have it.
 """
 
-from laurels.errors import Conflict, Fault, InvalidInput, Unavailable
+from . import Conflict, Fault, InvalidInput, Unavailable
 
 MAY_HAVE_APPLIED = ", and may have carried out the call"
 

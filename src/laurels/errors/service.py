@@ -5,15 +5,7 @@ They are `LaurelsError`s like all others, and a client raises them as they are.
 
 from collections.abc import Sequence
 
-from laurels.errors import (
-    Conflict,
-    Fault,
-    InvalidInput,
-    LaurelsError,
-    NotFound,
-    TooLarge,
-    Unavailable,
-)
+from . import Conflict, Fault, InvalidInput, LaurelsError, NotFound, TooLarge, Unavailable
 
 
 class InvalidQuery(InvalidInput):
