@@ -17,8 +17,8 @@ from time import perf_counter
 
 import laurels
 from bench.workload import Population
-from laurels import record as records
-from laurels.fold import Fold
+from laurels.core import record as records
+from laurels.core.fold import Fold
 from laurels.index.memory import MemoryIndex
 from laurels.model.event import EventReader, batch_of
 from laurels.service import SHARE

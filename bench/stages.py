@@ -20,11 +20,11 @@ from bench.suite import Plan
 from bench.timing import Question, Safety, Sample, seconds, single
 from bench.workload import Batch, Entry, Event, Population, in_batches
 from laurels import Board
-from laurels.fold import Fold
+from laurels.core.fold import Fold
+from laurels.core.record import Create, encode, encode_one
 from laurels.index.memory import MemoryIndex
 from laurels.log.sqlite import SqliteLog
 from laurels.model.rules import Place
-from laurels.record import Create, encode, encode_one
 from laurels.submission import Submission
 
 _EVENTS = {1: 2_000, 100: 50_000, 1_000: 200_000}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from laurels import record as records
-from laurels.fold import Fold
+from laurels.core import record as records
+from laurels.core.fold import Fold
 from laurels.index.memory import MemoryIndex
 from laurels.log.memory import MemoryLog
 from laurels.verify import compare

@@ -14,6 +14,9 @@ from os import PathLike
 from types import TracebackType
 from typing import Any
 
+from laurels.core.receipt import Receipt, Receipts
+from laurels.core.standing import AsOf, Entry, Gap, Neighbour, Page, PeriodInfo, Standing
+from laurels.core.stats import BoardLayout, BoardStats, CheckReport, Kept, Stats, WindowStats
 from laurels.model.board import Board, Column
 from laurels.model.event import Event
 from laurels.timeline.clock import Clock, EventClock, ManualClock, SystemClock
@@ -22,9 +25,6 @@ from . import config, errors
 from .aio import AsyncLeaderboards
 from .errors import LaurelsError
 from .leaderboards import Leaderboards
-from .receipt import Receipt, Receipts
-from .standing import AsOf, Entry, Gap, Neighbour, Page, PeriodInfo, Standing
-from .stats import BoardLayout, BoardStats, CheckReport, Kept, Stats, WindowStats
 
 __all__ = [
     "AsOf",

@@ -8,12 +8,14 @@ from typing import Any, TypedDict
 
 import msgspec
 
+from laurels.core.board_state import BoardState
+from laurels.core.plan import can_set, place_named
+from laurels.core.receipt import Receipt, Receipts
 from laurels.engine.intake import Columns
 from laurels.model.event import MAX_BATCH, id_bytes, member_of
 from laurels.model.rules import Place
 from laurels.model.validation import is_unicode, shown
 
-from .boards import BoardState
 from .commit import Ticket
 from .errors import (
     AllEventsRefused,
@@ -25,8 +27,6 @@ from .errors import (
     LaurelsError,
     NoAllWindow,
 )
-from .plan import can_set, place_named
-from .receipt import Receipt, Receipts
 from .submission import Refusals, Submission
 from .writes import FoldedWrite
 

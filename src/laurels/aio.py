@@ -21,6 +21,8 @@ from functools import update_wrapper
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
+from laurels.core.receipt import Receipt, Receipts
+from laurels.core.standing import Entry
 from laurels.model.event import Value, member_bytes
 from laurels.model.validation import integer
 
@@ -29,8 +31,6 @@ from .accept import How, data_bytes, receipt_at, warn_if_all_refused
 from .errors import NotReady
 from .leaderboards import EXPORT_CHUNK, Leaderboards
 from .pacing import pace
-from .receipt import Receipt, Receipts
-from .standing import Entry
 from .store import LoopStore
 from .submission import Submission
 

@@ -9,12 +9,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
+from laurels.core.stats import Kept
 from laurels.snapshot.files import SnapshotFile
 from laurels.snapshot.taking import is_due, is_due_on_close
 
 from .errors import LaurelsError
 from .recovery import Recovered
-from .stats import Kept
 
 
 class Keeper:

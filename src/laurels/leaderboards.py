@@ -4,18 +4,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, overload
 
+from laurels.core.between import Bound
+from laurels.core.clock_status import ClockStatus
+from laurels.core.queries import friends, member_asked, named
+from laurels.core.receipt import Receipt, Receipts
+from laurels.core.standing import FIRST, Entry, Page, PeriodInfo, Standing, rank_or_none
+from laurels.core.stats import BoardStats, CheckReport, Stats
 from laurels.model.board import Board
 from laurels.model.event import Value, member_bytes
 from laurels.model.score import Score
 
 from . import writes
 from .accept import data_bytes, receipt_at, warn_if_all_refused
-from .between import Bound
-from .clock_status import ClockStatus
-from .queries import friends, member_asked, named
-from .receipt import Receipt, Receipts
-from .standing import FIRST, Entry, Page, PeriodInfo, Standing, rank_or_none
-from .stats import BoardStats, CheckReport, Stats
 from .store import Store
 from .submission import Submission
 

@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from laurels.index.base import Index
+from laurels.core import record as records
+from laurels.core.fold import Fold
+from laurels.core.index import Index
 from laurels.log.base import Log
 from laurels.snapshot.files import SnapshotFile
 from laurels.snapshot.taking import opened
 
-from . import record as records
 from .errors import LogDamaged, SnapshotDamaged
-from .fold import Fold
 from .opening_progress import current_report
 
 _REPORT_EVERY = 64

@@ -19,11 +19,11 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from laurels.core import record as records
 from laurels.log.base import RewritableLog
 from laurels.snapshot.files import SnapshotFile, SnapshotFiles
 from laurels.snapshot.taking import moment_of
 
-from . import record as records
 from .clock_file import CLOCK_NAME
 from .errors import CannotRewind, SnapshotDamaged
 

@@ -20,8 +20,18 @@ from typing import Any, TypeVar, Unpack
 
 import msgspec
 
-from laurels.index.asking import Ask
-from laurels.index.base import Index
+from laurels.core import record as records
+from laurels.core.board_state import BoardState, pulse_of
+from laurels.core.clock_status import ClockStatus, accept_clock, clock_status
+from laurels.core.fold import Fold
+from laurels.core.index import Index
+from laurels.core.plan import RankingKey, place_named
+from laurels.core.queries import Moment
+from laurels.core.question import Question
+from laurels.core.reads import at_hand
+from laurels.core.receipt import Receipts
+from laurels.core.requests import Ask
+from laurels.core.stats import BoardStats, CheckReport, Stats, board_stats, store_stats
 from laurels.log.base import Log
 from laurels.model.validation import shown
 from laurels.snapshot.files import SnapshotFile, SnapshotFiles
@@ -30,10 +40,7 @@ from laurels.snapshot.taking import take
 from laurels.timeline.clock import Clock, EventClock
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
-from . import record as records
 from .accept import How, is_plain, joined, submission
-from .boards import BoardState, pulse_of
-from .clock_status import ClockStatus, accept_clock, clock_status
 from .commit import Committer, Ticket, Write, made
 from .errors import (
     Closed,
@@ -44,18 +51,11 @@ from .errors import (
     NotReady,
     StorageFailed,
 )
-from .fold import Fold
 from .forks import forks
 from .keeper import Keeper
-from .plan import RankingKey, place_named
-from .queries import Moment
-from .question import Question
-from .receipt import Receipts
 from .recovery import recovered, refolded
-from .stats import BoardStats, CheckReport, Stats, board_stats, store_stats
 from .submission import Submission
 from .verify import compare
-from .view import at_hand
 from .write_failures import WriteFailures
 from .writes import FoldedWrite, Task
 

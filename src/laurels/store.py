@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar, Unpack
 
-from laurels.index.base import Index
+from laurels.core.board_state import BoardState
+from laurels.core.clock_status import ClockStatus
+from laurels.core.index import Index
+from laurels.core.plan import RankingKey
+from laurels.core.queries import Moment
+from laurels.core.question import Question
+from laurels.core.receipt import Receipts
+from laurels.core.stats import BoardStats, CheckReport, Stats
 
 from .accept import How
-from .boards import BoardState
-from .clock_status import ClockStatus
-from .plan import RankingKey
-from .queries import Moment
-from .question import Question
-from .receipt import Receipts
-from .stats import BoardStats, CheckReport, Stats
 from .submission import Submission
 from .writes import FoldedWrite
 

@@ -6,19 +6,19 @@ from itertools import accumulate
 
 import msgspec
 
+from laurels.core import record
+from laurels.core.board_state import Boards, BoardState
+from laurels.core.fold import Fold, Folded
+from laurels.core.index import Offset
+from laurels.core.plan import Plan, RankingKey, cut
+from laurels.core.receipt import Part, Ranks, Receipts
 from laurels.engine.intake import MISSING, Columns
 from laurels.engine.packing import bounds
-from laurels.index.base import Offset
 from laurels.model.event import AHEAD_MS, Batch, batch_of
 from laurels.model.labels import together
 from laurels.model.rules import Place
 
-from . import record
-from .boards import Boards, BoardState
 from .errors import AtInFuture, AtRequired, BatchRefused, LaurelsError
-from .fold import Fold, Folded
-from .plan import Plan, RankingKey, cut
-from .receipt import Part, Ranks, Receipts
 
 Refusals = dict[int, tuple[str | None, LaurelsError]]
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
+from laurels.core.board_state import BoardState
+from laurels.core.fold import Fold
+from laurels.core.plan import RankingKey
+from laurels.core.stats import CheckReport
 from laurels.model.labels import ALL
 
-from .boards import BoardState
 from .errors import CheckFailed
-from .fold import Fold
-from .plan import RankingKey
-from .stats import CheckReport
 
 _CHUNK = 10_000
 

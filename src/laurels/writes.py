@@ -7,12 +7,12 @@ commit, which knows `now`, and folded once those records are durable.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
+from laurels.core import record
+from laurels.core.board_state import Boards, BoardState
+from laurels.core.fold import Fold, Survey
 from laurels.model.board import Board, named_as, safe_change
 
-from . import record
-from .boards import Boards, BoardState
 from .errors import BoardExists
-from .fold import Fold, Survey
 
 
 class FoldedWrite(Protocol):

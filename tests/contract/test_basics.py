@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import laurels
-from laurels.index.base import changes
+from laurels.core.index import changes
 from tests.contract.reading import members, ranks, scores
 
 

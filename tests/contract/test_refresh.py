@@ -13,9 +13,10 @@ from unittest.mock import patch
 import pytest
 
 import laurels
-from laurels import refreshes, service
+from laurels import service
+from laurels.core import lifecycle
+from laurels.core.index import changes
 from laurels.errors import PeriodExpired, PeriodFuture, StorageFailed, TotalOutOfRange, UnsafeChange
-from laurels.index.base import changes
 from tests.calendar_by_scanning import HOUR, MINUTE
 from tests.comparison import everything
 from tests.conftest import Scaled
@@ -55,7 +56,7 @@ def embedded(tmp_path: Path, clock: laurels.ManualClock) -> Iterator[Deployment]
 def in_shares() -> Iterator[None]:
     """Has everything built ahead, a few cells at a time."""
     with (
-        patch.object(refreshes, "AT_ONCE", 0),
+        patch.object(lifecycle, "AT_ONCE", 0),
         patch.object(service, "SHARE_LEAST", 1),
     ):
         yield
@@ -484,7 +485,7 @@ def test_all_scopes_are_refreshed_together(
 
     zones: list[dict[str, Any]] = [{"labels": {"zone": f"z{i}"}} for i in range(8)]
     scopes: list[dict[str, Any]] = [{}, {"by": "zone"}, *zones]
-    with patch.object(refreshes, "AT_ONCE", 0 if shares else refreshes.AT_ONCE):
+    with patch.object(lifecycle, "AT_ONCE", 0 if shares else lifecycle.AT_ONCE):
         for _ in range(6):
             built(lb, write)
             for where in scopes:

@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 import laurels
-from laurels import errors, record
+from laurels import errors
+from laurels.core import record
 from laurels.log.sqlite import SqliteLog
 from tests.internals import local
 

@@ -13,7 +13,7 @@ import pytest
 
 import laurels
 from laurels import errors
-from laurels.stats import Kept
+from laurels.core.stats import Kept
 from tests.internals import local
 
 TIMEOUT = 60

@@ -11,8 +11,8 @@ import pytest
 
 import laurels
 from laurels.accept import submission
-from laurels.boards import Boards, BoardState
 from laurels.commit import MAX_EVENTS, Ticket
+from laurels.core.board_state import Boards, BoardState
 from laurels.direct.gather import Gatherer, _taken
 from laurels.errors import NotReady
 from laurels.submission import Joined

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from laurels.boards import Boards, BoardState
+from laurels.core.board_state import Boards, BoardState
+from laurels.core.refreshed import Refreshed, Stand
 from laurels.direct.refreshing import Refreshing
 from laurels.model.board import Board
-from laurels.refreshed import Refreshed, Stand
 
 HOUR = 3_600_000
 NOW = 500_000 * HOUR

@@ -13,20 +13,11 @@ from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
-from laurels.fold import Survey
-from laurels.index.asking import (
-    Ask,
-    AtBound,
-    AtMember,
-    End,
-    Found,
-    Listing,
-    Span,
-    Start,
-    find,
-)
-from laurels.index.base import Outcomes, Scores
-from laurels.index.due import Due, due_of
+from laurels.core.due import Due, due_of
+from laurels.core.fold import Survey
+from laurels.core.index import Outcomes, Scores
+from laurels.core.plan import RankingKey, can_set, next_boundary, plan_batch, ranking_key, roll_of
+from laurels.core.requests import Ask, AtBound, AtMember, End, Found, Listing, Span, Start, find
 from laurels.index.memory import MemoryIndex
 from laurels.index.redis.index import RedisIndex
 from laurels.index.remote import CallId, Opened, Unswept, Unturned
@@ -34,7 +25,6 @@ from laurels.model.board import Board, Column
 from laurels.model.event import Batch, EventReader, batch_of
 from laurels.model.rules import Op, Rules
 from laurels.model.windows.kinds import Rolling
-from laurels.plan import RankingKey, can_set, next_boundary, plan_batch, ranking_key, roll_of
 
 START_MS = 1_795_219_200_000
 HOUR_MS = 3_600_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import laurels
-from laurels.boards import Boards
-from laurels.index.base import Outcome, Outcomes
+from laurels.core.board_state import Boards
+from laurels.core.index import Outcome, Outcomes
 from laurels.index.redis.index import RedisIndex
 from laurels.index.remote import Opened
 from laurels.model.event import EventReader, batch_of

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import pytest
 
 import laurels
+from laurels.core.plan import RankingKey
+from laurels.core.requests import Ask, Found, Span, Start
 from laurels.errors.index_server import IndexUnavailable
-from laurels.index.asking import Ask, Found, Span, Start
 from laurels.index.redis.reads import LEAST, UNDER_WAY, WEIGHT_MOST, Reads
 from laurels.index.remote import Opened, Reading, Stale
-from laurels.plan import RankingKey
 
 RULES = laurels.Board("b").rules()
 BOARD = Opened(1, 1, RULES)

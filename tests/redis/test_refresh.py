@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import laurels
+from laurels.core.plan import next_boundary
 from laurels.direct import present
 from laurels.direct.present import opened_as
 from laurels.direct.refreshing import Refreshing
 from laurels.index.redis import index
 from laurels.model.board import Board
-from laurels.plan import next_boundary
 from tests.conftest import Scaled
 
 from .servers import Server

@@ -11,9 +11,12 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from laurels.core.due import due_of
+from laurels.core.plan import RankingKey, plan_batch
+from laurels.core.receipt import Receipt
+from laurels.core.requests import Anchor, Ask, AtBound, AtMember, End, Found, Span, Start
+from laurels.core.standing import AsOf
 from laurels.http.answers import BatchAnswer
-from laurels.index.asking import Anchor, Ask, AtBound, AtMember, End, Found, Span, Start
-from laurels.index.due import due_of
 from laurels.index.redis.connection import Connection
 from laurels.index.redis.index import RedisIndex
 from laurels.index.remote import Opened
@@ -22,9 +25,6 @@ from laurels.index.shards import shard_of
 from laurels.model.board import Board, Column
 from laurels.model.event import Batch, EventReader, batch_of
 from laurels.model.rules import Rules
-from laurels.plan import RankingKey, plan_batch
-from laurels.receipt import Receipt
-from laurels.standing import AsOf
 from laurels.timeline.instants import MAX_MS, MIN_MS
 from tests.counts import some
 from tests.redis.asking import connected

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import laurels
+from laurels.core.plan import RankingKey, roll_of
 from laurels.index.redis import index
 from laurels.index.redis.index import RedisIndex
 from laurels.index.remote import Opened
 from laurels.model.board import Board
-from laurels.plan import RankingKey, roll_of
 from tests.internals import remote
 
 from .asking import connected

@@ -7,8 +7,8 @@ from random import Random
 from typing import Any
 
 import laurels
+from laurels.core.index import changes
 from laurels.errors import BatchRefused, BoardInvalid
-from laurels.index.base import changes
 from tests.comparison import assert_receipt, assert_refused, attempt, board_of, told
 from tests.contract.deployments import Deployment
 from tests.definitions import Definition, Refusal, Report, Scope, Verdict

@@ -10,6 +10,8 @@ import pytest
 from bench.decay import cost, error_after, to_a_store, to_an_index, traffic
 from bench.workload import Population
 
+from laurels.core.record import Events, decode, encode, encode_one, events_of
+from laurels.core.record import batch_of as logged_batch
 from laurels.engine import fading
 from laurels.engine.packing import pack
 from laurels.model.board import Board
@@ -27,8 +29,6 @@ from laurels.model.windows.decay import (
     weight,
     weights,
 )
-from laurels.record import Events, decode, encode, encode_one, events_of
-from laurels.record import batch_of as logged_batch
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 HOUR_MS = 3_600_000

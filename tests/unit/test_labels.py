@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from laurels import record
+from laurels.core import record
 from laurels.errors import InvalidLabel, LaurelsError, NoScope, UnknownLabel, UnknownScope
 from laurels.model.board import Board
 from laurels.model.event import Batch, EventReader, batch_of

@@ -17,7 +17,7 @@ PURE = {
     "laurels.model.column",
     "laurels.model.windows.kinds",
     "laurels.model.score",
-    "laurels.plan",
+    "laurels.core.plan",
     "laurels.model.rules",
     "laurels.timeline.calendar",
     "laurels.timeline.zones",

@@ -12,9 +12,9 @@ from tests.folding import assert_same
 from tests.traffic import HOUR, NOON, Traffic
 
 import laurels
-from laurels import refreshes
+from laurels.core import lifecycle
+from laurels.core.fold import Fold
 from laurels.errors import CheckFailed
-from laurels.fold import Fold
 from laurels.index.held import Held
 from laurels.index.memory import MemoryIndex
 from laurels.leaderboards import Leaderboards
@@ -33,7 +33,7 @@ WINDOW = "3h=rolling:3h/1h,refresh=30m"
 @pytest.fixture(autouse=True)
 def in_shares(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has everything built ahead."""
-    monkeypatch.setattr(refreshes, "AT_ONCE", 0)
+    monkeypatch.setattr(lifecycle, "AT_ONCE", 0)
 
 
 class Rooms:

@@ -7,10 +7,10 @@ from random import Random
 
 import pytest
 
+from laurels.core.plan import APART, LATE, Plan, plan_batch
 from laurels.model.board import Board
 from laurels.model.event import Batch, EventReader, batch_of
 from laurels.model.labels import ALL, scope_named
-from laurels.plan import APART, LATE, Plan, plan_batch
 
 NOON = 1_795_176_000_000  # 2026-11-20T12:00Z
 HOUR = 3_600_000

@@ -16,9 +16,9 @@ import laurels
 from laurels.accept import is_plain
 from laurels.aio import AsyncLeaderboards
 from laurels.commit import MAX_WRITES, Entry, Inbox, Shared, Ticket
+from laurels.core.receipt import Receipt
 from laurels.errors import Closed, LaurelsError
 from laurels.model.event import EventReader
-from laurels.receipt import Receipt
 from laurels.submission import Submission
 
 NOW_MS = 1_700_000_000_000

@@ -10,9 +10,9 @@ from tests.folding import assert_same
 from tests.traffic import HOUR, NOON
 
 import laurels
-from laurels.fold import Fold
+from laurels.core.fold import Fold
+from laurels.core.index import Section
 from laurels.index import copying
-from laurels.index.base import Section
 from laurels.index.copying import IDS, ROWS, Rows
 from laurels.index.memory import MemoryIndex
 from laurels.leaderboards import Leaderboards

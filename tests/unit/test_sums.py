@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import laurels
-from laurels.boards import Boards
-from laurels.index.base import Outcome
+from laurels.core.board_state import Boards
+from laurels.core.index import Outcome
 from laurels.index.redis.sums import Sums, sums_of
 from laurels.model.event import Batch, EventReader, batch_of
 

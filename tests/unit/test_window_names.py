@@ -7,9 +7,9 @@ import pytest
 
 import laurels
 from laurels import Board
+from laurels.core.plan import window_named
 from laurels.errors import UnknownWindow
 from laurels.model.board import safe_change
-from laurels.plan import window_named
 
 STORED: dict[str, Any] = {
     "format": 1,

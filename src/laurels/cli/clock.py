@@ -7,7 +7,7 @@ import typer
 
 import laurels
 from laurels import config
-from laurels.clock_status import ClockStatus
+from laurels.core.clock_status import ClockStatus
 from laurels.rewind import Rewound
 from laurels.timeline.zones import zone
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
 import laurels
-from laurels.plan import cut, next_boundary
+from laurels.core.plan import cut, next_boundary
 from laurels.timeline.instants import MIN_MS
 
 from .reading import Row

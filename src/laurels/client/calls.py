@@ -12,7 +12,9 @@ from typing import Any, NamedTuple, overload
 import msgspec
 
 from laurels.accept import batch_list, data_bytes, ensure_position
-from laurels.clock_status import ClockStatus
+from laurels.core.clock_status import ClockStatus
+from laurels.core.receipt import Receipt, Receipts
+from laurels.core.stats import BoardStats, CheckReport, Stats
 from laurels.errors import (
     BatchRefused,
 )
@@ -22,8 +24,6 @@ from laurels.http.requests import MAX_BATCH, BatchTooLong
 from laurels.model.board import Board
 from laurels.model.event import Value
 from laurels.model.validation import integer
-from laurels.receipt import Receipt, Receipts
-from laurels.stats import BoardStats, CheckReport, Stats
 
 from .call import Call, decoder, nothing, then
 from .given import (

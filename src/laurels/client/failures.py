@@ -4,6 +4,7 @@ import msgspec
 from msgspec import Struct
 
 import laurels.http.requests  # noqa: F401 (its codes come in answers)
+from laurels.core.receipt import Receipt
 from laurels.errors import (
     BatchRefused,
     Conflict,
@@ -17,7 +18,6 @@ from laurels.errors import (
 )
 from laurels.errors.index_server import IndexUnavailable
 from laurels.errors.service import Denied, ServerUnreachable, UnknownAnswer
-from laurels.receipt import Receipt
 
 from .receipts import RemoteReceipts
 

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 
 from msgspec import Struct
 
-from laurels.between import Bound
+from laurels.core.between import Bound
 from laurels.errors import (
     InvalidLabel,
     InvalidPercentile,

@@ -3,7 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from laurels.between import Bound
+from laurels.core.between import Bound
+from laurels.core.queries import friends, named
+from laurels.core.question import MAX_LIMIT, MAX_RADIUS, whole
+from laurels.core.standing import Page, PeriodInfo, Standing
 from laurels.errors import (
     InvalidLimit,
     InvalidOffset,
@@ -13,9 +16,6 @@ from laurels.errors import (
 from laurels.errors.service import MemberNotRanked, RankNotHeld
 from laurels.http.answers import CardAnswer, ScopesAnswer, to_json
 from laurels.model.score import Score
-from laurels.queries import friends, named
-from laurels.question import MAX_LIMIT, MAX_RADIUS, whole
-from laurels.standing import Page, PeriodInfo, Standing
 
 from .call import Call, decoder, then
 from .given import (

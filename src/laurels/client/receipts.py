@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from laurels.core.index import Offset
+from laurels.core.receipt import Receipt, Receipts
 from laurels.errors import BatchRefused, LaurelsError, by_code
 from laurels.http.answers import BatchAnswer
-from laurels.index.base import Offset
-from laurels.receipt import Receipt, Receipts
 
 Refusals = Mapping[int, LaurelsError]
 """Why events were refused before they were sent, by their place in the batch."""

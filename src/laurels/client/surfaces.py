@@ -7,9 +7,9 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 from laurels.accept import warn_if_all_refused
 from laurels.aio import AsyncLeaderboards
+from laurels.core.receipt import Receipts
+from laurels.core.stats import BoardStats, Stats
 from laurels.leaderboards import Leaderboards
-from laurels.receipt import Receipts
-from laurels.stats import BoardStats, Stats
 
 from . import calls
 from .call import Call

@@ -1,11 +1,11 @@
 """Figures of the boards, and whether their rankings are what they follow from."""
 
-from laurels.boards import BoardState
-from laurels.clock_status import clock_status
-from laurels.index.asking import Ask
-from laurels.index.base import changes
-from laurels.plan import next_boundary, ranking_key
-from laurels.stats import BoardStats, CheckReport, Kept, Stats, WindowStats
+from laurels.core.board_state import BoardState
+from laurels.core.clock_status import clock_status
+from laurels.core.index import changes
+from laurels.core.plan import next_boundary, ranking_key
+from laurels.core.requests import Ask
+from laurels.core.stats import BoardStats, CheckReport, Kept, Stats, WindowStats
 from laurels.timeline.instants import MIN_MS
 
 from .present import Present, opened_as

@@ -7,7 +7,7 @@ watches asks often (`http.live`); while nobody does, nothing is asked.
 import asyncio
 from collections.abc import Collection
 
-from laurels.boards import BoardState, pulse_of
+from laurels.core.board_state import BoardState, pulse_of
 
 from .present import Present, opened_as
 from .retry import read_only

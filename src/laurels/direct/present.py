@@ -10,7 +10,10 @@ from functools import partial
 from math import inf
 from typing import TypeVar
 
-from laurels.boards import Boards, BoardState
+from laurels.core.board_state import Boards, BoardState
+from laurels.core.due import Due, due_of
+from laurels.core.plan import next_boundary, oldest_stored, roll_of
+from laurels.core.refreshed import NEVER, Refreshed
 from laurels.errors import (
     Closed,
     Forked,
@@ -20,7 +23,6 @@ from laurels.errors import (
     UnknownScope,
     UnknownWindow,
 )
-from laurels.index.due import Due, due_of
 from laurels.index.redis.deadline import ends_in
 from laurels.index.remote import (
     Behind,
@@ -33,8 +35,6 @@ from laurels.index.remote import (
     Unturned,
 )
 from laurels.model.labels import ALL
-from laurels.plan import next_boundary, oldest_stored, roll_of
-from laurels.refreshed import NEVER, Refreshed
 from laurels.service import MOST, SHARE
 from laurels.timeline.clock import Clock, EventClock
 from laurels.timeline.instants import MIN_MS

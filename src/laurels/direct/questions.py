@@ -6,12 +6,12 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from laurels.boards import BoardState
+from laurels.core.board_state import BoardState
+from laurels.core.plan import next_boundary
+from laurels.core.queries import Moment
+from laurels.core.question import Question
 from laurels.index.redis.deadline import VERB_SECONDS, ends_in
 from laurels.index.remote import Opened
-from laurels.plan import next_boundary
-from laurels.queries import Moment
-from laurels.question import Question
 
 from .present import Present, opened_as
 from .retry import read_only

@@ -10,10 +10,10 @@ the server, where any other process may have refreshed it, or have begun to.
 import heapq
 from collections.abc import Callable, Mapping
 
-from laurels.boards import Boards, BoardState
+from laurels.core.board_state import Boards, BoardState
+from laurels.core.refreshed import Refreshed, Stand, of_shards
 from laurels.index.remote import Stands
 from laurels.model.windows.kinds import Rolling
-from laurels.refreshed import Refreshed, Stand, of_shards
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 Place = tuple[int, str]

@@ -3,10 +3,10 @@
 import asyncio
 from typing import Protocol
 
-from laurels.boards import Boards, BoardState
+from laurels.core.board_record import BoardRecord, board_record, encode
+from laurels.core.board_state import Boards, BoardState
 from laurels.index.remote import Opened
 from laurels.model.board import Board
-from laurels.snapshot.state import BoardRecord, board_record, encode
 from laurels.timeline.instants import MIN_MS
 
 from .refreshing import Refreshing

@@ -12,16 +12,16 @@ from typing import Any, TypeVar, Unpack
 
 from laurels.accept import How, batch_list, submission
 from laurels.audit.entry import AuditStore, MemoryAudit
-from laurels.boards import BoardState
-from laurels.clock_status import ClockStatus, SharedSource, accept_clock, clock_status
+from laurels.core.board_state import BoardState
+from laurels.core.clock_status import ClockStatus, SharedSource, accept_clock, clock_status
+from laurels.core.plan import window_named
+from laurels.core.queries import Moment
+from laurels.core.question import Question
+from laurels.core.stats import BoardStats, CheckReport, Stats
 from laurels.errors import Closed, Forked, LaurelsError, NothingToBackUp, UnknownWindow
 from laurels.forks import forks
 from laurels.index.remote import FollowedIndex
 from laurels.model.labels import has_scope
-from laurels.plan import window_named
-from laurels.queries import Moment
-from laurels.question import Question
-from laurels.stats import BoardStats, CheckReport, Stats
 from laurels.submission import Submission
 from laurels.timeline.clock import Clock
 from laurels.writes import FoldedWrite

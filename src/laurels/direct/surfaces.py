@@ -6,10 +6,10 @@ from typing import Any, NamedTuple, TypeVar, Unpack
 
 from laurels.accept import How, batch_list
 from laurels.aio import AsyncLeaderboards
+from laurels.core.queries import Moment
+from laurels.core.question import Question
 from laurels.leaderboards import Leaderboards
 from laurels.model.board import Board
-from laurels.queries import Moment
-from laurels.question import Question
 from laurels.submission import Submission
 
 from .service import Direct, is_newer

@@ -12,8 +12,13 @@ from typing import Any
 
 import msgspec
 
-from laurels import record as records
-from laurels.boards import BoardState, record_of, redefine
+from laurels.core import record as records
+from laurels.core.board_record import BoardRecord
+from laurels.core.board_state import BoardState, record_of, redefine
+from laurels.core.fold import Folded
+from laurels.core.index import Offset
+from laurels.core.plan import plan_expiry
+from laurels.core.receipt import Ranks
 from laurels.errors import (
     BatchTooLarge,
     BoardInvalid,
@@ -22,16 +27,11 @@ from laurels.errors import (
     PartlyCounted,
     Unavailable,
 )
-from laurels.fold import Folded
-from laurels.index.base import Offset
 from laurels.index.redis.deadline import UPKEEP_SECONDS, VERB_SECONDS, ends_in
 from laurels.index.remote import Behind, Opened, Stale, Unturned
 from laurels.model.board import Board
 from laurels.model.event import Batch
 from laurels.model.rules import Rules
-from laurels.plan import plan_expiry
-from laurels.receipt import Ranks
-from laurels.snapshot.state import BoardRecord
 from laurels.submission import Submission
 from laurels.timeline.instants import MIN_MS
 from laurels.writes import FoldedWrite, Single

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 if TYPE_CHECKING:
-    from laurels.receipt import Receipts
+    from laurels.core.receipt import Receipts
 
 
 class LaurelsError(Exception):

@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from laurels.core.index import Offset
+from laurels.core.receipt import Receipt, Receipts
+from laurels.core.standing import Standing
 from laurels.errors import BatchRefused, LaurelsError
 from laurels.errors.index_server import IndexUnavailable
-from laurels.index.base import Offset
-from laurels.receipt import Receipt, Receipts
-from laurels.standing import Standing
 
 from .redaction import without_paths
 from .requests import JSON, MSGPACK

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from laurels.aio import AsyncLeaderboards
 from laurels.audit.entry import AuditStore
-from laurels.clock_status import ClockStatus
+from laurels.core.clock_status import ClockStatus
 from laurels.direct.service import Direct
 from laurels.direct.surfaces import AsyncDirectLeaderboards
 from laurels.errors import Unavailable

@@ -28,9 +28,9 @@ import msgspec
 from msgspec import Struct
 
 from laurels.aio import AsyncLeaderboards
+from laurels.core.standing import AsOf, Entry, Page, Standing
 from laurels.errors import LaurelsError, Unavailable
 from laurels.model.score import Score
-from laurels.standing import AsOf, Entry, Page, Standing
 
 from .debts import Debts
 

@@ -15,9 +15,9 @@ from prometheus_client.core import (
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from laurels.clock_status import ClockStatus
-from laurels.receipt import Receipts
-from laurels.stats import Stats
+from laurels.core.clock_status import ClockStatus
+from laurels.core.receipt import Receipts
+from laurels.core.stats import Stats
 
 from .limits import Room
 

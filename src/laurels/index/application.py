@@ -10,6 +10,8 @@ from array import array
 from collections.abc import Iterator
 from typing import Any
 
+from laurels.core.index import COUNTED, Outcome, Outcomes, Scores
+from laurels.core.plan import Plan, Roll, Target
 from laurels.engine import fold
 from laurels.engine.ranked_set import RankedSet
 from laurels.engine.rolling import RollingSet
@@ -21,9 +23,7 @@ from laurels.model.event import Batch
 from laurels.model.labels import ALL
 from laurels.model.score import stamps_of
 from laurels.model.windows.decay import Weighing
-from laurels.plan import Plan, Roll, Target
 
-from .base import COUNTED, Outcome, Outcomes, Scores
 from .held import Held, changed_with
 from .remembered import key_of
 

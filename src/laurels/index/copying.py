@@ -28,13 +28,13 @@ from itertools import chain, islice
 import msgspec
 from msgspec import Struct
 
+from laurels.core.index import Describe, Section
+from laurels.core.plan import RankingKey
 from laurels.engine.packing import pack
 from laurels.engine.ranked_set import RankedSet
 from laurels.engine.roster import Roster, mark
 from laurels.engine.tally import Tally
-from laurels.plan import RankingKey
 
-from .base import Describe, Section
 from .held import Held, Part
 from .remembered import Remembered
 

@@ -25,12 +25,12 @@ from itertools import groupby
 import msgspec
 from msgspec.structs import replace
 
+from laurels.core.index import COUNTED, Offset, Outcome, Outcomes, Scores, changes
+from laurels.core.plan import Plan
 from laurels.errors import AtomicAcrossShards, PartlyCounted, PositionDiffers
 from laurels.errors.index_server import IndexUnavailable
 from laurels.model.event import Batch
-from laurels.plan import Plan
 
-from .base import COUNTED, Offset, Outcome, Outcomes, Scores, changes
 from .feed import told_of
 from .remote import Applied, CallId, Opened, ShardIndex, Stands
 from .shards import REFUSED, shard_of, shards, together, worst

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from laurels.core.plan import APART, Plan, RankingKey, Target, roll_of
 from laurels.model.event import Batch
 from laurels.model.labels import together
 from laurels.model.rules import Place
 from laurels.model.windows.kinds import Window
-from laurels.plan import APART, Plan, RankingKey, Target, roll_of
 from laurels.timeline.instants import MIN_MS
 
 from .feed import Entry, FeedPlace, labels_told

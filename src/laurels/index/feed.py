@@ -12,10 +12,10 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
+from laurels.core.plan import Plan
 from laurels.model.event import Batch
 from laurels.model.labels import Labels
 from laurels.model.rules import Rules
-from laurels.plan import Plan
 
 
 class FeedPlace(NamedTuple):

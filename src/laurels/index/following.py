@@ -13,10 +13,10 @@ answer shows all that was acknowledged before it was asked for.
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
+from laurels.core.plan import next_boundary
+from laurels.core.requests import Ask
 from laurels.errors import NotReady
-from laurels.plan import next_boundary
 
-from .asking import Ask
 from .fed import chosen, fed_of
 from .feed import FeedPlace, Pending
 from .remote import Opened, Overtaken, Reading, ShardIndex

@@ -6,6 +6,7 @@ from itertools import chain
 
 from msgspec import Struct, field
 
+from laurels.core.plan import RankingKey
 from laurels.engine.fold import Shape
 from laurels.engine.ranked_set import ORDINAL, RankedSet
 from laurels.engine.rolling import RollingSet
@@ -14,7 +15,6 @@ from laurels.engine.tally import Tally
 from laurels.errors import CheckFailed
 from laurels.model.rules import Rules
 from laurels.model.score import step_bounds
-from laurels.plan import RankingKey
 
 from .directory import Directory
 from .remembered import Remembered

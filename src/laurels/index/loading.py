@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from laurels.core.plan import RankingKey
 from laurels.engine.packing import unpack
 from laurels.engine.ranked_set import RankedSet
 from laurels.engine.restoring import expect
@@ -17,7 +18,6 @@ from laurels.engine.rolling import RollingSet
 from laurels.engine.roster import Roster, renumber
 from laurels.engine.tally import Tally
 from laurels.errors import SnapshotDamaged
-from laurels.plan import RankingKey
 
 from .copying import (
     BOARD,

@@ -3,6 +3,8 @@
 from array import array
 from collections.abc import Iterable, Sequence
 
+from laurels.core.index import Beside, Located, Outcome, Outcomes, Slice
+from laurels.core.plan import Plan, RankingKey, Roll
 from laurels.engine import fold
 from laurels.engine.ranked_set import COMPETITION, DENSE, ORDINAL, RankedSet
 from laurels.engine.rolling import RollingSet
@@ -10,10 +12,8 @@ from laurels.engine.roster import Roster
 from laurels.model.event import Batch
 from laurels.model.labels import ALL, is_by
 from laurels.model.rules import Rules
-from laurels.plan import Plan, RankingKey, Roll
 
 from .application import Application
-from .base import Beside, Located, Outcome, Outcomes, Slice
 from .copying import Copying
 from .deferred import Deferred
 from .held import Held, Part

@@ -16,10 +16,21 @@ from collections.abc import Iterable, Sequence
 from math import ceil, sqrt
 from typing import NamedTuple, Protocol
 
+from laurels.core.index import Located, Slice
+from laurels.core.requests import (
+    Anchor,
+    Ask,
+    AtBound,
+    AtMember,
+    End,
+    Found,
+    Listing,
+    Span,
+    Start,
+    extent,
+)
 from laurels.model.rules import Rules
 
-from .asking import Anchor, Ask, AtBound, AtMember, End, Found, Listing, Span, Start, extent
-from .base import Located, Slice
 from .regions import Region, Row, Words, empty_slice
 from .shards import shard_of
 

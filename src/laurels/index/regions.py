@@ -9,8 +9,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .asking import Found
-from .base import Slice
+from laurels.core.index import Slice
+from laurels.core.requests import Found
 
 Words = tuple[int, ...]
 

@@ -11,16 +11,16 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from laurels.core.due import Due
+from laurels.core.index import Offset, Outcomes
+from laurels.core.plan import Plan, RankingKey, Roll
+from laurels.core.refreshed import Stand
+from laurels.core.requests import Ask, Found
+from laurels.core.stats import BoardLayout
 from laurels.model.event import Batch
 from laurels.model.labels import ALL
 from laurels.model.rules import Rules
-from laurels.plan import Plan, RankingKey, Roll
-from laurels.refreshed import Stand
-from laurels.stats import BoardLayout
 
-from .asking import Ask, Found
-from .base import Offset, Outcomes
-from .due import Due
 from .feed import FeedPlace, Pending
 
 

@@ -9,10 +9,9 @@ left, which halves it whatever the order is.
 
 from collections.abc import Awaitable, Callable, Sequence
 
+from laurels.core.plan import RankingKey
+from laurels.core.requests import Anchor, Ask, AtBound, End, Found, Span, Start
 from laurels.errors import NotReady
-from laurels.plan import RankingKey
-
-from .asking import Anchor, Ask, AtBound, End, Found, Span, Start
 
 Read = Callable[[list[list[Ask]]], Awaitable[list[Sequence[Found]]]]
 """Asks each shard, and answers what each found."""

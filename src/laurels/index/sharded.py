@@ -11,17 +11,17 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from laurels.core.due import Due
+from laurels.core.index import Offset, changes
+from laurels.core.plan import Plan, RankingKey, Roll
+from laurels.core.requests import Ask, Found
+from laurels.core.stats import BoardLayout
 from laurels.errors import NotReady
 from laurels.model.event import Batch
 from laurels.model.labels import is_by
 from laurels.model.rules import Rules
-from laurels.plan import Plan, RankingKey, Roll
-from laurels.stats import BoardLayout
 
-from .asking import Ask, Found
-from .base import Offset, changes
 from .counting import Counting, keeper_of
-from .due import Due
 from .following import Following
 from .merging import NEAR, merged, next_of
 from .remote import Applied, CallId, Opened, Reading, ShardIndex, Stands

@@ -7,15 +7,15 @@ from threading import get_ident
 
 import msgspec
 
+from laurels.core.board_record import HEAD, Head, encode, head
+from laurels.core.fold import Fold
+from laurels.core.index import Index, Load, Section
 from laurels.errors import LogDamaged, SnapshotDamaged
-from laurels.fold import Fold
-from laurels.index.base import Index, Load, Section
 from laurels.opening_progress import current_report
 
 from .files import SnapshotFile, SnapshotFiles
 from .form import Place
 from .reading import Sections, side_by_side
-from .state import HEAD, Head, encode, head
 
 LEAST_LOG_BYTES = 64 << 20
 SECOND_OF_LOG = 2 << 20

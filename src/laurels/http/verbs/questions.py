@@ -4,6 +4,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from laurels.core.standing import Page, PeriodInfo, Standing
+from laurels.core.stats import BoardStats
 from laurels.errors.service import InvalidBody, InvalidQuery, MemberNotRanked, RankNotHeld
 from laurels.http import requests
 from laurels.http.answers import CardAnswer, ScopesAnswer
@@ -12,8 +14,6 @@ from laurels.http.requests import Scoped
 from laurels.http.route import NoQuery, Routes
 from laurels.model.score import Score
 from laurels.model.validation import shown
-from laurels.standing import Page, PeriodInfo, Standing
-from laurels.stats import BoardStats
 
 ROUTES = Routes()
 ALL_WINDOWS = "*"

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 
+from laurels.core.standing import Page
 from laurels.errors import LaurelsError
 from laurels.errors.service import InvalidQuery
 from laurels.http import requests
@@ -11,7 +12,6 @@ from laurels.http.live import What
 from laurels.http.requests import Scoped
 from laurels.http.route import Routes
 from laurels.model.validation import shown
-from laurels.standing import Page
 
 from .questions import Listed, scope_of
 

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from laurels.core.receipt import Receipt, Receipts
 from laurels.errors import BatchRefused, BoardExists, LaurelsError
 from laurels.errors.service import Forbidden, InvalidBody, InvalidQuery
 from laurels.http import requests
@@ -20,7 +21,6 @@ from laurels.http.caller import LEVEL
 from laurels.http.requests import EventFields
 from laurels.http.route import NO_CONTENT, NoQuery, Routes
 from laurels.model.validation import shown
-from laurels.receipt import Receipt, Receipts
 
 ROUTES = Routes()
 ON_LOOP = 1_000

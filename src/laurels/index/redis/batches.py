@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from operator import neg
 from typing import Any
 
+from laurels.core.plan import Plan
 from laurels.model.event import Batch
 from laurels.model.labels import Labels
 from laurels.model.rules import Place
 from laurels.model.score import stamps_of
 from laurels.model.windows.decay import Weighing
-from laurels.plan import Plan
 
 from .coding import Known, roll_told
 from .sums import Sums, sums_of

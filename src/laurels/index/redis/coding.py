@@ -11,15 +11,15 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from laurels.core.index import Located, Outcomes, Scores, Slice
+from laurels.core.plan import RankingKey, Roll, roll_of
+from laurels.core.refreshed import Stand
+from laurels.core.requests import Anchor, Ask, AtBound, AtMember, Found, Span, Start
 from laurels.errors.index_server import IndexUnavailable
-from laurels.index.asking import Anchor, Ask, AtBound, AtMember, Found, Span, Start
-from laurels.index.base import Located, Outcomes, Scores, Slice
 from laurels.index.remote import Applied, Opened, Stands
 from laurels.model.rules import Rules
 from laurels.model.score import step_bounds
 from laurels.model.windows.kinds import Window
-from laurels.plan import RankingKey, Roll, roll_of
-from laurels.refreshed import Stand
 
 from .layout import Layout, is_stamped, layout_of
 from .names import scoped_name

@@ -5,9 +5,11 @@ from typing import Any
 
 import msgspec
 
+from laurels.core.due import Due, since_ms
+from laurels.core.plan import Plan, RankingKey, Roll, roll_of
+from laurels.core.requests import Ask
+from laurels.core.stats import BoardLayout
 from laurels.errors import CheckFailed
-from laurels.index.asking import Ask
-from laurels.index.due import Due, since_ms
 from laurels.index.feed import NOWHERE, FeedPlace, Pending, entry_of
 from laurels.index.remote import (
     Applied,
@@ -23,8 +25,6 @@ from laurels.index.remote import (
 )
 from laurels.model.event import Batch
 from laurels.model.rules import Rules
-from laurels.plan import Plan, RankingKey, Roll, roll_of
-from laurels.stats import BoardLayout
 from laurels.timeline.clock import Clock
 
 from .batches import batch_told

@@ -19,9 +19,9 @@ from typing import Literal
 
 from msgspec import Struct
 
+from laurels.core.stats import BoardLayout
 from laurels.model.rules import ColumnRule, Rules
 from laurels.model.score import stamp, step_bounds
-from laurels.stats import BoardLayout
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 BITS = 53

@@ -20,8 +20,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from laurels.core.requests import Ask
 from laurels.errors.index_server import IndexUnavailable
-from laurels.index.asking import Ask
 from laurels.index.remote import Opened, Reading
 
 UNDER_WAY = 4

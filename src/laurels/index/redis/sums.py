@@ -12,10 +12,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from laurels.index.base import Outcome, Outcomes, Scores
+from laurels.core.index import Outcome, Outcomes, Scores
+from laurels.core.plan import Plan
 from laurels.model.event import Batch
 from laurels.model.rules import Rules
-from laurels.plan import Plan
 
 _EXACT = 2**53
 """Below it Lua's numbers are exact."""

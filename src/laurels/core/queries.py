@@ -10,19 +10,19 @@ from itertools import islice
 from msgspec import Struct
 
 from laurels.engine.intake import are_plain
-from laurels.index.asking import Ask, Found, Listing
-from laurels.index.base import Offset
+from laurels.errors import InvalidLimit, InvalidMember, UnknownScope
 from laurels.model.event import member_bytes
 from laurels.model.labels import label_names, labels_of, scope_named
 from laurels.model.validation import shown
 from laurels.timeline.instants import MIN_MS
 
-from .boards import BoardState
-from .errors import InvalidLimit, InvalidMember, UnknownScope
+from .board_state import BoardState
+from .index import Offset
 from .plan import RankingKey, ranking_key, window_named
 from .question import MAX_LIMIT, Question, final, whole
+from .reads import View, at_hand
+from .requests import Ask, Found, Listing
 from .standing import PeriodInfo, Standing
-from .view import View, at_hand
 
 
 class Moment(Struct, frozen=True, gc=False):

@@ -2,14 +2,14 @@
 
 from msgspec import field
 
-from laurels.index.base import Offset
 from laurels.model.answer import Answer
 from laurels.model.windows.kinds import Window
 from laurels.timeline.instants import MIN_MS
 
-from .boards import BoardState
+from .board_state import BoardState
 from .clock_status import ClockStatus
 from .fold import Fold
+from .index import Offset
 from .plan import RankingKey, ranking_key
 
 

@@ -8,11 +8,11 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from laurels.index.asking import Ask, Found, find
-from laurels.index.base import Index, Offset
+from laurels.errors import LaurelsError
 from laurels.model.validation import integer, shown
 
-from .errors import LaurelsError
+from .index import Index, Offset
+from .requests import Ask, Found, find
 
 MAX_LIMIT = 10_000
 MAX_RADIUS = 5_000

@@ -3,11 +3,10 @@
 import logging
 from typing import Protocol, runtime_checkable
 
+from laurels.errors import InvalidClock
 from laurels.model.answer import Answer
 from laurels.timeline.clock import Clock
 from laurels.timeline.clock_guard import Leap
-
-from .errors import InvalidClock
 
 _log = logging.getLogger("laurels")
 

@@ -11,11 +11,11 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 import msgspec
 from msgspec import Struct
 
+from laurels.errors import InvalidCursor
 from laurels.model.event import MAX_ID_BYTES
 from laurels.model.validation import shown
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
-from .errors import InvalidCursor
 from .plan import RankingKey
 
 _VERSION = 1

@@ -3,8 +3,8 @@
 import msgspec
 from msgspec import Struct
 
-from laurels.plan import Floors
-from laurels.refreshed import Refreshed
+from .plan import Floors
+from .refreshed import Refreshed
 
 
 class BoardRecord(Struct, frozen=True, array_like=True):

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from laurels.plan import RankingKey
-
-from .base import Index, Located, Slice
+from .index import Index, Located, Slice
+from .plan import RankingKey
 
 
 class Start(Struct, frozen=True, tag="start"):

@@ -9,7 +9,7 @@ from typing import Any, Literal, overload
 
 from msgspec import Struct
 
-from laurels.index.base import Offset, Outcome, Scores
+from laurels.errors import BatchRefused, DedupeFull, LaurelsError, TooLate, TotalOutOfRange
 from laurels.model.answer import Answer, Plain, plain
 from laurels.model.event import Batch
 from laurels.model.labels import labels_of
@@ -17,14 +17,8 @@ from laurels.model.rules import Place, Rules
 from laurels.model.scale import scale_of
 from laurels.model.score import Score
 
-from .errors import (
-    BatchRefused,
-    DedupeFull,
-    LaurelsError,
-    TooLate,
-    TotalOutOfRange,
-)
 from .fold import Folded
+from .index import Offset, Outcome, Scores
 from .standing import range_text, ranks_or_none
 
 Status = Literal["applied", "unchanged", "duplicate", "refused"]

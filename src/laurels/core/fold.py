@@ -19,18 +19,18 @@ from itertools import islice
 
 from msgspec import Struct
 
-from laurels.index.asking import Listing
-from laurels.index.base import Index, Outcomes
 from laurels.model.board import Board
 from laurels.model.event import Batch
 from laurels.model.labels import ALL
-from laurels.snapshot.state import Head, board_record, encode
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from . import record as records
-from .boards import Boards, BoardState, record_of, redefine
+from .board_record import Head, board_record, encode
+from .board_state import Boards, BoardState, record_of, redefine
+from .index import Index, Outcomes
+from .lifecycle import Refreshes
 from .plan import Plan, next_boundary, oldest_stored, roll_of
-from .refreshes import Refreshes
+from .requests import Listing
 
 BOUNDARY_WORK = 50
 """What bringing a board over a boundary costs, in members of a pass."""

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from laurels.index.base import COUNTED, Index, Outcomes
 from laurels.timeline.instants import MAX_MS
 
-from .boards import BoardState
+from .board_state import BoardState
+from .index import COUNTED, Index, Outcomes
 from .plan import Plan
 from .refreshed import NEVER, Refreshed
 

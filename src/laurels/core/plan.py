@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from laurels.engine.packing import bounds
+from laurels.errors import PeriodExpired, PeriodFuture, UnknownWindow
 from laurels.model.event import Batch
 from laurels.model.labels import is_by, label_names
 from laurels.model.rules import Place, Rules
@@ -24,8 +25,6 @@ from laurels.model.windows.forms import is_text_of
 from laurels.model.windows.kinds import Window
 from laurels.timeline.calendar import Period
 from laurels.timeline.instants import MAX_MS, MIN_MS
-
-from .errors import PeriodExpired, PeriodFuture, UnknownWindow
 
 Floors = dict[str, int]
 """Per window: periods that began before this instant are gone, whatever `keep` says today."""

@@ -7,11 +7,12 @@ user sees. The +1 of a rank happens here and nowhere else.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, SupportsIndex, overload
 
-from laurels.index.base import Offset, Slice
 from laurels.model.answer import Answer
 from laurels.model.rules import ColumnRule
 from laurels.model.scale import Scale
 from laurels.model.score import Score, to_value
+
+from .index import Offset, Slice
 
 
 class AsOf(Answer, frozen=True):

@@ -7,7 +7,8 @@ some of its rankings may be no longer kept, and its rolling windows stand at a s
 from msgspec import Struct
 
 from laurels.model.rules import Rules
-from laurels.plan import Floors, Roll, oldest_stored, roll_of
+
+from .plan import Floors, Roll, oldest_stored, roll_of
 
 
 class Due(Struct, frozen=True):

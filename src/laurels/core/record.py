@@ -12,11 +12,10 @@ import msgspec
 from msgspec import Struct
 
 from laurels.engine.packing import behind, pack, unpack
+from laurels.errors import FormatTooNew, LogDamaged
 from laurels.model.event import Batch
 from laurels.model.labels import Labels, Values
 from laurels.model.windows.decay import Weighing, Weights
-
-from .errors import FormatTooNew, LogDamaged
 
 FORMAT = 2
 """Of an entry whose boards have times of their own (event time), and whose batches may tell the

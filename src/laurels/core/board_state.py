@@ -8,16 +8,16 @@ from typing import Any
 
 from msgspec import Struct
 
+from laurels.errors import LogDamaged, UnknownBoard
 from laurels.model.board import Board
 from laurels.model.event import Batch, EventReader
 from laurels.model.labels import ALL, is_by
 from laurels.model.rules import Rules
 from laurels.model.validation import shown
 from laurels.model.windows.kinds import Window
-from laurels.snapshot.state import BoardRecord
 from laurels.timeline.instants import MIN_MS
 
-from .errors import LogDamaged, UnknownBoard
+from .board_record import BoardRecord
 from .plan import Floors, Plan, plan_batch
 from .refreshed import NEVER, Refreshed
 

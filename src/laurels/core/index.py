@@ -16,7 +16,8 @@ from msgspec import Struct
 
 from laurels.model.event import Batch
 from laurels.model.rules import Rules
-from laurels.plan import Plan, RankingKey, Roll
+
+from .plan import Plan, RankingKey, Roll
 
 Offset = int | tuple[int, ...]
 """Which state an answer shows. A board in several shards has a number for each of them: two answers

@@ -3,13 +3,13 @@
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
-from laurels.index.asking import Anchor, AtBound, End, Start
+from laurels.errors import InvalidPercentile, InvalidRange
 from laurels.model.rules import Rules
 from laurels.model.scale import Faded
 from laurels.model.score import exact_units
 from laurels.model.validation import integer, shown
 
-from .errors import InvalidPercentile, InvalidRange
+from .requests import Anchor, AtBound, End, Start
 
 Bound = int | Decimal | str | tuple[int | Decimal | str, ...]
 

@@ -6,8 +6,14 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from laurels.index.asking import Anchor, Ask, AtBound, AtMember, End, Found, Span, Start
-from laurels.index.base import Index, Offset, Slice
+from laurels.errors import (
+    InvalidCursor,
+    InvalidLimit,
+    InvalidOffset,
+    InvalidRadius,
+    InvalidRank,
+    PeriodExpired,
+)
 from laurels.model.event import member_bytes
 from laurels.model.labels import labels_of, scope_named
 from laurels.model.scale import Scale, Whole, faded_scale
@@ -16,17 +22,11 @@ from laurels.timeline.instants import MIN_MS
 
 from . import cursor as cursors
 from .between import Bound, between, between_faded, percentile_share
-from .boards import BoardState
-from .errors import (
-    InvalidCursor,
-    InvalidLimit,
-    InvalidOffset,
-    InvalidRadius,
-    InvalidRank,
-    PeriodExpired,
-)
+from .board_state import BoardState
+from .index import Index, Offset, Slice
 from .plan import ranking_key, readable, window_named
 from .question import FAR, MAX_LIMIT, MAX_RADIUS, Question, whole
+from .requests import Anchor, Ask, AtBound, AtMember, End, Found, Span, Start
 from .standing import (
     FIRST,
     AsOf,
