@@ -6,16 +6,16 @@ python scripts/error_table.py
 from pathlib import Path
 
 import laurels.cli.failures
-import laurels.client.failures
 import laurels.errors.client
 import laurels.errors.index_server
 import laurels.errors.service
-import laurels.http.requests  # noqa: F401 (their codes belong in the table, too)
+import laurels.wire.problems
+import laurels.wire.requests  # noqa: F401 (their codes belong in the table, too)
 from laurels.errors import ErrorRow, by_code, table
 
 PAGE = Path(__file__).parent.parent / "docs" / "errors.md"
 
-SERVICE = ("laurels.errors.service", "laurels.errors.client", "laurels.http.", "laurels.client.")
+SERVICE = ("laurels.errors.service", "laurels.errors.client", "laurels.wire.")
 _HEAD = """\
 # Error codes
 

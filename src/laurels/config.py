@@ -50,10 +50,10 @@ if TYPE_CHECKING:
     from laurels.direct.service import Direct
     from laurels.http.access import Keys
     from laurels.http.backing import Backing
-    from laurels.http.key_store import KeyStore
     from laurels.index.redis.connection import Connection
     from laurels.index.redis.definitions import RedisDefinitions
     from laurels.index.redis.index import RedisIndex
+    from laurels.wire.keys import KeyStore
 
 DEFAULT_URL = "laurels-data"
 KEY_VARIABLE = "LAURELS_KEY"
@@ -234,12 +234,12 @@ async def servable(
 ) -> "Backing":
     """Open what a server stands on, creating what is not there, on the loop that runs; `warn` is
     told what is wrong with its files. Raises as `connect` and `direct`."""
-    from laurels.audit.entry import MemoryAudit  # noqa: PLC0415 (only the service)
     from laurels.audit.folder import FolderAudit  # noqa: PLC0415
     from laurels.http.backing import in_process, on_index_server  # noqa: PLC0415
     from laurels.http.key_file import FolderKeyStore  # noqa: PLC0415
     from laurels.http.key_server import ServerKeyStore  # noqa: PLC0415
-    from laurels.http.key_store import MemoryKeyStore  # noqa: PLC0415
+    from laurels.wire.audit_entry import MemoryAudit  # noqa: PLC0415 (only the service)
+    from laurels.wire.keys import MemoryKeyStore  # noqa: PLC0415
 
     if is_direct(url):
         direct = await direct_here(url, clock, create=True, max_clock_step=max_clock_step)

@@ -11,8 +11,8 @@ import httpx
 import msgspec
 import pytest
 
-from laurels.audit.entry import AuditEntry
 from laurels.audit.folder import NAME
+from laurels.wire.audit_entry import AuditEntry
 from tests.redis.servers import Server
 from tests.serving import ADMIN_KEY, JSON, Served
 

@@ -32,7 +32,7 @@ from laurels.errors.service import (
     Unauthorized,
     UnknownAnswer,
 )
-from laurels.http.requests import BatchTooLong
+from laurels.wire.requests import BatchTooLong
 from tests.client.answering import Script, refusal
 from tests.serving import Served
 

@@ -13,10 +13,10 @@ import typer
 
 import laurels
 import laurels.cli.failures
-import laurels.client.failures
 import laurels.errors.client
 import laurels.errors.index_server
 import laurels.errors.service
+import laurels.wire.problems
 from laurels.cli import program
 from laurels.errors import table
 from laurels.http.openapi import openapi

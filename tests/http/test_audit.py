@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from laurels.audit.entry import AuditEntry, AuditStore, MemoryAudit
 from laurels.audit.folder import NAME, FolderAudit
+from laurels.wire.audit_entry import AuditEntry, AuditStore, MemoryAudit
 from tests.http.process import Process
 from tests.redis.servers import Server
 from tests.serving import ADMIN_KEY, JSON, Served

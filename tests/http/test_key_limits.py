@@ -11,7 +11,7 @@ import pytest
 from laurels.errors.service import Forbidden, InvalidKey, UnknownKey
 from laurels.http.access import MIN_ADMIN_KEY, Keys
 from laurels.http.board_patterns import covers_all, matches
-from laurels.http.key_store import MemoryKeyStore
+from laurels.wire.keys import MemoryKeyStore
 from tests.serving import ADMIN_KEY, JSON, Served
 
 BOARDS = ("room-1", "room-2", "other")

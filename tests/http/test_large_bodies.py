@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from laurels.engine.outline import outline_json
-from laurels.http import requests
 from laurels.http.bodies import SMALL
 from laurels.http.decoding import EVENT_VALUES, PIECE_BYTES
+from laurels.wire import requests
 from tests.serving import Served
 
 JSON, MSGPACK, NDJSON = "application/json", "application/msgpack", "application/x-ndjson"

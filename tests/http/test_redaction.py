@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from laurels.http import redaction
+from laurels.wire import redaction
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import httpx
 import msgspec
 import pytest
 
-from laurels.http.answers import drop_frames
 from laurels.http.asking import Ask
+from laurels.wire.answers import drop_frames
 from tests.http.process import Process
 from tests.serving import Served
 

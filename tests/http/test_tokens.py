@@ -14,8 +14,8 @@ from jwt import PyJWS
 
 from laurels.errors.service import Forbidden, InvalidKey, Unauthorized
 from laurels.http.access import Keys
-from laurels.http.key_store import MemoryKeyStore
 from laurels.http.submission_rule import submission_rule
+from laurels.wire.keys import MemoryKeyStore
 from tests.serving import ADMIN_KEY, JSON, Served
 
 

@@ -16,7 +16,6 @@ from laurels.core.plan import RankingKey, plan_batch
 from laurels.core.receipt import Receipt
 from laurels.core.requests import Anchor, Ask, AtBound, AtMember, End, Found, Span, Start
 from laurels.core.standing import AsOf
-from laurels.http.answers import BatchAnswer
 from laurels.index.redis.connection import Connection
 from laurels.index.redis.index import RedisIndex
 from laurels.index.remote import Opened
@@ -26,6 +25,7 @@ from laurels.model.board import Board, Column
 from laurels.model.event import Batch, EventReader, batch_of
 from laurels.model.rules import Rules
 from laurels.timeline.instants import MAX_MS, MIN_MS
+from laurels.wire.answers import BatchAnswer
 from tests.counts import some
 from tests.redis.asking import connected
 from tests.redis.servers import Server

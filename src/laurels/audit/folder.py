@@ -18,8 +18,7 @@ from msgspec.structs import replace
 
 from laurels.errors import FormatTooNew, StorageFailed
 from laurels.private_files import create_file
-
-from .entry import MAX_ENTRIES, AuditEntry
+from laurels.wire.audit_entry import MAX_ENTRIES, AuditEntry
 
 NAME = "audit.db"
 FORMAT = 1

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from laurels import config
 from laurels.errors import FolderMissing
+from laurels.wire.audit_entry import AuditEntry, AuditStore, MemoryAudit
+from laurels.wire.audit_page import AuditPage, page_of
 
-from .entry import AuditEntry, AuditStore, MemoryAudit
 from .folder import NAME, FolderAudit
-from .reading import AuditPage, page_of
 
 
 class AuditLog:

@@ -7,10 +7,10 @@ import msgspec
 import typer
 
 from laurels import config
-from laurels.audit.entry import AuditEntry
 from laurels.audit.opening import audit_of
-from laurels.audit.reading import MAX_PAGE, AuditPage
 from laurels.client.audit import audit as call_of
+from laurels.wire.audit_entry import AuditEntry
+from laurels.wire.audit_page import MAX_PAGE, AuditPage
 
 from .options import DEFAULT_URL, AsJson, Url
 from .show import Side, put_json, put_table

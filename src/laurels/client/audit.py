@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from laurels.audit.reading import AuditPage
+from laurels.wire.audit_page import AuditPage
 
 from .call import Call
 from .given import target

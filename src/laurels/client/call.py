@@ -8,8 +8,7 @@ import msgspec
 
 from laurels.errors import LaurelsError
 from laurels.errors.service import UnknownAnswer
-
-from .failures import error_of
+from laurels.wire.problems import error_of
 
 T = TypeVar("T")
 

@@ -19,11 +19,12 @@ from laurels.errors import (
     BatchRefused,
 )
 from laurels.errors.service import InvalidBody
-from laurels.http.answers import BatchAnswer, to_json
-from laurels.http.requests import MAX_BATCH, BatchTooLong
 from laurels.model.board import Board
 from laurels.model.event import Value
 from laurels.model.validation import integer
+from laurels.wire.answers import BatchAnswer, to_json
+from laurels.wire.receipts import RemoteReceipts, joined
+from laurels.wire.requests import MAX_BATCH, BatchTooLong
 
 from .call import Call, decoder, nothing, then
 from .given import (
@@ -51,7 +52,6 @@ from .questions import (
     standings,
     top,
 )
-from .receipts import RemoteReceipts, joined
 
 __all__ = [
     "Submission",

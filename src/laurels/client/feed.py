@@ -6,7 +6,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from laurels.errors import Unavailable
-from laurels.http.live import RETRY_MS
+from laurels.wire.live import RETRY_MS
 
 from .call import Call, nothing
 from .given import board_path, by_text, labels_text, member_text, target

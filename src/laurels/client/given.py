@@ -26,11 +26,11 @@ from laurels.errors import (
     ValueOutOfRange,
 )
 from laurels.errors.service import InvalidQuery
-from laurels.http.requests import scope_written
 from laurels.model.event import at_ms, event_fields, id_bytes, member_bytes, member_of
 from laurels.model.labels import label_texts, label_value, scope_labels
 from laurels.model.score import LIMIT
 from laurels.model.validation import integer, is_name, is_unicode, shown
+from laurels.wire.requests import scope_written
 
 Number = int | Decimal | str
 _DIGITS = len(str(LIMIT))

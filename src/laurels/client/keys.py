@@ -8,9 +8,9 @@ import msgspec
 from msgspec import Struct
 
 from laurels.errors.service import UnknownKey
-from laurels.http.answers import to_json
-from laurels.http.key_store import Key, Scope
 from laurels.model.validation import is_name
+from laurels.wire.answers import to_json
+from laurels.wire.keys import Key, Scope
 
 from .call import Call, nothing
 

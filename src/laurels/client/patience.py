@@ -6,9 +6,9 @@ from typing import Any
 from laurels.errors import LaurelsError
 from laurels.errors.index_server import IndexUnavailable
 from laurels.errors.service import Overloaded, ServerUnreachable, Stopping, TooManyRequests
+from laurels.wire.problems import error_of
 
 from .call import Call
-from .failures import error_of
 
 TRIES = 3
 LONGEST_SECONDS = 5.0

@@ -14,8 +14,8 @@ from laurels.errors import (
     InvalidRank,
 )
 from laurels.errors.service import MemberNotRanked, RankNotHeld
-from laurels.http.answers import CardAnswer, ScopesAnswer, to_json
 from laurels.model.score import Score
+from laurels.wire.answers import CardAnswer, ScopesAnswer, to_json
 
 from .call import Call, decoder, then
 from .given import (

@@ -11,7 +11,6 @@ from contextlib import nullcontext
 from typing import Any, TypeVar, Unpack
 
 from laurels.accept import How, batch_list, submission
-from laurels.audit.entry import AuditStore, MemoryAudit
 from laurels.core.board_state import BoardState
 from laurels.core.clock_status import ClockStatus, SharedSource, accept_clock, clock_status
 from laurels.core.plan import window_named
@@ -24,6 +23,7 @@ from laurels.index.remote import FollowedIndex
 from laurels.model.labels import has_scope
 from laurels.submission import Submission
 from laurels.timeline.clock import Clock
+from laurels.wire.audit_entry import AuditStore, MemoryAudit
 from laurels.writes import FoldedWrite
 
 from .figures import Figures

@@ -29,6 +29,7 @@ from laurels.errors.service import (
     UnknownKey,
 )
 from laurels.model.validation import shown
+from laurels.wire.keys import Edit, Key, KeySet, KeyStore, SigningSecret
 
 from .board_patterns import ALL_BOARDS, covers_all, parse_patterns
 from .caller import ANYBODY, LEVEL, OPERATOR, Bucket, Caller, caller_of
@@ -42,7 +43,6 @@ from .key_fields import (
     parse_token_rate,
     subject_of,
 )
-from .key_store import Edit, Key, KeySet, KeyStore, SigningSecret
 from .submission_rule import SubmissionRule
 from .tokens import MAX_TOKEN_SECONDS, TOKEN_PREFIX, Claims, sign, verify
 

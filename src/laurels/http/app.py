@@ -22,7 +22,6 @@ from granian.rsgi import (  # type: ignore[attr-defined]
 )
 from msgspec import Struct
 
-from laurels.audit.entry import is_recorded
 from laurels.errors import Fault, LaurelsError, Unavailable
 from laurels.errors.service import (
     InternalError,
@@ -33,10 +32,8 @@ from laurels.errors.service import (
     Unauthorized,
     UrlTooLong,
 )
-
-from . import requests
-from .admission import Admission
-from .answers import (
+from laurels.wire import requests
+from laurels.wire.answers import (
     EVENT_REFUSED,
     PROBLEM,
     EventRefused,
@@ -45,6 +42,9 @@ from .answers import (
     problem,
     to_json,
 )
+from laurels.wire.audit_entry import is_recorded
+
+from .admission import Admission
 from .asking import Answer, Ask, Server, Streamed
 from .auditing import Call, reason_in
 from .caller import LEVEL, UNKNOWN, Caller

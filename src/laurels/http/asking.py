@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from laurels.aio import AsyncLeaderboards
+from laurels.wire.requests import JSON
 
 from .access import Keys
 from .auditing import Auditor
@@ -17,7 +18,6 @@ from .decoding import Decoder
 from .limits import Room
 from .live import Hub
 from .metrics import Figures
-from .requests import JSON
 from .settings import Settings
 
 

@@ -10,13 +10,13 @@ from urllib.parse import unquote_to_bytes
 import structlog
 from msgspec import Struct
 
-from laurels.audit.entry import MAX_REQUEST_BYTES, AuditEntry, AuditStore
-from laurels.audit.reading import MAX_PAGE, AuditPage, page_of
 from laurels.errors import LaurelsError
 from laurels.errors.service import InvalidQuery
 from laurels.model.validation import shown
+from laurels.wire import requests
+from laurels.wire.audit_entry import MAX_REQUEST_BYTES, AuditEntry, AuditStore
+from laurels.wire.audit_page import MAX_PAGE, AuditPage, page_of
 
-from . import requests
 from .caller import Caller
 
 MAX_REASON = 500

@@ -8,16 +8,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from laurels.aio import AsyncLeaderboards
-from laurels.audit.entry import AuditStore
 from laurels.core.clock_status import ClockStatus
 from laurels.direct.service import Direct
 from laurels.direct.surfaces import AsyncDirectLeaderboards
 from laurels.errors import Unavailable
 from laurels.service import Service
+from laurels.wire.audit_entry import AuditStore
+from laurels.wire.keys import KeyStore
 from laurels.write_failures import WriteFailures
 
 from .caller import Caller
-from .key_store import KeyStore
 from .metrics import BOARDS_SHOWN, Held
 
 Pulse = Callable[[str], tuple[int, int, int, bool]]

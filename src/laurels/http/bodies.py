@@ -10,8 +10,8 @@ import asyncio
 from granian.rsgi import HTTPProtocol, ProtocolClosed  # type: ignore[attr-defined]
 
 from laurels.errors.service import BodyTimedOut, InvalidBody, Overloaded
+from laurels.wire import requests
 
-from . import requests
 from .deadlines import Deadlines
 
 SMALL = 64 << 10

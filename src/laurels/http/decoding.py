@@ -22,10 +22,10 @@ from laurels.engine.outline import (
 )
 from laurels.errors import InvalidJson, JsonTooDeep, LaurelsError
 from laurels.errors.service import InvalidMsgpack, TooManyValues
+from laurels.wire import requests
+from laurels.wire.requests import JSON, MSGPACK, NDJSON
 
-from . import requests
 from .bodies import SMALL
-from .requests import JSON, MSGPACK, NDJSON
 
 PIECE_BYTES = 32 << 10
 """Decoded at a time, unless one element is larger: about a millisecond."""

@@ -8,9 +8,9 @@ from typing import TypeGuard
 
 from laurels.errors.service import InvalidKey
 from laurels.model.validation import is_name, shown
+from laurels.wire.keys import Scope
 
 from .caller import LEVEL, RESERVED_NAMES
-from .key_store import Scope
 from .submission_rule import DEFAULT_RATE, SubmissionRule
 
 MAX_KEY_SECONDS = 10 * 366 * 86_400

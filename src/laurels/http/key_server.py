@@ -7,8 +7,7 @@ import msgspec
 
 from laurels.direct.keys import ServerKeys, StoredKeys
 from laurels.errors.service import KeysBusy
-
-from .key_store import Edit, Key, KeySet, SigningSecret, with_id
+from laurels.wire.keys import Edit, Key, KeySet, SigningSecret, with_id
 
 _TRIES = 20
 

@@ -31,6 +31,7 @@ from laurels.aio import AsyncLeaderboards
 from laurels.core.standing import AsOf, Entry, Page, Standing
 from laurels.errors import LaurelsError, Unavailable
 from laurels.model.score import Score
+from laurels.wire.live import RETRY_MS
 
 from .debts import Debts
 
@@ -43,7 +44,6 @@ LIST_COST = 50
 """What a list costs beside its entries."""
 SLICE_SECONDS = 0.002
 KEPT_FRAMES = 256
-RETRY_MS = 2_000
 HEARTBEAT = b": heartbeat\n\n"
 END = b"event: end\ndata: {}\n\n"
 

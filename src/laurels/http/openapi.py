@@ -9,10 +9,10 @@ import msgspec
 import laurels
 from laurels import errors
 from laurels.errors import index_server, service
+from laurels.wire import requests
+from laurels.wire.answers import PROBLEM, Problem
+from laurels.wire.requests import JSON, MSGPACK, NDJSON
 
-from . import requests
-from .answers import PROBLEM, Problem
-from .requests import JSON, MSGPACK, NDJSON
 from .route import NO_CONTENT, Route
 
 _REFERENCE = "#/components/schemas/{name}"

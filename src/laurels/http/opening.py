@@ -6,9 +6,9 @@ import ipaddress
 from laurels import config
 from laurels.errors.service import InvalidSettings, KeysNeeded, NotLoopback
 from laurels.model.validation import shown
+from laurels.wire.keys import KeyStore
 
 from .access import Keys
-from .key_store import KeyStore
 from .settings import Settings
 
 

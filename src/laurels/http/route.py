@@ -5,9 +5,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from laurels.wire.keys import Scope
+
 from .asking import Handler
 from .caller import LEVEL
-from .key_store import Scope
 
 NO_CONTENT, CREATED = 204, 201
 FEW_BYTES = 16 << 10

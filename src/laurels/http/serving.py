@@ -18,6 +18,8 @@ from msgspec import Struct
 
 from laurels import config
 from laurels.timeline.clock import Clock
+from laurels.wire.keys import KeyStore
+from laurels.wire.redaction import hide_folder
 
 from .access import Keys
 from .app import Application
@@ -30,7 +32,6 @@ from .connections import ConnectionGuard, allowed_connections, raise_descriptor_
 from .deadlines import Deadlines
 from .decoding import Decoder
 from .key_server import ServerKeyStore
-from .key_store import KeyStore
 from .key_upkeep import KeyReader, store_last_used
 from .limits import Rates, Room
 from .live import Hub
@@ -38,7 +39,6 @@ from .metrics import Figures
 from .opening import ensure_possible, settle_keys
 from .ports import Order, SharedPort, free, listening
 from .process_memory import return_free_memory, settle_collector, share_arenas
-from .redaction import hide_folder
 from .settings import Settings
 from .standard_log import forward_library_log
 

@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Struct
 
 from laurels.errors.service import Unauthorized
+from laurels.wire.keys import SigningSecret
 
-from .key_store import SigningSecret
 from .submission_rule import SubmissionRule
 
 TOKEN_PREFIX = "lt_"

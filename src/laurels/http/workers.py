@@ -23,12 +23,12 @@ import structlog
 import uvloop
 
 from laurels import config
-from laurels.client.failures import error_of
 from laurels.errors import LaurelsError
 from laurels.errors.service import InvalidSettings, WorkerFailed
 from laurels.model.validation import shown
+from laurels.wire.answers import problem
+from laurels.wire.problems import error_of
 
-from .answers import problem
 from .ports import Order, free
 from .process_memory import settle_collector, share_arenas
 from .serving import Address, Said, opened, run, settle_log, warn_of

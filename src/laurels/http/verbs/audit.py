@@ -2,9 +2,9 @@
 
 from msgspec import Struct
 
-from laurels.audit.reading import AuditPage
 from laurels.http.asking import Ask
 from laurels.http.route import Routes
+from laurels.wire.audit_page import AuditPage
 
 ROUTES = Routes()
 

@@ -8,11 +8,11 @@ from msgspec import Struct
 
 from laurels.errors import UnknownBoard
 from laurels.errors.service import InvalidBody
-from laurels.http import requests
 from laurels.http.asking import Answer, Ask
 from laurels.http.route import CREATED, NO_CONTENT, NoQuery, Routes
 from laurels.model.board import Board
 from laurels.model.validation import shown
+from laurels.wire import requests
 
 ROUTES = Routes()
 DEFINITION_BYTES = 64 << 10

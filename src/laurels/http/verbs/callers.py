@@ -7,8 +7,8 @@ from msgspec import Struct
 
 from laurels.http.asking import Ask
 from laurels.http.caller import LEVEL
-from laurels.http.key_store import Scope
 from laurels.http.route import NoQuery, Routes
+from laurels.wire.keys import Scope
 
 ROUTES = Routes()
 

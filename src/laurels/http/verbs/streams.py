@@ -5,13 +5,13 @@ from collections.abc import AsyncGenerator
 from laurels.core.standing import Page
 from laurels.errors import LaurelsError
 from laurels.errors.service import InvalidQuery
-from laurels.http import requests
-from laurels.http.answers import lines, problem
 from laurels.http.asking import Ask, Streamed
 from laurels.http.live import What
-from laurels.http.requests import Scoped
 from laurels.http.route import Routes
 from laurels.model.validation import shown
+from laurels.wire import requests
+from laurels.wire.answers import lines, problem
+from laurels.wire.requests import Scoped
 
 from .questions import Listed, scope_of
 

@@ -9,12 +9,12 @@ from msgspec import Struct
 
 from laurels.core.clock_status import ClockStatus
 from laurels.core.stats import CheckReport, Stats
-from laurels.http import requests
 from laurels.http.asking import Answer, Ask
 from laurels.http.board_patterns import ALL_BOARDS
-from laurels.http.key_store import Key, Scope
 from laurels.http.route import CREATED, NO_CONTENT, NoQuery, Routes
 from laurels.http.submission_rule import submission_rule
+from laurels.wire import requests
+from laurels.wire.keys import Key, Scope
 
 ROUTES = Routes()
 

@@ -8,19 +8,19 @@ from msgspec import Struct
 from laurels.core.receipt import Receipt, Receipts
 from laurels.errors import BatchRefused, BoardExists, LaurelsError
 from laurels.errors.service import Forbidden, InvalidBody, InvalidQuery
-from laurels.http import requests
-from laurels.http.answers import (
+from laurels.http.asking import Ask
+from laurels.http.caller import LEVEL
+from laurels.http.route import NO_CONTENT, NoQuery, Routes
+from laurels.model.validation import shown
+from laurels.wire import requests
+from laurels.wire.answers import (
     BatchAnswer,
     BoardsAnswer,
     EventRefused,
     batch_answer,
     boards_answer,
 )
-from laurels.http.asking import Ask
-from laurels.http.caller import LEVEL
-from laurels.http.requests import EventFields
-from laurels.http.route import NO_CONTENT, NoQuery, Routes
-from laurels.model.validation import shown
+from laurels.wire.requests import EventFields
 
 ROUTES = Routes()
 ON_LOOP = 1_000

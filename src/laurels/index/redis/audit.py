@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from laurels.audit.entry import MAX_ENTRIES, AuditEntry
+from laurels.wire.audit_entry import MAX_ENTRIES, AuditEntry
 
 from .connection import Connection
 

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 from laurels.core.index import Offset
 from laurels.core.receipt import Receipt, Receipts
 from laurels.errors import BatchRefused, LaurelsError, by_code
-from laurels.http.answers import BatchAnswer
+
+from .answers import BatchAnswer
 
 Refusals = Mapping[int, LaurelsError]
 """Why events were refused before they were sent, by their place in the batch."""

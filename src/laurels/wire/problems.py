@@ -3,7 +3,7 @@
 import msgspec
 from msgspec import Struct
 
-import laurels.http.requests  # noqa: F401 (its codes come in answers)
+import laurels.wire.requests  # noqa: F401 (its codes come in answers)
 from laurels.core.receipt import Receipt
 from laurels.errors import (
     BatchRefused,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from .entry import AuditEntry, AuditStore
+from .audit_entry import AuditEntry, AuditStore
 
 MAX_PAGE = 1_000
 _CHUNK = 1_000

@@ -1,0 +1,1 @@
+"""The format of requests, answers, errors and keys over HTTP, for both of its ends."""
