@@ -25,7 +25,7 @@ from laurels.core.record import Create, encode, encode_one
 from laurels.index.memory import MemoryIndex
 from laurels.log.sqlite import SqliteLog
 from laurels.model.rules import Place
-from laurels.submission import Submission
+from laurels.stores.intake.submission import Submission
 
 _EVENTS = {1: 2_000, 100: 50_000, 1_000: 200_000}
 

@@ -19,7 +19,7 @@ from laurels import Board, Column
 from laurels.aio import AsyncLeaderboards
 from laurels.config import direct_async
 from laurels.errors import NotReady
-from laurels.service import SHARE
+from laurels.stores.intake.shares import SHARE
 from laurels.timeline.clock import ManualClock
 
 LayoutName: TypeAlias = Literal["plain", "packed", "prefixed"]

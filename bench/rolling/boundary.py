@@ -19,7 +19,7 @@ from bench.rolling.waits import Waits, in_turn, waited
 from bench.timing import Sample, Task
 from bench.workload import Batch, Population, in_batches, member_name, packed
 from laurels.errors import NotReady
-from laurels.service import SHARE
+from laurels.stores.intake.shares import SHARE
 
 BATCH = 100
 """Events of a write while somebody waits."""

@@ -33,7 +33,7 @@ from bench.targets.scale import Scale
 from bench.timing import Sample, Task
 from bench.workload import Entry, Population
 from laurels.log.base import Log
-from laurels.service import SHARE
+from laurels.stores.intake.shares import SHARE
 
 _GROUP = "Longest waits, all + day + rolling 7d/1h"
 _MOST_MS = 10.0

@@ -25,14 +25,14 @@ from laurels.core.receipt import Receipt, Receipts
 from laurels.core.standing import Entry
 from laurels.model.event import Value, member_bytes
 from laurels.model.validation import integer
+from laurels.stores.base import LoopStore
+from laurels.stores.intake import writes
+from laurels.stores.intake.accept import How, data_bytes, receipt_at, warn_if_all_refused
+from laurels.stores.intake.submission import Submission
 
-from . import writes
-from .accept import How, data_bytes, receipt_at, warn_if_all_refused
 from .errors import NotReady
 from .leaderboards import EXPORT_CHUNK, Leaderboards
 from .pacing import pace
-from .store import LoopStore
-from .submission import Submission
 
 _ON_LOOP = 1_000
 """A batch of more events, or a question for more entries, goes to a thread."""

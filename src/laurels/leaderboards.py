@@ -13,11 +13,10 @@ from laurels.core.stats import BoardStats, CheckReport, Stats
 from laurels.model.board import Board
 from laurels.model.event import Value, member_bytes
 from laurels.model.score import Score
-
-from . import writes
-from .accept import data_bytes, receipt_at, warn_if_all_refused
-from .store import Store
-from .submission import Submission
+from laurels.stores.base import Store
+from laurels.stores.intake import writes
+from laurels.stores.intake.accept import data_bytes, receipt_at, warn_if_all_refused
+from laurels.stores.intake.submission import Submission
 
 EXPORT_CHUNK = 1_000
 

@@ -10,9 +10,10 @@ import asyncio
 import weakref
 from contextlib import suppress
 
+from laurels.stores.base import LoopStore
+from laurels.stores.intake.shares import SHARE
+
 from .errors import Closed, Forked, LaurelsError
-from .service import SHARE
-from .store import LoopStore
 
 IDLE_S = 0.25
 LONGEST_S = 0.05

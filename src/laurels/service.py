@@ -37,11 +37,15 @@ from laurels.model.validation import shown
 from laurels.snapshot.files import SnapshotFile, SnapshotFiles
 from laurels.snapshot.form import verify
 from laurels.snapshot.taking import take
+from laurels.stores.intake.accept import How, is_plain, joined, submission
+from laurels.stores.intake.commit import Committer, Ticket, Write, made
+from laurels.stores.intake.forks import forks
+from laurels.stores.intake.shares import MOST, SHARE
+from laurels.stores.intake.submission import Submission
+from laurels.stores.intake.writes import FoldedWrite, Task
 from laurels.timeline.clock import Clock, EventClock
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
-from .accept import How, is_plain, joined, submission
-from .commit import Committer, Ticket, Write, made
 from .errors import (
     Closed,
     Forked,
@@ -51,19 +55,12 @@ from .errors import (
     NotReady,
     StorageFailed,
 )
-from .forks import forks
 from .keeper import Keeper
 from .recovery import recovered, refolded
-from .submission import Submission
 from .verify import compare
 from .write_failures import WriteFailures
-from .writes import FoldedWrite, Task
 
-SHARE = 512
-"""Members of a pass that may be done while others wait: one to two milliseconds where there are
-millions."""
 SHARE_LEAST = 256
-MOST = 1_000_000
 
 T = TypeVar("T")
 _log = logging.getLogger("laurels")

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from laurels import forks
 from laurels.errors import Closed, Forked, LaurelsError
 from laurels.errors.index_server import (
     IndexDenied,
@@ -24,6 +23,7 @@ from laurels.index.redis import connection as connections
 from laurels.index.redis.connection import connect, redis_address
 from laurels.index.redis.moving import slot_of
 from laurels.index.redis.server import server_info
+from laurels.stores.intake import forks
 
 from .asking import COUNT, connected, script
 from .servers import Server, free_port

@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from laurels import forks
 from laurels.errors import Closed, Forked
 from laurels.index.redis.loop import LoopThread
+from laurels.stores.intake import forks
 
 WITHIN_SECONDS = 60
 

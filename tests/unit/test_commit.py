@@ -9,8 +9,8 @@ from itertools import count
 
 import pytest
 
-from laurels.commit import MAX_EVENTS, MAX_WRITES, Committer, Inbox, Ticket
 from laurels.errors import Closed
+from laurels.stores.intake.commit import MAX_EVENTS, MAX_WRITES, Committer, Inbox, Ticket
 
 TIMEOUT = 60
 HOUR = 3_600.0
@@ -136,7 +136,7 @@ def _in_threads(desk: Desk, numbers: range) -> list[threading.Thread]:
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     """A desk whose commits take an hour, by its clock."""
-    monkeypatch.setattr("laurels.commit.MOST_SECONDS", HOUR)
+    monkeypatch.setattr("laurels.stores.intake.commit.MOST_SECONDS", HOUR)
     made = Desk(HOUR)
     yield made
     made.release.set()
@@ -166,7 +166,7 @@ def test_behind_a_group_the_next_waits_for_as_many(slow: Desk) -> None:
 def test_it_waits_no_longer_than_the_group_took(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laurels.commit.MOST_SECONDS", HOUR)
+    monkeypatch.setattr("laurels.stores.intake.commit.MOST_SECONDS", HOUR)
     _after_three(desk)
     alone = _start(partial(desk.committer.submit, Note(4)))
     alone.join(TIMEOUT)

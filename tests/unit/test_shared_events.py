@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from tests.internals import local
 
 import laurels
-from laurels.accept import is_plain
 from laurels.aio import AsyncLeaderboards
-from laurels.commit import MAX_WRITES, Entry, Inbox, Shared, Ticket
 from laurels.core.receipt import Receipt
 from laurels.errors import Closed, LaurelsError
 from laurels.model.event import EventReader
-from laurels.submission import Submission
+from laurels.stores.intake.accept import is_plain
+from laurels.stores.intake.commit import MAX_WRITES, Entry, Inbox, Shared, Ticket
+from laurels.stores.intake.submission import Submission
 
 NOW_MS = 1_700_000_000_000
 BOARD = laurels.Board("b", windows=["day", "all"], columns=[laurels.Column("n", max=1_000)])

@@ -13,7 +13,8 @@ from laurels.index.memory import MemoryIndex
 from laurels.leaderboards import Leaderboards
 from laurels.log.memory import MemoryLog
 from laurels.pacing import IDLE_S, LONGEST_S, pause_s
-from laurels.service import SHARE, Service
+from laurels.service import Service
+from laurels.stores.intake.shares import SHARE
 
 NOON = 1_795_176_000_000  # 2026-11-20T12:00Z
 HOUR = 3_600_000

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, overload
 
 import msgspec
 
-from laurels.accept import batch_list, data_bytes, ensure_position
 from laurels.core.clock_status import ClockStatus
 from laurels.core.receipt import Receipt, Receipts
 from laurels.core.stats import BoardStats, CheckReport, Stats
@@ -22,6 +21,7 @@ from laurels.errors.service import InvalidBody
 from laurels.model.board import Board
 from laurels.model.event import Value
 from laurels.model.validation import integer
+from laurels.stores.intake.accept import batch_list, data_bytes, ensure_position
 from laurels.wire.answers import BatchAnswer, to_json
 from laurels.wire.receipts import RemoteReceipts, joined
 from laurels.wire.requests import MAX_BATCH, BatchTooLong

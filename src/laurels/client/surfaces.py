@@ -5,11 +5,11 @@ import inspect
 from collections.abc import Callable, Coroutine, Iterable, Sequence, Sized
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
-from laurels.accept import warn_if_all_refused
 from laurels.aio import AsyncLeaderboards
 from laurels.core.receipt import Receipts
 from laurels.core.stats import BoardStats, Stats
 from laurels.leaderboards import Leaderboards
+from laurels.stores.intake.accept import warn_if_all_refused
 
 from . import calls
 from .call import Call

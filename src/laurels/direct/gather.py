@@ -9,12 +9,12 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from laurels.accept import joined
-from laurels.commit import MAX_EVENTS, Ticket
 from laurels.errors import PartlyCounted
 from laurels.errors.index_server import IndexUnavailable
 from laurels.index.redis.deadline import VERB_SECONDS, ends_at
-from laurels.writes import FoldedWrite
+from laurels.stores.intake.accept import joined
+from laurels.stores.intake.commit import MAX_EVENTS, Ticket
+from laurels.stores.intake.writes import FoldedWrite
 
 CarryOut = Callable[[FoldedWrite], Awaitable[Sequence[Any]]]
 

@@ -35,7 +35,7 @@ from laurels.index.remote import (
     Unturned,
 )
 from laurels.model.labels import ALL
-from laurels.service import MOST, SHARE
+from laurels.stores.intake.shares import MOST, SHARE
 from laurels.timeline.clock import Clock, EventClock
 from laurels.timeline.instants import MIN_MS
 

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from contextlib import nullcontext
 from typing import Any, TypeVar, Unpack
 
-from laurels.accept import How, batch_list, submission
 from laurels.core.board_state import BoardState
 from laurels.core.clock_status import ClockStatus, SharedSource, accept_clock, clock_status
 from laurels.core.plan import window_named
@@ -18,13 +17,14 @@ from laurels.core.queries import Moment
 from laurels.core.question import Question
 from laurels.core.stats import BoardStats, CheckReport, Stats
 from laurels.errors import Closed, Forked, LaurelsError, NothingToBackUp, UnknownWindow
-from laurels.forks import forks
 from laurels.index.remote import FollowedIndex
 from laurels.model.labels import has_scope
-from laurels.submission import Submission
+from laurels.stores.intake.accept import How, batch_list, submission
+from laurels.stores.intake.forks import forks
+from laurels.stores.intake.submission import Submission
+from laurels.stores.intake.writes import FoldedWrite
 from laurels.timeline.clock import Clock
 from laurels.wire.audit_entry import AuditStore, MemoryAudit
-from laurels.writes import FoldedWrite
 
 from .figures import Figures
 from .follow import Follower

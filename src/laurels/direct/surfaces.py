@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar, Unpack
 
-from laurels.accept import How, batch_list
 from laurels.aio import AsyncLeaderboards
 from laurels.core.queries import Moment
 from laurels.core.question import Question
 from laurels.leaderboards import Leaderboards
 from laurels.model.board import Board
-from laurels.submission import Submission
+from laurels.stores.intake.accept import How, batch_list
+from laurels.stores.intake.submission import Submission
 
 from .service import Direct, is_newer
 

@@ -32,9 +32,9 @@ from laurels.index.remote import Behind, Opened, Stale, Unturned
 from laurels.model.board import Board
 from laurels.model.event import Batch
 from laurels.model.rules import Rules
-from laurels.submission import Submission
+from laurels.stores.intake.submission import Submission
+from laurels.stores.intake.writes import FoldedWrite, Single
 from laurels.timeline.instants import MIN_MS
-from laurels.writes import FoldedWrite, Single
 
 from .present import TRIES, Present, opened_as
 from .retry import Attempts, Calls, after

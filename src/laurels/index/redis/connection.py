@@ -22,7 +22,7 @@ from laurels.errors.index_server import (
     MissingRedis,
     WrongServer,
 )
-from laurels.forks import forks
+from laurels.stores.intake.forks import forks
 
 from .deadline import seconds_left
 from .moving import MOVING_SECONDS, beside, guarded, slot_of

@@ -11,7 +11,7 @@ from concurrent.futures import CancelledError
 from typing import Any, TypeVar
 
 from laurels.errors import Closed, Forked
-from laurels.forks import forks
+from laurels.stores.intake.forks import forks
 
 CLOSE_SECONDS = 5.0
 

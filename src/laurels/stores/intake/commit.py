@@ -22,7 +22,7 @@ from itertools import count
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
-from .errors import Closed, LaurelsError
+from laurels.errors import Closed, LaurelsError
 
 MAX_EVENTS = 100_000
 MAX_WRITES = 1_000

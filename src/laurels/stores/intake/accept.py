@@ -12,12 +12,7 @@ from laurels.core.board_state import BoardState
 from laurels.core.plan import can_set, place_named
 from laurels.core.receipt import Receipt, Receipts
 from laurels.engine.intake import Columns
-from laurels.model.event import MAX_BATCH, id_bytes, member_of
-from laurels.model.rules import Place
-from laurels.model.validation import is_unicode, shown
-
-from .commit import Ticket
-from .errors import (
+from laurels.errors import (
     AllEventsRefused,
     BatchTooLarge,
     DataTooLarge,
@@ -27,6 +22,11 @@ from .errors import (
     LaurelsError,
     NoAllWindow,
 )
+from laurels.model.event import MAX_BATCH, id_bytes, member_of
+from laurels.model.rules import Place
+from laurels.model.validation import is_unicode, shown
+
+from .commit import Ticket
 from .submission import Refusals, Submission
 from .writes import FoldedWrite
 

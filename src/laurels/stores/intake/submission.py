@@ -14,11 +14,10 @@ from laurels.core.plan import Plan, RankingKey, cut
 from laurels.core.receipt import Part, Ranks, Receipts
 from laurels.engine.intake import MISSING, Columns
 from laurels.engine.packing import bounds
+from laurels.errors import AtInFuture, AtRequired, BatchRefused, LaurelsError
 from laurels.model.event import AHEAD_MS, Batch, batch_of
 from laurels.model.labels import together
 from laurels.model.rules import Place
-
-from .errors import AtInFuture, AtRequired, BatchRefused, LaurelsError
 
 Refusals = dict[int, tuple[str | None, LaurelsError]]
 

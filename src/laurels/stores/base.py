@@ -14,10 +14,9 @@ from laurels.core.queries import Moment
 from laurels.core.question import Question
 from laurels.core.receipt import Receipts
 from laurels.core.stats import BoardStats, CheckReport, Stats
-
-from .accept import How
-from .submission import Submission
-from .writes import FoldedWrite
+from laurels.stores.intake.accept import How
+from laurels.stores.intake.submission import Submission
+from laurels.stores.intake.writes import FoldedWrite
 
 T = TypeVar("T")
 

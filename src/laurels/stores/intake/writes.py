@@ -10,9 +10,8 @@ from typing import Any, Protocol
 from laurels.core import record
 from laurels.core.board_state import Boards, BoardState
 from laurels.core.fold import Fold, Survey
+from laurels.errors import BoardExists
 from laurels.model.board import Board, named_as, safe_change
-
-from .errors import BoardExists
 
 
 class FoldedWrite(Protocol):

@@ -1,0 +1,1 @@
+"""What every store does with a command first: accept it, gather it with others."""
