@@ -3,12 +3,14 @@ that others write to as well."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from laurels.aio import AsyncLeaderboards
 from laurels.core.clock_status import ClockStatus
+from laurels.core.stats import Stats
 from laurels.direct.service import Direct
 from laurels.direct.surfaces import AsyncDirectLeaderboards
 from laurels.errors import Unavailable
@@ -17,10 +19,40 @@ from laurels.wire.audit_entry import AuditStore
 from laurels.wire.keys import KeyStore
 from laurels.write_failures import WriteFailures
 
-from .caller import Caller
-from .metrics import BOARDS_SHOWN, Held
+BOARDS_SHOWN = 1_000
+"""Boards with figures of their own: more labels than that hurt whoever collects them."""
 
 Pulse = Callable[[str], tuple[int, int, int, bool]]
+
+
+class Viewer(Protocol):
+    """Who may look at figures, and of which boards."""
+
+    @property
+    def is_unlimited(self) -> bool: ...
+
+    def sees(self, board: str) -> bool: ...
+
+
+class Held(Struct, frozen=True):
+    """Figures of what there is: of a store of this process, or how many boards it knows of those on
+    an index server, and whether that answers."""
+
+    of_boards_only: bool = False
+    """Whether it is for a caller that is limited to some boards: nothing of the store is told."""
+    store: Stats | None = None
+    boards: Sequence[tuple[str, int]] = ()
+    """Names, and the bytes that the rankings take."""
+    scopes: Sequence[tuple[str, str, int]] = ()
+    """Boards, the labels of scopes of theirs, and how many such scopes hold anybody."""
+    scopes_memory: Sequence[tuple[str, int]] = ()
+    """Boards that have scopes, and the bytes that the rankings of these take."""
+    snapshot_age: float = 0.0
+    write_failures: int = 0
+    writable: bool = True
+    count: int = 0
+    answers: bool = True
+    clock: ClockStatus | None = None
 
 
 class Backing(Struct, frozen=True):
@@ -38,7 +70,7 @@ class Backing(Struct, frozen=True):
     audit: AuditStore
     observe: Callable[[Callable[[int, float], None], Callable[[], float]], None]
     pulse: Pulse
-    held: Callable[[Caller], Awaitable[Held]]
+    held: Callable[[Viewer], Awaitable[Held]]
     is_exact: bool = True
     follow: Callable[[Collection[str]], Awaitable[None]] | None = None
     ensure: Callable[[], Awaitable[None]] | None = None
@@ -70,7 +102,7 @@ def in_process(
     lb = AsyncLeaderboards(service)
     began = clock()
 
-    async def held(caller: Caller) -> Held:
+    async def held(caller: Viewer) -> Held:
         if not caller.is_unlimited:
             return _held_of_boards(lb, caller.sees)
         taken = service.snapshot_taken()
@@ -120,7 +152,7 @@ def _held_of_boards(lb: AsyncLeaderboards, sees: Callable[[str], bool]) -> Held:
     )
 
 
-async def _held_there(service: Direct, caller: Caller) -> Held:
+async def _held_there(service: Direct, caller: Viewer) -> Held:
     """Nothing is added up on the index server for this: that is for `/v1/stats`."""
     if not caller.is_unlimited:
         return Held(of_boards_only=True)

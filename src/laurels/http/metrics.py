@@ -5,7 +5,6 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from msgspec import Struct
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -17,14 +16,12 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from laurels.core.clock_status import ClockStatus
 from laurels.core.receipt import Receipts
-from laurels.core.stats import Stats
 
+from .backing import Held
 from .limits import Room
 
 SECONDS = (0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5)
 EVENTS = (1, 2, 5, 10, 50, 100, 500, 1_000, 5_000, 10_000, 100_000)
-BOARDS_SHOWN = 1_000
-"""Boards with figures of their own: more labels than that hurt whoever collects them."""
 
 
 class Spread:
@@ -88,27 +85,6 @@ class Figures:
         """Counts a commit; called by the thread that commits."""
         self.commit_events.see(events)
         self.commit_seconds.see(seconds)
-
-
-class Held(Struct, frozen=True):
-    """Figures of what there is: of a store of this process, or how many boards it knows of those on
-    an index server, and whether that answers."""
-
-    of_boards_only: bool = False
-    """Whether it is for a caller that is limited to some boards: nothing of the store is told."""
-    store: Stats | None = None
-    boards: Sequence[tuple[str, int]] = ()
-    """Names, and the bytes that the rankings take."""
-    scopes: Sequence[tuple[str, str, int]] = ()
-    """Boards, the labels of scopes of theirs, and how many such scopes hold anybody."""
-    scopes_memory: Sequence[tuple[str, int]] = ()
-    """Boards that have scopes, and the bytes that the rankings of these take."""
-    snapshot_age: float = 0.0
-    write_failures: int = 0
-    writable: bool = True
-    count: int = 0
-    answers: bool = True
-    clock: ClockStatus | None = None
 
 
 class Exposed(Collector):
