@@ -1,6 +1,6 @@
 """The store below the verbs, for what measures inside."""
 
-from laurels.leaderboards import Leaderboards
+from laurels.api.leaderboards import Leaderboards
 from laurels.service import Service
 
 

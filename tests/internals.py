@@ -1,8 +1,8 @@
 """The stores below the verbs, for tests that look inside."""
 
-from laurels.aio import AsyncLeaderboards
+from laurels.api.aio import AsyncLeaderboards
+from laurels.api.leaderboards import Leaderboards
 from laurels.direct.service import Direct
-from laurels.leaderboards import Leaderboards
 from laurels.service import Service
 
 Verbs = Leaderboards | AsyncLeaderboards

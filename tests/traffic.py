@@ -12,8 +12,8 @@ from contextlib import suppress
 from random import Random
 
 import laurels
+from laurels.api.leaderboards import Leaderboards
 from laurels.index.memory import MemoryIndex
-from laurels.leaderboards import Leaderboards
 from laurels.log.memory import MemoryLog
 from laurels.service import Service
 from laurels.timeline.clock import ManualClock

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
 from bench.redis.book import Owner
 from bench.workload import Batch, Entry, Population, Steep, Traffic
 from laurels import Board, Column
-from laurels.aio import AsyncLeaderboards
+from laurels.api.aio import AsyncLeaderboards
 from laurels.config import direct_async
 from laurels.errors import NotReady
 from laurels.stores.intake.shares import SHARE

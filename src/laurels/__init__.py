@@ -14,6 +14,8 @@ from os import PathLike
 from types import TracebackType
 from typing import Any
 
+from laurels.api.aio import AsyncLeaderboards
+from laurels.api.leaderboards import Leaderboards
 from laurels.core.receipt import Receipt, Receipts
 from laurels.core.standing import AsOf, Entry, Gap, Neighbour, Page, PeriodInfo, Standing
 from laurels.core.stats import BoardLayout, BoardStats, CheckReport, Kept, Stats, WindowStats
@@ -22,9 +24,7 @@ from laurels.model.event import Event
 from laurels.timeline.clock import Clock, EventClock, ManualClock, SystemClock
 
 from . import config, errors
-from .aio import AsyncLeaderboards
 from .errors import LaurelsError
-from .leaderboards import Leaderboards
 
 __all__ = [
     "AsOf",

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
+from laurels.api.aio import AsyncLeaderboards
+from laurels.api.leaderboards import Leaderboards
 from laurels.index.memory import MemoryIndex
 from laurels.log.base import Log
 from laurels.log.folder import Folder, announce
@@ -33,23 +35,21 @@ from laurels.snapshot.files import SnapshotFiles
 from laurels.timeline.clock import Clock, EventClock, SystemClock
 from laurels.timeline.clock_guard import DEFAULT_MAX_STEP_MS, ClockGuard, GuardedClock
 
-from .aio import AsyncLeaderboards
 from .backup import Backup, Progress
 from .backup import back_up as back_up_folder
 from .backup import restore as restore_folder
 from .clock_file import ClockFile
 from .errors import BoardInvalid, DataAtRisk, InvalidClock, NothingToBackUp, UnknownUrl
-from .leaderboards import Leaderboards
 from .rewind import Rewound
 from .rewind import rewind as rewind_folder
 from .service import Service
 
 if TYPE_CHECKING:
-    from laurels.client.surfaces import AsyncRemoteLeaderboards, RemoteLeaderboards
+    from laurels.api.backing import Backing
+    from laurels.api.http import AsyncRemoteLeaderboards, RemoteLeaderboards
     from laurels.client.wire import Address
     from laurels.direct.service import Direct
     from laurels.http.access import Keys
-    from laurels.http.backing import Backing
     from laurels.index.redis.connection import Connection
     from laurels.index.redis.definitions import RedisDefinitions
     from laurels.index.redis.index import RedisIndex
@@ -182,7 +182,7 @@ def remote(
     """
     _ensure_not_told(clock, log_keep, max_clock_step)
     _ensure_client()
-    from laurels.client.surfaces import RemoteLeaderboards  # noqa: PLC0415 (httpx is optional)
+    from laurels.api.http import RemoteLeaderboards  # noqa: PLC0415 (httpx is optional)
     from laurels.client.wire import Wire  # noqa: PLC0415
 
     return RemoteLeaderboards(Wire(_address(url), _new_key, time.sleep))
@@ -193,7 +193,7 @@ def remote_async(
 ) -> "AsyncRemoteLeaderboards":
     """The same for event loops."""
     sync = remote(url, clock, log_keep, max_clock_step)
-    from laurels.client.surfaces import AsyncRemoteLeaderboards  # noqa: PLC0415 (httpx is optional)
+    from laurels.api.http import AsyncRemoteLeaderboards  # noqa: PLC0415 (httpx is optional)
     from laurels.client.wire import AsyncWire  # noqa: PLC0415
 
     return AsyncRemoteLeaderboards(AsyncWire(sync.wire.address, _new_key, asyncio.sleep), sync)
@@ -234,8 +234,8 @@ async def servable(
 ) -> "Backing":
     """Open what a server stands on, creating what is not there, on the loop that runs; `warn` is
     told what is wrong with its files. Raises as `connect` and `direct`."""
+    from laurels.api.backing import in_process, on_index_server  # noqa: PLC0415
     from laurels.audit.folder import FolderAudit  # noqa: PLC0415
-    from laurels.http.backing import in_process, on_index_server  # noqa: PLC0415
     from laurels.http.key_file import FolderKeyStore  # noqa: PLC0415
     from laurels.http.key_server import ServerKeyStore  # noqa: PLC0415
     from laurels.wire.audit_entry import MemoryAudit  # noqa: PLC0415 (only the service)
@@ -298,7 +298,7 @@ async def direct_async(
     max_clock_step: str | int | None = None,
 ) -> AsyncLeaderboards:
     """The same on the loop that runs."""
-    from laurels.direct.surfaces import AsyncDirectLeaderboards  # noqa: PLC0415
+    from laurels.api.redis import AsyncDirectLeaderboards  # noqa: PLC0415
 
     service = await direct_here(
         url, clock, create=create, log_keep=log_keep, max_clock_step=max_clock_step

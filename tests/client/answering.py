@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import httpx
 
-from laurels.client.surfaces import RemoteLeaderboards
+from laurels.api.http import RemoteLeaderboards
 from laurels.client.wire import Address, Wire
 
 Answer = httpx.Response | Exception

@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 import laurels
+from laurels.api.http import AsyncRemoteLeaderboards, RemoteLeaderboards
 from laurels.client import calls
-from laurels.client.surfaces import AsyncRemoteLeaderboards, RemoteLeaderboards
 from laurels.client.wire import Address, AsyncWire
 from laurels.errors import (
     Closed,

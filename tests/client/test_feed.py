@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import laurels
+from laurels.api.http import RemoteLeaderboards
 from laurels.client import feed
 from laurels.client.call import Call
-from laurels.client.surfaces import RemoteLeaderboards
 from laurels.errors import LaurelsError, UnknownBoard
 from laurels.errors.service import ServerUnreachable
 from tests.serving import Served

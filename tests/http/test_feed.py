@@ -13,7 +13,7 @@ import pytest
 
 import laurels
 from laurels import config
-from laurels.aio import AsyncLeaderboards
+from laurels.api.aio import AsyncLeaderboards
 from laurels.http import live
 from laurels.http.live import SLICE_COST, Channel, Hub, What
 from tests.calendar_by_scanning import HOUR, utc_ms

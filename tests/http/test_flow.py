@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from laurels.aio import AsyncLeaderboards
+from laurels.api.aio import AsyncLeaderboards
 from laurels.http.flow import Flow
 from tests.http.listening import WITHIN_SECONDS, feed
 from tests.serving import Served

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 import laurels
 from laurels import config
-from laurels.aio import AsyncLeaderboards
+from laurels.api.aio import AsyncLeaderboards
 from laurels.errors import NotReady
 from laurels.http.live import FOLLOW_SECONDS, Hub, What
 from tests.internals import local

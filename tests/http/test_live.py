@@ -17,7 +17,7 @@ import pytest
 
 import laurels
 from laurels import config
-from laurels.aio import AsyncLeaderboards
+from laurels.api.aio import AsyncLeaderboards
 from laurels.core.standing import AsOf, Entry, Page
 from laurels.http.live import END, Hub, What
 from laurels.model.exact_json import decode_json

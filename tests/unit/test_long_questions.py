@@ -4,8 +4,8 @@ import inspect
 
 import pytest
 
-from laurels.aio import _SIZED, AsyncLeaderboards
-from laurels.leaderboards import Leaderboards
+from laurels.api.aio import _SIZED, AsyncLeaderboards
+from laurels.api.leaderboards import Leaderboards
 
 SIZES = {"limit", "radius", "members"}
 VERBS = [

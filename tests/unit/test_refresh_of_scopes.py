@@ -12,12 +12,12 @@ from tests.folding import assert_same
 from tests.traffic import HOUR, NOON, Traffic
 
 import laurels
+from laurels.api.leaderboards import Leaderboards
 from laurels.core import lifecycle
 from laurels.core.fold import Fold
 from laurels.errors import CheckFailed
 from laurels.index.held import Held
 from laurels.index.memory import MemoryIndex
-from laurels.leaderboards import Leaderboards
 from laurels.log.memory import MemoryLog
 from laurels.service import Service
 from laurels.snapshot.files import SnapshotFiles

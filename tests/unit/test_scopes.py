@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from laurels.aio import AsyncLeaderboards
+from laurels.api.aio import AsyncLeaderboards
+from laurels.api.leaderboards import Leaderboards
 from laurels.errors import BoardInvalid, UnsafeChange
-from laurels.leaderboards import Leaderboards
 from laurels.model.board import Board, safe_change
 from laurels.model.rules import Place
 from laurels.model.scopes import MAX_PLACES, MAX_SCOPES

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.internals import local
 
 import laurels
-from laurels.aio import AsyncLeaderboards
+from laurels.api.aio import AsyncLeaderboards
 from laurels.core.receipt import Receipt
 from laurels.errors import Closed, LaurelsError
 from laurels.model.event import EventReader

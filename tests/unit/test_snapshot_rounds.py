@@ -10,12 +10,12 @@ from tests.folding import assert_same
 from tests.traffic import HOUR, NOON
 
 import laurels
+from laurels.api.leaderboards import Leaderboards
 from laurels.core.fold import Fold
 from laurels.core.index import Section
 from laurels.index import copying
 from laurels.index.copying import IDS, ROWS, Rows
 from laurels.index.memory import MemoryIndex
-from laurels.leaderboards import Leaderboards
 from laurels.log.memory import MemoryLog
 from laurels.service import Service
 from laurels.timeline.clock import ManualClock

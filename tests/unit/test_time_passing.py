@@ -8,9 +8,9 @@ import pytest
 from tests.internals import local
 
 import laurels
+from laurels.api.leaderboards import Leaderboards
 from laurels.errors import NotReady
 from laurels.index.memory import MemoryIndex
-from laurels.leaderboards import Leaderboards
 from laurels.log.memory import MemoryLog
 from laurels.pacing import IDLE_S, LONGEST_S, pause_s
 from laurels.service import Service

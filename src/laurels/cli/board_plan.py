@@ -6,8 +6,8 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from laurels.api.leaderboards import Leaderboards
 from laurels.errors import BoardExists, UnknownBoard, UnsafeChange
-from laurels.leaderboards import Leaderboards
 from laurels.model.board import Board, named_as, safe_change
 
 from .failures import ChangedMeanwhile

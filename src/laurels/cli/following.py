@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from laurels import Board, config
+from laurels.api.redis import AsyncDirectLeaderboards
 from laurels.client import feed
 from laurels.direct.service import Direct
-from laurels.direct.surfaces import AsyncDirectLeaderboards
 from laurels.http.live import Hub, What
 
 _INTERVAL_MS = 100

@@ -5,12 +5,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from laurels.aio import AsyncLeaderboards
+from laurels.api.aio import AsyncLeaderboards
+from laurels.api.backing import Backing
 from laurels.wire.requests import JSON
 
 from .access import Keys
 from .auditing import Auditor
-from .backing import Backing
 from .bodies import Bodies
 from .caller import Caller
 from .deadlines import Deadlines

@@ -27,7 +27,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from laurels.aio import AsyncLeaderboards
+from laurels.api.aio import AsyncLeaderboards
 from laurels.core.standing import AsOf, Entry, Page, Standing
 from laurels.errors import LaurelsError, Unavailable
 from laurels.model.score import Score

@@ -14,10 +14,10 @@ from prometheus_client.core import (
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
+from laurels.api.backing import Held
 from laurels.core.clock_status import ClockStatus
 from laurels.core.receipt import Receipts
 
-from .backing import Held
 from .limits import Room
 
 SECONDS = (0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5)

@@ -17,6 +17,7 @@ from granian.http import HTTP1Settings
 from msgspec import Struct
 
 from laurels import config
+from laurels.api.backing import Backing
 from laurels.timeline.clock import Clock
 from laurels.wire.keys import KeyStore
 from laurels.wire.redaction import hide_folder
@@ -25,7 +26,6 @@ from .access import Keys
 from .app import Application
 from .asking import Server
 from .auditing import Auditor
-from .backing import Backing
 from .bodies import Bodies
 from .client_address import ClientAddresses
 from .connections import ConnectionGuard, allowed_connections, raise_descriptor_limit

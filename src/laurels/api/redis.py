@@ -4,15 +4,15 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar, Unpack
 
-from laurels.aio import AsyncLeaderboards
 from laurels.core.queries import Moment
 from laurels.core.question import Question
-from laurels.leaderboards import Leaderboards
+from laurels.direct.service import Direct, is_newer
 from laurels.model.board import Board
 from laurels.stores.intake.accept import How, batch_list
 from laurels.stores.intake.submission import Submission
 
-from .service import Direct, is_newer
+from .aio import AsyncLeaderboards
+from .leaderboards import Leaderboards
 
 _RARE: tuple[Any, ...] = (Leaderboards.position, Leaderboards.stats)
 """Verbs that read something else than rankings; they are carried out from a thread."""

@@ -5,15 +5,15 @@ import inspect
 from collections.abc import Callable, Coroutine, Iterable, Sequence, Sized
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
-from laurels.aio import AsyncLeaderboards
+from laurels.client import calls
+from laurels.client.call import Call
+from laurels.client.wire import AsyncWire, Wire
 from laurels.core.receipt import Receipts
 from laurels.core.stats import BoardStats, Stats
-from laurels.leaderboards import Leaderboards
 from laurels.stores.intake.accept import warn_if_all_refused
 
-from . import calls
-from .call import Call
-from .wire import AsyncWire, Wire
+from .aio import AsyncLeaderboards
+from .leaderboards import Leaderboards
 
 _AT_ONCE = 1_000
 """A batch of more events is written in a thread."""

@@ -8,16 +8,17 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from laurels.aio import AsyncLeaderboards
 from laurels.core.clock_status import ClockStatus
 from laurels.core.stats import Stats
 from laurels.direct.service import Direct
-from laurels.direct.surfaces import AsyncDirectLeaderboards
 from laurels.errors import Unavailable
 from laurels.service import Service
 from laurels.wire.audit_entry import AuditStore
 from laurels.wire.keys import KeyStore
 from laurels.write_failures import WriteFailures
+
+from .aio import AsyncLeaderboards
+from .redis import AsyncDirectLeaderboards
 
 BOARDS_SHOWN = 1_000
 """Boards with figures of their own: more labels than that hurt whoever collects them."""

@@ -23,16 +23,16 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from laurels.core.receipt import Receipt, Receipts
 from laurels.core.standing import Entry
+from laurels.errors import NotReady
 from laurels.model.event import Value, member_bytes
 from laurels.model.validation import integer
+from laurels.pacing import pace
 from laurels.stores.base import LoopStore
 from laurels.stores.intake import writes
 from laurels.stores.intake.accept import How, data_bytes, receipt_at, warn_if_all_refused
 from laurels.stores.intake.submission import Submission
 
-from .errors import NotReady
 from .leaderboards import EXPORT_CHUNK, Leaderboards
-from .pacing import pace
 
 _ON_LOOP = 1_000
 """A batch of more events, or a question for more entries, goes to a thread."""

@@ -1,0 +1,1 @@
+"""The verbs: `Leaderboards` and `AsyncLeaderboards`, over any store."""
