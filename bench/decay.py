@@ -20,9 +20,9 @@ import laurels
 from bench.workload import Population, Traffic
 from laurels.core.plan import plan_batch
 from laurels.engine import fading
-from laurels.index.memory import MemoryIndex
 from laurels.model.event import EventReader, batch_of
 from laurels.model.windows.decay import BIAS, weight
+from laurels.stores.local.index.memory import MemoryIndex
 
 WINDOWS = ("all", "decay:6h")
 BATCH = 1_000

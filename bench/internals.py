@@ -1,7 +1,7 @@
 """The store below the verbs, for what measures inside."""
 
 from laurels.api.leaderboards import Leaderboards
-from laurels.service import Service
+from laurels.stores.local.store import Service
 
 
 def local(lb: Leaderboards) -> Service:

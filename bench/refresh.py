@@ -19,9 +19,9 @@ import laurels
 from bench.workload import Population
 from laurels.core import record as records
 from laurels.core.fold import Fold
-from laurels.index.memory import MemoryIndex
 from laurels.model.event import EventReader, batch_of
 from laurels.stores.intake.shares import SHARE
+from laurels.stores.local.index.memory import MemoryIndex
 
 WINDOWS = ("all", "rolling:30d/1d", "rolling:30d/1d,refresh=1h")
 BATCH = 1_000

@@ -22,10 +22,10 @@ from bench.workload import Batch, Entry, Event, Population, in_batches
 from laurels import Board
 from laurels.core.fold import Fold
 from laurels.core.record import Create, encode, encode_one
-from laurels.index.memory import MemoryIndex
-from laurels.log.sqlite import SqliteLog
 from laurels.model.rules import Place
 from laurels.stores.intake.submission import Submission
+from laurels.stores.local.index.memory import MemoryIndex
+from laurels.stores.local.log.sqlite import SqliteLog
 
 _EVENTS = {1: 2_000, 100: 50_000, 1_000: 200_000}
 

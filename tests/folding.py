@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from laurels.core import record as records
 from laurels.core.fold import Fold
-from laurels.index.memory import MemoryIndex
-from laurels.log.memory import MemoryLog
-from laurels.verify import compare
+from laurels.stores.local.index.memory import MemoryIndex
+from laurels.stores.local.log.memory import MemoryLog
+from laurels.stores.local.verify import compare
 
 
 def folded(log: MemoryLog, until: int, now_ms: int) -> Fold:

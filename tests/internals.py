@@ -3,7 +3,7 @@
 from laurels.api.aio import AsyncLeaderboards
 from laurels.api.leaderboards import Leaderboards
 from laurels.direct.service import Direct
-from laurels.service import Service
+from laurels.stores.local.store import Service
 
 Verbs = Leaderboards | AsyncLeaderboards
 

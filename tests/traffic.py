@@ -13,9 +13,9 @@ from random import Random
 
 import laurels
 from laurels.api.leaderboards import Leaderboards
-from laurels.index.memory import MemoryIndex
-from laurels.log.memory import MemoryLog
-from laurels.service import Service
+from laurels.stores.local.index.memory import MemoryIndex
+from laurels.stores.local.log.memory import MemoryLog
+from laurels.stores.local.store import Service
 from laurels.timeline.clock import ManualClock
 
 NOON = 1_795_176_000_000  # 2026-11-20T12:00Z

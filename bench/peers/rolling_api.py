@@ -10,8 +10,8 @@ from bench.internals import local
 from bench.peers import BOARD
 from bench.timing import Safety, Task
 from bench.workload import Batch, Entry
-from laurels.index.held import Held
-from laurels.index.memory import MemoryIndex
+from laurels.stores.local.index.held import Held
+from laurels.stores.local.index.memory import MemoryIndex
 
 WINDOWS = ("all", "day", "rolling")
 

@@ -32,8 +32,8 @@ from bench.targets.recovery import recovery_outcome
 from bench.targets.scale import Scale
 from bench.timing import Sample, Task
 from bench.workload import Entry, Population
-from laurels.log.base import Log
 from laurels.stores.intake.shares import SHARE
+from laurels.stores.local.log.base import Log
 
 _GROUP = "Longest waits, all + day + rolling 7d/1h"
 _MOST_MS = 10.0

@@ -24,25 +24,25 @@ from uuid import uuid4
 
 from laurels.api.aio import AsyncLeaderboards
 from laurels.api.leaderboards import Leaderboards
-from laurels.index.memory import MemoryIndex
-from laurels.log.base import Log
-from laurels.log.folder import Folder, announce
-from laurels.log.memory import MemoryLog
-from laurels.log.sqlite import SqliteLog
 from laurels.model.durations import duration_ms
 from laurels.model.validation import is_unicode, shown
-from laurels.snapshot.files import SnapshotFiles
+from laurels.stores.local.backup import Backup, Progress
+from laurels.stores.local.backup import back_up as back_up_folder
+from laurels.stores.local.backup import restore as restore_folder
+from laurels.stores.local.clock_file import ClockFile
+from laurels.stores.local.index.memory import MemoryIndex
+from laurels.stores.local.log.base import Log
+from laurels.stores.local.log.folder import Folder, announce
+from laurels.stores.local.log.memory import MemoryLog
+from laurels.stores.local.log.sqlite import SqliteLog
+from laurels.stores.local.rewind import Rewound
+from laurels.stores.local.rewind import rewind as rewind_folder
+from laurels.stores.local.snapshot.files import SnapshotFiles
+from laurels.stores.local.store import Service
 from laurels.timeline.clock import Clock, EventClock, SystemClock
 from laurels.timeline.clock_guard import DEFAULT_MAX_STEP_MS, ClockGuard, GuardedClock
 
-from .backup import Backup, Progress
-from .backup import back_up as back_up_folder
-from .backup import restore as restore_folder
-from .clock_file import ClockFile
 from .errors import BoardInvalid, DataAtRisk, InvalidClock, NothingToBackUp, UnknownUrl
-from .rewind import Rewound
-from .rewind import rewind as rewind_folder
-from .service import Service
 
 if TYPE_CHECKING:
     from laurels.api.backing import Backing
@@ -207,8 +207,8 @@ def keys_of(url: str, warned: Callable[[str], None]) -> "Iterator[Keys]":
     Raises NothingToBackUp for `memory:`, UnknownUrl, and Locked where a server holds it.
     """
     from laurels.http.access import Keys  # noqa: PLC0415 (only the service has keys)
-    from laurels.http.key_file import FolderKeyStore  # noqa: PLC0415
     from laurels.http.key_server import ServerKeyStore  # noqa: PLC0415
+    from laurels.stores.local.key_file import FolderKeyStore  # noqa: PLC0415
 
     with ExitStack() as stack:
         store: KeyStore
@@ -235,9 +235,9 @@ async def servable(
     """Open what a server stands on, creating what is not there, on the loop that runs; `warn` is
     told what is wrong with its files. Raises as `connect` and `direct`."""
     from laurels.api.backing import in_process, on_index_server  # noqa: PLC0415
-    from laurels.audit.folder import FolderAudit  # noqa: PLC0415
-    from laurels.http.key_file import FolderKeyStore  # noqa: PLC0415
     from laurels.http.key_server import ServerKeyStore  # noqa: PLC0415
+    from laurels.stores.local.audit import FolderAudit  # noqa: PLC0415
+    from laurels.stores.local.key_file import FolderKeyStore  # noqa: PLC0415
     from laurels.wire.audit_entry import MemoryAudit  # noqa: PLC0415 (only the service)
     from laurels.wire.keys import MemoryKeyStore  # noqa: PLC0415
 

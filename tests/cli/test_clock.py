@@ -11,7 +11,7 @@ import pytest
 
 import laurels
 from laurels.errors import StorageFailed
-from laurels.log.sqlite import SqliteLog
+from laurels.stores.local.log.sqlite import SqliteLog
 from laurels.timeline.clock import ManualClock
 from tests.cli.running import Shell
 from tests.comparison import everything

@@ -12,7 +12,7 @@ import laurels
 from laurels import config
 from laurels.cli.watch import Ranking, picture
 from laurels.client import feed
-from laurels.index import memory
+from laurels.stores.local.index import memory
 from tests.internals import local
 from tests.redis.servers import Server
 from tests.serving import Served

@@ -7,9 +7,9 @@ import pytest
 
 from laurels.core.index import Index, Outcome
 from laurels.core.plan import RankingKey, plan_batch
-from laurels.index.memory import MemoryIndex
 from laurels.model.board import Board, Column
 from laurels.model.event import Batch, EventReader, batch_of
+from laurels.stores.local.index.memory import MemoryIndex
 from laurels.timeline.instants import MIN_MS
 
 MAKERS: dict[str, Callable[[], Index]] = {"memory": lambda: MemoryIndex(seed=7)}

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from laurels import errors
-from laurels.log.base import Log
-from laurels.log.memory import MemoryLog
-from laurels.log.sqlite import SqliteLog
+from laurels.stores.local.log.base import Log
+from laurels.stores.local.log.memory import MemoryLog
+from laurels.stores.local.log.sqlite import SqliteLog
 
 MAKERS: dict[str, Callable[[Path], Log]] = {
     "memory": lambda _: MemoryLog(),

@@ -13,10 +13,10 @@ from unittest.mock import patch
 import pytest
 
 import laurels
-from laurels import service
 from laurels.core import lifecycle
 from laurels.core.index import changes
 from laurels.errors import PeriodExpired, PeriodFuture, StorageFailed, TotalOutOfRange, UnsafeChange
+from laurels.stores.local import store as service
 from tests.calendar_by_scanning import HOUR, MINUTE
 from tests.comparison import everything
 from tests.conftest import Scaled

@@ -10,9 +10,9 @@ import pytest
 
 from laurels.core.index import Index, Outcome
 from laurels.core.plan import RankingKey, Roll, plan_batch, roll_of
-from laurels.index.memory import MemoryIndex
 from laurels.model.board import Board
 from laurels.model.event import EventReader, batch_of
+from laurels.stores.local.index.memory import MemoryIndex
 from tests.calendar_by_scanning import HOUR
 
 MAKERS: dict[str, Callable[[], Index]] = {"memory": lambda: MemoryIndex(seed=7)}

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import laurels
 from laurels import Board, Column
-from laurels.log.sqlite import SqliteLog
+from laurels.stores.local.log.sqlite import SqliteLog
 from laurels.timeline.clock import ManualClock
 from tests.internals import local
 

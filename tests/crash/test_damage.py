@@ -13,7 +13,7 @@ import pytest
 import laurels
 from laurels import errors
 from laurels.core import record
-from laurels.log.sqlite import SqliteLog
+from laurels.stores.local.log.sqlite import SqliteLog
 from tests.internals import local
 
 

@@ -11,10 +11,10 @@ import pytest
 
 import laurels
 from laurels.errors import FormatTooNew, SnapshotDamaged
-from laurels.index.memory import MemoryIndex
-from laurels.snapshot.files import SnapshotFiles
-from laurels.snapshot.form import FORMAT, MAGIC
-from laurels.snapshot.taking import opened
+from laurels.stores.local.index.memory import MemoryIndex
+from laurels.stores.local.snapshot.files import SnapshotFiles
+from laurels.stores.local.snapshot.form import FORMAT, MAGIC
+from laurels.stores.local.snapshot.taking import opened
 from tests.crash.fixtures.make import HERE, LAST, NOON, answers, fill
 
 FORMATS = range(1, FORMAT + 1)

@@ -9,11 +9,11 @@ import pytest
 
 import laurels
 from laurels.errors import LogDamaged, StorageFailed
-from laurels.log.sqlite import SqliteLog
-from laurels.opening_progress import reporting
-from laurels.snapshot import taking
-from laurels.snapshot.files import SnapshotFiles
-from laurels.snapshot.taking import is_due_on_close
+from laurels.stores.local.log.sqlite import SqliteLog
+from laurels.stores.local.opening_progress import reporting
+from laurels.stores.local.snapshot import taking
+from laurels.stores.local.snapshot.files import SnapshotFiles
+from laurels.stores.local.snapshot.taking import is_due_on_close
 
 MIB = 1 << 20
 

@@ -11,8 +11,8 @@ import pytest
 
 import laurels
 from laurels import errors
-from laurels.log.sqlite import MARK_NAME
-from laurels.snapshot.files import SnapshotFiles
+from laurels.stores.local.log.sqlite import MARK_NAME
+from laurels.stores.local.snapshot.files import SnapshotFiles
 
 CLOCK = laurels.ManualClock(1_795_176_000_000)
 BOARD = laurels.Board("gifts", windows=["all", "day", "3h=rolling:3h/1h"])
@@ -84,11 +84,11 @@ def test_two_are_kept_and_the_log_only_from_the_older_on(tmp_path: Path) -> None
 def test_the_log_is_trimmed_in_small_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laurels.log.sqlite._TRIM_ROWS", 2)
+    monkeypatch.setattr("laurels.stores.local.log.sqlite._TRIM_ROWS", 2)
     expected = filled(tmp_path)
     assert offsets(tmp_path) == list(range(7, 16))
     with opened(tmp_path) as lb:
-        monkeypatch.setattr("laurels.log.sqlite._TRIM_BYTES", 1)
+        monkeypatch.setattr("laurels.stores.local.log.sqlite._TRIM_BYTES", 1)
         lb.snapshot()
         assert_whole(lb, expected)
     assert offsets(tmp_path) == list(range(12, 16))

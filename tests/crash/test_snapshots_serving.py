@@ -79,7 +79,7 @@ def settled(lb: laurels.Leaderboards, condition: Callable[[Kept], bool]) -> Kept
 def test_a_snapshot_is_taken_by_itself_when_the_log_has_grown(
     lb: laurels.Leaderboards, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laurels.snapshot.taking.LEAST_LOG_BYTES", 30_000)
+    monkeypatch.setattr("laurels.stores.local.snapshot.taking.LEAST_LOG_BYTES", 30_000)
     lb.submit("gifts", "m1", 1)
     assert not local(lb)._keeper.is_due()
     lb.submit_many("gifts", EVENTS)
@@ -97,7 +97,7 @@ def test_a_snapshot_is_taken_by_itself_when_the_log_has_grown(
 def test_one_that_fails_by_itself_is_told_and_tried_again_when_the_log_has_grown(
     lb: laurels.Leaderboards, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laurels.snapshot.taking.LEAST_LOG_BYTES", 30_000)
+    monkeypatch.setattr("laurels.stores.local.snapshot.taking.LEAST_LOG_BYTES", 30_000)
     tries: list[int] = []
 
     def refuse(held: int) -> None:
@@ -191,8 +191,8 @@ def total(lb: laurels.Leaderboards) -> int:
 def test_snapshots_one_after_the_other_while_threads_write_lose_nothing(
     lb: laurels.Leaderboards, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laurels.index.copying.CHUNK", 16)
-    monkeypatch.setattr("laurels.index.copying.LITTLE", 8)
+    monkeypatch.setattr("laurels.stores.local.index.copying.CHUNK", 16)
+    monkeypatch.setattr("laurels.stores.local.index.copying.LITTLE", 8)
     ended = threading.Event()
     counts = [0, 0, 0]
 

@@ -12,11 +12,11 @@ import pytest
 from laurels.errors.service import Overloaded, TooManyRequests, TooManyStreams, Unauthorized
 from laurels.http.access import Keys
 from laurels.http.caller import LEVEL
-from laurels.http.key_file import KEYS_FILE, FolderKeyStore
 from laurels.http.limits import Rates, Room
 from laurels.http.route import Route
 from laurels.http.routes import ROUTES
-from laurels.log.memory import MemoryLog
+from laurels.stores.local.key_file import KEYS_FILE, FolderKeyStore
+from laurels.stores.local.log.memory import MemoryLog
 from tests.serving import JSON, Served
 
 ADMIN = "the key of the one who runs it"

@@ -8,8 +8,8 @@ import httpx
 
 import laurels
 from laurels import config
-from laurels.backup import back_up, restore
-from laurels.http.key_file import KEYS_FILE
+from laurels.stores.local.backup import back_up, restore
+from laurels.stores.local.key_file import KEYS_FILE
 from tests.redis.servers import Server, until
 from tests.serving import JSON, Served
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from laurels.errors import StorageFailed
-from laurels.log.sqlite import SqliteLog
+from laurels.stores.local.log.sqlite import SqliteLog
 from tests.serving import Served
 
 

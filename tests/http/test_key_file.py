@@ -14,8 +14,8 @@ import pytest
 from laurels.errors import FormatTooNew, StorageFailed
 from laurels.errors.service import KeysDamaged, Unauthorized
 from laurels.http.access import Keys
-from laurels.http.key_file import KEYS_FILE, FolderKeyStore
-from laurels.log.memory import MemoryLog
+from laurels.stores.local.key_file import KEYS_FILE, FolderKeyStore
+from laurels.stores.local.log.memory import MemoryLog
 from laurels.wire.answers import problem
 from tests.serving import ADMIN_KEY, JSON, Served
 

@@ -15,8 +15,8 @@ import msgspec
 import pytest
 
 import laurels
-from laurels.log.sqlite import SqliteLog
 from laurels.model.exact_json import decode_json
+from laurels.stores.local.log.sqlite import SqliteLog
 from tests.calendar_by_scanning import utc_ms
 from tests.serving import ADMIN_KEY, JSON, Served
 

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
 import laurels
-from laurels import service
+from laurels.stores.local import store
 from tests.comparison import everything
 from tests.contract.deployments import IMPLEMENTATIONS, Deployment, Implementation
 from tests.stateful import choices
@@ -35,7 +35,7 @@ class Tally:
 def shares(rng: Random) -> Iterator[None]:
     """Makes a write do so small a share of overdue work that few members take many writes."""
     after_write, at_once = rng.choice([-2, -1, 0, 256]), rng.choice([1, 3, 4096])
-    with patch.object(service, "SHARE_LEAST", after_write), patch.object(service, "SHARE", at_once):
+    with patch.object(store, "SHARE_LEAST", after_write), patch.object(store, "SHARE", at_once):
         yield
 
 

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from laurels.index.directory import Directory
+from laurels.stores.local.index.directory import Directory
 
 FORMS = ("room", "zone", "room,zone", "@room")
 

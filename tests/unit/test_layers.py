@@ -26,13 +26,17 @@ PURE = {
     "laurels.model.scale",
 }
 CONCRETE = {
-    "laurels.index.memory",
-    "laurels.log.sqlite",
-    "laurels.log.memory",
-    "laurels.log.folder",
-    "laurels.backup",
+    "laurels.stores.local.index.memory",
+    "laurels.stores.local.log.sqlite",
+    "laurels.stores.local.log.memory",
+    "laurels.stores.local.log.folder",
+    "laurels.stores.local.backup",
 }
-FOLDER = {"laurels.log.sqlite", "laurels.log.folder", "laurels.backup"}
+FOLDER = {
+    "laurels.stores.local.log.sqlite",
+    "laurels.stores.local.log.folder",
+    "laurels.stores.local.backup",
+}
 """The parts that together know the files of a folder."""
 CHANCE_AND_TIME = {"time", "random", "secrets", "uuid"}
 MAY_ASK_THE_WORLD = {"laurels.config", "laurels.timeline.clock", "laurels.http.serving"}
@@ -88,7 +92,11 @@ def test_pure_modules_import_no_client_and_no_part(module: str) -> None:
     tops = {name.split(".")[0] for name in imported}
     assert not tops & STDLIB_CLIENTS
     inside = {name for name in imported if name.startswith("laurels.")}
-    assert not {n for n in inside if n.startswith(("laurels.log", "laurels.index", "laurels.cli"))}
+    assert not {
+        n
+        for n in inside
+        if n.startswith(("laurels.stores.local.log", "laurels.index", "laurels.cli"))
+    }
 
 
 @pytest.mark.parametrize("path", MODULES, ids=_name)

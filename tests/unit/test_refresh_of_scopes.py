@@ -16,12 +16,12 @@ from laurels.api.leaderboards import Leaderboards
 from laurels.core import lifecycle
 from laurels.core.fold import Fold
 from laurels.errors import CheckFailed
-from laurels.index.held import Held
-from laurels.index.memory import MemoryIndex
-from laurels.log.memory import MemoryLog
-from laurels.service import Service
-from laurels.snapshot.files import SnapshotFiles
-from laurels.snapshot.taking import opened, take
+from laurels.stores.local.index.held import Held
+from laurels.stores.local.index.memory import MemoryIndex
+from laurels.stores.local.log.memory import MemoryLog
+from laurels.stores.local.snapshot.files import SnapshotFiles
+from laurels.stores.local.snapshot.taking import opened, take
+from laurels.stores.local.store import Service
 from laurels.timeline.clock import ManualClock
 
 ROOMS = 300

@@ -11,10 +11,10 @@ from tests.folding import assert_same, follow
 from tests.traffic import Traffic
 
 import laurels
-from laurels.index import copying
-from laurels.index.memory import MemoryIndex
-from laurels.snapshot.files import SnapshotFiles
-from laurels.snapshot.taking import opened, take
+from laurels.stores.local.index import copying
+from laurels.stores.local.index.memory import MemoryIndex
+from laurels.stores.local.snapshot.files import SnapshotFiles
+from laurels.stores.local.snapshot.taking import opened, take
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from typing import NoReturn
 import pytest
 
 from laurels.errors import Closed, SnapshotDamaged, StorageFailed
-from laurels.snapshot import form, taking
-from laurels.snapshot.files import SnapshotFiles
-from laurels.snapshot.form import Section
-from laurels.snapshot.taking import LEAST_LOG_BYTES, is_due
+from laurels.stores.local.snapshot import form, taking
+from laurels.stores.local.snapshot.files import SnapshotFiles
+from laurels.stores.local.snapshot.form import Section
+from laurels.stores.local.snapshot.taking import LEAST_LOG_BYTES, is_due
 
 SECTIONS = [(b"A", b"x" * 1_000), (b"B", b"y" * 1_000)]
 
@@ -76,7 +76,7 @@ def test_a_disk_that_refuses_leaves_the_others_as_they_were(
 ) -> None:
     files = SnapshotFiles(tmp_path)
     files.write(SECTIONS, lambda: 5)
-    monkeypatch.setattr("laurels.snapshot.files._FLUSH", 500)
+    monkeypatch.setattr("laurels.stores.local.snapshot.files._FLUSH", 500)
     with monkeypatch.context() as patched:
         patched.setattr(call, full)
         with pytest.raises(StorageFailed, match="No space left"):

@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laurels.errors import FormatTooNew, SnapshotDamaged
-from laurels.snapshot.form import FORMAT, MAGIC, Section, read_sections, verify, write_sections
+from laurels.stores.local.snapshot.form import (
+    FORMAT,
+    MAGIC,
+    Section,
+    read_sections,
+    verify,
+    write_sections,
+)
 
 SECTIONS = [(b"A", b"first"), (b"B", b""), (b"A", bytes(range(40))), (b"2", b"\x00" * 3)]
 VERSION = range(len(MAGIC), len(MAGIC) + 4)

@@ -10,8 +10,8 @@ from threading import Event, get_ident
 import pytest
 
 from laurels.errors import FormatTooNew, SnapshotDamaged, StorageFailed
-from laurels.snapshot.form import MAGIC, Section, write_sections
-from laurels.snapshot.reading import THREADS, Sections, side_by_side
+from laurels.stores.local.snapshot.form import MAGIC, Section, write_sections
+from laurels.stores.local.snapshot.reading import THREADS, Sections, side_by_side
 
 SECTIONS = [(b"A", b"first"), (b"B", b""), (b"A", bytes(range(40))), (b"2", b"\x00" * 3)]
 VERSION = range(len(MAGIC), len(MAGIC) + 4)

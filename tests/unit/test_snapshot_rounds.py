@@ -13,11 +13,11 @@ import laurels
 from laurels.api.leaderboards import Leaderboards
 from laurels.core.fold import Fold
 from laurels.core.index import Section
-from laurels.index import copying
-from laurels.index.copying import IDS, ROWS, Rows
-from laurels.index.memory import MemoryIndex
-from laurels.log.memory import MemoryLog
-from laurels.service import Service
+from laurels.stores.local.index import copying
+from laurels.stores.local.index.copying import IDS, ROWS, Rows
+from laurels.stores.local.index.memory import MemoryIndex
+from laurels.stores.local.log.memory import MemoryLog
+from laurels.stores.local.store import Service
 from laurels.timeline.clock import ManualClock
 
 

@@ -10,11 +10,11 @@ from tests.internals import local
 import laurels
 from laurels.api.leaderboards import Leaderboards
 from laurels.errors import NotReady
-from laurels.index.memory import MemoryIndex
-from laurels.log.memory import MemoryLog
-from laurels.pacing import IDLE_S, LONGEST_S, pause_s
-from laurels.service import Service
 from laurels.stores.intake.shares import SHARE
+from laurels.stores.local.index.memory import MemoryIndex
+from laurels.stores.local.log.memory import MemoryLog
+from laurels.stores.local.pacing import IDLE_S, LONGEST_S, pause_s
+from laurels.stores.local.store import Service
 
 NOON = 1_795_176_000_000  # 2026-11-20T12:00Z
 HOUR = 3_600_000
@@ -73,9 +73,9 @@ def test_a_question_is_asked_as_of_the_commit_that_is_on_its_way() -> None:
 def test_a_large_pass_is_done_by_whoever_asks_share_by_share(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("laurels.service.SHARE", 100)
-    monkeypatch.setattr("laurels.service.MOST", 300)
-    monkeypatch.setattr("laurels.service.SHARE_LEAST", -(10**6))
+    monkeypatch.setattr("laurels.stores.local.store.SHARE", 100)
+    monkeypatch.setattr("laurels.stores.local.store.MOST", 300)
+    monkeypatch.setattr("laurels.stores.local.store.SHARE_LEAST", -(10**6))
     clock = laurels.ManualClock(NOON)
     lb = store(MemoryLog(), clock)
     filled(lb)

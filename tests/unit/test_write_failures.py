@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from laurels.errors import StorageFailed
-from laurels.write_failures import WriteFailures
+from laurels.stores.local.write_failures import WriteFailures
 
 
 def test_one_line_a_minute_and_one_at_the_end(caplog: pytest.LogCaptureFixture) -> None:

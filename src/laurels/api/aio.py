@@ -26,11 +26,11 @@ from laurels.core.standing import Entry
 from laurels.errors import NotReady
 from laurels.model.event import Value, member_bytes
 from laurels.model.validation import integer
-from laurels.pacing import pace
 from laurels.stores.base import LoopStore
 from laurels.stores.intake import writes
 from laurels.stores.intake.accept import How, data_bytes, receipt_at, warn_if_all_refused
 from laurels.stores.intake.submission import Submission
+from laurels.stores.local.pacing import pace
 
 from .leaderboards import EXPORT_CHUNK, Leaderboards
 

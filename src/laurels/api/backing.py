@@ -12,10 +12,10 @@ from laurels.core.clock_status import ClockStatus
 from laurels.core.stats import Stats
 from laurels.direct.service import Direct
 from laurels.errors import Unavailable
-from laurels.service import Service
+from laurels.stores.local.store import Service
+from laurels.stores.local.write_failures import WriteFailures
 from laurels.wire.audit_entry import AuditStore
 from laurels.wire.keys import KeyStore
-from laurels.write_failures import WriteFailures
 
 from .aio import AsyncLeaderboards
 from .redis import AsyncDirectLeaderboards

@@ -12,11 +12,11 @@ from msgspec import Struct
 from laurels.core import record as records
 from laurels.core.fold import Fold
 from laurels.core.index import Index
-from laurels.log.base import Log
-from laurels.snapshot.files import SnapshotFile
-from laurels.snapshot.taking import opened
+from laurels.errors import LogDamaged, SnapshotDamaged
+from laurels.stores.local.log.base import Log
+from laurels.stores.local.snapshot.files import SnapshotFile
+from laurels.stores.local.snapshot.taking import opened
 
-from .errors import LogDamaged, SnapshotDamaged
 from .opening_progress import current_report
 
 _REPORT_EVERY = 64

@@ -17,8 +17,9 @@ import msgspec
 from msgspec.structs import replace
 
 from laurels.errors import FormatTooNew, StorageFailed
-from laurels.private_files import create_file
 from laurels.wire.audit_entry import MAX_ENTRIES, AuditEntry
+
+from .private_files import create_file
 
 NAME = "audit.db"
 FORMAT = 1

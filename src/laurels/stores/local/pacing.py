@@ -10,10 +10,9 @@ import asyncio
 import weakref
 from contextlib import suppress
 
+from laurels.errors import Closed, Forked, LaurelsError
 from laurels.stores.base import LoopStore
 from laurels.stores.intake.shares import SHARE
-
-from .errors import Closed, Forked, LaurelsError
 
 IDLE_S = 0.25
 LONGEST_S = 0.05

@@ -20,12 +20,7 @@ from typing import BinaryIO
 import msgspec
 from msgspec import Struct
 
-from laurels.log.folder import LOG_NAME
-from laurels.log.sqlite import LogView, write_log
-from laurels.snapshot.files import SnapshotFile, SnapshotFiles, sync_folder
-from laurels.snapshot.form import Section, read_sections, verify, write_sections
-
-from .errors import (
+from laurels.errors import (
     BackupExists,
     FolderMissing,
     FolderNotEmpty,
@@ -33,6 +28,11 @@ from .errors import (
     SnapshotDamaged,
     StorageFailed,
 )
+from laurels.stores.local.log.folder import LOG_NAME
+from laurels.stores.local.log.sqlite import LogView, write_log
+from laurels.stores.local.snapshot.files import SnapshotFile, SnapshotFiles, sync_folder
+from laurels.stores.local.snapshot.form import Section, read_sections, verify, write_sections
+
 from .private_files import make_folder, written_file
 
 CONTENTS, SNAPSHOT, ENTRIES = b"C", b"S", b"L"

@@ -8,7 +8,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from laurels.errors import FolderMissing, Locked, StorageFailed
-from laurels.private_files import create_file, make_folder, tighten_folder, written_file
+from laurels.stores.local.private_files import (
+    create_file,
+    make_folder,
+    tighten_folder,
+    written_file,
+)
 
 LOG_NAME = "log.db"
 _LOCK_NAME = "lock"

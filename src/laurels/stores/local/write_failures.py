@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 
-from .errors import StorageFailed
+from laurels.errors import StorageFailed
 
 LOG_EVERY_SECONDS = 60.0
 _log = logging.getLogger("laurels")

@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from laurels.errors import FormatTooNew, LaurelsError, StorageFailed
 from laurels.errors.service import KeysDamaged
-from laurels.snapshot.files import sync_folder
+from laurels.stores.local.snapshot.files import sync_folder
 from laurels.wire.keys import Edit, Key, KeySet, SigningSecret, with_id
 
 KEYS_FILE = "keys.json"

@@ -6,9 +6,8 @@ from laurels.core.board_state import BoardState
 from laurels.core.fold import Fold
 from laurels.core.plan import RankingKey
 from laurels.core.stats import CheckReport
+from laurels.errors import CheckFailed
 from laurels.model.labels import ALL
-
-from .errors import CheckFailed
 
 _CHUNK = 10_000
 

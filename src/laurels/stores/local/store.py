@@ -32,21 +32,7 @@ from laurels.core.reads import at_hand
 from laurels.core.receipt import Receipts
 from laurels.core.requests import Ask
 from laurels.core.stats import BoardStats, CheckReport, Stats, board_stats, store_stats
-from laurels.log.base import Log
-from laurels.model.validation import shown
-from laurels.snapshot.files import SnapshotFile, SnapshotFiles
-from laurels.snapshot.form import verify
-from laurels.snapshot.taking import take
-from laurels.stores.intake.accept import How, is_plain, joined, submission
-from laurels.stores.intake.commit import Committer, Ticket, Write, made
-from laurels.stores.intake.forks import forks
-from laurels.stores.intake.shares import MOST, SHARE
-from laurels.stores.intake.submission import Submission
-from laurels.stores.intake.writes import FoldedWrite, Task
-from laurels.timeline.clock import Clock, EventClock
-from laurels.timeline.instants import MAX_MS, MIN_MS
-
-from .errors import (
+from laurels.errors import (
     Closed,
     Forked,
     InvalidClock,
@@ -55,6 +41,20 @@ from .errors import (
     NotReady,
     StorageFailed,
 )
+from laurels.model.validation import shown
+from laurels.stores.intake.accept import How, is_plain, joined, submission
+from laurels.stores.intake.commit import Committer, Ticket, Write, made
+from laurels.stores.intake.forks import forks
+from laurels.stores.intake.shares import MOST, SHARE
+from laurels.stores.intake.submission import Submission
+from laurels.stores.intake.writes import FoldedWrite, Task
+from laurels.stores.local.log.base import Log
+from laurels.stores.local.snapshot.files import SnapshotFile, SnapshotFiles
+from laurels.stores.local.snapshot.form import verify
+from laurels.stores.local.snapshot.taking import take
+from laurels.timeline.clock import Clock, EventClock
+from laurels.timeline.instants import MAX_MS, MIN_MS
+
 from .keeper import Keeper
 from .recovery import recovered, refolded
 from .verify import compare

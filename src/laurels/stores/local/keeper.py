@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from laurels.core.stats import Kept
-from laurels.snapshot.files import SnapshotFile
-from laurels.snapshot.taking import is_due, is_due_on_close
+from laurels.errors import LaurelsError
+from laurels.stores.local.snapshot.files import SnapshotFile
+from laurels.stores.local.snapshot.taking import is_due, is_due_on_close
 
-from .errors import LaurelsError
 from .recovery import Recovered
 
 

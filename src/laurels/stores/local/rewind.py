@@ -20,12 +20,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from laurels.core import record as records
-from laurels.log.base import RewritableLog
-from laurels.snapshot.files import SnapshotFile, SnapshotFiles
-from laurels.snapshot.taking import moment_of
+from laurels.errors import CannotRewind, SnapshotDamaged
+from laurels.stores.local.log.base import RewritableLog
+from laurels.stores.local.snapshot.files import SnapshotFile, SnapshotFiles
+from laurels.stores.local.snapshot.taking import moment_of
 
 from .clock_file import CLOCK_NAME
-from .errors import CannotRewind, SnapshotDamaged
 
 
 class Rewound(Struct, frozen=True):

@@ -1,0 +1,1 @@
+"""The log: in memory, or a folder with a database."""
