@@ -2,8 +2,8 @@
 
 from laurels.api.aio import AsyncLeaderboards
 from laurels.api.leaderboards import Leaderboards
-from laurels.direct.service import Direct
 from laurels.stores.local.store import Service
+from laurels.stores.redis.store import Direct
 
 Verbs = Leaderboards | AsyncLeaderboards
 

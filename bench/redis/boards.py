@@ -41,7 +41,7 @@ _DEFINED: dict[LayoutName, dict[str, Any]] = {
     "packed": {"columns": [Column(min=0, max=MOST)], "tie_resolution": "1m"},
     "prefixed": {},
 }
-_LAYOUT_MODULE = "laurels.index.redis.layout"
+_LAYOUT_MODULE = "laurels.stores.redis.index.layout"
 
 T = TypeVar("T")
 

@@ -48,11 +48,11 @@ if TYPE_CHECKING:
     from laurels.api.backing import Backing
     from laurels.api.http import AsyncRemoteLeaderboards, RemoteLeaderboards
     from laurels.client.wire import Address
-    from laurels.direct.service import Direct
     from laurels.http.access import Keys
-    from laurels.index.redis.connection import Connection
-    from laurels.index.redis.definitions import RedisDefinitions
-    from laurels.index.redis.index import RedisIndex
+    from laurels.stores.redis.connection.connection import Connection
+    from laurels.stores.redis.index.definitions import RedisDefinitions
+    from laurels.stores.redis.index.index import RedisIndex
+    from laurels.stores.redis.store import Direct
     from laurels.wire.keys import KeyStore
 
 DEFAULT_URL = "laurels-data"
@@ -207,8 +207,8 @@ def keys_of(url: str, warned: Callable[[str], None]) -> "Iterator[Keys]":
     Raises NothingToBackUp for `memory:`, UnknownUrl, and Locked where a server holds it.
     """
     from laurels.http.access import Keys  # noqa: PLC0415 (only the service has keys)
-    from laurels.http.key_server import ServerKeyStore  # noqa: PLC0415
     from laurels.stores.local.key_file import FolderKeyStore  # noqa: PLC0415
+    from laurels.stores.redis.key_store import ServerKeyStore  # noqa: PLC0415
 
     with ExitStack() as stack:
         store: KeyStore
@@ -235,9 +235,9 @@ async def servable(
     """Open what a server stands on, creating what is not there, on the loop that runs; `warn` is
     told what is wrong with its files. Raises as `connect` and `direct`."""
     from laurels.api.backing import in_process, on_index_server  # noqa: PLC0415
-    from laurels.http.key_server import ServerKeyStore  # noqa: PLC0415
     from laurels.stores.local.audit import FolderAudit  # noqa: PLC0415
     from laurels.stores.local.key_file import FolderKeyStore  # noqa: PLC0415
+    from laurels.stores.redis.key_store import ServerKeyStore  # noqa: PLC0415
     from laurels.wire.audit_entry import MemoryAudit  # noqa: PLC0415 (only the service)
     from laurels.wire.keys import MemoryKeyStore  # noqa: PLC0415
 
@@ -316,7 +316,7 @@ def direct_beside(
     max_clock_step: str | int | None = None,
 ) -> "Direct":
     """The service over an index server on a loop in a thread, which ends with it."""
-    from laurels.index.redis.loop import LoopThread  # noqa: PLC0415 (the package is optional)
+    from laurels.stores.redis.connection.loop import LoopThread  # noqa: PLC0415 (the package is optional)
 
     thread = LoopThread()
     try:
@@ -339,15 +339,15 @@ async def direct_here(
     max_clock_step: str | int | None = None,
 ) -> "Direct":
     """The service over an index server on the loop that runs."""
-    from laurels.direct.registry import Registry  # noqa: PLC0415 (needs an optional package)
-    from laurels.direct.retry import Calls  # noqa: PLC0415
-    from laurels.direct.service import Direct  # noqa: PLC0415
-    from laurels.index.redis.audit import RedisAudit  # noqa: PLC0415
-    from laurels.index.redis.connection import connect as connect_to  # noqa: PLC0415
-    from laurels.index.redis.connection import redis_address  # noqa: PLC0415
-    from laurels.index.redis.definitions import RedisDefinitions  # noqa: PLC0415
-    from laurels.index.redis.keys import RedisKeys  # noqa: PLC0415
-    from laurels.index.sharded import Sharded  # noqa: PLC0415
+    from laurels.stores.redis.connection.connection import connect as connect_to  # noqa: PLC0415
+    from laurels.stores.redis.connection.connection import redis_address  # noqa: PLC0415
+    from laurels.stores.redis.index.audit import RedisAudit  # noqa: PLC0415
+    from laurels.stores.redis.index.definitions import RedisDefinitions  # noqa: PLC0415
+    from laurels.stores.redis.index.keys import RedisKeys  # noqa: PLC0415
+    from laurels.stores.redis.registry import Registry  # noqa: PLC0415 (needs an optional package)
+    from laurels.stores.redis.retry import Calls  # noqa: PLC0415
+    from laurels.stores.redis.sharding.sharded import Sharded  # noqa: PLC0415
+    from laurels.stores.redis.store import Direct  # noqa: PLC0415
 
     if log_keep is not None:
         raise InvalidClock(f"log_keep is {shown(log_keep)}, but an index server keeps no log")
@@ -400,7 +400,7 @@ async def _followed(
 ) -> Clock:
     """The clock asked for, else the one the boards on a server run by, which is noted when
     somebody comes who may create some."""
-    from laurels.index.redis.node_clock import NodeClock  # noqa: PLC0415 (needs an optional package)
+    from laurels.stores.redis.index.node_clock import NodeClock  # noqa: PLC0415 (needs an optional package)
 
     if isinstance(clock, Clock) and not isinstance(clock, type):
         return clock
@@ -421,8 +421,8 @@ async def _followed(
 
 def _redis_index(connection: "Connection", prefix: str, clock: Clock) -> "RedisIndex":
     """The index on a server; under the server's own clock the keys of its periods expire."""
-    from laurels.index.redis.index import RedisIndex  # noqa: PLC0415 (needs an optional package)
-    from laurels.index.redis.node_clock import NodeClock  # noqa: PLC0415
+    from laurels.stores.redis.index.index import RedisIndex  # noqa: PLC0415 (needs an optional package)
+    from laurels.stores.redis.index.node_clock import NodeClock  # noqa: PLC0415
 
     return RedisIndex(connection, prefix, _wall_clock(clock), expires=isinstance(clock, NodeClock))
 

@@ -169,7 +169,7 @@ def test_a_file_is_written_again_after_a_load_without_one(server: Server) -> Non
 def test_the_layout_a_board_is_kept_in_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("layout")
     setattr(module, "layout_of", lambda _: SimpleNamespace(name="plain"))  # noqa: B010
-    monkeypatch.setitem(sys.modules, "laurels.index.redis.layout", module)
+    monkeypatch.setitem(sys.modules, "laurels.stores.redis.index.layout", module)
     assert owner_of("plain").settings == "plain"
     assert owner_of("packed", "4 shards").settings == "packed (kept plain), 4 shards"
 

@@ -323,7 +323,7 @@ def test_servers_that_do_not_answer(gifts: Shell, server: Server) -> None:
 
 
 def test_without_the_package(gifts: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("laurels.index.redis.connection.find_spec", lambda _: None)
+    monkeypatch.setattr("laurels.stores.redis.connection.connection.find_spec", lambda _: None)
     ran = gifts("import", "gifts", "--from", "redis://127.0.0.1:1", "--key", KEY)
     assert (ran.code, ran.err.split(":")[0]) == (2, "error [missing_redis]")
 

@@ -56,7 +56,7 @@ def test_from_a_board_to_its_answers(shell: Shell, url: str) -> None:
 
 KILLED_BETWEEN_CALLS = """
 import os
-from laurels.index.redis.index import RedisIndex
+from laurels.stores.redis.index.index import RedisIndex
 apply, calls = RedisIndex.apply, 0
 async def killing(*arguments, **options):
     global calls

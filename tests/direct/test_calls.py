@@ -10,10 +10,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import laurels
-from laurels.direct import writes
 from laurels.errors import BatchTooLarge
 from laurels.model.event import Batch, EventReader, batch_of
 from laurels.model.rules import Rules
+from laurels.stores.redis import writes
 
 LABEL = laurels.Board("b", scopes=[[], ["room"]], rank_by=["room"])
 

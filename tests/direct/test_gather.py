@@ -11,12 +11,12 @@ import pytest
 
 import laurels
 from laurels.core.board_state import Boards, BoardState
-from laurels.direct.gather import Gatherer, _taken
 from laurels.errors import NotReady
 from laurels.stores.intake.accept import submission
 from laurels.stores.intake.commit import MAX_EVENTS, Ticket
 from laurels.stores.intake.submission import Joined
 from laurels.stores.intake.writes import FoldedWrite, Single
+from laurels.stores.redis.gather import Gatherer, _taken
 
 
 class Gate:

@@ -6,8 +6,8 @@ import pytest
 
 from laurels.core.board_state import Boards, BoardState
 from laurels.core.refreshed import Refreshed, Stand
-from laurels.direct.refreshing import Refreshing
 from laurels.model.board import Board
+from laurels.stores.redis.refreshing import Refreshing
 
 HOUR = 3_600_000
 NOW = 500_000 * HOUR

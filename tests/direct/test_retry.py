@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from laurels.direct.retry import REPEATS_SECONDS, Attempts, Calls, after
 from laurels.errors import Closed
 from laurels.errors.index_server import IndexFull, IndexUnavailable
-from laurels.index.remote import Behind, CallId
+from laurels.stores.redis.remote import Behind, CallId
+from laurels.stores.redis.retry import REPEATS_SECONDS, Attempts, Calls, after
 
 CALL_SECONDS = 2.0
 

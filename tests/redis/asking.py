@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from laurels.errors.index_server import IndexUnavailable
-from laurels.index.redis.connection import Connection, connect, redis_address
-from laurels.index.redis.scripts import Script
+from laurels.stores.redis.connection.connection import Connection, connect, redis_address
+from laurels.stores.redis.scripts import Script
 
 PATIENCE_MS = 10_000
 WITHIN_SECONDS = 60

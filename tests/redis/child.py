@@ -17,7 +17,7 @@ from typing import Any
 
 import laurels
 from laurels import config
-from laurels.index.redis import index
+from laurels.stores.redis.index import index
 from tests.internals import remote
 
 

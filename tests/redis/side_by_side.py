@@ -18,13 +18,13 @@ from laurels.core.fold import Survey
 from laurels.core.index import Outcomes, Scores
 from laurels.core.plan import RankingKey, can_set, next_boundary, plan_batch, ranking_key, roll_of
 from laurels.core.requests import Ask, AtBound, AtMember, End, Found, Listing, Span, Start, find
-from laurels.index.redis.index import RedisIndex
-from laurels.index.remote import CallId, Opened, Unswept, Unturned
 from laurels.model.board import Board, Column
 from laurels.model.event import Batch, EventReader, batch_of
 from laurels.model.rules import Op, Rules
 from laurels.model.windows.kinds import Rolling
 from laurels.stores.local.index.memory import MemoryIndex
+from laurels.stores.redis.index.index import RedisIndex
+from laurels.stores.redis.remote import CallId, Opened, Unswept, Unturned
 
 START_MS = 1_795_219_200_000
 HOUR_MS = 3_600_000

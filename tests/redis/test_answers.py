@@ -17,8 +17,8 @@ import pytest
 
 import laurels
 from laurels.errors.index_server import IndexUnavailable
-from laurels.index.redis import answers
-from laurels.index.redis.loop import LoopThread
+from laurels.stores.redis.connection import answers
+from laurels.stores.redis.connection.loop import LoopThread
 
 from .servers import Server
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from laurels.errors.index_server import IndexMoving
-from laurels.index.redis.moving import slot_of
+from laurels.stores.redis.connection.moving import slot_of
 
 from .asking import COUNT, WITHIN_SECONDS, connected, in_the_end, refused, script
 from .servers import Cluster, Server

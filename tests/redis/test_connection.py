@@ -19,11 +19,11 @@ from laurels.errors.index_server import (
     MissingRedis,
     WrongServer,
 )
-from laurels.index.redis import connection as connections
-from laurels.index.redis.connection import connect, redis_address
-from laurels.index.redis.moving import slot_of
-from laurels.index.redis.server import server_info
 from laurels.stores.intake import forks
+from laurels.stores.redis.connection import connection as connections
+from laurels.stores.redis.connection.connection import connect, redis_address
+from laurels.stores.redis.connection.moving import slot_of
+from laurels.stores.redis.connection.server import server_info
 
 from .asking import COUNT, connected, script
 from .servers import Server, free_port
@@ -265,7 +265,7 @@ def test_nothing_is_printed_and_the_library_is_not_needed_for_laurels() -> None:
     program = f"""
 import asyncio, sys, laurels
 assert "glide" not in sys.modules
-from laurels.index.redis.connection import connect, redis_address
+from laurels.stores.redis.connection.connection import connect, redis_address
 assert "glide" not in sys.modules
 try:
     asyncio.run(connect(redis_address("redis://127.0.0.1:{free_port()}"), timeout_ms=200))

@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from laurels.core.board_record import BoardRecord
-from laurels.direct.registry import Registry
 from laurels.errors import UnknownBoard
-from laurels.index.redis.definitions import RedisDefinitions
 from laurels.model.board import Board
+from laurels.stores.redis.index.definitions import RedisDefinitions
+from laurels.stores.redis.registry import Registry
 from laurels.timeline.instants import MIN_MS
 from tests.redis.asking import connected
 from tests.redis.servers import Server

@@ -12,8 +12,8 @@ from redis.exceptions import ResponseError
 
 import laurels
 from laurels import config
-from laurels.direct import gather, retry, writes
 from laurels.errors.index_server import IndexFull, IndexUnavailable
+from laurels.stores.redis import gather, retry, writes
 
 from .asking import ENDLESS, connected
 from .servers import Server, until

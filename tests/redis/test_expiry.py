@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import laurels
-from laurels.index.redis import coding
-from laurels.index.redis.coding import EXPIRY_MARGIN_MS
-from laurels.index.redis.node_clock import NodeClock
 from laurels.model.rules import Rules
 from laurels.model.windows.kinds import Calendar
+from laurels.stores.redis.index import coding
+from laurels.stores.redis.index.coding import EXPIRY_MARGIN_MS
+from laurels.stores.redis.index.node_clock import NodeClock
 
 from .servers import Server, until
 

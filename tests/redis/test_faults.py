@@ -11,9 +11,9 @@ import redis
 
 from laurels.errors import Fault
 from laurels.errors.index_server import IndexFailed, IndexFull, IndexMoving, IndexUnavailable
-from laurels.index.redis import wire
-from laurels.index.redis.connection import Connection
-from laurels.index.redis.refusals import error_of
+from laurels.stores.redis.connection import wire
+from laurels.stores.redis.connection.connection import Connection
+from laurels.stores.redis.connection.refusals import error_of
 
 from .asking import COUNT, ENDLESS, connected, in_the_end, refused, script
 from .servers import Server, until

@@ -19,12 +19,12 @@ import pytest
 
 import laurels
 from laurels import config
-from laurels.direct.present import Present
 from laurels.errors import NotReady
 from laurels.errors.index_server import IndexDenied
-from laurels.index import following
-from laurels.index.sharded import Sharded
-from laurels.index.shards import shard_of
+from laurels.stores.redis.present import Present
+from laurels.stores.redis.sharding import following
+from laurels.stores.redis.sharding.sharded import Sharded
+from laurels.stores.redis.sharding.shards import shard_of
 from tests.conftest import Scaled
 from tests.internals import remote
 from tests.redis.servers import Server

@@ -7,9 +7,9 @@ import asyncio
 import laurels
 from laurels.core.board_state import Boards
 from laurels.core.index import Outcome, Outcomes
-from laurels.index.redis.index import RedisIndex
-from laurels.index.remote import Opened
 from laurels.model.event import EventReader, batch_of
+from laurels.stores.redis.index.index import RedisIndex
+from laurels.stores.redis.remote import Opened
 from laurels.timeline.instants import MAX_MS
 
 from .asking import connected

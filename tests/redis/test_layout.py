@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from laurels.index.redis.layout import BITS, describe, is_alike, layout_of
 from laurels.model.board import Board, Column
+from laurels.stores.redis.index.layout import BITS, describe, is_alike, layout_of
 
 
 def _board(*columns: Column, **fields: Any) -> Board:

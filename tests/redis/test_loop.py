@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from laurels.errors import Closed, Forked
-from laurels.index.redis.loop import LoopThread
 from laurels.stores.intake import forks
+from laurels.stores.redis.connection.loop import LoopThread
 
 WITHIN_SECONDS = 60
 

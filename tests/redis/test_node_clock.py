@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from laurels.errors.index_server import IndexUnavailable
-from laurels.index.redis.node_clock import EVERY_SECONDS, NodeClock
+from laurels.stores.redis.index.node_clock import EVERY_SECONDS, NodeClock
 from laurels.timeline.clock import Clock
 
 from .asking import connected

@@ -11,8 +11,8 @@ import laurels
 from laurels.core.plan import RankingKey
 from laurels.core.requests import Ask, Found, Span, Start
 from laurels.errors.index_server import IndexUnavailable
-from laurels.index.redis.reads import LEAST, UNDER_WAY, WEIGHT_MOST, Reads
-from laurels.index.remote import Opened, Reading, Stale
+from laurels.stores.redis.index.reads import LEAST, UNDER_WAY, WEIGHT_MOST, Reads
+from laurels.stores.redis.remote import Opened, Reading, Stale
 
 RULES = laurels.Board("b").rules()
 BOARD = Opened(1, 1, RULES)
@@ -177,7 +177,7 @@ def test_a_refusal_is_told_to_all_that_went_together_and_to_nobody_else() -> Non
 
 
 def test_a_call_that_was_cut_is_made_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("laurels.index.redis.reads.PAUSE_SECONDS", 0)
+    monkeypatch.setattr("laurels.stores.redis.index.reads.PAUSE_SECONDS", 0)
 
     async def main(cuts: int, *, sent: bool) -> int:
         calls = 0

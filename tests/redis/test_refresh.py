@@ -10,11 +10,11 @@ import pytest
 
 import laurels
 from laurels.core.plan import next_boundary
-from laurels.direct import present
-from laurels.direct.present import opened_as
-from laurels.direct.refreshing import Refreshing
-from laurels.index.redis import index
 from laurels.model.board import Board
+from laurels.stores.redis import present
+from laurels.stores.redis.index import index
+from laurels.stores.redis.present import opened_as
+from laurels.stores.redis.refreshing import Refreshing
 from tests.conftest import Scaled
 
 from .servers import Server

@@ -15,8 +15,8 @@ import pytest
 
 import laurels
 from laurels import config
-from laurels.direct.present import opened_as
-from laurels.index.redis import index
+from laurels.stores.redis.index import index
+from laurels.stores.redis.present import opened_as
 from tests.counts import covering
 from tests.internals import remote
 from tests.redis.servers import Server, until

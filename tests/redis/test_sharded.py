@@ -16,14 +16,14 @@ from laurels.core.plan import RankingKey, plan_batch
 from laurels.core.receipt import Receipt
 from laurels.core.requests import Anchor, Ask, AtBound, AtMember, End, Found, Span, Start
 from laurels.core.standing import AsOf
-from laurels.index.redis.connection import Connection
-from laurels.index.redis.index import RedisIndex
-from laurels.index.remote import Opened
-from laurels.index.sharded import Sharded
-from laurels.index.shards import shard_of
 from laurels.model.board import Board, Column
 from laurels.model.event import Batch, EventReader, batch_of
 from laurels.model.rules import Rules
+from laurels.stores.redis.connection.connection import Connection
+from laurels.stores.redis.index.index import RedisIndex
+from laurels.stores.redis.remote import Opened
+from laurels.stores.redis.sharding.sharded import Sharded
+from laurels.stores.redis.sharding.shards import shard_of
 from laurels.timeline.instants import MAX_MS, MIN_MS
 from laurels.wire.answers import BatchAnswer
 from tests.counts import some
@@ -144,8 +144,8 @@ def ask_of(rng: Random, rules: Rules, members: int) -> Ask:
 def test_every_ask_is_answered_as_by_one_shard(
     server: Server, seed: int, near: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laurels.index.merging.NEAR", near)
-    monkeypatch.setattr("laurels.index.sharded.NEAR", near)
+    monkeypatch.setattr("laurels.stores.redis.sharding.merging.NEAR", near)
+    monkeypatch.setattr("laurels.stores.redis.sharding.sharded.NEAR", near)
     rng = Random(seed)
     rules = board_of(rng).rules()
     members = rng.choice([1, 5, 40, 300])

@@ -10,12 +10,12 @@ import pytest
 
 import laurels
 from laurels import config
-from laurels.direct import retry
 from laurels.errors import AtomicAcrossShards, LaurelsError, PartlyCounted, PositionDiffers
 from laurels.errors.index_server import IndexDenied, IndexUnavailable
-from laurels.index.remote import Behind, Opened, Stale, Unturned
-from laurels.index.sharded import Sharded
-from laurels.index.shards import shard_of
+from laurels.stores.redis import retry
+from laurels.stores.redis.remote import Behind, Opened, Stale, Unturned
+from laurels.stores.redis.sharding.sharded import Sharded
+from laurels.stores.redis.sharding.shards import shard_of
 from tests.comparison import everything
 from tests.redis.conftest import NOW
 from tests.redis.servers import Server

@@ -10,10 +10,10 @@ import pytest
 
 import laurels
 from laurels.core.plan import RankingKey, roll_of
-from laurels.index.redis import index
-from laurels.index.redis.index import RedisIndex
-from laurels.index.remote import Opened
 from laurels.model.board import Board
+from laurels.stores.redis.index import index
+from laurels.stores.redis.index.index import RedisIndex
+from laurels.stores.redis.remote import Opened
 from tests.internals import remote
 
 from .asking import connected

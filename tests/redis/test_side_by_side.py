@@ -8,11 +8,11 @@ from random import Random
 
 import pytest
 
-from laurels.index.redis import index
-from laurels.index.redis.index import RedisIndex
-from laurels.index.redis.layout import layout_of
-from laurels.index.remote import Opened
 from laurels.stores.local.index.memory import MemoryIndex
+from laurels.stores.redis.index import index
+from laurels.stores.redis.index.index import RedisIndex
+from laurels.stores.redis.index.layout import layout_of
+from laurels.stores.redis.remote import Opened
 from tests.conftest import Scaled
 from tests.redis.asking import connected
 from tests.redis.servers import Server

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from laurels.errors.index_server import IndexFailed
-from laurels.index.redis.sorted_set import BEGINNING, SortedSet
+from laurels.stores.redis.connection.sorted_set import BEGINNING, SortedSet
 
 from .asking import connected
 from .servers import Server

@@ -13,9 +13,14 @@ import pytest
 import laurels
 from laurels.errors import PartlyCounted
 from laurels.errors.index_server import IndexFull, IndexUnavailable
-from laurels.index.redis import deadline
-from laurels.index.redis.connection import Connection
-from laurels.index.redis.deadline import UPKEEP_SECONDS, VERB_SECONDS, ends_in, seconds_left
+from laurels.stores.redis.connection import deadline
+from laurels.stores.redis.connection.connection import Connection
+from laurels.stores.redis.connection.deadline import (
+    UPKEEP_SECONDS,
+    VERB_SECONDS,
+    ends_in,
+    seconds_left,
+)
 
 from .servers import Server
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from laurels.errors import UnknownUrl
-from laurels.index.redis.urls import Host, RedisAddress, is_redis, redis_address
+from laurels.stores.redis.connection.urls import Host, RedisAddress, is_redis, redis_address
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,9 @@ from unittest.mock import patch
 
 import laurels
 from laurels import config
-from laurels.direct import gather, questions, retry, writes
 from laurels.errors.index_server import IndexUnavailable
-from laurels.index.redis.connection import connect
+from laurels.stores.redis import gather, questions, retry, writes
+from laurels.stores.redis.connection.connection import connect
 
 from .programs import need_server
 from .servers import until

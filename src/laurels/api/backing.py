@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from laurels.core.clock_status import ClockStatus
 from laurels.core.stats import Stats
-from laurels.direct.service import Direct
 from laurels.errors import Unavailable
 from laurels.stores.local.store import Service
 from laurels.stores.local.write_failures import WriteFailures
+from laurels.stores.redis.store import Direct
 from laurels.wire.audit_entry import AuditStore
 from laurels.wire.keys import KeyStore
 

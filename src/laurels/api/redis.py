@@ -6,10 +6,10 @@ from typing import Any, NamedTuple, TypeVar, Unpack
 
 from laurels.core.queries import Moment
 from laurels.core.question import Question
-from laurels.direct.service import Direct, is_newer
 from laurels.model.board import Board
 from laurels.stores.intake.accept import How, batch_list
 from laurels.stores.intake.submission import Submission
+from laurels.stores.redis.store import Direct, is_newer
 
 from .aio import AsyncLeaderboards
 from .leaderboards import Leaderboards

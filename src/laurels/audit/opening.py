@@ -51,8 +51,8 @@ def audit_of(url: str, *, create: bool) -> Iterator[AuditLog]:
 
 @contextmanager
 def _of_server(url: str, runner: asyncio.Runner) -> Iterator[AuditLog]:
-    from laurels.index.redis.audit import RedisAudit  # noqa: PLC0415 (needs an optional package)
-    from laurels.index.redis.connection import connect, redis_address  # noqa: PLC0415
+    from laurels.stores.redis.connection.connection import connect, redis_address  # noqa: PLC0415
+    from laurels.stores.redis.index.audit import RedisAudit  # noqa: PLC0415 (needs an optional package)
 
     address = redis_address(url)
     connection = runner.run(connect(address))

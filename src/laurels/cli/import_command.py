@@ -11,8 +11,8 @@ import typer
 
 import laurels
 from laurels import config
-from laurels.direct.writes import CALL_MOST
 from laurels.model.event import AHEAD_MS, MAX_BATCH
+from laurels.stores.redis.writes import CALL_MOST
 from laurels.timeline.instants import MAX_MS
 from laurels.timeline.zones import Zone
 

@@ -10,8 +10,8 @@ from rich.progress import Progress
 
 import laurels
 from laurels.errors import LaurelsError
-from laurels.index.redis.urls import redis_address
 from laurels.model.validation import is_unicode
+from laurels.stores.redis.connection.urls import redis_address
 
 from .comparing import Compared, Comparison
 from .failures import Usage

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from laurels.errors.index_server import IndexUnavailable
-from laurels.index.redis.connection import Connection, RedisAddress, connect
-from laurels.index.redis.loop import LoopThread
-from laurels.index.redis.sorted_set import BEGINNING, Scanned, SortedSet
+from laurels.stores.redis.connection.connection import Connection, RedisAddress, connect
+from laurels.stores.redis.connection.loop import LoopThread
+from laurels.stores.redis.connection.sorted_set import BEGINNING, Scanned, SortedSet
 
 from .failures import SourceMissing, SourceUnavailable, SourceWrongType
 from .show import readable

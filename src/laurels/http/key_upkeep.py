@@ -5,9 +5,9 @@ import asyncio
 from collections.abc import Callable
 
 from laurels.errors import LaurelsError
+from laurels.stores.redis.key_store import ServerKeyStore
 
 from .access import Keys
-from .key_server import ServerKeyStore
 
 POLL_SECONDS = 0.25
 """How often the version of the keys is asked for: a revoked key is refused everywhere, and its

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from laurels import config
 from laurels.api.backing import Backing
+from laurels.stores.redis.key_store import ServerKeyStore
 from laurels.timeline.clock import Clock
 from laurels.wire.keys import KeyStore
 from laurels.wire.redaction import hide_folder
@@ -31,7 +32,6 @@ from .client_address import ClientAddresses
 from .connections import ConnectionGuard, allowed_connections, raise_descriptor_limit
 from .deadlines import Deadlines
 from .decoding import Decoder
-from .key_server import ServerKeyStore
 from .key_upkeep import KeyReader, store_last_used
 from .limits import Rates, Room
 from .live import Hub

@@ -5,9 +5,10 @@ from typing import Any
 
 import msgspec
 
-from laurels.direct.keys import ServerKeys, StoredKeys
 from laurels.errors.service import KeysBusy
 from laurels.wire.keys import Edit, Key, KeySet, SigningSecret, with_id
+
+from .keys import ServerKeys, StoredKeys
 
 _TRIES = 20
 

@@ -30,9 +30,9 @@ from laurels.core.plan import Plan
 from laurels.errors import AtomicAcrossShards, PartlyCounted, PositionDiffers
 from laurels.errors.index_server import IndexUnavailable
 from laurels.model.event import Batch
+from laurels.stores.redis.remote import Applied, CallId, Opened, ShardIndex, Stands
 
 from .feed import told_of
-from .remote import Applied, CallId, Opened, ShardIndex, Stands
 from .shards import REFUSED, shard_of, shards, together, worst
 
 Ranks = Callable[[Batch, Plan, int], Awaitable["array[int]"]]

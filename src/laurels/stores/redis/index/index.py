@@ -10,8 +10,10 @@ from laurels.core.plan import Plan, RankingKey, Roll, roll_of
 from laurels.core.requests import Ask
 from laurels.core.stats import BoardLayout
 from laurels.errors import CheckFailed
-from laurels.index.feed import NOWHERE, FeedPlace, Pending, entry_of
-from laurels.index.remote import (
+from laurels.model.event import Batch
+from laurels.model.rules import Rules
+from laurels.stores.redis.connection.connection import Connection
+from laurels.stores.redis.remote import (
     Applied,
     Behind,
     CallId,
@@ -23,8 +25,9 @@ from laurels.index.remote import (
     Unswept,
     Unturned,
 )
-from laurels.model.event import Batch
-from laurels.model.rules import Rules
+from laurels.stores.redis.scripts import Script
+from laurels.stores.redis.sharding.feed import NOWHERE, FeedPlace, Pending, entry_of
+from laurels.stores.redis.sources import script_of
 from laurels.timeline.clock import Clock
 
 from .batches import batch_told
@@ -41,12 +44,9 @@ from .coding import (
     rolls_told,
     stands_of,
 )
-from .connection import Connection
 from .layout import describe, is_alike, layout_of, unverified
 from .names import key_of, name_of, scoped_name
 from .reads import Reads
-from .scripts import Script
-from .sources import script_of
 
 _COUNT = script_of(
     "count", "shard", "refreshed", "rolling", "rule", "cells", "feed", "batch", "merge"

@@ -1,7 +1,7 @@
 """What this process knows of the boards and of the time, and how it comes to know better.
 
 The copy of the definitions may be old and so may be what time it is: the index says so
-(`index.remote`), and whoever asked looks again.
+(`stores.redis.remote`), and whoever asked looks again.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -23,24 +23,15 @@ from laurels.errors import (
     UnknownScope,
     UnknownWindow,
 )
-from laurels.index.redis.deadline import ends_in
-from laurels.index.remote import (
-    Behind,
-    FollowedIndex,
-    Opened,
-    Renewed,
-    Stale,
-    Stands,
-    Unswept,
-    Unturned,
-)
 from laurels.model.labels import ALL
 from laurels.stores.intake.shares import MOST, SHARE
+from laurels.stores.redis.connection.deadline import ends_in
 from laurels.timeline.clock import Clock, EventClock
 from laurels.timeline.instants import MIN_MS
 
 from .refreshing import Place, refreshed_of
 from .registry import Registry
+from .remote import Behind, FollowedIndex, Opened, Renewed, Stale, Stands, Unswept, Unturned
 
 TRIES = 100
 AT_ONCE = 6

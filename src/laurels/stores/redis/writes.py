@@ -27,16 +27,16 @@ from laurels.errors import (
     PartlyCounted,
     Unavailable,
 )
-from laurels.index.redis.deadline import UPKEEP_SECONDS, VERB_SECONDS, ends_in
-from laurels.index.remote import Behind, Opened, Stale, Unturned
 from laurels.model.board import Board
 from laurels.model.event import Batch
 from laurels.model.rules import Rules
 from laurels.stores.intake.submission import Submission
 from laurels.stores.intake.writes import FoldedWrite, Single
+from laurels.stores.redis.connection.deadline import UPKEEP_SECONDS, VERB_SECONDS, ends_in
 from laurels.timeline.instants import MIN_MS
 
 from .present import TRIES, Present, opened_as
+from .remote import Behind, Opened, Stale, Unturned
 from .retry import Attempts, Calls, after
 
 CALL_MOST = 1_000

@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 
 from laurels.errors import FormatTooNew
+from laurels.stores.redis.connection.connection import Connection
+from laurels.stores.redis.sources import script_of
 
 from .coding import as_text
-from .connection import Connection
-from .sources import script_of
 
 FORMAT = 1
 """The format of all keys: what they are called and what they hold."""

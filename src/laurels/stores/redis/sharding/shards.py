@@ -7,7 +7,7 @@ from zlib import crc32
 
 from msgspec.structs import replace
 
-from .remote import Behind, Opened, Stale, Unswept, Unturned
+from laurels.stores.redis.remote import Behind, Opened, Stale, Unswept, Unturned
 
 REFUSED = (Stale, Behind, Unturned)
 """What a shard raises that has done nothing and is asked again."""

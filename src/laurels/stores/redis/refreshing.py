@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping
 
 from laurels.core.board_state import Boards, BoardState
 from laurels.core.refreshed import Refreshed, Stand, of_shards
-from laurels.index.remote import Stands
 from laurels.model.windows.kinds import Rolling
 from laurels.timeline.instants import MAX_MS, MIN_MS
+
+from .remote import Stands
 
 Place = tuple[int, str]
 """The number of a board, and a window of it."""

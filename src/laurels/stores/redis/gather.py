@@ -11,10 +11,10 @@ from typing import Any
 
 from laurels.errors import PartlyCounted
 from laurels.errors.index_server import IndexUnavailable
-from laurels.index.redis.deadline import VERB_SECONDS, ends_at
 from laurels.stores.intake.accept import joined
 from laurels.stores.intake.commit import MAX_EVENTS, Ticket
 from laurels.stores.intake.writes import FoldedWrite
+from laurels.stores.redis.connection.deadline import VERB_SECONDS, ends_at
 
 CarryOut = Callable[[FoldedWrite], Awaitable[Sequence[Any]]]
 

@@ -16,10 +16,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from laurels.core.plan import next_boundary
 from laurels.core.requests import Ask
 from laurels.errors import NotReady
+from laurels.stores.redis.remote import Opened, Overtaken, Reading, ShardIndex
 
 from .fed import chosen, fed_of
 from .feed import FeedPlace, Pending
-from .remote import Opened, Overtaken, Reading, ShardIndex
 from .shards import labelled, shards, together
 
 ENTRIES = 32

@@ -16,10 +16,10 @@ from laurels.core.plan import RankingKey, Roll, roll_of
 from laurels.core.refreshed import Stand
 from laurels.core.requests import Anchor, Ask, AtBound, AtMember, Found, Span, Start
 from laurels.errors.index_server import IndexUnavailable
-from laurels.index.remote import Applied, Opened, Stands
 from laurels.model.rules import Rules
 from laurels.model.score import step_bounds
 from laurels.model.windows.kinds import Window
+from laurels.stores.redis.remote import Applied, Opened, Stands
 
 from .layout import Layout, is_stamped, layout_of
 from .names import scoped_name

@@ -5,11 +5,11 @@ from typing import Protocol
 
 from laurels.core.board_record import BoardRecord, board_record, encode
 from laurels.core.board_state import Boards, BoardState
-from laurels.index.remote import Opened
 from laurels.model.board import Board
 from laurels.timeline.instants import MIN_MS
 
 from .refreshing import Refreshing
+from .remote import Opened
 from .retry import read_only
 
 

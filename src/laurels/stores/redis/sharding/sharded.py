@@ -20,11 +20,11 @@ from laurels.errors import NotReady
 from laurels.model.event import Batch
 from laurels.model.labels import is_by
 from laurels.model.rules import Rules
+from laurels.stores.redis.remote import Applied, CallId, Opened, Reading, ShardIndex, Stands
 
 from .counting import Counting, keeper_of
 from .following import Following
 from .merging import NEAR, merged, next_of
-from .remote import Applied, CallId, Opened, Reading, ShardIndex, Stands
 from .seeking import seek
 from .shards import home, labelled, parts_of, shards, together
 

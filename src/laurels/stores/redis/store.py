@@ -17,7 +17,6 @@ from laurels.core.queries import Moment
 from laurels.core.question import Question
 from laurels.core.stats import BoardStats, CheckReport, Stats
 from laurels.errors import Closed, Forked, LaurelsError, NothingToBackUp, UnknownWindow
-from laurels.index.remote import FollowedIndex
 from laurels.model.labels import has_scope
 from laurels.stores.intake.accept import How, batch_list, submission
 from laurels.stores.intake.forks import forks
@@ -33,6 +32,7 @@ from .keys import ServerKeys
 from .present import Present, opened_as
 from .questions import Questions
 from .registry import Registry
+from .remote import FollowedIndex
 from .retry import Calls, read_only
 from .writes import Writer
 

@@ -10,10 +10,10 @@ from laurels.core.board_state import BoardState
 from laurels.core.plan import next_boundary
 from laurels.core.queries import Moment
 from laurels.core.question import Question
-from laurels.index.redis.deadline import VERB_SECONDS, ends_in
-from laurels.index.remote import Opened
+from laurels.stores.redis.connection.deadline import VERB_SECONDS, ends_in
 
 from .present import Present, opened_as
+from .remote import Opened
 from .retry import read_only
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ import hashlib
 from binascii import crc_hqx
 from functools import cache
 
-from .scripts import Script
+from laurels.stores.redis.scripts import Script
 
 MOVING_SECONDS = 0.05
 """After how long a call is made again that a moving slot has refused."""

@@ -15,10 +15,10 @@ from laurels.model.event import Batch
 from laurels.model.labels import together
 from laurels.model.rules import Place
 from laurels.model.windows.kinds import Window
+from laurels.stores.redis.remote import Opened
 from laurels.timeline.instants import MIN_MS
 
 from .feed import Entry, FeedPlace, labels_told
-from .remote import Opened
 
 
 class Fed(Struct, frozen=True):

@@ -20,8 +20,7 @@ from laurels.core.stats import BoardLayout
 from laurels.model.event import Batch
 from laurels.model.labels import ALL
 from laurels.model.rules import Rules
-
-from .feed import FeedPlace, Pending
+from laurels.stores.redis.sharding.feed import FeedPlace, Pending
 
 
 class Stale(Exception):  # noqa: N818 (says what the caller is)

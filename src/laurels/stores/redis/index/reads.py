@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from laurels.core.requests import Ask
 from laurels.errors.index_server import IndexUnavailable
-from laurels.index.remote import Opened, Reading
+from laurels.stores.redis.remote import Opened, Reading
 
 UNDER_WAY = 4
 """Calls for one shard at a time."""

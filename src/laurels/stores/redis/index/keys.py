@@ -5,10 +5,9 @@ from typing import Any
 
 import msgspec
 
-from laurels.direct.keys import StoredKeys
-
-from .connection import Connection
-from .sources import script_of
+from laurels.stores.redis.connection.connection import Connection
+from laurels.stores.redis.keys import StoredKeys
+from laurels.stores.redis.sources import script_of
 
 _LOAD = script_of("keys_load")
 _REPLACE = script_of("keys_replace")

@@ -9,9 +9,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from laurels.stores.redis.connection.connection import Connection
 from laurels.wire.audit_entry import MAX_ENTRIES, AuditEntry
-
-from .connection import Connection
 
 _FIELD = b"e"
 

@@ -17,7 +17,8 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from laurels.errors import LaurelsError, PartlyCounted
 from laurels.errors.index_server import IndexUnavailable
-from laurels.index.remote import CallId
+
+from .remote import CallId
 
 REPEATS_SECONDS = 2.5
 """For how long after its first attempt a call is made again; `deadline` says when all ends."""

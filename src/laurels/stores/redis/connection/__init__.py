@@ -1,0 +1,1 @@
+"""The connection to an index server: addresses, calls, deadlines, errors, moves."""

@@ -1,0 +1,1 @@
+"""Boards in several shards: batches divided, answers merged, rankings by label replicated."""
