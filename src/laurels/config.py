@@ -47,8 +47,8 @@ from .errors import BoardInvalid, DataAtRisk, InvalidClock, NothingToBackUp, Unk
 if TYPE_CHECKING:
     from laurels.api.backing import Backing
     from laurels.api.http import AsyncRemoteLeaderboards, RemoteLeaderboards
-    from laurels.client.wire import Address
     from laurels.http.access import Keys
+    from laurels.stores.http.transport import Address
     from laurels.stores.redis.connection.connection import Connection
     from laurels.stores.redis.index.definitions import RedisDefinitions
     from laurels.stores.redis.index.index import RedisIndex
@@ -183,7 +183,7 @@ def remote(
     _ensure_not_told(clock, log_keep, max_clock_step)
     _ensure_client()
     from laurels.api.http import RemoteLeaderboards  # noqa: PLC0415 (httpx is optional)
-    from laurels.client.wire import Wire  # noqa: PLC0415
+    from laurels.stores.http.transport import Wire  # noqa: PLC0415
 
     return RemoteLeaderboards(Wire(_address(url), _new_key, time.sleep))
 
@@ -194,7 +194,7 @@ def remote_async(
     """The same for event loops."""
     sync = remote(url, clock, log_keep, max_clock_step)
     from laurels.api.http import AsyncRemoteLeaderboards  # noqa: PLC0415 (httpx is optional)
-    from laurels.client.wire import AsyncWire  # noqa: PLC0415
+    from laurels.stores.http.transport import AsyncWire  # noqa: PLC0415
 
     return AsyncRemoteLeaderboards(AsyncWire(sync.wire.address, _new_key, asyncio.sleep), sync)
 
@@ -453,7 +453,7 @@ def _ensure_client() -> None:
 
 def _address(url: str) -> "Address":
     """Where a server is; the key is the user of the URL, or comes from the environment."""
-    from laurels.client.wire import Address  # noqa: PLC0415 (httpx is optional)
+    from laurels.stores.http.transport import Address  # noqa: PLC0415 (httpx is optional)
 
     try:
         parts = urlsplit(url)

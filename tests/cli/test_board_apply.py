@@ -9,8 +9,8 @@ import pytest
 
 import laurels
 from laurels.cli.board_plan import Step, carry_out
-from laurels.client.call import Call
-from laurels.client.wire import Wire
+from laurels.stores.http.call import Call
+from laurels.stores.http.transport import Wire
 from tests.conftest import Scaled
 from tests.redis.servers import Server
 from tests.serving import Served

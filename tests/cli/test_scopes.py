@@ -11,7 +11,7 @@ from rich.console import Console
 import laurels
 from laurels import config
 from laurels.cli.watch import Ranking, picture
-from laurels.client import feed
+from laurels.stores.http import feed
 from laurels.stores.local.index import memory
 from tests.internals import local
 from tests.redis.servers import Server

@@ -18,8 +18,8 @@ from rich.console import Console
 
 import laurels
 from laurels.cli.watch import Ranking, picture, standing_line
-from laurels.client.feed import Event
 from laurels.http.live import Change, MemberChange, Moved, Top
+from laurels.stores.http.feed import Event
 from tests.serving import Served
 
 from .running import Shell

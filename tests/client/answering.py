@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import httpx
 
 from laurels.api.http import RemoteLeaderboards
-from laurels.client.wire import Address, Wire
+from laurels.stores.http.transport import Address, Wire
 
 Answer = httpx.Response | Exception
 

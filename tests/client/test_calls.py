@@ -14,8 +14,6 @@ import pytest
 
 import laurels
 from laurels.api.http import AsyncRemoteLeaderboards, RemoteLeaderboards
-from laurels.client import calls
-from laurels.client.wire import Address, AsyncWire
 from laurels.errors import (
     Closed,
     Conflict,
@@ -32,6 +30,8 @@ from laurels.errors.service import (
     Unauthorized,
     UnknownAnswer,
 )
+from laurels.stores.http import calls
+from laurels.stores.http.transport import Address, AsyncWire
 from laurels.wire.requests import BatchTooLong
 from tests.client.answering import Script, refusal
 from tests.serving import Served

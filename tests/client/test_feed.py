@@ -10,10 +10,10 @@ import pytest
 
 import laurels
 from laurels.api.http import RemoteLeaderboards
-from laurels.client import feed
-from laurels.client.call import Call
 from laurels.errors import LaurelsError, UnknownBoard
 from laurels.errors.service import ServerUnreachable
+from laurels.stores.http import feed
+from laurels.stores.http.call import Call
 from tests.serving import Served
 
 

@@ -5,11 +5,11 @@ import inspect
 from collections.abc import Callable, Coroutine, Iterable, Sequence, Sized
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
-from laurels.client import calls
-from laurels.client.call import Call
-from laurels.client.wire import AsyncWire, Wire
 from laurels.core.receipt import Receipts
 from laurels.core.stats import BoardStats, Stats
+from laurels.stores.http import calls
+from laurels.stores.http.call import Call
+from laurels.stores.http.transport import AsyncWire, Wire
 from laurels.stores.intake.accept import warn_if_all_refused
 
 from .aio import AsyncLeaderboards

@@ -8,8 +8,8 @@ from typing import Any
 
 from laurels import Board, config
 from laurels.api.redis import AsyncDirectLeaderboards
-from laurels.client import feed
 from laurels.http.live import Hub, What
+from laurels.stores.http import feed
 from laurels.stores.redis.store import Direct
 
 _INTERVAL_MS = 100

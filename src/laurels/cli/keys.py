@@ -8,10 +8,10 @@ from typing import Annotated, Literal, Protocol
 import typer
 
 from laurels import config
-from laurels.client import keys as calls
-from laurels.client.keys import KeyTold
 from laurels.http.access import Keys
 from laurels.model.durations import duration_of
+from laurels.stores.http import keys as calls
+from laurels.stores.http.keys import KeyTold
 
 from .failures import Usage
 from .options import DEFAULT_URL, AsJson, Url

@@ -13,8 +13,8 @@ from rich.text import Text
 
 import laurels
 from laurels import config
-from laurels.client import feed
 from laurels.http.live import Change, MemberChange, Top
+from laurels.stores.http import feed
 
 from .failures import Usage
 from .following import followed

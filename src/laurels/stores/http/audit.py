@@ -6,8 +6,8 @@ import msgspec
 
 from laurels.wire.audit_page import AuditPage
 
+from .arguments import target
 from .call import Call
-from .given import target
 
 _page: Any = msgspec.json.Decoder(AuditPage).decode
 

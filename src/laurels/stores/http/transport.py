@@ -12,7 +12,7 @@ import httpx
 from laurels.errors import Closed, Forked
 
 from .call import Call
-from .patience import Tries, unreachable
+from .retries import Tries, unreachable
 
 T = TypeVar("T")
 _CONNECT_SECONDS, _ANSWER_SECONDS = 5.0, 60.0

@@ -17,8 +17,7 @@ from laurels.errors.service import MemberNotRanked, RankNotHeld
 from laurels.model.score import Score
 from laurels.wire.answers import CardAnswer, ScopesAnswer, to_json
 
-from .call import Call, decoder, then
-from .given import (
+from .arguments import (
     board_path,
     bound,
     by_text,
@@ -30,6 +29,7 @@ from .given import (
     target,
     window_name,
 )
+from .call import Call, decoder, then
 
 _page = decoder(Page)
 _standing = decoder(Standing)

@@ -26,17 +26,9 @@ from laurels.wire.answers import BatchAnswer, to_json
 from laurels.wire.receipts import RemoteReceipts, joined
 from laurels.wire.requests import MAX_BATCH, BatchTooLong
 
+from .arguments import Batch, Sent, batch, board_path, member_text, scope_text, target
+from .arguments import event as event_sent
 from .call import Call, decoder, nothing, then
-from .given import (
-    Batch,
-    Sent,
-    batch,
-    board_path,
-    member_text,
-    scope_text,
-    target,
-)
-from .given import event as event_sent
 from .questions import (
     around,
     at_rank,

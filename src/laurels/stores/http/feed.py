@@ -8,8 +8,8 @@ from msgspec import Struct
 from laurels.errors import Unavailable
 from laurels.wire.live import RETRY_MS
 
+from .arguments import board_path, by_text, labels_text, member_text, target
 from .call import Call, nothing
-from .given import board_path, by_text, labels_text, member_text, target
 
 
 class Event(Struct, frozen=True):
