@@ -1,4 +1,4 @@
-"""Writes the table in docs/configuration.md from laurels.http.settings.
+"""Writes the table in docs/configuration.md from laurels.server.settings.
 
 python scripts/settings_table.py
 """
@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import get_args, get_origin
 
-from laurels.http.settings import Setting, table
+from laurels.server.settings import Setting, table
 
 PAGE = Path(__file__).parent.parent / "docs" / "configuration.md"
 _TABLE = re.compile(r"(?<=\|---\|---\|---\|---\|\n)(\|.*\n)*")

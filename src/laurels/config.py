@@ -47,7 +47,7 @@ from .errors import BoardInvalid, DataAtRisk, InvalidClock, NothingToBackUp, Unk
 if TYPE_CHECKING:
     from laurels.api.backing import Backing
     from laurels.api.http import AsyncRemoteLeaderboards, RemoteLeaderboards
-    from laurels.http.access import Keys
+    from laurels.server.auth.access import Keys
     from laurels.stores.http.transport import Address
     from laurels.stores.redis.connection.connection import Connection
     from laurels.stores.redis.index.definitions import RedisDefinitions
@@ -206,7 +206,7 @@ def keys_of(url: str, warned: Callable[[str], None]) -> "Iterator[Keys]":
 
     Raises NothingToBackUp for `memory:`, UnknownUrl, and Locked where a server holds it.
     """
-    from laurels.http.access import Keys  # noqa: PLC0415 (only the service has keys)
+    from laurels.server.auth.access import Keys  # noqa: PLC0415 (only the service has keys)
     from laurels.stores.local.key_file import FolderKeyStore  # noqa: PLC0415
     from laurels.stores.redis.key_store import ServerKeyStore  # noqa: PLC0415
 

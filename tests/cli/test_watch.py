@@ -18,7 +18,7 @@ from rich.console import Console
 
 import laurels
 from laurels.cli.watch import Ranking, picture, standing_line
-from laurels.http.live import Change, MemberChange, Moved, Top
+from laurels.server.live import Change, MemberChange, Moved, Top
 from laurels.stores.http.feed import Event
 from tests.serving import Served
 

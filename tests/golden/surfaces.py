@@ -19,8 +19,8 @@ import laurels.errors.service
 import laurels.wire.problems
 from laurels.cli import program
 from laurels.errors import table
-from laurels.http.openapi import openapi
-from laurels.http.routes import ROUTES
+from laurels.server.openapi import openapi
+from laurels.server.routes import ROUTES
 
 HERE = Path(__file__).parent
 SIGNATURES, OPENAPI, HELP, ERRORS = (

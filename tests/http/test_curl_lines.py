@@ -91,7 +91,7 @@ def test_lines_of_a_first_start_work(tmp_path: Path) -> None:
 
 
 def test_the_line_of_a_page_without_boards_works(tmp_path: Path) -> None:
-    script = (ROOT / "src/laurels/http/static/boards.js").read_text("utf-8")
+    script = (ROOT / "src/laurels/server/static/boards.js").read_text("utf-8")
     (line,) = re.findall(r"`(curl [^`]+)`", script)
     with Process(tmp_path / "boards") as server:
         assert ensure_works(line.replace("${location.origin}", server.url))["title"] == "Gifts"

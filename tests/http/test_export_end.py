@@ -10,10 +10,10 @@ from typing import Any, cast
 import msgspec
 
 import laurels
-from laurels.http.asking import Ask, Streamed
-from laurels.http.caller import ANYBODY
-from laurels.http.verbs.questions import Listed
-from laurels.http.verbs.streams import EXPORT_PAGE, export
+from laurels.server.asking import Ask, Streamed
+from laurels.server.auth.caller import ANYBODY
+from laurels.server.verbs.questions import Listed
+from laurels.server.verbs.streams import EXPORT_PAGE, export
 from tests.calendar_by_scanning import HOUR, utc_ms
 
 CLOCK = laurels.ManualClock(utc_ms(datetime(2026, 11, 20, 15, 30, tzinfo=UTC)))

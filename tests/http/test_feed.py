@@ -14,8 +14,8 @@ import pytest
 import laurels
 from laurels import config
 from laurels.api.aio import AsyncLeaderboards
-from laurels.http import live
-from laurels.http.live import SLICE_COST, Channel, Hub, What
+from laurels.server import live
+from laurels.server.live import SLICE_COST, Channel, Hub, What
 from tests.calendar_by_scanning import HOUR, utc_ms
 from tests.internals import local
 

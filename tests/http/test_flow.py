@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from laurels.api.aio import AsyncLeaderboards
-from laurels.http.flow import Flow
+from laurels.server.flow import Flow
 from tests.http.listening import WITHIN_SECONDS, feed
 from tests.serving import Served
 

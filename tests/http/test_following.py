@@ -9,7 +9,7 @@ import laurels
 from laurels import config
 from laurels.api.aio import AsyncLeaderboards
 from laurels.errors import NotReady
-from laurels.http.live import FOLLOW_SECONDS, Hub, What
+from laurels.server.live import FOLLOW_SECONDS, Hub, What
 from tests.internals import local
 
 

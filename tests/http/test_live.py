@@ -19,8 +19,8 @@ import laurels
 from laurels import config
 from laurels.api.aio import AsyncLeaderboards
 from laurels.core.standing import AsOf, Entry, Page
-from laurels.http.live import END, Hub, What
 from laurels.model.exact_json import decode_json
+from laurels.server.live import END, Hub, What
 from tests.calendar_by_scanning import HOUR, utc_ms
 from tests.http.listening import WITHIN_SECONDS, Feed, Known, feed
 from tests.serving import JSON, Served

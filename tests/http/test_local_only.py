@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from laurels.errors.service import NotLocal
-from laurels.http.local_only import FORWARDING, ensure_local
+from laurels.server.auth.local_only import FORWARDING, ensure_local
 
 
 class Sent:

@@ -16,8 +16,8 @@ import pytest
 
 import laurels
 from laurels import errors
-from laurels.http.live import FOLLOW_SECONDS
-from laurels.http.settings import Settings
+from laurels.server.live import FOLLOW_SECONDS
+from laurels.server.settings import Settings
 from tests.http.listening import Frame, Known, feed
 from tests.http.process import Process
 from tests.redis.servers import Server, until

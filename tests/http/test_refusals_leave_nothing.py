@@ -10,7 +10,7 @@ import httpx
 import msgspec
 import pytest
 
-from laurels.http.asking import Ask
+from laurels.server.asking import Ask
 from laurels.wire.answers import drop_frames
 from tests.http.process import Process
 from tests.serving import Served

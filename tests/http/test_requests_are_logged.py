@@ -11,10 +11,10 @@ import httpx
 import pytest
 
 from laurels.errors.service import TooManyRequests
-from laurels.http.admission import Admission
-from laurels.http.limits import Rates
-from laurels.http.settings import Settings
-from laurels.http.tracing import trace_of
+from laurels.server.admission import Admission
+from laurels.server.limits import Rates
+from laurels.server.settings import Settings
+from laurels.server.tracing import trace_of
 from tests.http.process import Process
 from tests.serving import ADMIN_KEY, Served
 

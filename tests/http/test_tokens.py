@@ -13,8 +13,8 @@ import pytest
 from jwt import PyJWS
 
 from laurels.errors.service import Forbidden, InvalidKey, Unauthorized
-from laurels.http.access import Keys
-from laurels.http.submission_rule import submission_rule
+from laurels.server.auth.access import Keys
+from laurels.server.auth.submission_rule import submission_rule
 from laurels.wire.keys import MemoryKeyStore
 from tests.serving import ADMIN_KEY, JSON, Served
 

@@ -7,7 +7,7 @@ import msgspec
 import typer
 
 from laurels import config
-from laurels.audit.opening import audit_of
+from laurels.server.audit.opening import audit_of
 from laurels.stores.http.audit import audit as call_of
 from laurels.wire.audit_entry import AuditEntry
 from laurels.wire.audit_page import MAX_PAGE, AuditPage

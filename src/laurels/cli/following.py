@@ -8,7 +8,7 @@ from typing import Any
 
 from laurels import Board, config
 from laurels.api.redis import AsyncDirectLeaderboards
-from laurels.http.live import Hub, What
+from laurels.server.live import Hub, What
 from laurels.stores.http import feed
 from laurels.stores.redis.store import Direct
 

@@ -8,8 +8,8 @@ from typing import Annotated, Literal, Protocol
 import typer
 
 from laurels import config
-from laurels.http.access import Keys
 from laurels.model.durations import duration_of
+from laurels.server.auth.access import Keys
 from laurels.stores.http import keys as calls
 from laurels.stores.http.keys import KeyTold
 

@@ -15,8 +15,8 @@ from typing import Any, Self
 import msgspec
 
 from laurels import config
-from laurels.audit.opening import AuditLog, audit_of
 from laurels.errors import LaurelsError
+from laurels.server.audit.opening import AuditLog, audit_of
 from laurels.wire.audit_entry import MAX_REQUEST_BYTES, AuditEntry, is_recorded
 
 from .failures import one_line

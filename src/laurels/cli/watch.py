@@ -13,7 +13,7 @@ from rich.text import Text
 
 import laurels
 from laurels import config
-from laurels.http.live import Change, MemberChange, Top
+from laurels.server.live import Change, MemberChange, Top
 from laurels.stores.http import feed
 
 from .failures import Usage

@@ -1,7 +1,7 @@
 """Whether boards have changed, for those who watch them.
 
 A write through another process is seen by the offset of its board, which is cheap to ask for. Who
-watches asks often (`http.live`); while nobody does, nothing is asked.
+watches asks often (`server.live`); while nobody does, nothing is asked.
 """
 
 import asyncio

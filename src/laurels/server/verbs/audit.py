@@ -2,8 +2,8 @@
 
 from msgspec import Struct
 
-from laurels.http.asking import Ask
-from laurels.http.route import Routes
+from laurels.server.asking import Ask
+from laurels.server.route import Routes
 from laurels.wire.audit_page import AuditPage
 
 ROUTES = Routes()

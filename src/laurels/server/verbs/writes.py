@@ -8,10 +8,10 @@ from msgspec import Struct
 from laurels.core.receipt import Receipt, Receipts
 from laurels.errors import BatchRefused, BoardExists, LaurelsError
 from laurels.errors.service import Forbidden, InvalidBody, InvalidQuery
-from laurels.http.asking import Ask
-from laurels.http.caller import LEVEL
-from laurels.http.route import NO_CONTENT, NoQuery, Routes
 from laurels.model.validation import shown
+from laurels.server.asking import Ask
+from laurels.server.auth.caller import LEVEL
+from laurels.server.route import NO_CONTENT, NoQuery, Routes
 from laurels.wire import requests
 from laurels.wire.answers import (
     BatchAnswer,

@@ -99,7 +99,7 @@ def _reserved(ip: str, port: int) -> Iterator[tuple[str, int]]:
 
 async def _started() -> Process:
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "laurels.http.workers", stdin=PIPE, stdout=PIPE
+        sys.executable, "-m", "laurels.server.workers", stdin=PIPE, stdout=PIPE
     )
 
 

@@ -40,12 +40,12 @@ _KINDS = {
 
 
 def _asset(name: str) -> Asset:
-    content = files("laurels.http").joinpath("static", name).read_bytes()
+    content = files("laurels.server").joinpath("static", name).read_bytes()
     return Asset(content, _KINDS[name.rpartition(".")[2]])
 
 
 def _pages() -> dict[str, Asset]:
-    static = files("laurels.http").joinpath("static")
+    static = files("laurels.server").joinpath("static")
     found = {
         f"/static/{each.name}": _asset(each.name)
         for each in static.iterdir()

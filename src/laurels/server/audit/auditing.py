@@ -13,11 +13,10 @@ from msgspec import Struct
 from laurels.errors import LaurelsError
 from laurels.errors.service import InvalidQuery
 from laurels.model.validation import shown
+from laurels.server.auth.caller import Caller
 from laurels.wire import requests
 from laurels.wire.audit_entry import MAX_REQUEST_BYTES, AuditEntry, AuditStore
 from laurels.wire.audit_page import MAX_PAGE, AuditPage, page_of
-
-from .caller import Caller
 
 MAX_REASON = 500
 _ID = re.compile(r"[0-9]{1,20}(-[0-9]{1,20})?")

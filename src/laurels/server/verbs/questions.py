@@ -7,10 +7,10 @@ from msgspec import Struct
 from laurels.core.standing import Page, PeriodInfo, Standing
 from laurels.core.stats import BoardStats
 from laurels.errors.service import InvalidBody, InvalidQuery, MemberNotRanked, RankNotHeld
-from laurels.http.asking import Ask
-from laurels.http.route import NoQuery, Routes
 from laurels.model.score import Score
 from laurels.model.validation import shown
+from laurels.server.asking import Ask
+from laurels.server.route import NoQuery, Routes
 from laurels.wire import requests
 from laurels.wire.answers import CardAnswer, ScopesAnswer
 from laurels.wire.requests import Scoped

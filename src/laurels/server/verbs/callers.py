@@ -5,9 +5,9 @@ from typing import get_args
 
 from msgspec import Struct
 
-from laurels.http.asking import Ask
-from laurels.http.caller import LEVEL
-from laurels.http.route import NoQuery, Routes
+from laurels.server.asking import Ask
+from laurels.server.auth.caller import LEVEL
+from laurels.server.route import NoQuery, Routes
 from laurels.wire.keys import Scope
 
 ROUTES = Routes()

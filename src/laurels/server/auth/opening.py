@@ -6,10 +6,10 @@ import ipaddress
 from laurels import config
 from laurels.errors.service import InvalidSettings, KeysNeeded, NotLoopback
 from laurels.model.validation import shown
+from laurels.server.settings import Settings
 from laurels.wire.keys import KeyStore
 
 from .access import Keys
-from .settings import Settings
 
 
 def ensure_possible(settings: Settings, admin_key: str | None) -> None:

@@ -5,10 +5,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from laurels.server.auth.caller import LEVEL
 from laurels.wire.keys import Scope
 
 from .asking import Handler
-from .caller import LEVEL
 
 NO_CONTENT, CREATED = 204, 201
 FEW_BYTES = 16 << 10

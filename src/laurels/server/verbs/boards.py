@@ -8,10 +8,10 @@ from msgspec import Struct
 
 from laurels.errors import UnknownBoard
 from laurels.errors.service import InvalidBody
-from laurels.http.asking import Answer, Ask
-from laurels.http.route import CREATED, NO_CONTENT, NoQuery, Routes
 from laurels.model.board import Board
 from laurels.model.validation import shown
+from laurels.server.asking import Answer, Ask
+from laurels.server.route import CREATED, NO_CONTENT, NoQuery, Routes
 from laurels.wire import requests
 
 ROUTES = Routes()

@@ -9,10 +9,10 @@ from msgspec import Struct
 
 from laurels.core.clock_status import ClockStatus
 from laurels.core.stats import CheckReport, Stats
-from laurels.http.asking import Answer, Ask
-from laurels.http.board_patterns import ALL_BOARDS
-from laurels.http.route import CREATED, NO_CONTENT, NoQuery, Routes
-from laurels.http.submission_rule import submission_rule
+from laurels.server.asking import Answer, Ask
+from laurels.server.auth.board_patterns import ALL_BOARDS
+from laurels.server.auth.submission_rule import submission_rule
+from laurels.server.route import CREATED, NO_CONTENT, NoQuery, Routes
 from laurels.wire import requests
 from laurels.wire.keys import Key, Scope
 

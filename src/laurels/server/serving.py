@@ -18,25 +18,25 @@ from msgspec import Struct
 
 from laurels import config
 from laurels.api.backing import Backing
+from laurels.server.audit.auditing import Auditor
+from laurels.server.auth.access import Keys
+from laurels.server.auth.key_upkeep import KeyReader, store_last_used
+from laurels.server.auth.opening import ensure_possible, settle_keys
 from laurels.stores.redis.key_store import ServerKeyStore
 from laurels.timeline.clock import Clock
 from laurels.wire.keys import KeyStore
 from laurels.wire.redaction import hide_folder
 
-from .access import Keys
 from .app import Application
 from .asking import Server
-from .auditing import Auditor
 from .bodies import Bodies
 from .client_address import ClientAddresses
 from .connections import ConnectionGuard, allowed_connections, raise_descriptor_limit
 from .deadlines import Deadlines
 from .decoding import Decoder
-from .key_upkeep import KeyReader, store_last_used
 from .limits import Rates, Room
 from .live import Hub
 from .metrics import Figures
-from .opening import ensure_possible, settle_keys
 from .ports import Order, SharedPort, free, listening
 from .process_memory import return_free_memory, settle_collector, share_arenas
 from .settings import Settings

@@ -32,6 +32,10 @@ from laurels.errors.service import (
     Unauthorized,
     UrlTooLong,
 )
+from laurels.server.audit.auditing import Call, reason_in
+from laurels.server.auth.caller import LEVEL, UNKNOWN, Caller
+from laurels.server.auth.local_only import ensure_local
+from laurels.server.auth.tokens import TOKEN_PREFIX
 from laurels.wire import requests
 from laurels.wire.answers import (
     EVENT_REFUSED,
@@ -46,12 +50,9 @@ from laurels.wire.audit_entry import is_recorded
 
 from .admission import Admission
 from .asking import Answer, Ask, Server, Streamed
-from .auditing import Call, reason_in
-from .caller import LEVEL, UNKNOWN, Caller
 from .cors import PREFLIGHT, Headers, Origins
 from .kept import Kept
 from .limits import Rates
-from .local_only import ensure_local
 from .metrics import CONTENT_TYPE, Exposed, exposition
 from .open_streams import OpenStreams
 from .openapi import openapi
@@ -61,7 +62,6 @@ from .route import NO_CONTENT, Route
 from .router import Found, Router
 from .routes import ROUTES
 from .streaming import Reader, send_stream
-from .tokens import TOKEN_PREFIX
 from .tracing import trace_fields, trace_headers, trace_of
 
 NOT_MODIFIED = 304

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from laurels.errors.service import Denied
-
-from .access import Keys
+from laurels.server.auth.access import Keys
 
 LOOK_SECONDS = 0.25
 Task = asyncio.Task[None]

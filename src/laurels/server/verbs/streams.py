@@ -5,10 +5,10 @@ from collections.abc import AsyncGenerator
 from laurels.core.standing import Page
 from laurels.errors import LaurelsError
 from laurels.errors.service import InvalidQuery
-from laurels.http.asking import Ask, Streamed
-from laurels.http.live import What
-from laurels.http.route import Routes
 from laurels.model.validation import shown
+from laurels.server.asking import Ask, Streamed
+from laurels.server.live import What
+from laurels.server.route import Routes
 from laurels.wire import requests
 from laurels.wire.answers import lines, problem
 from laurels.wire.requests import Scoped

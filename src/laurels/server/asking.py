@@ -7,12 +7,12 @@ from msgspec import Struct
 
 from laurels.api.aio import AsyncLeaderboards
 from laurels.api.backing import Backing
+from laurels.server.audit.auditing import Auditor
+from laurels.server.auth.access import Keys
+from laurels.server.auth.caller import Caller
 from laurels.wire.requests import JSON
 
-from .access import Keys
-from .auditing import Auditor
 from .bodies import Bodies
-from .caller import Caller
 from .deadlines import Deadlines
 from .decoding import Decoder
 from .limits import Room

@@ -1,1 +1,0 @@
-"""The audit log: who administered what, when and why."""

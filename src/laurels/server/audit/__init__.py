@@ -1,0 +1,1 @@
+"""The record of calls that administer."""

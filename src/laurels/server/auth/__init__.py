@@ -1,0 +1,1 @@
+"""Who may ask: keys, tokens, callers and the boards they reach."""
