@@ -47,7 +47,6 @@ from .errors import BoardInvalid, DataAtRisk, InvalidClock, NothingToBackUp, Unk
 if TYPE_CHECKING:
     from laurels.api.backing import Backing
     from laurels.api.http import AsyncRemoteLeaderboards, RemoteLeaderboards
-    from laurels.server.auth.access import Keys
     from laurels.stores.http.transport import Address
     from laurels.stores.redis.connection.connection import Connection
     from laurels.stores.redis.index.definitions import RedisDefinitions
@@ -200,13 +199,12 @@ def remote_async(
 
 
 @contextmanager
-def keys_of(url: str, warned: Callable[[str], None]) -> "Iterator[Keys]":
-    """The keys of a folder, which is held meanwhile, or those on an index server; `warned` is
-    called with what an operator should know of them.
+def key_store_of(url: str, warned: Callable[[str], None]) -> "Iterator[KeyStore]":
+    """Open the store of the keys of a folder, which is held meanwhile, or of an index server;
+    `warned` is called with what an operator should know of them.
 
     Raises NothingToBackUp for `memory:`, UnknownUrl, and Locked where a server holds it.
     """
-    from laurels.server.auth.access import Keys  # noqa: PLC0415 (only the service has keys)
     from laurels.stores.local.key_file import FolderKeyStore  # noqa: PLC0415
     from laurels.stores.redis.key_store import ServerKeyStore  # noqa: PLC0415
 
@@ -222,7 +220,7 @@ def keys_of(url: str, warned: Callable[[str], None]) -> "Iterator[Keys]":
             log = SqliteLog(folder.log_path)
             stack.callback(log.close)
             store = FolderKeyStore(folder.path, log, warned)
-        yield Keys(store, None, secrets.token_bytes, SystemClock().now_ms)
+        yield store
 
 
 async def servable(

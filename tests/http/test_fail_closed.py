@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 
 import laurels
-from laurels import config
+from laurels.server.auth.at_rest import keys_of
 from laurels.stores.local.backup import back_up, restore
 from laurels.stores.local.key_file import KEYS_FILE
 from tests.redis.servers import Server, until
@@ -28,7 +28,7 @@ def no_warning(what: str) -> None:
 
 def make_key(folder: Path | str, name: str = "boss", scope: str = "admin") -> str:
     """Make a key on the machine itself."""
-    with config.keys_of(str(folder), no_warning) as keys:
+    with keys_of(str(folder), no_warning) as keys:
         return keys.create(name, scope)[1]
 
 
@@ -82,13 +82,13 @@ def test_a_folder_of_an_older_version_stays_closed(tmp_path: Path) -> None:
 
 
 def test_the_first_key_is_made_once(tmp_path: Path) -> None:
-    with config.keys_of(str(tmp_path), no_warning) as keys:
+    with keys_of(str(tmp_path), no_warning) as keys:
         secret = keys.ensure_first_key()
         assert secret is not None
         assert keys.caller(secret).is_unlimited
         assert keys.ensure_first_key() is None
         keys.revoke("admin")
-    with config.keys_of(str(tmp_path), no_warning) as keys:
+    with keys_of(str(tmp_path), no_warning) as keys:
         assert keys.ensure_first_key() is None, "a store that lost its keys made one by itself"
 
 

@@ -16,6 +16,7 @@ import pytest
 
 import laurels
 from laurels import config
+from laurels.server.auth.at_rest import keys_of
 from tests.conftest import Scaled
 from tests.redis.servers import Server
 from tests.serving import ADMIN_KEY, JSON
@@ -29,9 +30,9 @@ STREAMS = 16
 PROCESSES = 3
 CHANGES = """
 import sys, time
-from laurels import config
 from laurels.errors import Locked
 from laurels.errors.service import KeysBusy
+from laurels.server.auth.at_rest import keys_of
 
 url, own, count, together = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 
@@ -51,7 +52,7 @@ def change(keys, number):
 numbers = list(range(count))
 while numbers:
     try:
-        with config.keys_of(url, print) as keys:
+        with keys_of(url, print) as keys:
             for number in numbers[:together]:
                 change(keys, number)
     except Locked:  # another process has the folder
@@ -87,7 +88,7 @@ def test_no_key_is_lost_or_revived_by_processes_that_change_keys_at_once(
     for process in changing:
         _, error = process.communicate(timeout=20 * WITHIN_SECONDS)
         assert process.returncode == 0, error
-    with config.keys_of(store, print) as keys:
+    with keys_of(store, print) as keys:
         names = {key.name for key in keys.listed()}
     assert names == {f"p{i}-{number}" for i in range(PROCESSES) for number in range(1, count, 2)}
 

@@ -39,7 +39,12 @@ FOLDER = {
 }
 """The parts that together know the files of a folder."""
 CHANCE_AND_TIME = {"time", "random", "secrets", "uuid"}
-MAY_ASK_THE_WORLD = {"laurels.config", "laurels.timeline.clock", "laurels.server.serving"}
+MAY_ASK_THE_WORLD = {
+    "laurels.config",
+    "laurels.timeline.clock",
+    "laurels.server.serving",
+    "laurels.server.auth.at_rest",
+}
 WORLD_ABOVE = "laurels.cli."
 CORE_LIBRARIES = {"laurels", "msgspec", "tzdata"}
 STDLIB_CLIENTS = {"sqlite3", "socket", "http", "urllib"}

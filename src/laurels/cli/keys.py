@@ -10,6 +10,7 @@ import typer
 from laurels import config
 from laurels.model.durations import duration_of
 from laurels.server.auth.access import Keys
+from laurels.server.auth.at_rest import keys_of
 from laurels.stores.http import keys as calls
 from laurels.stores.http.keys import KeyTold
 
@@ -133,7 +134,7 @@ def _ring(url: str) -> Iterator[Ring]:
             server.close()
     else:
         with (
-            config.keys_of(url, lambda what: complain(f"warning: {what}")) as keys,
+            keys_of(url, lambda what: complain(f"warning: {what}")) as keys,
             Recorder(url) as record,
         ):
             yield _OfFolder(keys, record)
