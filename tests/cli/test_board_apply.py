@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import laurels
-from laurels.cli.board_plan import Step, carry_out
+from laurels.cli.boards.board_plan import Step, carry_out
 from laurels.stores.http.call import Call
 from laurels.stores.http.transport import Wire
 from tests.conftest import Scaled
@@ -181,7 +181,7 @@ def test_somebody_writes_a_board_meanwhile(
         carry_out(lb, step)
 
     with monkeypatch.context() as patched:
-        patched.setattr("laurels.cli.applying.carry_out", meanwhile)
+        patched.setattr("laurels.cli.boards.applying.carry_out", meanwhile)
         ran = apply(shell, content, "--json", *to)
     done = ["a", "b"] if what == "create" else ["a"]
     assert ran.code == 2
@@ -204,7 +204,7 @@ def test_an_equal_board_made_meanwhile_is_taken(
         lb.create(step.board)
         carry_out(lb, step)
 
-    monkeypatch.setattr("laurels.cli.applying.carry_out", meanwhile)
+    monkeypatch.setattr("laurels.cli.boards.applying.carry_out", meanwhile)
     assert "2 created" in apply(shell, TWO).out
 
 
@@ -217,7 +217,7 @@ def test_a_stop_tells_what_was_done_and_the_next_run_goes_on(
         carry_out(lb, step)
 
     with monkeypatch.context() as patched:
-        patched.setattr("laurels.cli.applying.carry_out", stopping)
+        patched.setattr("laurels.cli.boards.applying.carry_out", stopping)
         ran = apply(shell, TWO)
         assert ran.code == 130
         stopped = "stopped after 1 of 2 boards: 1 created, 0 changed, 0 unchanged"

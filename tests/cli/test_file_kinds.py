@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from laurels.cli.failures import SourceNotText
-from laurels.cli.file_kinds import HEAD_BYTES, ensure_text
+from laurels.cli.importing.file_kinds import HEAD_BYTES, ensure_text
 from tests.cli.running import Shell
 
 CSV = b"member,value\nann,1\n"

@@ -40,7 +40,7 @@ def test_a_board_that_keeps_something_better_differs(shell: Shell, server: Serve
 
 CHANGING = """
 import redis
-from laurels.cli.comparing import Comparison
+from laurels.cli.migrating.comparing import Comparison
 run = Comparison.run
 def running(self):
     with redis.Redis(port={port}) as server:
@@ -71,7 +71,7 @@ def test_changes_of_the_source_meanwhile(gifts: Shell, server: Server) -> None:
 def test_members_that_were_not_set_are_told(gifts: Shell, server: Server) -> None:
     fill(server, many(100))
     wrong = (
-        "from laurels.cli.totals import Totals\n"
+        "from laurels.cli.migrating.totals import Totals\n"
         "parts = Totals._parts\n"
         "Totals._parts = lambda self, units, had: [] if units % 2 else parts(self, units, had)\n"
     )
@@ -86,7 +86,7 @@ def test_members_that_were_not_set_are_told(gifts: Shell, server: Server) -> Non
 def test_members_in_the_wrong_order_are_told(gifts: Shell, server: Server) -> None:
     fill(server, {"ann": 5, "bob": 7, "cleo": 7})
     wrong = (
-        "from laurels.cli.totals import Totals\n"
+        "from laurels.cli.migrating.totals import Totals\n"
         "page = Totals.page\n"
         "def turned(self, after):\n"
         "    entries, following = page(self, after)\n"
@@ -102,7 +102,7 @@ def test_members_in_the_wrong_order_are_told(gifts: Shell, server: Server) -> No
 def test_somebody_else_who_writes_to_the_board_is_told(gifts: Shell, server: Server) -> None:
     fill(server, {"ann": 5, "bob": 7})
     meddled = (
-        "from laurels.cli.totals import Totals\n"
+        "from laurels.cli.migrating.totals import Totals\n"
         "read, meddled = Totals.read, []\n"
         "def reading(self, members):\n"
         "    had = read(self, members)\n"
@@ -184,7 +184,7 @@ def test_a_server_that_goes_away_meanwhile(gifts: Shell) -> None:
         fill(server, many(5_000))
         away = (
             "import os, signal\n"
-            "from laurels.cli.taking_over import TakingOver\n"
+            "from laurels.cli.migrating.taking_over import TakingOver\n"
             "take = TakingOver._take\n"
             "def taking(self, *arguments):\n"
             "    take(self, *arguments)\n"

@@ -105,7 +105,7 @@ def test_ctrl_c_ends_between_commits_and_says_how_to_go_on(gifts: Shell, order: 
 
 def test_ctrl_c_while_reading_standard_input(gifts: Shell) -> None:
     prelude = (
-        "import os, signal\nfrom laurels.cli.lines import Lines\n"
+        "import os, signal\nfrom laurels.cli.importing.lines import Lines\n"
         "take = Lines.take\n"
         "def taking(lines):\n"
         "    if lines.line == 50: os.kill(os.getpid(), signal.SIGINT)\n"

@@ -8,11 +8,11 @@ from decimal import Decimal
 import pytest
 from typing_extensions import Buffer
 
-from laurels.cli.csv_rows import CsvRows
 from laurels.cli.failures import Usage
-from laurels.cli.json_rows import JsonRows, looks_like_json
-from laurels.cli.lines import LINE_LIMIT, Lines
-from laurels.cli.reading import Mapping, Reject, Row
+from laurels.cli.importing.csv_rows import CsvRows
+from laurels.cli.importing.json_rows import JsonRows, looks_like_json
+from laurels.cli.importing.lines import LINE_LIMIT, Lines
+from laurels.cli.importing.reading import Mapping, Reject, Row
 from laurels.cli.times import time_reader
 from laurels.timeline.zones import zone
 

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 import typer
 
 import laurels
+from laurels.cli.boards.scoping import By, Labels, scope_asked, scope_words
 
 from .failures import Usage
 from .options import DEFAULT_URL, AsJson, BoardName, PeriodLabel, Url, WindowName, WithData
-from .scoping import By, Labels, scope_asked, scope_words
 from .show import Side, escaped, json_bytes, numbers, put_json, put_line, put_pairs, put_table
 
 NOT_RANKED = 1

@@ -13,10 +13,10 @@ from typing import Annotated, Literal
 import typer
 
 import laurels
+from laurels.cli.boards.scoping import By, Labels, scope_asked
 
 from .failures import OutputFailed, Usage
 from .options import DEFAULT_URL, AsJson, BoardName, PeriodLabel, Url, WindowName, WithData
-from .scoping import By, Labels, scope_asked
 from .show import json_bytes, numbers, put_bytes, readable
 
 _FLUSH_BYTES = 1 << 16

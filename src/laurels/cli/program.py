@@ -16,22 +16,12 @@ from typing import Annotated
 import typer
 
 import laurels
+from laurels.cli.boards import applying, scoping
+from laurels.cli.boards import commands as boards
+from laurels.cli.importing import command as import_command
 from laurels.errors import CheckFailed, LaurelsError, LaurelsWarning
 
-from . import (
-    answers,
-    applying,
-    auditing,
-    boards,
-    clock,
-    exporting,
-    import_command,
-    keys,
-    scoping,
-    serving,
-    upkeep,
-    watch,
-)
+from . import answers, auditing, clock, exporting, keys, serving, upkeep, watch
 from .failures import OutputFailed, Usage
 from .opening_bar import opening_bar
 from .show import complain_of, put_line, readable

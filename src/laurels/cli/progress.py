@@ -15,7 +15,8 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from .lines import Source
+from laurels.cli.importing.lines import Source
+
 from .show import escaped
 
 

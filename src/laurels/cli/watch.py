@@ -13,13 +13,13 @@ from rich.text import Text
 
 import laurels
 from laurels import config
+from laurels.cli.boards.scoping import By, Labels, labels_given, scope_words
 from laurels.server.live import Change, MemberChange, Top
 from laurels.stores.http import feed
 
 from .failures import Usage
 from .following import followed
 from .options import DEFAULT_URL, AsJson, BoardName, Url, WindowName
-from .scoping import By, Labels, labels_given, scope_words
 from .show import (
     Side,
     complain_of,

@@ -10,19 +10,19 @@ from msgspec import Struct
 from rich.progress import Progress
 
 import laurels
+from laurels.cli.failures import Usage
+from laurels.cli.interrupts import Interrupts
+from laurels.cli.progress import SourceProgress
+from laurels.cli.show import readable
 from laurels.errors import LaurelsError
 from laurels.model.validation import is_unicode
 
 from .csv_rows import CsvRows
-from .failures import Usage
-from .importing import SourceImport, Tally
-from .interrupts import Interrupts
 from .json_rows import JsonRows, looks_like_json
 from .lines import Lines, opened_source
-from .progress import SourceProgress
 from .reading import Mapping, Reject, Row
 from .rejects import RejectsFile
-from .show import readable
+from .source import SourceImport, Tally
 
 STDIN = "-"
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import typer
 
 import laurels
+from laurels.cli.failures import Usage
+from laurels.cli.importing.options import board_named, constant_labels, ensure_batch, instant
+from laurels.cli.interrupts import Interrupts
+from laurels.cli.progress import progress_bar
 
-from .failures import Usage
-from .import_options import board_named, constant_labels, ensure_batch, instant
-from .interrupts import Interrupts
-from .progress import progress_bar
-from .redis_import import SetRequest, import_set
-from .redis_report import report
+from .report import report
+from .sorted_set import SetRequest, import_set
 
 _OF_FILES = {
     "form": "--format",

@@ -16,7 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
-from .failures import OutputFailed
+from laurels.cli.failures import OutputFailed
+
 from .reading import Reject
 
 _HEADER = ["board", "source", "line", "code", "message", "text"]

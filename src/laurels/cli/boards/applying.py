@@ -6,15 +6,15 @@ from typing import Annotated, Any
 import typer
 
 import laurels
+from laurels.cli.options import DEFAULT_URL, AsJson, Url
+from laurels.cli.progress import count_bar
+from laurels.cli.recording import Recorder
+from laurels.cli.show import complain, put_json, put_line, put_table
 from laurels.errors import BoardInvalid, FolderMissing, LaurelsError
 
 from .board_file import boards_in
 from .board_plan import Plan, Step, carry_out, plan_of, written
-from .boards import Clock, summary
-from .options import DEFAULT_URL, AsJson, Url
-from .progress import count_bar
-from .recording import Recorder
-from .show import complain, put_json, put_line, put_table
+from .commands import Clock, summary
 
 REFUSED = 1
 _FEW = 20

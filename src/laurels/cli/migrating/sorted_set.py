@@ -9,18 +9,18 @@ from msgspec import Struct
 from rich.progress import Progress
 
 import laurels
+from laurels.cli.boards.scoping import scope_words
+from laurels.cli.failures import Usage
+from laurels.cli.importing.rejects import RejectsFile
+from laurels.cli.interrupts import Interrupts
+from laurels.cli.progress import ScanProgress
+from laurels.cli.show import readable
 from laurels.errors import LaurelsError
 from laurels.model.validation import is_unicode
 from laurels.stores.redis.connection.urls import redis_address
 
 from .comparing import Compared, Comparison
-from .failures import Usage
-from .interrupts import Interrupts
-from .progress import ScanProgress
-from .redis_source import RedisSource, opened_redis
-from .rejects import RejectsFile
-from .scoping import scope_words
-from .show import readable
+from .source import RedisSource, opened_redis
 from .taking_over import Overtaken, TakingOver
 from .totals import Totals
 

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 
 import laurels
+from laurels.cli.boards.scoping import labels_given
+from laurels.cli.failures import Usage
+from laurels.cli.recording import Recorder
+from laurels.cli.times import time_reader
 from laurels.errors import InvalidAt, UnknownBoard, UnknownLabel
 from laurels.model.labels import label_value
 from laurels.timeline.zones import Zone, zone
 
-from .failures import Usage
 from .reading import LabelSource
-from .recording import Recorder
-from .scoping import labels_given
-from .times import time_reader
 
 MAX_BATCH = 100_000
 """Lines of one commit at most: what the board takes at once."""

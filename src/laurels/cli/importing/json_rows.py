@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from laurels.cli.failures import MissingField
 from laurels.errors import InvalidEvent, InvalidId, InvalidLabel, InvalidMember, LaurelsError
 from laurels.model.exact_json import decode_json
 
-from .failures import MissingField
 from .lines import Lines
 from .reading import BOM, VALUE, Mapping, RawEvent, Reject, Row, Value, decoded, rejected
 

@@ -8,14 +8,14 @@ import msgspec
 import typer
 
 import laurels
+from laurels.cli.failures import Usage
+from laurels.cli.options import DEFAULT_URL, AsJson, BoardName, Url
+from laurels.cli.recording import Recorder
+from laurels.cli.show import put_json, put_line, put_pairs, put_table
 
 from .board_plan import written
 from .definitions import column_of, definition_in, windows_with
-from .failures import Usage
-from .options import DEFAULT_URL, AsJson, BoardName, Url
-from .recording import Recorder
 from .scoping import RankBy, Scopes, form_text, scope_given, scopes_text, with_scopes
-from .show import put_json, put_line, put_pairs, put_table
 
 NOT_DELETED = 1
 

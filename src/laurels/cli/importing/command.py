@@ -11,22 +11,26 @@ import typer
 
 import laurels
 from laurels import config
+from laurels.cli.failures import SourceUnreadable, Usage
+from laurels.cli.interrupts import Interrupts
+from laurels.cli.migrating.command import (
+    import_from,
+    refuse_options_of_files,
+    refuse_options_of_sets,
+)
+from laurels.cli.options import DEFAULT_URL, AsJson, BoardName, Url
+from laurels.cli.progress import progress_bar
+from laurels.cli.show import readable
+from laurels.cli.times import time_reader
 from laurels.model.event import AHEAD_MS, MAX_BATCH
 from laurels.stores.redis.writes import CALL_MOST
 from laurels.timeline.instants import MAX_MS
 from laurels.timeline.zones import Zone
 
-from .failures import SourceUnreadable, Usage
 from .file_import import STDIN, FileResult, Format, Request, import_file
-from .import_options import board_named, ensure_batch, instant, label_sources, zone_named
-from .import_report import report
-from .interrupts import Interrupts
-from .options import DEFAULT_URL, AsJson, BoardName, Url
-from .progress import progress_bar
+from .options import board_named, ensure_batch, instant, label_sources, zone_named
 from .reading import LabelSource, Mapping
-from .redis_command import import_from, refuse_options_of_files, refuse_options_of_sets
-from .show import readable
-from .times import time_reader
+from .report import report
 
 SOME_REJECTED = 1
 INTERRUPTED = 130

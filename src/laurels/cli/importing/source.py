@@ -27,12 +27,12 @@ import msgspec
 from msgspec import Struct
 
 import laurels
+from laurels.cli.failures import SourceChanged, SourceUnreadable, Usage
+from laurels.cli.interrupts import Interrupts
 from laurels.errors import AtInFuture, BatchRefused, LaurelsError
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
-from .failures import SourceChanged, SourceUnreadable, Usage
 from .id_room import IdRoom
-from .interrupts import Interrupts
 from .lateness import LateEvents, Pieces
 from .lines import Lines
 from .reading import Reject, Row, in_time_order, rejected

@@ -7,10 +7,9 @@ import msgspec
 from msgspec import Struct
 
 from laurels.api.leaderboards import Leaderboards
+from laurels.cli.failures import ChangedMeanwhile
 from laurels.errors import BoardExists, UnknownBoard, UnsafeChange
 from laurels.model.board import Board, named_as, safe_change
-
-from .failures import ChangedMeanwhile
 
 Action = Literal["create", "change", "unchanged", "refused"]
 

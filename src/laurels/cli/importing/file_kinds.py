@@ -6,7 +6,7 @@ line as "not UTF-8", which no change of the encoding mends.
 
 from typing import NamedTuple
 
-from .failures import SourceNotText
+from laurels.cli.failures import SourceNotText
 
 HEAD_BYTES = 64
 """How much of a file `ensure_text` looks at."""

@@ -11,10 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import laurels
+from laurels.cli.failures import Usage
 from laurels.errors import NoAllWindow, ValueOutOfRange
 from laurels.model.score import LIMIT, Number, Score, exact_units, to_value
-
-from .failures import Usage
 
 AT_ONCE = 5_000
 """Members of one reading or setting: what any deployment takes, with two events for each."""

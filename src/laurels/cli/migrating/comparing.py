@@ -15,11 +15,11 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec import Struct
 
+from laurels.cli.interrupts import Interrupts
 from laurels.model.score import Number
 
-from .interrupts import Interrupts
-from .redis_source import BEGINNING, RedisSource
 from .sorted_set_rows import Ranked, ranked
+from .source import BEGINNING, RedisSource
 from .taking_over import ScanPosition, Watcher, scanned, wanted_data
 from .totals import AT_ONCE, Totals
 

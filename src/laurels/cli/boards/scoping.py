@@ -7,10 +7,9 @@ from typing import Annotated, Any
 import typer
 
 import laurels
-
-from .failures import Usage
-from .options import DEFAULT_URL, AsJson, BoardName, Url
-from .show import put_json, put_line, put_table
+from laurels.cli.failures import Usage
+from laurels.cli.options import DEFAULT_URL, AsJson, BoardName, Url
+from laurels.cli.show import put_json, put_line, put_table
 
 Labels = Annotated[
     list[str] | None,

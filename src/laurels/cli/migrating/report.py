@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from laurels.cli.show import complain, escaped, number, put_json, put_line
+
 from .comparing import Compared, Differing
-from .redis_import import SetResult
-from .show import complain, escaped, number, put_json, put_line
+from .sorted_set import SetResult
 
 
 def report(board: str, result: SetResult, *, json: bool) -> None:

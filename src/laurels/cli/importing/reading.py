@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from laurels.cli.failures import LineNotUtf8, LineTooLong, one_line
+from laurels.cli.times import ReadTime
 from laurels.errors import AtRequired, LaurelsError
 
-from .failures import LineNotUtf8, LineTooLong, one_line
 from .lines import LINE_LIMIT, too_long
-from .times import ReadTime
 
 VALUE = "value"
 """Where the value is looked for when no column was named."""

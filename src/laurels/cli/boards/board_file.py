@@ -18,13 +18,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from laurels.cli.failures import InvalidToml, SourceUnreadable
+from laurels.cli.importing.lines import standard_input
 from laurels.errors import BoardInvalid, InvalidJson, JsonTooDeep, LaurelsError
 from laurels.model.board import Board
 from laurels.model.exact_json import exact
 from laurels.model.validation import is_name, shown
-
-from .failures import InvalidToml, SourceUnreadable
-from .lines import standard_input
 
 _FIELDS = frozenset(Board.__struct_fields__) - {"name"}
 _PARTS = ("defaults", "boards")

@@ -4,12 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from laurels.cli.failures import SourceUnreadable, Usage
+from laurels.cli.importing.lines import standard_input
 from laurels.errors import InvalidJson
 from laurels.model.exact_json import decode_json
 from laurels.model.windows.forms import WindowForm, parse_window
-
-from .failures import SourceUnreadable, Usage
-from .lines import standard_input
 
 _COLUMN_FIELDS = ("op", "order", "scale", "min", "max")
 

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from laurels.cli.importing.reading import Reject, rejected
+from laurels.cli.show import json_bytes
 from laurels.errors import InvalidData, LaurelsError, MemberNotUtf8
 from laurels.model.event import member_bytes
 from laurels.model.score import LIMIT, Number
 from laurels.stores.intake.accept import data_bytes
 
-from .reading import Reject, rejected
-from .show import json_bytes
 from .totals import Totals
 
 _DATA_TEXT = 256

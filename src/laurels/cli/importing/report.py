@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from laurels.cli.show import complain, escaped, put_json, put_line
+
 from .file_import import FileResult
-from .show import complain, escaped, put_json, put_line
 
 LATE_BY_THE_CLOCK = "history wants --clock event"
 LATE_IN_HISTORY = "later ones were counted before; import a history from its beginning on"

@@ -14,13 +14,13 @@ import msgspec
 from msgspec import Struct
 
 import laurels
+from laurels.cli.failures import SourceUnavailable, Usage
+from laurels.cli.importing.reading import Reject
+from laurels.cli.importing.rejects import RejectsFile
+from laurels.cli.interrupts import Interrupts
 
-from .failures import SourceUnavailable, Usage
-from .interrupts import Interrupts
-from .reading import Reject
-from .redis_source import BEGINNING, RedisSource
-from .rejects import RejectsFile
 from .sorted_set_rows import Ranked, carried, ranked, same_data
+from .source import BEGINNING, RedisSource
 from .totals import AT_ONCE, Done, Had, Refused, Totals
 
 SHOWN_REJECTS = 5

@@ -1,0 +1,1 @@
+"""`laurels import`: events from files."""

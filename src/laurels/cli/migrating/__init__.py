@@ -1,0 +1,1 @@
+"""`laurels import` from a sorted set of a Redis server."""
