@@ -218,3 +218,9 @@ def test_text_that_the_terminal_cannot_show_is_escaped(board: Shell) -> None:
     board.ok("import", "g", "-", stdin="member,score\nlüß,1\n".encode())
     assert _in_a_shell(board, "top g > out.txt", PYTHONIOENCODING="ascii:strict") == (0, "")
     assert "l\\xfc\\xdf" in (board.directory / "out.txt").read_text()
+
+
+def test_the_package_runs_as_the_command_line() -> None:
+    command = [sys.executable, "-m", "laurels", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split()[-1] == laurels.__version__

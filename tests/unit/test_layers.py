@@ -106,6 +106,6 @@ def test_pure_modules_import_no_client_and_no_part(module: str) -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=_name)
 def test_the_command_line_is_imported_by_nobody_else(path: Path) -> None:
-    if not f"{_name(path)}.".startswith("laurels.cli."):
+    if not f"{_name(path)}.".startswith(("laurels.cli.", "laurels.__main__.")):
         assert not {name for name in _imports(path) if name.startswith("laurels.cli.")}
         assert not {"typer", "rich"} & {name.split(".")[0] for name in _imports(path)}
