@@ -40,10 +40,12 @@ torture: $(READY) ## the long counts of all tests that have one (about an hour)
 soak: $(READY) ## an hour of mixed load on a server (ARGS="--minutes 3"): memory, descriptors, disk over time
 	$(BIN)/python scripts/soak.py $(ARGS)
 
-lint: $(READY) ## style and types
+lint: $(READY) ## style, types and import layers; figures of the layout
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python scripts/house.py
 
 bench: $(READY) ## every target beside Redis, 15 minutes (ARGS=--quick: 2); writes bench/results
 	$(BIN)/python -m bench $(ARGS)

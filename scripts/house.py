@@ -27,14 +27,7 @@ SOURCE = ROOT / "src" / "laurels"
 WINDOW_KINDS = {"All", "Calendar", "Rolling", "Decay"}
 WINDOW_FIELDS = {"half_life_ms", "half_lives_ms", "refresh_ms", "step_ms", "step_days"}
 """Fields that windows of one kind alone have."""
-WINDOW_HOMES = (
-    "model/windows/",
-    "windows.py",
-    "window_forms.py",
-    "decay.py",
-    "rules.py",
-    "record.py",
-)
+WINDOW_HOMES = ("model/windows/", "model/rules.py", "core/record.py")
 """Where a window kind may be known: its own files, the forms of definitions, the log's encoder."""
 STORE_NAMES = {"Service", "Direct", "OnServer", "InFolder", "Leaderboards", "AsyncLeaderboards"}
 WANTED = {
