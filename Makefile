@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 CHECKED := tests/unit tests/engine tests/contract -k "not contract or memory" \
 	--ignore tests/unit/test_readme.py --ignore tests/engine/test_stubs.py
-NATIVE := $(wildcard src/laurels/engine/*.pyx src/laurels/engine/*.pxd)
+NATIVE := $(wildcard $(foreach end,pyx pxd,src/laurels/engine/*.$(end) src/laurels/engine/*/*.$(end)))
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check torture soak lint bench sanitize docs clean
@@ -59,4 +59,4 @@ docs: $(READY) ## write the tables and outputs in the docs that come from the co
 	$(BIN)/python scripts/tour.py
 
 clean: ## remove what was built
-	rm -rf $(VENV) build dist src/*.egg-info src/laurels/engine/*.so src/laurels/engine/*.c
+	rm -rf $(VENV) build dist src/*.egg-info src/laurels/engine/*/*.so src/laurels/engine/*/*.c

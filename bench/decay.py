@@ -19,7 +19,7 @@ from time import perf_counter
 import laurels
 from bench.workload import Population, Traffic
 from laurels.core.plan import plan_batch
-from laurels.engine import fading
+from laurels.engine.writing import fading
 from laurels.model.event import EventReader, batch_of
 from laurels.model.windows.decay import BIAS, weight
 from laurels.stores.local.index.memory import MemoryIndex

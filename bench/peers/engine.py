@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from bench.peers import RADIUS, TOP
 from bench.timing import Safety, Task
 from bench.workload import Batch, Entry, Population, packed
-from laurels.engine.fold import Shape, apply
-from laurels.engine.ranked_set import ORDINAL, RankedSet
-from laurels.engine.roster import Roster
+from laurels.engine.batch.fold import Shape, apply
+from laurels.engine.roster.roster import Roster
+from laurels.engine.tree.ranked_set import ORDINAL, RankedSet
 from laurels.model.score import LIMIT
 
 SUM = 0

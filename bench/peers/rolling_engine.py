@@ -7,9 +7,9 @@ from bench.history import Steps
 from bench.peers.engine import SUM, signed
 from bench.timing import Safety, Task
 from bench.workload import Batch, Entry, packed
-from laurels.engine.fold import Shape, apply
-from laurels.engine.rolling import RollingSet
-from laurels.engine.roster import Roster
+from laurels.engine.batch.fold import Shape, apply
+from laurels.engine.rolling.rolling import RollingSet
+from laurels.engine.roster.roster import Roster
 from laurels.model.score import LIMIT, step_bounds
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from random import Random
 
-from laurels.engine.ranked_set import COMPETITION, DENSE, ORDINAL, RankedSet
-from laurels.engine.roster import Roster
+from laurels.engine.roster.roster import Roster
+from laurels.engine.tree.ranked_set import COMPETITION, DENSE, ORDINAL, RankedSet
 from tests.engine.plain import PlainSet, Row
 
 

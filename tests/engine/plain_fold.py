@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from laurels.engine.fold import APPLIED, BEST, OUT_OF_RANGE, SUM, UNCHANGED
+from laurels.engine.batch.fold import APPLIED, BEST, OUT_OF_RANGE, SUM, UNCHANGED
 from tests.engine.plain import Row
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from laurels.engine.fold import APPLIED, BEST, LAST, OUT_OF_RANGE, SUM, UNCHANGED
+from laurels.engine.batch.fold import APPLIED, BEST, LAST, OUT_OF_RANGE, SUM, UNCHANGED
 from tests.engine.plain import Row
 
 

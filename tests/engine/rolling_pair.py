@@ -4,11 +4,11 @@ from array import array
 from collections.abc import Sequence
 from random import Random
 
-from laurels.engine.fold import LAST, Journal, Shape, apply
-from laurels.engine.ranked_set import RankedSet
-from laurels.engine.rolling import RollingSet
-from laurels.engine.roster import Roster
-from laurels.engine.tally import Tally
+from laurels.engine.batch.fold import LAST, Journal, Shape, apply
+from laurels.engine.rolling.rolling import RollingSet
+from laurels.engine.roster.roster import Roster
+from laurels.engine.tally.tally import Tally
+from laurels.engine.tree.ranked_set import RankedSet
 from tests.engine.pair import intern
 from tests.engine.plain import Row
 from tests.engine.plain_rolling import Event, Kept, PlainBoard, Roll, step_bound

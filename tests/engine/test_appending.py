@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from laurels.engine.ranked_set import DENSE, ORDINAL, RankedSet
-from laurels.engine.roster import Roster
+from laurels.engine.roster.roster import Roster
+from laurels.engine.tree.ranked_set import DENSE, ORDINAL, RankedSet
 
 MEMBERS = 3_000
 

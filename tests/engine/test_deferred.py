@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from laurels.engine.fold import APPLIED, BEST, LAST, SUM, UNCHANGED, Journal, Shape, apply
-from laurels.engine.rolling import RollingSet
-from laurels.engine.roster import Roster
+from laurels.engine.batch.fold import APPLIED, BEST, LAST, SUM, UNCHANGED, Journal, Shape, apply
+from laurels.engine.rolling.rolling import RollingSet
+from laurels.engine.roster.roster import Roster
 from tests.engine.pair import intern
 from tests.engine.rolling_pair import cells, entries
 

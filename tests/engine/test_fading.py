@@ -5,10 +5,10 @@ from random import Random
 
 import pytest
 
-from laurels.engine import fading
-from laurels.engine.fold import APPLIED, BEST, SUM, UNCHANGED, Journal, Shape, apply
-from laurels.engine.ranked_set import ORDINAL, RankedSet
-from laurels.engine.roster import Roster
+from laurels.engine.batch.fold import APPLIED, BEST, SUM, UNCHANGED, Journal, Shape, apply
+from laurels.engine.roster.roster import Roster
+from laurels.engine.tree.ranked_set import ORDINAL, RankedSet
+from laurels.engine.writing import fading
 from laurels.model.windows.decay import weights
 from tests.conftest import Scaled
 

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from laurels.engine.fold import (
+from laurels.engine.batch.fold import (
     APPLIED,
     BEST,
     LAST,
@@ -18,10 +18,10 @@ from laurels.engine.fold import (
     Shape,
     apply,
 )
-from laurels.engine.ranked_set import RankedSet
-from laurels.engine.rolling import RollingSet
-from laurels.engine.roster import Roster
-from laurels.engine.tally import Tally
+from laurels.engine.rolling.rolling import RollingSet
+from laurels.engine.roster.roster import Roster
+from laurels.engine.tally.tally import Tally
+from laurels.engine.tree.ranked_set import RankedSet
 from tests.counts import covering
 from tests.engine.pair import intern
 from tests.engine.plain import Row

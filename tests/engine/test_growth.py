@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from laurels.engine.ranked_set import ORDINAL, RankedSet
+from laurels.engine.tree.ranked_set import ORDINAL, RankedSet
 from tests.counts import covering
 from tests.engine.pair import Pair, intern
 from tests.engine.plain import Row

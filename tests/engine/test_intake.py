@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laurels.engine.intake import MISSING, Columns, gather
+from laurels.engine.batch.intake import MISSING, Columns, gather
 
 LIMIT = 2**53 - 1
 AT_LOW, AT_HIGH = -(10**12), 10**14

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from laurels.engine.outline import (
+from laurels.engine.batch.outline import (
     MALFORMED,
     TOO_DEEP,
     TOO_MANY_VALUES,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laurels.engine.packing import behind, bounds, cut, pack, unpack
+from laurels.engine.batch.packing import behind, bounds, cut, pack, unpack
 
 
 @given(st.lists(st.one_of(*(st.integers(-(2**bits), 2**bits - 1) for bits in (0, 7, 15, 31, 63)))))

@@ -7,10 +7,10 @@ from random import Random
 
 import pytest
 
-from laurels.engine.fold import SUM
-from laurels.engine.ranked_set import DENSE, RankedSet
-from laurels.engine.restoring import expect
-from laurels.engine.roster import Roster
+from laurels.engine.batch.fold import SUM
+from laurels.engine.roster.roster import Roster
+from laurels.engine.tree.ranked_set import DENSE, RankedSet
+from laurels.engine.tree.restoring import expect
 from tests.counts import some
 from tests.engine.plain_rolling import Roll
 from tests.engine.rolling_pair import RollingPair

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from laurels.engine.fold import BEST, LAST, SUM, Journal
-from laurels.engine.rolling import RollingSet
+from laurels.engine.batch.fold import BEST, LAST, SUM, Journal
+from laurels.engine.rolling.rolling import RollingSet
 from tests.counts import covering
 from tests.engine.plain_rolling import Event, Roll
 from tests.engine.rolling_pair import LIMIT, RollingPair, cells, entries

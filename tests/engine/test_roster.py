@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laurels.engine.roster import Roster
+from laurels.engine.roster.roster import Roster
 from tests.engine.pair import intern
 
 members = st.text(min_size=1, max_size=40).map(str.encode)

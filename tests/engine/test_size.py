@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from laurels.engine.fold import SUM
-from laurels.engine.tally import Tally
+from laurels.engine.batch.fold import SUM
+from laurels.engine.tally.tally import Tally
 from tests.engine.pair import Pair
 from tests.engine.plain_rolling import Event, Roll
 from tests.engine.rolling_pair import RollingPair

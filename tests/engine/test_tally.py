@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from laurels.engine.tally import Tally
+from laurels.engine.tally.tally import Tally
 from tests.engine.pair import by_word
 from tests.engine.plain import Row
 

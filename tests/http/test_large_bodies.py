@@ -11,7 +11,7 @@ import httpx
 import msgspec
 import pytest
 
-from laurels.engine.outline import outline_json
+from laurels.engine.batch.outline import outline_json
 from laurels.server.bodies import SMALL
 from laurels.server.decoding import EVENT_VALUES, PIECE_BYTES
 from laurels.wire import requests

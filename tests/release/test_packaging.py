@@ -21,7 +21,7 @@ for part; do
 done
 case $out in
 {made}
-*.so) exec cp "{engine}/${{out##*/}}" "$out" ;;
+*.so) exec cp "{engine}/${{out##*/engine/}}" "$out" ;;
 *) : > "$out" ;;
 esac
 """
@@ -57,7 +57,7 @@ def _compiler(folder: Path, compiled: int) -> str:
 
     For all others it hands out what the tests run. All of them are translated from Cython.
     """
-    modules = sorted(ENGINE.glob("*.pyx"), key=lambda source: source.stat().st_size)
+    modules = sorted(ENGINE.rglob("*.pyx"), key=lambda source: source.stat().st_size)
     made = [f'*/{module.stem}.*) exec cc "$@" -O0 -g0 ;;' for module in modules[:compiled]]
     path = folder / "cc"
     path.write_text(_CC.format(made="\n".join(made), engine=ENGINE))
@@ -71,7 +71,7 @@ def test_sdist_to_wheel_to_a_clean_environment(tmp_path: Path, scaled: Scaled) -
     (sdist,) = built.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         names = archive.getnames()
-    assert any(name.endswith("engine/ranked_set.pyx") for name in names)
+    assert any(name.endswith("engine/tree/ranked_set.pyx") for name in names)
     assert any(name.endswith("LICENSE") for name in names)
 
     wheel_of = ("pip", "wheel", "--no-deps", "-w", built, sdist)

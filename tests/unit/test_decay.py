@@ -12,8 +12,8 @@ from bench.workload import Population
 
 from laurels.core.record import Events, decode, encode, encode_one, events_of
 from laurels.core.record import batch_of as logged_batch
-from laurels.engine import fading
-from laurels.engine.packing import pack
+from laurels.engine.batch.packing import pack
+from laurels.engine.writing import fading
 from laurels.model.board import Board
 from laurels.model.event import Batch, EventReader, batch_of
 from laurels.model.score import LIMIT

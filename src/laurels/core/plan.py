@@ -15,7 +15,7 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from laurels.engine.packing import bounds
+from laurels.engine.batch.packing import bounds
 from laurels.errors import PeriodExpired, PeriodFuture, UnknownWindow
 from laurels.model.event import Batch
 from laurels.model.labels import is_by, label_names

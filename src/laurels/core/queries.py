@@ -9,7 +9,7 @@ from itertools import islice
 
 from msgspec import Struct
 
-from laurels.engine.intake import are_plain
+from laurels.engine.batch.intake import are_plain
 from laurels.errors import InvalidLimit, InvalidMember, UnknownScope
 from laurels.model.event import member_bytes
 from laurels.model.labels import label_names, labels_of, scope_named

@@ -11,7 +11,7 @@ from array import array
 import msgspec
 from msgspec import Struct
 
-from laurels.engine.packing import behind, pack, unpack
+from laurels.engine.batch.packing import behind, pack, unpack
 from laurels.errors import FormatTooNew, LogDamaged
 from laurels.model.event import Batch
 from laurels.model.labels import Labels, Values

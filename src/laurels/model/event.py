@@ -2,8 +2,8 @@
 
 An event enters as a tuple, a named tuple, a mapping or an `Event` and leaves as a row of columns:
 the member's UTF-8 bytes, one exact integer per column (in units of 10^-scale), `at` in milliseconds
-and the id's bytes. Plain tuples of plain numbers take a native path (`engine.intake`); whatever
-that path does not know comes to `EventReader.parse`, which is where the rules are written.
+and the id's bytes. Plain tuples of plain numbers take a native path (`engine.batch.intake`);
+whatever that path does not know comes to `EventReader.parse`, which is where the rules are written.
 """
 
 from array import array
@@ -15,8 +15,8 @@ from functools import lru_cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from laurels.engine.intake import Columns, gather
-from laurels.engine.packing import cut
+from laurels.engine.batch.intake import Columns, gather
+from laurels.engine.batch.packing import cut
 from laurels.errors import (
     IdEmpty,
     IdNotUtf8,
@@ -246,7 +246,7 @@ class EventReader:
         self._highs = [LIMIT if c.op == "sum" else c.high for c in rules.columns]
 
     def gather(self, events: Sequence[object]) -> Columns:
-        """The events as columns, with the errors of those refused; see `engine.intake`."""
+        """The events as columns, with the errors of those refused; see `engine.batch.intake`."""
         groups = Groups(self._labels, self._ensure_counted, ignores=self._ignores)
         columns = gather(
             events,

@@ -1,10 +1,10 @@
 """Decoding large bodies, beside the event loop and in pieces.
 
 A decoder holds the interpreter for as long as it runs, in whichever thread, and builds much of few
-bytes. So a body of more than `bodies.SMALL` bytes is first outlined (`laurels.engine.outline`),
-which needs neither interpreter nor memory: a list too long, or an element of too many values, is
-refused before anything is built. Then it is decoded piece by piece in a thread; between two pieces
-everything else has its turn, the next body as well.
+bytes. So a body of more than `bodies.SMALL` bytes is first outlined
+(`laurels.engine.batch.outline`), which needs neither interpreter nor memory: a list too long, or an
+element of too many values, is refused before anything is built. Then it is decoded piece by piece
+in a thread; between two pieces everything else has its turn, the next body as well.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from laurels.engine.outline import (
+from laurels.engine.batch.outline import (
     MALFORMED,
     TOO_DEEP,
     TOO_MANY_VALUES,

@@ -12,9 +12,9 @@ rounded to 53 bits (nearest, to even), and so is every sum, in the order of the 
 function of the events in their order, and its bits are the same on every platform and index.
 
 Among others a total is two *words*, integers in the order of the totals they stand for
-(`engine.fading`). It is divided by 2^((now - ANCHOR) / H) when it is shown, and rounded to PLACES
-more decimal places than the column has: what is shown is a fixed-point decimal again, so that gaps
-add up, and a score that is shown can be asked for.
+(`engine.writing.fading`). It is divided by 2^((now - ANCHOR) / H) when it is shown, and rounded to
+PLACES more decimal places than the column has: what is shown is a fixed-point decimal again, so
+that gaps add up, and a score that is shown can be asked for.
 """
 
 from array import array
@@ -24,7 +24,7 @@ from math import isqrt
 
 from msgspec import Struct
 
-from laurels.engine import fading
+from laurels.engine.writing import fading
 
 ANCHOR_MS = 0
 """Where time is counted from; any other instant would do."""
@@ -37,7 +37,7 @@ WORDS = 2
 
 BITS = 53
 BIAS = 2**40
-"""What is added to an exponent, so that it is positive: see `engine/fading.pxd`."""
+"""What is added to an exponent, so that it is positive: see `engine/writing/fading.pxd`."""
 
 _SHOWN = 2 * 10**PLACES
 _PRECISION = 127

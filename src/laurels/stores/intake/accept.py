@@ -11,7 +11,7 @@ import msgspec
 from laurels.core.board_state import BoardState
 from laurels.core.plan import can_set, place_named
 from laurels.core.receipt import Receipt, Receipts
-from laurels.engine.intake import Columns
+from laurels.engine.batch.intake import Columns
 from laurels.errors import (
     AllEventsRefused,
     BatchTooLarge,

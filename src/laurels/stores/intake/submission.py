@@ -12,8 +12,8 @@ from laurels.core.fold import Fold, Folded
 from laurels.core.index import Offset
 from laurels.core.plan import Plan, RankingKey, cut
 from laurels.core.receipt import Part, Ranks, Receipts
-from laurels.engine.intake import MISSING, Columns
-from laurels.engine.packing import bounds
+from laurels.engine.batch.intake import MISSING, Columns
+from laurels.engine.batch.packing import bounds
 from laurels.errors import AtInFuture, AtRequired, BatchRefused, LaurelsError
 from laurels.model.event import AHEAD_MS, Batch, batch_of
 from laurels.model.labels import together

@@ -1,7 +1,7 @@
 """A batch on its way into the rankings of its board.
 
 It is applied in three moves: ids and lateness decide which events count, the native write rule
-(`engine.fold`) counts them in all their windows at once, and what was counted has its id
+(`engine.batch.fold`) counts them in all their windows at once, and what was counted has its id
 remembered. An all-or-nothing batch keeps a journal of what it writes and has it undone when one of
 its events is refused.
 """
@@ -12,12 +12,12 @@ from typing import Any
 
 from laurels.core.index import COUNTED, Outcome, Outcomes, Scores
 from laurels.core.plan import Plan, Roll, Target
-from laurels.engine import fold
-from laurels.engine.ranked_set import RankedSet
-from laurels.engine.rolling import RollingSet
-from laurels.engine.roster import Roster
-from laurels.engine.rows import negated
-from laurels.engine.tally import Tally
+from laurels.engine.batch import fold
+from laurels.engine.rolling.rolling import RollingSet
+from laurels.engine.roster.roster import Roster
+from laurels.engine.tally.tally import Tally
+from laurels.engine.tree.ranked_set import RankedSet
+from laurels.engine.tree.rows import negated
 from laurels.errors import CheckFailed
 from laurels.model.event import Batch
 from laurels.model.labels import ALL

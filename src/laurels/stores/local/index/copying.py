@@ -30,10 +30,10 @@ from msgspec import Struct
 
 from laurels.core.index import Describe, Section
 from laurels.core.plan import RankingKey
-from laurels.engine.packing import pack
-from laurels.engine.ranked_set import RankedSet
-from laurels.engine.roster import Roster, mark
-from laurels.engine.tally import Tally
+from laurels.engine.batch.packing import pack
+from laurels.engine.roster.roster import Roster, mark
+from laurels.engine.tally.tally import Tally
+from laurels.engine.tree.ranked_set import RankedSet
 
 from .held import Held, Part
 from .remembered import Remembered

@@ -11,7 +11,7 @@ found. Where not all is built (in recovery, or because it is little), a refresh 
 once.
 """
 
-from laurels.engine.rolling import RollingSet
+from laurels.engine.rolling.rolling import RollingSet
 from laurels.model.labels import ALL
 
 from .copying import Copying

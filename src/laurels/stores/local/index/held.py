@@ -7,11 +7,11 @@ from itertools import chain
 from msgspec import Struct, field
 
 from laurels.core.plan import RankingKey
-from laurels.engine.fold import Shape
-from laurels.engine.ranked_set import ORDINAL, RankedSet
-from laurels.engine.rolling import RollingSet
-from laurels.engine.roster import Roster
-from laurels.engine.tally import Tally
+from laurels.engine.batch.fold import Shape
+from laurels.engine.rolling.rolling import RollingSet
+from laurels.engine.roster.roster import Roster
+from laurels.engine.tally.tally import Tally
+from laurels.engine.tree.ranked_set import ORDINAL, RankedSet
 from laurels.errors import CheckFailed
 from laurels.model.rules import Rules
 from laurels.model.score import step_bounds

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 import msgspec
 
 from laurels.core.plan import RankingKey
-from laurels.engine.packing import unpack
-from laurels.engine.ranked_set import RankedSet
-from laurels.engine.restoring import expect
-from laurels.engine.rolling import RollingSet
-from laurels.engine.roster import Roster, renumber
-from laurels.engine.tally import Tally
+from laurels.engine.batch.packing import unpack
+from laurels.engine.rolling.rolling import RollingSet
+from laurels.engine.roster.roster import Roster, renumber
+from laurels.engine.tally.tally import Tally
+from laurels.engine.tree.ranked_set import RankedSet
+from laurels.engine.tree.restoring import expect
 from laurels.errors import SnapshotDamaged
 
 from .copying import (

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 
 from laurels.core.index import Beside, Located, Outcome, Outcomes, Slice
 from laurels.core.plan import Plan, RankingKey, Roll
-from laurels.engine import fold
-from laurels.engine.ranked_set import COMPETITION, DENSE, ORDINAL, RankedSet
-from laurels.engine.rolling import RollingSet
-from laurels.engine.roster import Roster
+from laurels.engine.batch import fold
+from laurels.engine.rolling.rolling import RollingSet
+from laurels.engine.roster.roster import Roster
+from laurels.engine.tree.ranked_set import COMPETITION, DENSE, ORDINAL, RankedSet
 from laurels.model.event import Batch
 from laurels.model.labels import ALL, is_by
 from laurels.model.rules import Rules

@@ -1,0 +1,421 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
+"""The loop of the fold: each event counted in all windows of its board, or in none.
+
+Per event, for every window that takes it, the entry as it will be is drafted (`rule.pyx`) from the
+entry as it is; in a rolling window the cell of the event's step is drafted besides. Only when every
+draft is within range are they written, and then what a rolling window has prepared for its next
+step. So an event counts in all its windows or in none, and no draft has to be taken back. An
+absolute event is first made a relative one: its value less the total in the window `all`, the same
+difference for every window. In a window that fades, the draft is that of `fading.pxd`: a total of two
+words, without bounds. In a deferred rolling window only the cell is judged, and what is told of its
+ranking is how it was refreshed last.
+
+**Looking ahead.** What an event costs in a large ranking is waiting for memory: for the member's
+place, then its leaf, then the leaf the entry will go to. So the loop asks for each of them some
+events before it is needed; for the last it drafts the event twice, once as things stand then to
+learn where it will go, and once when it is counted. Events of as many members are visited in an
+order that leads from neighbour to neighbour (`visiting.pyx`).
+"""
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.string cimport memcpy
+
+from laurels.engine.rolling.candidates cimport FAILED, SAME, add_candidate
+from laurels.engine.tally.cells cimport Cells, ask_for_bucket, ask_for_cell, find_cell, put_cell_at
+from laurels.engine.tree.entries cimport (
+    FAR, LARGE, NEAR, NEXT, Hint, ask_for_entry, ask_for_place, foresee,
+)
+from laurels.engine.writing.fading cimport fade_in
+from .job cimport (
+    ST_APPLIED, ST_OUT_OF_RANGE, ST_UNCHANGED, WINDOWS_MOST, Fading, Job, Route, Store, score_words,
+)
+from laurels.engine.writing.journal cimport note_cell
+from laurels.engine.tree.leaf cimport WORDS_MOST, leaf_read
+from laurels.engine.rolling.prepare cimport foresee_prepared, prepare
+from laurels.engine.rolling.ring cimport Rolling, cells_for, leaving_of, newest_of, ranking_of
+from laurels.engine.writing.rule cimport COLUMNS_MOST, OP_SUM, SANE, Draft, draft_entry
+from laurels.engine.tree.tree cimport Spot, Tree
+from .visiting cimport Visiting, begin_visiting, end_visiting
+from laurels.engine.writing.write cimport Write, clear_hint, read_entry, write_entry
+
+
+cdef struct Part:               # an event in one window, on its way
+    Write entry                 # in the ranking, of a rolling window in `live`, of a deferred
+                                # one in `prepared` where the build has been to the member
+    Rolling *rolling            # NULL: the window does not roll
+    Cells *cells                # of a rolling window: the tally of the event's step
+    Spot cell_spot              # where the member's cell is, if its draft is present
+    Draft cell
+    Hint prepared               # what was foreseen of the prepared entry
+
+
+cdef struct Foreseen:
+    Hint entry
+    Hint prepared
+
+
+cdef struct Foresight:          # hints for the events to come, in a ring
+    Foreseen hints[NEXT][WINDOWS_MOST]
+
+
+cdef inline Store *store_for(const Job *job, int window, Py_ssize_t event) noexcept nogil:
+    """What takes the event for a window, or NULL."""
+    cdef const Route *route = &job.routes[window]
+    cdef int32_t store = route.all if route.each == NULL else route.each[event]
+    return NULL if store < 0 else &job.stores[store]
+
+
+cdef inline void read_cell_of(Part *part, uint32_t member) noexcept nogil:
+    cdef int word
+    part.cell.present = find_cell(part.cells, member, &part.cell_spot)
+    part.cell.write = False
+    if part.cell.present:
+        leaf_read(part.cell_spot.leaf, part.cells.words, part.cell_spot.at, part.cell.old)
+        return
+    for word in range(WORDS_MOST):
+        part.cell.old[word] = 0
+
+
+cdef inline void read_part(const Job *job, int window, Py_ssize_t event, Part *part) noexcept nogil:
+    """Read what the member has in a window, if that takes the event."""
+    cdef Store *store = store_for(job, window, event)
+    cdef Tree *tree = NULL
+    part.rolling = NULL if store == NULL else store.rolling
+    if part.rolling != NULL:
+        tree = ranking_of(part.rolling, job.ids[window][event])
+        part.cells = store.cells
+        if not part.rolling.rule.best or part.rolling.deferred:
+            read_cell_of(part, job.ids[window][event])
+    elif store != NULL:
+        tree = store.tree
+    read_entry(tree, job.ids[window][event], &part.entry)
+
+
+cdef void read_parts(const Job *job, Py_ssize_t event, Part *parts) noexcept nogil:
+    """Read what the member has in all windows that take the event."""
+    cdef int window
+    for window in range(job.windows):
+        read_part(job, window, event, &parts[window])
+
+
+cdef inline void read_values(const Job *job, Py_ssize_t event, const Part *parts,
+                             int64_t *values) noexcept nogil:
+    """The event's values; of an absolute one, for sums, the difference to the window `all`."""
+    cdef int column
+    cdef bint absolute = job.sets != NULL and job.sets[event] and job.all_window >= 0
+    for column in range(job.rule.columns):
+        values[column] = job.values[column][event]
+        if absolute and job.rule.ops[column] == OP_SUM and -SANE <= values[column] <= SANE:
+            values[column] -= parts[job.all_window].entry.draft.old[column]
+
+
+cdef inline void draft_newest(Part *part) noexcept nogil:
+    """Complete the draft of a live entry by the member's newest step."""
+    cdef Draft *draft = &part.entry.draft
+    cdef int newest = newest_of(part.rolling)
+    cdef int64_t step = part.cells.number
+    if not draft.write:
+        memcpy(draft.new, draft.old, part.rolling.rule.words * sizeof(int64_t))
+    if draft.present and draft.old[newest] > step:
+        step = draft.old[newest]
+    draft.new[newest] = step
+    draft.write |= step != draft.old[newest]
+
+
+cdef inline void draft_faded(const Job *job, int window, Py_ssize_t event, int64_t value,
+                             int64_t stamp, Draft *draft) noexcept nogil:
+    """Draft the entry of a window that fades, with the greatest stamp."""
+    cdef const Fading *fading = &job.fadings[window]
+    cdef int tie = job.rule.tie
+    fade_in(draft.old, value,
+            fading.exponent if fading.exponents == NULL else fading.exponents[event],
+            fading.mantissa if fading.mantissas == NULL else fading.mantissas[event], draft.new)
+    if tie:
+        draft.new[2] = tie * stamp
+        if draft.present and tie * draft.old[2] > stamp:
+            draft.new[2] = draft.old[2]
+    draft.changed = not draft.present or draft.new[0] != draft.old[0] or (
+        draft.new[1] != draft.old[1] or (tie != 0 and draft.new[2] != draft.old[2]))
+    draft.write = draft.changed
+
+
+cdef inline bint draft_deferred(const int64_t *values, int64_t stamp, int64_t at,
+                                Part *part) noexcept nogil:
+    """Draft the cell of a deferred window, by which the event is judged, and the entry that is being
+    built; False when the cell is out of range."""
+    cdef Draft *draft = &part.entry.draft
+    if not draft_entry(&part.rolling.step_rule, values, stamp, at, &part.cell):
+        return False
+    if part.entry.tree != NULL and not draft_entry(
+            &part.rolling.rule, values, stamp, at, draft):
+        return False
+    draft.changed = part.cell.changed
+    return True
+
+
+cdef bint draft_parts(const Job *job, Py_ssize_t event, Part *parts) noexcept nogil:
+    """Draft what an event makes of all that was read; False when anything is out of range."""
+    cdef int64_t values[COLUMNS_MOST]
+    cdef int64_t at = job.at if job.ats == NULL else job.ats[event]
+    cdef int64_t stamp = job.stamp if job.stamps == NULL else job.stamps[event]
+    cdef int window
+    cdef Part *part
+    read_values(job, event, parts, values)
+    for window in range(job.windows):
+        part = &parts[window]
+        if part.rolling != NULL and part.rolling.deferred:
+            if not draft_deferred(values, stamp, at, part):
+                return False
+            continue
+        if part.entry.tree == NULL:
+            continue
+        if job.fadings[window].on:
+            draft_faded(job, window, event, values[0], stamp, &part.entry.draft)
+            continue
+        if not draft_entry(&job.rule, values, stamp, at, &part.entry.draft):
+            return False
+        if part.rolling == NULL:
+            continue
+        draft_newest(part)
+        if job.rule.best:
+            draft_cell(job, values, stamp, part)
+        elif not draft_entry(&part.rolling.step_rule, values, stamp, at, &part.cell):
+            return False
+    return True
+
+
+cdef inline void draft_cell(const Job *job, const int64_t *values, int64_t stamp,
+                            Part *part) noexcept nogil:
+    """What an event of best columns would be as a cell of its own."""
+    memcpy(part.cell.new, values, job.rule.columns * sizeof(int64_t))
+    part.cell.new[job.rule.columns] = job.rule.tie * stamp
+
+
+cdef int write_cell(const Job *job, uint32_t member, Part *part) noexcept nogil:
+    """Write the cell of the event's step: whether anything was written, or FAILED."""
+    cdef Draft *live = &part.entry.draft
+    if job.rule.best:
+        return add_candidate(part.rolling, member, part.cell.new, part.cells.number,
+                             live.old if live.present else NULL, job.book)
+    if not part.cell.write:
+        return SAME
+    if not note_cell(job.book, part.cells, member) or not put_cell_at(
+            part.cells, member, part.cell.new, &part.cell_spot, part.cell.present):
+        return FAILED
+    return True
+
+
+cdef bint write_deferred(const Job *job, uint32_t member, Part *part) noexcept nogil:
+    """Write the cell and, where it is drafted, the entry that is being built; False without memory."""
+    cdef Write *entry = &part.entry
+    if part.cell.write and not (note_cell(job.book, part.cells, member) and put_cell_at(
+            part.cells, member, part.cell.new, &part.cell_spot, part.cell.present)):
+        return False
+    return entry.tree == NULL or not entry.draft.write or write_entry(
+        entry, member, entry.draft.new, job.book)
+
+
+cdef bint write_part(const Job *job, uint32_t member, Part *part) noexcept nogil:
+    """Write what was drafted for a window; False without memory."""
+    cdef Write *entry = &part.entry
+    cdef int written = SAME
+    if part.rolling != NULL and part.rolling.deferred:
+        return write_deferred(job, member, part)
+    if entry.tree == NULL:
+        return True
+    if part.rolling != NULL:
+        written = write_cell(job, member, part)
+        if written == FAILED:
+            return False
+    if entry.draft.write and not write_entry(entry, member, entry.draft.new, job.book):
+        return False
+    if part.rolling != NULL and (written or entry.draft.write):
+        return prepare(part.rolling, member, entry.draft.new, &part.prepared, job.book)
+    return True
+
+
+cdef int count_event(const Job *job, Py_ssize_t event, Part *parts) noexcept nogil:
+    """Count one event in all its windows or in none; its status, or -1 without memory."""
+    cdef bint changed = False
+    cdef int window
+    if not draft_parts(job, event, parts):
+        return ST_OUT_OF_RANGE
+    for window in range(job.windows):
+        if not write_part(job, job.ids[window][event], &parts[window]):
+            return -1
+        changed |= parts[window].entry.draft.changed
+    return ST_APPLIED if changed else ST_UNCHANGED
+
+
+cdef inline void clear_hints(const Job *job, Foreseen *hints) noexcept nogil:
+    """Forget what was foreseen in all windows: it may be of another event, in other rankings."""
+    cdef int window
+    for window in range(job.windows):
+        clear_hint(&hints[window].entry)
+        clear_hint(&hints[window].prepared)
+
+
+cdef inline void ask_in_step(Rolling *rolling, Cells *cells, uint32_t member,
+                             bint near) noexcept nogil:
+    """As `ask`, for what only a rolling window touches: the prepared entry and two cells."""
+    cdef Cells *leaving = cells_for(rolling, leaving_of(rolling))
+    if rolling.deferred:
+        if near:
+            ask_for_cell(cells, member)
+        else:
+            ask_for_bucket(cells, member)
+    elif near:
+        ask_for_entry(rolling.prepared, member)
+        ask_for_cell(cells, member)
+        if leaving != NULL:
+            ask_for_cell(leaving, member)
+    else:
+        ask_for_place(rolling.prepared, member)
+        ask_for_bucket(cells, member)
+        if leaving != NULL:
+            ask_for_bucket(leaving, member)
+
+
+cdef void ask(const Job *job, Py_ssize_t event, bint near) noexcept nogil:
+    """Ask for the places of an event's entries, or (near) for their leaves."""
+    cdef Rolling *rolling
+    cdef Store *store
+    cdef Tree *tree
+    cdef int window
+    for window in range(job.windows):
+        store = store_for(job, window, event)
+        if store == NULL:
+            continue
+        rolling = store.rolling
+        tree = store.tree
+        if rolling != NULL:
+            tree = ranking_of(rolling, job.ids[window][event])
+        if tree != NULL and near:
+            ask_for_entry(tree, job.ids[window][event])
+        elif tree != NULL:
+            ask_for_place(tree, job.ids[window][event])
+        if rolling != NULL:
+            ask_in_step(rolling, store.cells, job.ids[window][event], near)
+
+
+cdef void look_into(const Job *job, Py_ssize_t event, Foreseen *hints, Part *parts) noexcept nogil:
+    """Draft an event to come as things stand, to ask for the leaves its entries will go to."""
+    cdef Write *entry
+    cdef int window
+    clear_hints(job, hints)
+    for window in range(job.windows):
+        clear_hint(&parts[window].entry.hint)
+    read_parts(job, event, parts)
+    draft_parts(job, event, parts)
+    for window in range(job.windows):
+        entry = &parts[window].entry
+        if not entry.draft.write:
+            continue
+        foresee(entry.tree, job.ids[window][event], entry.draft.new,
+                &entry.spot if entry.draft.present else NULL, &hints[window].entry)
+        if parts[window].rolling != NULL and not parts[window].rolling.deferred:
+            foresee_prepared(parts[window].rolling, job.ids[window][event], entry.draft.new,
+                             &hints[window].prepared)
+
+
+cdef inline void look_ahead(const Job *job, Py_ssize_t event, Foresight *foresight,
+                            Part *parts) noexcept nogil:
+    """Ask for what the events to come will need, in three steps as each becomes known."""
+    cdef Foreseen *hints = &foresight.hints[event % NEXT][0]
+    if event + FAR < job.stop:
+        ask(job, event + FAR, False)
+    if event + NEAR < job.stop:
+        ask(job, event + NEAR, True)
+    if event + NEXT < job.stop:
+        if job.status[event + NEXT] == 0:
+            look_into(job, event + NEXT, hints, parts)
+        else:
+            clear_hints(job, hints)
+
+
+cdef inline void report(const Job *job, Py_ssize_t event, const Draft *draft,
+                        bint counted) noexcept nogil:
+    """Note the watched window's entry before and after the event."""
+    cdef Py_ssize_t row = event - job.start
+    cdef bint written = counted and draft.write
+    cdef int column
+    job.present_before[row] = draft.present
+    job.present_after[row] = draft.present or written
+    for column in range(score_words(job, job.watch)):
+        job.before[column][row] = draft.old[column]
+        job.after[column][row] = draft.new[column] if written else draft.old[column]
+
+
+cdef inline void report_shown(const Job *job, Py_ssize_t event,
+                              const Rolling *rolling) noexcept nogil:
+    """Note the entry of a deferred window, as it was refreshed last: no event changes it."""
+    cdef Write shown
+    clear_hint(&shown.hint)
+    read_entry(rolling.live, job.ids[job.watch][event], &shown)
+    report(job, event, &shown.draft, False)
+
+
+cdef bint is_large(const Job *job) noexcept nogil:
+    """Whether any ranking or tally is larger than a cache, so that looking ahead pays."""
+    cdef int i
+    for i in range(job.store_count):
+        if job.stores[i].tree != NULL and job.stores[i].tree.size > LARGE:
+            return True
+        if job.stores[i].cells != NULL and job.stores[i].cells.size > LARGE:
+            return True
+        if job.stores[i].rolling != NULL and job.stores[i].rolling.live.size > LARGE:
+            return True
+    return False
+
+
+cdef int take_event(const Job *job, Py_ssize_t event, Part *parts) noexcept nogil:
+    """Count an event unless it has a status already, and report it; -1 without memory."""
+    cdef int status = job.status[event]
+    cdef bint passed_over = status != 0
+    if not passed_over:
+        read_parts(job, event, parts)
+        status = count_event(job, event, parts)
+        if status < 0:
+            return -1
+        job.status[event] = <uint8_t>status
+    elif job.watch >= 0:
+        read_part(job, job.watch, event, &parts[job.watch])
+    if job.watch < 0:
+        return 0
+    if parts[job.watch].rolling != NULL and parts[job.watch].rolling.deferred:
+        report_shown(job, event, parts[job.watch].rolling)
+    else:
+        report(job, event, &parts[job.watch].entry.draft,
+               not passed_over and status != ST_OUT_OF_RANGE)
+    return 0
+
+
+cdef int count_in_order(const Job *job, bint looking) noexcept nogil:
+    """Count all events of the job as they stand; -1 without memory."""
+    cdef Part parts[WINDOWS_MOST]
+    cdef Foresight foresight
+    cdef Py_ssize_t event
+    cdef int window
+    for event in range(NEXT):
+        clear_hints(job, &foresight.hints[event][0])
+    for event in range(job.start, job.stop):
+        for window in range(job.windows):
+            parts[window].entry.hint = foresight.hints[event % NEXT][window].entry
+            parts[window].prepared = foresight.hints[event % NEXT][window].prepared
+        if take_event(job, event, parts) < 0:
+            return -1
+        if looking:
+            look_ahead(job, event, &foresight, parts)
+    return 0
+
+
+cdef int count_events(const Job *job) noexcept nogil:
+    """Count all events of the job, those of one member in their order; -1 without memory."""
+    cdef Visiting visiting
+    cdef int outcome
+    if not is_large(job):
+        return count_in_order(job, False)
+    if not begin_visiting(job, &visiting):
+        return count_in_order(job, True)
+    outcome = count_in_order(&visiting.job, True)
+    end_visiting(&visiting)
+    return outcome

@@ -1,0 +1,354 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
+"""The fold: a batch of events counted in all windows of a board.
+
+This is the Python face of `counting.pyx`: it checks that what a batch names fits together, so that
+the loop need not, and hands it over as columns.
+"""
+from cpython cimport array
+from cpython.bytes cimport PyBytes_AS_STRING
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdlib cimport free, malloc
+
+from laurels.engine.buffers cimport Borrowed, borrow, give_back, items, longs, uints
+from .counting cimport count_events
+from .job cimport (
+    ST_APPLIED, ST_OUT_OF_RANGE, ST_UNCHANGED, WINDOWS_MOST, Fading, Job, Route, Store, score_words,
+)
+from laurels.engine.writing.journal cimport Journal as NotedJournal
+from laurels.engine.tree.ranked_set cimport RankedSet
+from laurels.engine.rolling.ring cimport Rolling, cells_for, leaving_of
+from laurels.engine.rolling.rolling cimport RollingSet
+from laurels.engine.writing.rule cimport OP_SUM
+from laurels.engine.tree.rows cimport check_ids, new_columns
+from laurels.engine.writing.shape cimport Shape as RuledShape
+from laurels.engine.tally.tally cimport Tally
+from laurels.engine.tree.tree cimport Tree
+
+from laurels.engine.writing.journal import Journal
+from laurels.engine.writing.shape import BEST, LAST, SUM, Shape
+
+cdef extern from "Python.h":
+    char *PyByteArray_AS_STRING(object array) noexcept nogil
+
+APPLIED = ST_APPLIED
+UNCHANGED = ST_UNCHANGED
+OUT_OF_RANGE = ST_OUT_OF_RANGE
+
+cdef enum:
+    MANY = 1000                 # events for which the GIL is released
+
+
+cdef int take_ranking(Job *job, Store *store, RankedSet ranking) except -1:
+    """Note a ranking's tree."""
+    if ranking.stepped:
+        raise ValueError("a rolling window's own rankings are not written to")
+    if ranking.stamped != job.rule.stamped:
+        raise ValueError("the rankings' words are not those of the shape")
+    store.tree = &ranking.tree
+    return 0
+
+
+cdef int take_rolling(Job *job, Store *store, object given) except -1:
+    """Note the rolling set whose step a tally is, None for a ranking."""
+    cdef RollingSet rolling
+    store.rolling = NULL
+    if given is None:
+        return 0
+    rolling = given
+    if not rolling.serves(job.rule):
+        raise ValueError("the words of a rolling set are not those of the shape")
+    store.rolling = &rolling.rolling
+    return 0
+
+
+cdef int take_stores(Job *job, list stores, list rollings) except -1:
+    """Note the rankings and tallies that routes name."""
+    cdef Store *store
+    if len(set(map(id, stores))) != len(stores):
+        raise ValueError("a ranking belongs to one window")
+    if len(rollings) != len(stores):
+        raise ValueError("one rolling set, or None, for each ranking or tally")
+    job.store_count = <int>len(stores)
+    for i, given in enumerate(stores):
+        store = &job.stores[i]
+        store.tree = NULL
+        store.cells = NULL
+        take_rolling(job, store, rollings[i])
+        if isinstance(given, Tally):
+            store.cells = &(<Tally>given).cells
+        else:
+            take_ranking(job, store, given)
+    return 0
+
+
+cdef bint is_in_ring(const Rolling *rolling, const Store *store) noexcept:
+    """Whether a tally is that of a step of a rolling window."""
+    cdef int64_t number
+    if store.cells == NULL:
+        return False
+    number = store.cells.number
+    return leaving_of(rolling) <= number <= rolling.running and (
+        cells_for(rolling, number) == store.cells)
+
+
+cdef bint is_shaped(const Job *job, int window, const Tree *tree) noexcept:
+    """Whether a ranking has the words that entries of the window have."""
+    cdef int columns = score_words(job, window)
+    return tree.columns == columns and tree.words == job.rule.words - job.rule.columns + columns
+
+
+cdef int own_store(const Job *job, bytearray owners, dict rollings, int32_t number,
+                   int window) except -1:
+    """Check that a store a route names is there, and is of that window and of no other."""
+    cdef char *owner
+    cdef const Store *store
+    if number < 0:
+        return 0
+    if number >= job.store_count:
+        raise IndexError(f"there is no ranking {number}")
+    owner = PyByteArray_AS_STRING(owners) + number
+    if owner[0] == <char>(window + 1):
+        return 0
+    if owner[0] != 0:
+        raise ValueError("a ranking belongs to one window")
+    store = &job.stores[number]
+    if store.rolling == NULL:
+        if store.tree == NULL:
+            raise ValueError("a tally belongs to a rolling window")
+        if not is_shaped(job, window, store.tree):
+            raise ValueError("the rankings' words are not those of the shape")
+    elif not is_in_ring(store.rolling, store):
+        raise ValueError("a rolling window takes the tallies of its own steps")
+    elif rollings.setdefault(<size_t>store.rolling, window) != window:
+        raise ValueError("a rolling set belongs to one window")
+    elif job.fadings[window].on:
+        raise ValueError("what fades is one sum, in a window that does not roll")
+    owner[0] = <char>(window + 1)
+    return 0
+
+
+cdef int take_routes(Job *job, Borrowed *held, object routes) except -1:
+    """Note the routes."""
+    cdef Route *route
+    cdef int window = 0
+    if len(routes) > WINDOWS_MOST:
+        raise ValueError(f"at most {WINDOWS_MOST} windows")
+    job.windows = <int>len(routes)
+    for given in routes:
+        route = &job.routes[window]
+        route.each = NULL
+        if isinstance(given, int):
+            route.all = given
+        else:
+            borrow(held, given, c'i')
+            route.each = <const int32_t *>held.views[held.count - 1].buf
+            check_length(held, job.stop)
+        window += 1
+    return 0
+
+
+cdef int check_routes(const Job *job) except -1:
+    """Check every store that a route names."""
+    cdef const Route *route
+    cdef bytearray owners = bytearray(job.store_count)
+    cdef dict rollings = {}
+    cdef Py_ssize_t event
+    cdef int window
+    for window in range(job.windows):
+        route = &job.routes[window]
+        if route.each == NULL:
+            own_store(job, owners, rollings, route.all, window)
+            continue
+        for event in range(job.start, job.stop):
+            own_store(job, owners, rollings, route.each[event], window)
+    return 0
+
+
+cdef int check_roster(const Job *job) except -1:
+    """Check that all rankings are over one roster, and all ids of it."""
+    cdef const Tree *first = NULL
+    cdef const Tree *tree
+    cdef int i
+    for i in range(job.store_count):
+        tree = job.stores[i].tree
+        if job.stores[i].rolling != NULL:
+            tree = job.stores[i].rolling.live
+        if first != NULL and tree.names != first.names:
+            raise ValueError("the rankings are over different rosters")
+        first = tree
+    if first == NULL:
+        return 0
+    for i in range(job.windows):
+        if i == 0 or job.ids[i] != job.ids[0]:
+            check_ids(first.names.count, job.ids[i] + job.start, job.stop - job.start)
+    return 0
+
+
+cdef int take_members(Job *job, Borrowed *held, object ids) except -1:
+    """Borrow who the events are counted for: the same in all windows, or some one in each."""
+    cdef int window
+    cdef list each = ids if isinstance(ids, list) else [ids]
+    cdef dict taken = {}
+    if len(each) not in (1, job.windows):
+        raise ValueError("one column of members, or one for each window")
+    for window in range(len(each)):
+        if id(each[window]) not in taken:
+            borrow(held, each[window], c'I')
+            check_length(held, job.stop)
+            taken[id(each[window])] = window
+            job.ids[window] = uints(held, held.count - 1)
+        else:
+            job.ids[window] = job.ids[<int>taken[id(each[window])]]
+    for window in range(<int>len(each), job.windows):
+        job.ids[window] = job.ids[0]
+    return 0
+
+
+cdef int take_events(Job *job, Borrowed *held, object status, object ids, object values,
+                     object stamps, object ats) except -1:
+    """Borrow the columns of the events."""
+    cdef int column = 0
+    borrow(held, status, c'B', True)
+    check_length(held, job.stop)
+    job.status = <uint8_t *>held.views[held.count - 1].buf
+    take_members(job, held, ids)
+    if len(values) != job.rule.columns:
+        raise ValueError("one column of values for each column of the shape")
+    for given in values:
+        job.values[column] = take_column(job, held, given)
+        column += 1
+    job.stamps = NULL
+    if isinstance(stamps, int):
+        job.stamp = stamps
+    else:
+        job.stamps = take_column(job, held, stamps)
+    job.ats = NULL
+    if isinstance(ats, int):
+        job.at = ats
+    else:
+        job.ats = take_column(job, held, ats)
+    return 0
+
+
+cdef int take_fadings(Job *job, Borrowed *held, list fadings) except -1:
+    """Note what the events weigh in windows that fade."""
+    cdef Fading *fading
+    cdef int window
+    if fadings and len(fadings) != job.windows:
+        raise ValueError("one pair of weights, or None, for each window")
+    for window in range(job.windows):
+        fading = &job.fadings[window]
+        fading.on = len(fadings) > 0 and fadings[window] is not None
+        if not fading.on:
+            continue
+        if job.rule.columns != 1 or job.rule.ops[0] != OP_SUM:
+            raise ValueError("what fades is one sum, in a window that does not roll")
+        exponents, mantissas = fadings[window]
+        fading.exponents = fading.mantissas = NULL
+        if isinstance(exponents, int):
+            fading.exponent = exponents
+            fading.mantissa = mantissas
+        else:
+            fading.exponents = take_column(job, held, exponents)
+            fading.mantissas = take_column(job, held, mantissas)
+    return 0
+
+
+cdef inline int check_length(Borrowed *held, Py_ssize_t stop) except -1:
+    if items(held, held.count - 1) < stop:
+        raise ValueError("a column is shorter than the events to count")
+    return 0
+
+
+cdef const int64_t *take_column(Job *job, Borrowed *held, object column) except? NULL:
+    borrow(held, column, c'q')
+    check_length(held, job.stop)
+    return longs(held, held.count - 1)
+
+
+cdef tuple new_report(Py_ssize_t count, int columns, char **present, int64_t **words):
+    there = bytearray(count)
+    present[0] = PyByteArray_AS_STRING(there)
+    return there, new_columns(columns, count, words)
+
+
+cdef int keep_journal(Job *job, NotedJournal journal, list stores, list rollings) except -1:
+    """Have a journal kept, which keeps alive what it will write to."""
+    cdef RollingSet rolling
+    job.book = NULL
+    if journal is None:
+        return 0
+    job.book = &journal.book
+    journal.kept.update(stores)
+    for given in rollings:
+        if given is not None:
+            rolling = given
+            journal.kept.update([rolling, rolling.live, rolling.prepared])
+    return 0
+
+
+def apply(RuledShape shape not None, stores: object, routes: object, rollings: object, ids: object,
+          values: object, stamps: object, ats: object, bytes sets, int all_window, int watch,
+          Py_ssize_t start, Py_ssize_t stop, bytearray status not None,
+          NotedJournal journal = None, fadings: object = ()) -> tuple | None:
+    """Count the events from start to before stop, in order.
+
+    Each window has a route: what takes every event (a place in `stores`), or one per event, -1
+    where the window does not take it. That is a ranking, or the tally of a step of the rolling set
+    that stands at the same place in `rollings`. `ids` are the members, one column for all windows
+    or a list of one for each. `values` are signed words, one column each; `stamps`
+    and `ats` are one integer for all events or one per event, and in a rolling window ascend with
+    the steps; in a window with a pair in `fadings`, exponents and mantissas as `fading.weights` gives
+    them (each one integer for all events or one per event), scores fade; `sets` marks with 1 the events whose sums are absolute. Events with a status other
+    than 0 are passed over; the others get APPLIED, UNCHANGED or OUT_OF_RANGE.
+
+    With `watch` a window: (before, after), each which events' members are in the ranking that the
+    window's route names (of a rolling one: in `live`), and their columns there, just before and
+    just after the event. With a journal, all that is written can be undone. O(windows * log n) an
+    event. ValueError and IndexError for columns that do not fit together.
+    """
+    cdef Job job
+    cdef Borrowed held
+    cdef int outcome
+    cdef list taking = list(stores)
+    cdef list turning = list(rollings)
+    held.count = 0
+    job.stores = <Store *>malloc((len(taking) + 1) * sizeof(Store))
+    if job.stores == NULL:
+        raise MemoryError
+    try:
+        if not 0 <= start <= stop <= len(status) or (sets is not None and len(sets) < stop):
+            raise ValueError("start and stop are within the columns")
+        job.rule = shape.rule
+        job.start = start
+        job.stop = stop
+        job.sets = NULL
+        if sets is not None:
+            job.sets = <const uint8_t *>PyBytes_AS_STRING(sets)
+        take_routes(&job, &held, routes)
+        take_events(&job, &held, status, ids, values, stamps, ats)
+        take_stores(&job, taking, turning)
+        take_fadings(&job, &held, list(fadings))
+        check_routes(&job)
+        check_roster(&job)
+        if not -1 <= all_window < job.windows or not -1 <= watch < job.windows:
+            raise IndexError("there is no such window")
+        job.all_window = all_window
+        job.watch = watch
+        before = after = None
+        if watch >= 0:
+            columns = score_words(&job, watch)
+            before = new_report(stop - start, columns, &job.present_before, job.before)
+            after = new_report(stop - start, columns, &job.present_after, job.after)
+        keep_journal(&job, journal, taking, turning)
+        if stop - start < MANY:
+            outcome = count_events(&job)
+        else:
+            with nogil:
+                outcome = count_events(&job)
+        if outcome < 0:
+            raise MemoryError
+        return None if watch < 0 else (before, after)
+    finally:
+        give_back(&held)
+        free(job.stores)

@@ -1,0 +1,375 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
+"""Events of Python objects as columns.
+
+`gather` reads a batch into columns. Events mostly are plain tuples `(member, value[, at[, id]])` of
+exact str and int, perhaps with labels behind: those are judged and copied here, in a few tens of nanoseconds each. This path
+never refuses: whatever it does not know to be right, in form or in range, goes to the caller's
+`parse`, which states the rules and their errors. So the rules stand once, in Python, and a test
+over both paths pins that they agree.
+"""
+cimport cython
+from cpython cimport array
+from cpython.bytes cimport (
+    PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE,
+)
+from cpython.exc cimport PyErr_Clear
+from cpython.list cimport PyList_CheckExact, PyList_GET_ITEM
+from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
+from cpython.object cimport PyObject
+from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_ITEM, PyTuple_GET_SIZE
+from cpython.unicode cimport PyUnicode_CheckExact
+from libc.stdint cimport INT64_MIN, int64_t, uint8_t
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy
+
+from laurels.engine.roster.table cimport prefetch
+
+cdef extern from "Python.h":
+    bint PyUnicode_IS_COMPACT_ASCII(object text) noexcept
+    void *PyUnicode_DATA(object text) noexcept
+    Py_ssize_t PyUnicode_GET_LENGTH(object text) noexcept
+    const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) noexcept
+
+MISSING = -(2**63)
+
+cdef enum:
+    COLUMNS_MOST = 4
+    BYTES_MOST = 128            # of a member or an id on the fast path
+    BYTES_A_MEMBER = 16         # first guess for the arena
+    AHEAD = 16                  # texts that are asked for before they are read
+
+cdef array.array LONGS = array.array("q")
+cdef array.array PLACES = array.array("I")
+
+
+cdef struct Limits:
+    int columns
+    int64_t multipliers[COLUMNS_MOST]
+    int64_t lows[COLUMNS_MOST]          # of values before they are multiplied
+    int64_t highs[COLUMNS_MOST]
+    int64_t at_low
+    int64_t at_high
+
+
+cdef struct Row:
+    const char *member
+    Py_ssize_t member_size
+    int64_t values[COLUMNS_MOST]
+    int64_t at
+    const char *id
+    Py_ssize_t id_size
+
+
+@cython.final
+cdef class Columns:
+    """A batch as columns: one item per event that was kept, in order.
+
+    `arena` holds the members' bytes one after another and `lengths` one byte each; `values` one
+    column per score column, in units; `ats` milliseconds, MISSING where not given (None when none
+    was); `ids` the events' own ids (None when none has one); `groups` a number for the labels of
+    each (None when none has any), of which `labels` is what the caller makes; `kept` the places of the kept events in the input (None when all
+    were); `errors` the others' places and errors.
+    """
+
+    cdef public Py_ssize_t n
+    cdef public bytes arena
+    cdef public bytes lengths
+    cdef public tuple values
+    cdef public object ats
+    cdef public object ids
+    cdef public object kept
+    cdef public list errors
+    cdef public object groups
+    cdef public object labels
+
+    def __init__(self, n: int, arena: bytes, lengths: bytes, values: tuple, ats: object = None,
+                 ids: object = None, kept: object = None, errors: object = (),
+                 groups: object = None, labels: object = None) -> None:
+        self.n = n
+        self.arena = arena
+        self.lengths = lengths
+        self.values = values
+        self.ats = ats
+        self.ids = ids
+        self.kept = kept
+        self.errors = list(errors)
+        self.groups = groups
+        self.labels = labels
+
+
+cdef inline bint read_text(object text, const char **start, Py_ssize_t *size) noexcept:
+    """The UTF-8 bytes of an exact str of 1 to 128 bytes; False for anything else."""
+    if not PyUnicode_CheckExact(text):
+        return False
+    if PyUnicode_IS_COMPACT_ASCII(text):
+        start[0] = <const char *>PyUnicode_DATA(text)
+        size[0] = PyUnicode_GET_LENGTH(text)
+    else:
+        start[0] = PyUnicode_AsUTF8AndSize(text, size)
+        if start[0] == NULL:
+            PyErr_Clear()
+            return False
+    return 0 < size[0] <= BYTES_MOST
+
+
+def are_plain(list texts not None) -> bool:
+    """Whether all are exact str of 1 to 128 bytes, all of ASCII: members beyond doubt."""
+    cdef Py_ssize_t count = len(texts)
+    cdef Py_ssize_t i
+    cdef object text
+    for i in range(count):
+        if i + AHEAD < count:
+            prefetch(<void *>PyList_GET_ITEM(texts, i + AHEAD))
+        text = <object>PyList_GET_ITEM(texts, i)
+        if not PyUnicode_CheckExact(text) or not PyUnicode_IS_COMPACT_ASCII(text):
+            return False
+        if not 0 < PyUnicode_GET_LENGTH(text) <= BYTES_MOST:
+            return False
+    return True
+
+
+cdef inline bint read_int(object value, int64_t low, int64_t high, int64_t *found) noexcept:
+    """An exact int from low to high; False for anything else."""
+    cdef int overflow = 0
+    if not PyLong_CheckExact(value):
+        return False
+    found[0] = PyLong_AsLongLongAndOverflow(value, &overflow)
+    return not overflow and low <= found[0] <= high
+
+
+cdef inline bint read_value(object value, const Limits *limits, int column, Row *row) noexcept:
+    if not read_int(value, limits.lows[column], limits.highs[column], &row.values[column]):
+        return False
+    row.values[column] *= limits.multipliers[column]
+    return True
+
+
+cdef bint read_values(object value, const Limits *limits, Row *row) noexcept:
+    """A tuple of one exact int per column."""
+    cdef int column
+    if not PyTuple_CheckExact(value) or PyTuple_GET_SIZE(value) != limits.columns:
+        return False
+    for column in range(limits.columns):
+        if not read_value(<object>PyTuple_GET_ITEM(value, column), limits, column, row):
+            return False
+    return True
+
+
+cdef bint read_event(object event, const Limits *limits, Row *row) noexcept:
+    """An event on the fast path; False when it is not plain or not plainly right."""
+    cdef Py_ssize_t size
+    cdef object item
+    if not PyTuple_CheckExact(event):
+        return False
+    size = PyTuple_GET_SIZE(event)
+    if not 2 <= size <= 5:
+        return False
+    if not read_text(<object>PyTuple_GET_ITEM(event, 0), &row.member, &row.member_size):
+        return False
+    item = <object>PyTuple_GET_ITEM(event, 1)
+    if limits.columns == 1:
+        if not read_value(item, limits, 0, row):
+            return False
+    elif not read_values(item, limits, row):
+        return False
+    row.at = INT64_MIN
+    row.id = NULL
+    if size > 2:
+        item = <object>PyTuple_GET_ITEM(event, 2)
+        if item is not None and not read_int(item, limits.at_low, limits.at_high, &row.at):
+            return False
+    if size > 3:
+        item = <object>PyTuple_GET_ITEM(event, 3)
+        if item is not None and not read_text(item, &row.id, &row.id_size):
+            return False
+    return True
+
+
+cdef class _Gathering:
+    """Columns under way."""
+
+    cdef Limits limits
+    cdef Py_ssize_t size                # events given
+    cdef Py_ssize_t n                   # events kept
+    cdef char *arena
+    cdef Py_ssize_t arena_size
+    cdef Py_ssize_t arena_room
+    cdef uint8_t *lengths
+    cdef int64_t *columns[COLUMNS_MOST]
+    cdef list values
+    cdef array.array ats
+    cdef list ids
+    cdef array.array labels
+    cdef array.array kept
+    cdef list errors
+
+    def __cinit__(self, Py_ssize_t size, multipliers: object, lows: object, highs: object,
+                  int64_t at_low, int64_t at_high) -> None:
+        cdef array.array column
+        cdef int i
+        if not 1 <= len(multipliers) <= COLUMNS_MOST:
+            raise ValueError("a score has 1 to 4 columns")
+        self.size = size
+        self.limits.columns = len(multipliers)
+        self.limits.at_low = at_low
+        self.limits.at_high = at_high
+        self.values = []
+        self.errors = []
+        for i in range(self.limits.columns):
+            self.limits.multipliers[i] = multipliers[i]
+            self.limits.lows[i] = -(-lows[i] // multipliers[i])
+            self.limits.highs[i] = highs[i] // multipliers[i]
+            column = array.clone(LONGS, size, False)
+            self.columns[i] = <int64_t *>column.data.as_longlongs
+            self.values.append(column)
+        self.lengths = <uint8_t *>malloc(size + 1)
+        self.arena_room = size * BYTES_A_MEMBER + BYTES_MOST
+        self.arena = <char *>malloc(self.arena_room)
+        if self.lengths == NULL or self.arena == NULL:
+            raise MemoryError
+
+    def __dealloc__(self) -> None:
+        free(self.lengths)
+        free(self.arena)
+
+    cdef int add_member(self, const char *member, Py_ssize_t size) except -1:
+        cdef char *wider
+        if self.arena_room - self.arena_size < size:
+            wider = <char *>realloc(self.arena, 2 * self.arena_room + size)
+            if wider == NULL:
+                raise MemoryError
+            self.arena = wider
+            self.arena_room = 2 * self.arena_room + size
+        memcpy(self.arena + self.arena_size, member, size)
+        self.arena_size += size
+        self.lengths[self.n] = <uint8_t>size
+        return 0
+
+    cdef int add_at(self, int64_t at) except -1:
+        cdef Py_ssize_t i
+        if self.ats is None:
+            if at == INT64_MIN:
+                return 0
+            self.ats = array.clone(LONGS, self.size, False)
+            for i in range(self.n):
+                self.ats.data.as_longlongs[i] = INT64_MIN
+        self.ats.data.as_longlongs[self.n] = at
+        return 0
+
+    cdef int add_id(self, object id) except -1:
+        if self.ids is None:
+            if id is None:
+                return 0
+            self.ids = [None] * self.n
+        self.ids.append(id)
+        return 0
+
+    cdef int add_labels(self, object labelled, object labels, bint always) except -1:
+        """Note the labels of the event that is kept next; `labelled` may refuse them."""
+        cdef int64_t nothing
+        cdef int64_t number
+        cdef Py_ssize_t i
+        if labels is None and self.labels is None and not always:
+            return 0
+        number = labelled(labels)
+        if self.labels is None:
+            nothing = labelled(None) if self.n else 0
+            self.labels = array.clone(LONGS, self.size, False)
+            for i in range(self.n):
+                self.labels.data.as_longlongs[i] = nothing
+        self.labels.data.as_longlongs[self.n] = number
+        return 0
+
+    cdef int add(self, Py_ssize_t place, const Row *row) except -1:
+        """Keep an event read on the fast path."""
+        cdef int column
+        self.add_member(row.member, row.member_size)
+        for column in range(self.limits.columns):
+            self.columns[column][self.n] = row.values[column]
+        if self.ats is not None or row.at != INT64_MIN:
+            self.add_at(row.at)
+        if self.ids is not None or row.id != NULL:
+            self.add_id(PyBytes_FromStringAndSize(row.id, row.id_size) if row.id else None)
+        if self.kept is not None:
+            self.kept.data.as_uints[self.n] = place
+        self.n += 1
+        return 0
+
+    cdef int add_parsed(self, Py_ssize_t place, object parsed) except -1:
+        """Keep an event the caller's parse read."""
+        cdef int column
+        cdef int64_t when = INT64_MIN
+        member, values, at, id = parsed[:4]
+        if not PyBytes_CheckExact(member) or not 0 < len(member) <= 255:
+            raise ValueError("parse gives a member of 1 to 255 bytes")
+        if len(values) != self.limits.columns:
+            raise ValueError("parse gives one value per column")
+        if at is not None:
+            when = at
+        for column in range(self.limits.columns):
+            self.columns[column][self.n] = values[column]
+        self.add_member(PyBytes_AS_STRING(member), PyBytes_GET_SIZE(member))
+        self.add_at(when)
+        self.add_id(id)
+        if self.kept is not None:
+            self.kept.data.as_uints[self.n] = place
+        self.n += 1
+        return 0
+
+    cdef int refuse(self, Py_ssize_t place, object error) except -1:
+        cdef Py_ssize_t i
+        self.errors.append((place, error))
+        if self.kept is None:
+            self.kept = array.clone(PLACES, self.size, False)
+            for i in range(self.n):
+                self.kept.data.as_uints[i] = i
+        return 0
+
+    cdef Columns finish(self):
+        cdef object column
+        if self.n < self.size:
+            for column in (*self.values, self.ats, self.labels, self.kept):
+                if column is not None:
+                    array.resize(column, self.n)
+        return Columns(
+            self.n, self.arena[:self.arena_size], (<char *>self.lengths)[:self.n],
+            tuple(self.values), self.ats, self.ids, self.kept, self.errors, self.labels,
+        )
+
+
+def gather(events: object, *, multipliers: object, lows: object, highs: object, at_low: int,
+           at_high: int, parse: object, refusal: object, labelled: object,
+           always: bool = False) -> Columns:
+    """The events of a batch as columns.
+
+    Values are multiplied (by 10^scale) and must then lie within lows and highs, `at` within
+    at_low and at_high. `parse` judges every event that is not plainly right, and answers a row that
+    ends in its labels; `labelled` answers the number of what labels an event has (None: none), and
+    is asked about events without any only where others have some, or `always`. What they raise of
+    the class `refusal` is collected with the event's place, anything else is raised.
+    """
+    cdef list given = events if PyList_CheckExact(events) else list(events)
+    cdef Py_ssize_t size = len(given)
+    cdef _Gathering gathering = _Gathering(size, multipliers, lows, highs, at_low, at_high)
+    cdef Py_ssize_t place
+    cdef object event
+    cdef bint plain
+    cdef Row row
+    for place in range(size):
+        event = given[place]
+        plain = read_event(event, &gathering.limits, &row)
+        try:
+            if plain:
+                labels = event[4] if PyTuple_GET_SIZE(event) > 4 else None
+            else:
+                parsed = parse(event)
+                labels = parsed[4]
+            gathering.add_labels(labelled, labels, always)
+        except refusal as error:
+            gathering.refuse(place, error)
+            continue
+        if plain:
+            gathering.add(place, &row)
+        else:
+            gathering.add_parsed(place, parsed)
+    return gathering.finish()

@@ -1,0 +1,60 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""A job: a batch of events as columns, the windows of the board and what takes the events there."""
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+
+from laurels.engine.tally.cells cimport Cells
+from laurels.engine.writing.journal cimport Notes
+from laurels.engine.rolling.ring cimport Rolling
+from laurels.engine.writing.rule cimport COLUMNS_MOST, Rule
+from laurels.engine.tree.tree cimport Tree
+
+cdef enum:
+    WINDOWS_MOST = 64
+    ST_APPLIED = 1
+    ST_UNCHANGED = 2
+    ST_OUT_OF_RANGE = 3
+
+cdef struct Store:              # what a route names
+    Tree *tree                  # a ranking, or NULL
+    Cells *cells                # a tally, or NULL
+    Rolling *rolling            # of a tally: the rolling set whose step it is
+
+cdef struct Route:
+    const int32_t *each         # NULL: every event goes to `all`
+    int32_t all
+
+cdef struct Fading:             # what the events weigh in a window
+    bint on                     # whether it fades
+    const int64_t *exponents    # NULL: exponent
+    const int64_t *mantissas    # NULL: mantissa
+    int64_t exponent
+    int64_t mantissa
+
+cdef struct Job:
+    Rule rule
+    Store *stores
+    int store_count
+    Route routes[WINDOWS_MOST]
+    Fading fadings[WINDOWS_MOST]
+    int windows
+    int all_window
+    int watch
+    const uint32_t *ids[WINDOWS_MOST]   # who is counted in a window
+    const int64_t *values[COLUMNS_MOST]
+    const int64_t *stamps       # NULL: stamp
+    const int64_t *ats          # NULL: at
+    int64_t stamp
+    int64_t at
+    const uint8_t *sets
+    uint8_t *status
+    Py_ssize_t start
+    Py_ssize_t stop
+    Notes *book                 # NULL: no journal is kept
+    char *present_before
+    char *present_after
+    int64_t *before[COLUMNS_MOST]
+    int64_t *after[COLUMNS_MOST]
+
+cdef inline int score_words(const Job *job, int window) noexcept nogil:
+    """How many words of a window's entries are their score."""
+    return 2 if job.fadings[window].on else job.rule.columns

@@ -1,0 +1,165 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
+"""Columns of integers as few bytes, for the log and snapshots, and texts that lie side by side.
+
+`pack` and `unpack` write a column in the narrowest whole bytes; `behind` makes instants ages, which
+are narrower, and `bounds` tells between which instants a batch lies. `cut` takes an arena of texts
+apart.
+"""
+from cpython cimport array
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+from laurels.engine.buffers cimport Borrowed, borrow, give_back, items, longs
+
+cdef array.array LONGS = array.array("q")
+
+
+def bounds(values: object) -> tuple[int, int]:
+    """The least and the greatest of a column of int64 that is not empty. O(n)."""
+    cdef Borrowed held
+    cdef const int64_t *column
+    cdef int64_t least, most
+    cdef Py_ssize_t i
+    held.count = 0
+    try:
+        borrow(&held, values, c'q')
+        if items(&held, 0) == 0:
+            raise ValueError("an empty column has no bounds")
+        column = longs(&held, 0)
+        least = most = column[0]
+        for i in range(1, items(&held, 0)):
+            least = min(least, column[i])
+            most = max(most, column[i])
+        return least, most
+    finally:
+        give_back(&held)
+
+
+def behind(int64_t start, values: object) -> array.array:
+    """How far each of a column of int64 lies before a start: instants as ages, and ages as
+    instants. O(n)."""
+    cdef Borrowed held
+    cdef array.array column
+    cdef int64_t *found
+    cdef Py_ssize_t i
+    held.count = 0
+    try:
+        borrow(&held, values, c'q')
+        column = array.clone(LONGS, items(&held, 0), False)
+        found = <int64_t *>column.data.as_longlongs
+        for i in range(items(&held, 0)):
+            found[i] = <int64_t>(<uint64_t>start - <uint64_t>longs(&held, 0)[i])
+        return column
+    finally:
+        give_back(&held)
+
+
+cdef inline void store(uint8_t *at, uint64_t value, const int width) noexcept nogil:
+    """Write the low bytes of a value, the lowest first."""
+    cdef int i
+    for i in range(width):
+        at[i] = <uint8_t>(value >> 8 * i)
+
+
+cdef inline int64_t load(const uint8_t *at, const int width) noexcept nogil:
+    """Read a signed integer, the lowest byte first."""
+    cdef uint64_t value = 0
+    cdef int i
+    for i in range(width):
+        value |= <uint64_t>at[i] << 8 * i
+    return <int64_t>(value << 64 - 8 * width) >> 64 - 8 * width
+
+
+cdef int width_for(const int64_t *values, Py_ssize_t count) noexcept nogil:
+    """The fewest of 0, 1, 2, 4, 8 bytes that hold every value."""
+    cdef uint64_t folded = 0
+    cdef Py_ssize_t i
+    for i in range(count):
+        folded |= <uint64_t>(values[i] ^ values[i] >> 63)
+        folded |= values[i] != 0 and values[i] ^ values[i] >> 63 == 0
+    if folded == 0:
+        return 0
+    if folded <= 0x7F:
+        return 1
+    if folded <= 0x7FFF:
+        return 2
+    return 4 if folded <= 0x7FFFFFFF else 8
+
+
+def pack(values: object) -> bytes:
+    """A column of int64: a byte for the width (0, 1, 2, 4 or 8), then that many bytes an item.
+
+    Items are signed, the lowest byte first; width 0 means that all are zero. `unpack` reverses.
+    """
+    cdef Borrowed held
+    cdef const int64_t *column
+    cdef Py_ssize_t i, count
+    cdef uint8_t *out
+    cdef int width
+    cdef bytes packed
+    held.count = 0
+    try:
+        borrow(&held, values, c'q')
+        count = items(&held, 0)
+        column = longs(&held, 0)
+        width = width_for(column, count)
+        packed = PyBytes_FromStringAndSize(NULL, 1 + width * count)
+        out = <uint8_t *>PyBytes_AS_STRING(packed)
+        out[0] = <uint8_t>width
+        for i in range(count):
+            if width == 1:
+                store(out + 1 + i, <uint64_t>column[i], 1)
+            elif width == 2:
+                store(out + 1 + 2 * i, <uint64_t>column[i], 2)
+            elif width == 4:
+                store(out + 1 + 4 * i, <uint64_t>column[i], 4)
+            elif width == 8:
+                store(out + 1 + 8 * i, <uint64_t>column[i], 8)
+        return packed
+    finally:
+        give_back(&held)
+
+
+def unpack(bytes data not None, Py_ssize_t n) -> array.array:
+    """The column of n items that `pack` wrote; ValueError when the bytes are not such a one."""
+    cdef const uint8_t *start = <const uint8_t *>PyBytes_AS_STRING(data)
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(data)
+    cdef array.array column
+    cdef int64_t *values
+    cdef Py_ssize_t i
+    cdef int width = start[0] if size else -1
+    if width not in (0, 1, 2, 4, 8) or n < 0 or (n if width else 0) > size or (
+            size - 1 != width * n):
+        raise ValueError(f"{size} bytes are not a packed column of {n} items")
+    column = array.clone(LONGS, n, False)
+    values = <int64_t *>column.data.as_longlongs
+    for i in range(n):
+        if width == 1:
+            values[i] = load(start + 1 + i, 1)
+        elif width == 2:
+            values[i] = load(start + 1 + 2 * i, 2)
+        elif width == 4:
+            values[i] = load(start + 1 + 4 * i, 4)
+        elif width == 8:
+            values[i] = load(start + 1 + 8 * i, 8)
+        else:
+            values[i] = 0
+    return column
+
+
+def cut(bytes arena not None, bytes lengths not None) -> list[bytes]:
+    """The texts that lie one after another in an arena, by a byte each for their lengths; ValueError
+    when these do not add up to it. O(n)."""
+    cdef const char *text = PyBytes_AS_STRING(arena)
+    cdef const uint8_t *length = <const uint8_t *>PyBytes_AS_STRING(lengths)
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(arena)
+    cdef Py_ssize_t i, start = 0
+    cdef list found = []
+    for i in range(PyBytes_GET_SIZE(lengths)):
+        if start + length[i] > size:
+            break
+        found.append(PyBytes_FromStringAndSize(text + start, length[i]))
+        start += length[i]
+    if start != size or len(found) != PyBytes_GET_SIZE(lengths):
+        raise ValueError(f"{size} bytes are not {PyBytes_GET_SIZE(lengths)} texts of these lengths")
+    return found

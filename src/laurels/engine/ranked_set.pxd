@@ -1,9 +1,0 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-from .roster cimport Roster
-from .tree cimport Tree
-
-cdef class RankedSet:
-    cdef Tree tree
-    cdef readonly Roster roster
-    cdef readonly bint stamped
-    cdef readonly bint stepped

@@ -1,0 +1,1 @@
+"""A rolling window: its tallies, its two rankings and the pass between steps."""

@@ -1,0 +1,178 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
+"""The candidates of best columns: what a member falls back to when its best step leaves.
+
+**Method.** The sliding-window maximum by a monotonic queue (known as such since at least Knuth, and
+to programmers as "sliding window minimum"), one queue per member, kept in the tallies themselves. A
+step is a *candidate* of a member when no later step of the window has a strictly better tuple; only
+candidates have cells. So along a member's candidates tuples never get better from older to newer
+steps: the oldest is the best of the window (its stamp the least among equals, since stamps ascend
+with steps), and when it leaves, the one after it is next. The newest step with an event is always
+the last candidate, and the live entry names it.
+
+A cell is the best tuple of its step, the least stamp with which that was reached, and two links: how
+many steps it is to the candidate before and to the one after, 0 for none. A link back to a step that
+has left the window counts as none.
+
+**Cost.** An event of the newest step drops the candidates it beats from the end; each is dropped
+once, so this is O(1) amortised. An event of an older step without a cell there has to find its place
+from the end: O(candidates newer than it).
+"""
+from libc.stdint cimport int64_t, uint32_t
+from libc.string cimport memcpy
+
+from laurels.engine.tally.cells cimport Cells, put_cell, read_cell, remove_cell
+from laurels.engine.writing.journal cimport Notes, note_cell
+from laurels.engine.tree.leaf cimport WORDS_MOST
+from .ring cimport Rolling, cells_for, leaving_of, newest_of
+
+cdef struct Candidate:          # a cell and where it is
+    bint present
+    int64_t step
+    int64_t row[WORDS_MOST]
+
+
+cdef inline int order_of(const Rolling *rolling, const int64_t *left,
+                         const int64_t *right) noexcept nogil:
+    """Negative, 0 or positive as a tuple is better than, equal to or worse than another."""
+    cdef int column
+    for column in range(rolling.rule.columns):
+        if left[column] != right[column]:
+            return -1 if left[column] < right[column] else 1
+    return 0
+
+
+cdef inline bint is_earlier(const Rolling *rolling, const int64_t *row,
+                            const int64_t *other) noexcept nogil:
+    """Whether an equal tuple was reached with a lesser stamp."""
+    cdef int tie = rolling.rule.columns
+    return rolling.rule.tie and rolling.rule.tie * row[tie] < rolling.rule.tie * other[tie]
+
+
+cdef inline void seek_candidate(const Rolling *rolling, uint32_t member, int64_t step,
+                                Candidate *candidate) noexcept nogil:
+    """Read the cell of a step; absent where the step has none or is not of the window."""
+    cdef Cells *cells
+    candidate.step = step
+    candidate.present = False
+    if leaving_of(rolling) <= step <= rolling.running:
+        cells = cells_for(rolling, step)
+        candidate.present = cells != NULL and read_cell(cells, member, candidate.row)
+
+
+cdef inline int64_t *back(const Rolling *rolling, Candidate *candidate) noexcept nogil:
+    """The link to the candidate before."""
+    return &candidate.row[rolling.rule.words]
+
+
+cdef inline int64_t *ahead(const Rolling *rolling, Candidate *candidate) noexcept nogil:
+    """The link to the candidate after."""
+    return &candidate.row[rolling.rule.words + 1]
+
+
+cdef inline void seek_before(const Rolling *rolling, uint32_t member, Candidate *candidate,
+                             Candidate *before) noexcept nogil:
+    """Read the candidate before one; absent where there is none."""
+    cdef int64_t distance = back(rolling, candidate)[0]
+    before.present = False
+    if distance > 0:
+        seek_candidate(rolling, member, candidate.step - distance, before)
+
+
+cdef inline void seek_after(const Rolling *rolling, uint32_t member, Candidate *candidate,
+                            Candidate *after) noexcept nogil:
+    """Read the candidate after one; absent where there is none."""
+    cdef int64_t distance = ahead(rolling, candidate)[0]
+    after.present = False
+    if distance > 0:
+        seek_candidate(rolling, member, candidate.step + distance, after)
+
+
+cdef bint write_candidate(Rolling *rolling, uint32_t member, const Candidate *candidate,
+                          Notes *book) noexcept nogil:
+    """Write a cell; False without memory."""
+    cdef Cells *cells = cells_for(rolling, candidate.step)
+    return note_cell(book, cells, member) and put_cell(cells, member, candidate.row)
+
+
+cdef bint drop_candidate(Rolling *rolling, uint32_t member, const Candidate *candidate,
+                         Notes *book) noexcept nogil:
+    cdef Cells *cells = cells_for(rolling, candidate.step)
+    if not note_cell(book, cells, member):
+        return False
+    remove_cell(cells, member)
+    return True
+
+
+cdef bint prune(Rolling *rolling, uint32_t member, const int64_t *row, Candidate *last,
+                Notes *book) noexcept nogil:
+    """Drop candidates, from `last` backwards, that a tuple strictly beats; False without memory.
+
+    `last` becomes the one that stays, if any.
+    """
+    cdef Candidate before
+    while last.present and order_of(rolling, row, last.row) < 0:
+        seek_before(rolling, member, last, &before)
+        if not drop_candidate(rolling, member, last, book):
+            return False
+        last[0] = before
+    return True
+
+
+cdef bint link(Rolling *rolling, uint32_t member, Candidate *before, Candidate *own,
+               Candidate *after, Notes *book) noexcept nogil:
+    """Write a cell between its neighbours, and their links to it; False without memory."""
+    back(rolling, own)[0] = own.step - before.step if before.present else 0
+    ahead(rolling, own)[0] = after.step - own.step if after.present else 0
+    if not write_candidate(rolling, member, own, book):
+        return False
+    if before.present and ahead(rolling, before)[0] != own.step - before.step:
+        ahead(rolling, before)[0] = own.step - before.step
+        if not write_candidate(rolling, member, before, book):
+            return False
+    if after.present and back(rolling, after)[0] != after.step - own.step:
+        back(rolling, after)[0] = after.step - own.step
+        return write_candidate(rolling, member, after, book)
+    return True
+
+
+cdef int better_own(Rolling *rolling, uint32_t member, const int64_t *row, Candidate *own,
+                    Notes *book) noexcept nogil:
+    """Take an event into the cell of its step."""
+    cdef int order = order_of(rolling, row, own.row)
+    cdef Candidate before, after
+    if order > 0 or (order == 0 and not is_earlier(rolling, row, own.row)):
+        return SAME
+    memcpy(own.row, row, rolling.rule.words * sizeof(int64_t))
+    if order == 0:
+        return OTHER if write_candidate(rolling, member, own, book) else FAILED
+    seek_before(rolling, member, own, &before)
+    seek_after(rolling, member, own, &after)
+    if not prune(rolling, member, row, &before, book):
+        return FAILED
+    return OTHER if link(rolling, member, &before, own, &after, book) else FAILED
+
+
+cdef int add_candidate(Rolling *rolling, uint32_t member, const int64_t *row, int64_t step,
+                       const int64_t *live, Notes *book) noexcept nogil:
+    """Take an event (tuple and tie word) of a step into the member's candidates.
+
+    `live` is the member's entry before the event, NULL when there is none. SAME, OTHER or FAILED.
+    """
+    cdef Candidate own, before, after
+    seek_candidate(rolling, member, step, &own)
+    if own.present:
+        return better_own(rolling, member, row, &own, book)
+    after.present = False
+    before.present = False
+    before.step = step
+    if live != NULL:
+        seek_candidate(rolling, member, live[newest_of(rolling)], &before)
+    while before.present and before.step > step:
+        after = before
+        seek_before(rolling, member, &after, &before)
+    if after.present and order_of(rolling, after.row, row) < 0:
+        return SAME
+    if not prune(rolling, member, row, &before, book):
+        return FAILED
+    memcpy(own.row, row, rolling.rule.words * sizeof(int64_t))
+    return OTHER if link(rolling, member, &before, &own, &after, book) else FAILED

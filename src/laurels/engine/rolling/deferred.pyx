@@ -1,0 +1,189 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
+"""What a deferred rolling window ranks: what its tallies add up to, made in shares.
+
+All tallies keep their members in one hash order, so a share is a stretch of places: the cells that
+lie in it are added up, step by step from the oldest, into a row for each member, and the rows are
+entered in `prepared`. A member is visited once, whatever the number of steps, and O(cells) is all
+that a build costs. Rows are found by another hash than that of the tallies, in which the members of
+a stretch lie side by side. What is counted behind the place the build has come to is counted in `prepared`
+as well (`counting.pyx`); what is counted before it is found there.
+"""
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memset
+
+from laurels.engine.tally.cells cimport BUCKET_MOST, PLACES, Cells, place_of, take_bucket
+from laurels.engine.tree.entries cimport seek
+from laurels.engine.tree.leaf cimport WORDS_MOST, ids_of, leaf_read
+from .recount cimport add_cell, holds
+from .ring cimport Rolling, cells_for, leaving_of
+from laurels.engine.tree.tree cimport Spot
+from laurels.engine.writing.write cimport Write, clear_hint, read_entry, write_entry
+
+cdef enum:
+    ROOM = 64                   # rows to begin with; a power of 2, as is each greater room
+
+cdef struct Row:                # what the cells of a member add up to
+    uint32_t member
+    int64_t words[WORDS_MOST]
+
+cdef struct Sums:
+    Row *rows
+    uint32_t *slots             # by a hash of the member: its row, from 1; twice as many as room
+    uint32_t size
+    uint32_t room
+
+
+cdef inline uint32_t slot_of(const Sums *sums, uint32_t member) noexcept nogil:
+    """The slot of a member, or the free one where it is to be put."""
+    cdef uint32_t mixed = member
+    cdef uint32_t mask = 2 * sums.room - 1
+    mixed = (mixed ^ (mixed >> 16)) * <uint32_t>0x85EBCA6B
+    mixed = (mixed ^ (mixed >> 13)) * <uint32_t>0xC2B2AE35
+    mixed = (mixed ^ (mixed >> 16)) & mask
+    while sums.slots[mixed] and sums.rows[sums.slots[mixed] - 1].member != member:
+        mixed = (mixed + 1) & mask
+    return mixed
+
+
+cdef bint make_room(Sums *sums) noexcept nogil:
+    """Make room for one row more; False without memory."""
+    cdef uint32_t room = 2 * sums.room if sums.room else ROOM
+    cdef uint32_t i
+    cdef uint32_t *slots
+    cdef Row *rows
+    if sums.size < sums.room:
+        return True
+    rows = <Row *>realloc(sums.rows, room * sizeof(Row))
+    if rows == NULL:
+        return False
+    sums.rows = rows
+    slots = <uint32_t *>calloc(2 * room, sizeof(uint32_t))
+    if slots == NULL:
+        return False
+    free(sums.slots)
+    sums.slots = slots
+    sums.room = room
+    for i in range(sums.size):
+        slots[slot_of(sums, rows[i].member)] = i + 1
+    return True
+
+
+cdef void close_sums(Sums *sums) noexcept nogil:
+    free(sums.rows)
+    free(sums.slots)
+
+
+cdef bint add(const Rolling *rolling, Sums *sums, uint32_t member,
+              const int64_t *cell) noexcept nogil:
+    """Add a cell to the row of its member; False without memory."""
+    cdef uint32_t slot
+    if not make_room(sums):
+        return False
+    slot = slot_of(sums, member)
+    if sums.slots[slot]:
+        add_cell(&rolling.rule, sums.rows[sums.slots[slot] - 1].words, cell, False)
+        return True
+    sums.rows[sums.size].member = member
+    add_cell(&rolling.rule, sums.rows[sums.size].words, cell, True)
+    sums.size += 1
+    sums.slots[slot] = sums.size
+    return True
+
+
+cdef uint64_t count_cells(const Rolling *rolling) noexcept nogil:
+    """The cells of all steps that the window counts. O(steps)."""
+    cdef uint64_t total = 0
+    cdef int64_t step
+    cdef Cells *cells
+    for step in range(leaving_of(rolling), rolling.running + 1):
+        cells = cells_for(rolling, step)
+        if cells != NULL:
+            total += cells.size
+    return total
+
+
+cdef bint add_tally(const Rolling *rolling, Sums *sums, const Cells *cells, uint64_t start,
+                    uint64_t end) noexcept nogil:
+    """Add the cells of a tally from one place to before another; False without memory."""
+    cdef Spot spots[BUCKET_MOST]
+    cdef int64_t cell[WORDS_MOST]
+    cdef uint32_t member
+    cdef int i, found
+    while start < end:
+        found = take_bucket(cells, &start, spots)
+        for i in range(found):
+            member = ids_of(spots[i].leaf, cells.words)[spots[i].at]
+            if place_of(member) >= end:
+                continue
+            leaf_read(spots[i].leaf, cells.words, spots[i].at, cell)
+            if not add(rolling, sums, member, cell):
+                return False
+    return True
+
+
+cdef bint add_all(const Rolling *rolling, Sums *sums, uint64_t start, uint64_t end) noexcept nogil:
+    """Add the cells of all steps, from one place to before another; False without memory."""
+    cdef int64_t step
+    cdef Cells *cells
+    for step in range(leaving_of(rolling), rolling.running + 1):
+        cells = cells_for(rolling, step)
+        if cells != NULL and cells.size and not add_tally(rolling, sums, cells, start, end):
+            return False
+    return True
+
+
+cdef bint enter(Rolling *rolling, const Sums *sums) noexcept nogil:
+    """Enter rows in `prepared`; False without memory."""
+    cdef Write write
+    cdef uint32_t i
+    for i in range(sums.size):
+        clear_hint(&write.hint)
+        read_entry(rolling.prepared, sums.rows[i].member, &write)
+        if not write_entry(&write, sums.rows[i].member, sums.rows[i].words, NULL):
+            return False
+    return True
+
+
+cdef bint build_on(Rolling *rolling, int64_t limit) noexcept nogil:
+    """Prepare the members of about `limit` more cells; False without memory, and then another call
+    does the same again."""
+    cdef uint64_t total = count_cells(rolling)
+    cdef uint64_t end = PLACES
+    cdef Sums sums
+    cdef bint done
+    if <uint64_t>max(limit, <int64_t>1) < total:
+        end = min(PLACES, rolling.built + PLACES // total * <uint64_t>max(limit, <int64_t>1))
+    memset(&sums, 0, sizeof(Sums))
+    done = add_all(rolling, &sums, rolling.built, end) and enter(rolling, &sums)
+    close_sums(&sums)
+    if done:
+        rolling.built = end
+    return done
+
+
+cdef const char *check_rows(Rolling *rolling, const Sums *sums) noexcept nogil:
+    cdef uint32_t i, built = 0
+    cdef Spot spot
+    for i in range(sums.size):
+        if place_of(sums.rows[i].member) < rolling.built:
+            built += 1
+            if not holds(rolling.prepared, sums.rows[i].member, sums.rows[i].words):
+                return "prepared is not what the tallies add up to"
+        elif seek(rolling.prepared, sums.rows[i].member, &spot):
+            return "prepared has a member whom the build has not come to"
+    if built != rolling.prepared.size:
+        return "prepared has a member whom the tallies have not"
+    return NULL
+
+
+cdef const char *check_build(Rolling *rolling) noexcept nogil:
+    """Assert that what is prepared is what the tallies add up to, for those whom the build has come
+    to; the first fault found, or NULL. O(cells)."""
+    cdef const char *fault = "there is no memory to check with"
+    cdef Sums sums
+    memset(&sums, 0, sizeof(Sums))
+    if add_all(rolling, &sums, 0, PLACES):
+        fault = check_rows(rolling, &sums)
+    close_sums(&sums)
+    return fault

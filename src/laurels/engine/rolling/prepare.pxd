@@ -1,0 +1,14 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+from libc.stdint cimport int64_t, uint32_t
+
+from laurels.engine.tree.entries cimport Hint
+from laurels.engine.writing.journal cimport Notes
+from .ring cimport Rolling
+
+cdef bint row_after(const Rolling *rolling, uint32_t member, const int64_t *live,
+                    int64_t *row) noexcept nogil
+cdef bint prepare(Rolling *rolling, uint32_t member, const int64_t *live, const Hint *hint,
+                  Notes *book) noexcept nogil
+cdef void foresee_prepared(Rolling *rolling, uint32_t member, const int64_t *live,
+                           Hint *hint) noexcept nogil
+cdef bint pass_on(Rolling *rolling, int64_t limit) noexcept nogil

@@ -1,0 +1,1 @@
+"""Members under dense ids, and the hash table they are found by."""

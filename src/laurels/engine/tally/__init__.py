@@ -1,0 +1,1 @@
+"""What each member made in one step."""

@@ -1,0 +1,235 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
+"""The tally: what each member made in one step, in no order.
+
+This is the Python face of `cells.pyx`: it takes and gives whole columns as buffers and loops in C.
+A cell is a row of 64-bit words: the columns, then the tie (where ties go by time), then the stamp
+(where `last` needs it), then two links (where columns are `best`: how many steps it is from here
+to the member's candidate before and to the one after, 0 where there is none). A cell says what the
+step's events alone would make of an empty ranking. Not thread safe by itself.
+"""
+cimport cython
+from cpython cimport array
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from laurels.engine.buffers cimport Borrowed, borrow, give_back, items, uints
+from .cells cimport (
+    BUCKET_MOST, PLACES, Cells, ask_for_bucket, ask_for_cell, check_cells, close_cells, open_cells, put_cell,
+    read_cell, remove_cell, take_bucket,
+)
+from laurels.engine.tree.entries cimport FAR, NEAR
+from laurels.engine.tree.leaf cimport WORDS_MOST, ids_of, leaf_get
+from laurels.engine.tree.rows cimport Rows, borrow_rows, new_columns, new_ids, read_row, take_bounds
+from laurels.engine.tree.tree cimport Spot
+
+from laurels.errors import CheckFailed
+
+cdef extern from "Python.h":
+    char *PyByteArray_AS_STRING(object array) noexcept nogil
+
+cdef enum:
+    MANY = 1000                 # cells for which the GIL is released
+
+
+cdef inline void look_ahead(const Cells *cells, const uint32_t *ids, Py_ssize_t at,
+                            Py_ssize_t last) noexcept nogil:
+    """Ask for what the cells to come will need."""
+    if at + FAR < last:
+        ask_for_bucket(cells, ids[at + FAR])
+    if at + NEAR < last:
+        ask_for_cell(cells, ids[at + NEAR])
+
+
+cdef bint put_cells(Cells *cells, const uint32_t *ids, const Rows *rows, Py_ssize_t first,
+                    Py_ssize_t last) noexcept nogil:
+    """Assign cells in order; False without memory."""
+    cdef int64_t row[WORDS_MOST]
+    cdef Py_ssize_t i
+    for i in range(first, last):
+        look_ahead(cells, ids, i, last)
+        read_row(rows, cells.words, i, row)
+        if not put_cell(cells, ids[i], row):
+            return False
+    return True
+
+
+cdef Py_ssize_t remove_cells(Cells *cells, const uint32_t *ids, Py_ssize_t count) noexcept nogil:
+    cdef Py_ssize_t removed = 0
+    cdef Py_ssize_t i
+    for i in range(count):
+        look_ahead(cells, ids, i, count)
+        removed += remove_cell(cells, ids[i])
+    return removed
+
+
+cdef void read_cells(const Cells *cells, const uint32_t *ids, Py_ssize_t count, char *present,
+                     int64_t **columns) noexcept nogil:
+    cdef int64_t row[WORDS_MOST]
+    cdef Py_ssize_t i
+    cdef int word
+    for i in range(count):
+        look_ahead(cells, ids, i, count)
+        present[i] = read_cell(cells, ids[i], row)
+        for word in range(cells.words):
+            columns[word][i] = row[word] if present[i] else 0
+
+
+cdef Py_ssize_t copy_cells(const Cells *cells, uint64_t *place, Py_ssize_t limit, uint32_t *ids,
+                           int64_t **columns) noexcept nogil:
+    """Copy whole buckets in hash order until there are `limit` cells; their number."""
+    cdef Spot spots[BUCKET_MOST]
+    cdef Py_ssize_t done = 0
+    cdef int i, count, word
+    if cells.size == 0:
+        place[0] = PLACES
+    while place[0] < PLACES and done < limit:
+        count = take_bucket(cells, place, spots)
+        for i in range(count):
+            ids[done] = ids_of(spots[i].leaf, cells.words)[spots[i].at]
+            for word in range(cells.words):
+                columns[word][done] = leaf_get(spots[i].leaf, word, spots[i].at)
+            done += 1
+    return done
+
+
+cdef Tally new_tally(int words, int64_t number):
+    """The empty tally of a step."""
+    cdef Tally tally = Tally.__new__(Tally, columns=1, tie=False, stamped=False, linked=False)
+    tally.cells.words = <unsigned char>words
+    tally.cells.number = number
+    return tally
+
+
+@cython.final
+@cython.no_gc
+cdef class Tally:
+    """An unordered map from members, by id, to rows of words.
+
+    `columns` words (1 to 4), then one if `tie`, then one if `stamped`, then two if `linked`.
+    """
+
+    def __cinit__(self, *, int columns, bint tie, bint stamped, bint linked) -> None:
+        open_cells(&self.cells, columns + tie + stamped + 2 * linked)
+        if not 1 <= columns <= 4 or (stamped and linked):
+            raise ValueError("a tally has 1 to 4 columns, and links or stamps")
+        self.cells.owner = <void *>self
+
+    def __dealloc__(self) -> None:
+        if self.cells.size < MANY:
+            close_cells(&self.cells)
+        else:
+            with nogil:
+                close_cells(&self.cells)
+
+    def __len__(self) -> int:
+        return self.cells.size
+
+    @property
+    def width(self) -> int:
+        """Words of a cell."""
+        return self.cells.words
+
+    @property
+    def number(self) -> int:
+        """The number of the step; 0 for a tally of no rolling window."""
+        return self.cells.number
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes allocated, this object included. O(1)."""
+        return <uint64_t>Tally.__basicsize__ + self.cells.bytes
+
+    def put(self, ids: object, words: object, start: int = 0, stop: int | None = None) -> None:
+        """Assign the cells of members. O(1) each.
+
+        `words` is one buffer of int64 per word, `ids` one of uint32; only the items from start to
+        before stop are read. ValueError for a tally whose step has left its window.
+        """
+        cdef Borrowed held
+        cdef Rows rows
+        cdef Py_ssize_t first, last
+        cdef bint done
+        held.count = 0
+        try:
+            borrow_rows(&held, ids, words, self.cells.words, &rows)
+            take_bounds(&held, start, stop, &first, &last)
+            if self.cells.draining:
+                raise ValueError("the step of this tally has left its window")
+            if last - first < MANY:
+                done = put_cells(&self.cells, uints(&held, 0), &rows, first, last)
+            else:
+                with nogil:
+                    done = put_cells(&self.cells, uints(&held, 0), &rows, first, last)
+            if not done:
+                raise MemoryError
+        finally:
+            give_back(&held)
+
+    def discard(self, ids: object) -> int:
+        """Remove members; how many of them were there. O(1) each."""
+        cdef Borrowed held
+        cdef Py_ssize_t removed
+        held.count = 0
+        try:
+            borrow(&held, ids, c'I')
+            if items(&held, 0) < MANY:
+                removed = remove_cells(&self.cells, uints(&held, 0), items(&held, 0))
+            else:
+                with nogil:
+                    removed = remove_cells(&self.cells, uints(&held, 0), items(&held, 0))
+            return removed
+        finally:
+            give_back(&held)
+
+    def words(self, ids: object) -> tuple[bytearray, list[array.array]]:
+        """Which of the members are there (1 or 0), and their words, 0 where absent. O(1) each."""
+        cdef Borrowed held
+        cdef int64_t *columns[WORDS_MOST]
+        cdef Py_ssize_t count
+        held.count = 0
+        try:
+            borrow(&held, ids, c'I')
+            count = items(&held, 0)
+            present = bytearray(count)
+            words = new_columns(self.cells.words, count, columns)
+            if count < MANY:
+                read_cells(&self.cells, uints(&held, 0), count, PyByteArray_AS_STRING(present),
+                           columns)
+            else:
+                with nogil:
+                    read_cells(&self.cells, uints(&held, 0), count,
+                               PyByteArray_AS_STRING(present), columns)
+            return present, words
+        finally:
+            give_back(&held)
+
+    def scan(self, position: int, limit: int) -> tuple[array.array, list[array.array], int]:
+        """Ids and words of cells in hash order, from a position (0 to 2**32) on.
+
+        Stops after the bucket with which there are `limit` cells or more; the last item is the
+        position to go on from, 2**32 at the end. Between calls cells may come, change and go: one
+        that is there throughout is met exactly once. O(cells + buckets).
+        """
+        cdef int64_t *columns[WORDS_MOST]
+        cdef uint64_t place
+        cdef Py_ssize_t most, count
+        cdef array.array ids
+        if not 0 <= position <= PLACES or limit < 1:
+            raise ValueError("a position is 0 to 2**32, a limit 1 or more")
+        place = position
+        most = max(1, min(limit, <Py_ssize_t>self.cells.size))
+        ids = new_ids(most + BUCKET_MOST)
+        words = new_columns(self.cells.words, most + BUCKET_MOST, columns)
+        with nogil:
+            count = copy_cells(&self.cells, &place, most, ids.data.as_uints, columns)
+        array.resize(ids, count)
+        for column in words:
+            array.resize(column, count)
+        return ids, words, place
+
+    def check(self) -> None:
+        """Assert every invariant; CheckFailed names the first that does not hold. O(cells)."""
+        cdef const char *fault
+        with nogil:
+            fault = check_cells(&self.cells)
+        if fault != NULL:
+            raise CheckFailed(f"tally: {fault.decode()}")

@@ -1,0 +1,1 @@
+"""The tree behind a ranked set: entries in order, counted, found by member."""

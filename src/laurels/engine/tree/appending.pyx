@@ -1,0 +1,158 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
+"""Appending: entries that come in order become whole leaves behind the last one.
+
+Who restores a ranking puts its entries in standing order. One by one each would be sought from the
+root and pushed into a leaf that is packed anew every few entries; so rows that follow the last
+entry are packed into a leaf at once, and the leaf gets its place in the tree by the same steps as
+the right half of a split. Rows that do not follow, in order and each member new, are left to be put
+in one by one.
+
+Members are led to a leaf in the order of their entries, so each waits for a line of the table that
+is in no cache. So the lines of a leaf are asked for while the leaf before it is packed.
+"""
+from libc.stdint cimport int64_t, uint32_t
+from libc.stdlib cimport free
+from libc.string cimport memcpy
+
+from .branch cimport children_of, counts_of, slot_of
+from .directory cimport enter_leaf, give_number, take_number
+from .growth cimport lower_root, make_room, open_slot, set_child
+from .leaf cimport (
+    LEAF_MOST, WORDS_MOST, Stage, ids_of, leaf_bytes, leaf_pack, leaf_read,
+)
+from .page cimport Leaf, Page
+from .rows cimport Rows
+from .runs cimport count_runs_from
+from .search cimport Key, order_to_member
+from laurels.engine.roster.table cimport NONE, table_add, table_drop, table_get, table_prefetch
+from .tree cimport Tree, set_key
+
+cdef enum:
+    LEAST = 16                  # rows for which it pays to try
+
+
+cdef inline int filling() noexcept nogil:
+    """Entries of a leaf made so: an eighth is left for what comes between them."""
+    return LEAF_MOST - LEAF_MOST // 8
+
+
+cdef inline Leaf *last_leaf(const Tree *tree) noexcept nogil:
+    cdef Page *page = tree.root
+    cdef int level
+    for level in range(tree.height):
+        page = children_of(page)[page.size - 1]
+    return page
+
+
+cdef inline bint is_after(const Tree *tree, uint32_t before, const int64_t *entry, uint32_t member,
+                          const Rows *rows, Py_ssize_t at) noexcept nogil:
+    """Whether a row's entry stands after one."""
+    cdef Key key
+    cdef int word
+    for word in range(tree.ordered):
+        if rows.words[word][at] != entry[word]:
+            return rows.words[word][at] > entry[word]
+    set_key(&key, tree, member, entry)
+    return order_to_member(tree.names, &key, before) > 0
+
+
+cdef inline bint is_ascending(const Tree *tree, const uint32_t *ids, const Rows *rows,
+                              Py_ssize_t at) noexcept nogil:
+    """Whether a row's entry stands after that of the row before."""
+    cdef int64_t entry[WORDS_MOST]
+    cdef int64_t this, last
+    cdef int word
+    for word in range(tree.ordered):
+        this, last = rows.words[word][at], rows.words[word][at - 1]
+        if this != last:
+            return this > last
+        entry[word] = last
+    return is_after(tree, ids[at - 1], entry, ids[at], rows, at)
+
+
+cdef bint follow(const Tree *tree, const Leaf *last, const uint32_t *ids, const Rows *rows,
+                 Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    """Whether the entries of rows ascend and stand behind those of the last leaf."""
+    cdef int64_t entry[WORDS_MOST]
+    cdef Py_ssize_t at
+    leaf_read(last, tree.words, last.size - 1, entry)
+    if not is_after(tree, ids_of(last, tree.words)[last.size - 1], entry, ids[start], rows, start):
+        return False
+    for at in range(start + 1, stop):
+        if not is_ascending(tree, ids, rows, at):
+            return False
+    return True
+
+
+cdef bint lead_new(Tree *tree, const Stage *stage, uint32_t number) noexcept nogil:
+    """Lead members to a leaf; False, and nobody led, when one is known already or without memory."""
+    cdef int i
+    for i in range(stage.size):
+        if table_get(&tree.places, stage.ids[i]) != NONE or (
+                table_add(&tree.places, stage.ids[i], number) < 0):
+            forget_led(tree, stage, i)
+            return False
+    return True
+
+
+cdef void forget_led(Tree *tree, const Stage *stage, int count) noexcept nogil:
+    cdef int i
+    for i in range(count):
+        table_drop(&tree.places, stage.ids[i])
+
+
+cdef bint place(Tree *tree, Leaf *last, Leaf *leaf, const Stage *stage) noexcept nogil:
+    """Give a new leaf its place behind the last one; False, and the tree as it was, when its
+    members are not new or without memory."""
+    cdef uint32_t number = take_number(tree)
+    cdef Page *page
+    if number == NONE:
+        return False
+    if not lead_new(tree, stage, number):
+        give_number(tree, number)
+        return False
+    if not make_room(tree, last) or not open_slot(tree, last, stage, 0):
+        lower_root(tree)
+        forget_led(tree, stage, stage.size)
+        give_number(tree, number)
+        return False
+    enter_leaf(tree, leaf, number)
+    set_child(tree, last.up, slot_of(last) + 1, leaf, leaf.size, 0)
+    page = last.up
+    while page.up != NULL:
+        counts_of(page.up)[slot_of(page)] += leaf.size
+        page = page.up
+    tree.size += leaf.size
+    tree.bytes += leaf_bytes(leaf, tree.words)
+    count_runs_from(tree, leaf)
+    return True
+
+
+cdef int append_leaf(Tree *tree, const uint32_t *ids, const Rows *rows, Py_ssize_t start,
+                     Py_ssize_t stop) noexcept nogil:
+    """Append as many of the rows from start to before stop as fill a leaf; how many, 0 when they
+    do not follow the last entry in order, or not enough of them, or the tree is a single leaf."""
+    cdef Stage stage
+    cdef Leaf *last
+    cdef Leaf *leaf
+    cdef Py_ssize_t ahead
+    cdef int word
+    cdef int count = <int>min(stop - start, <Py_ssize_t>filling())
+    if tree.height == 0 or count < min(<int>LEAST, filling()):
+        return 0
+    last = last_leaf(tree)
+    if last.size == 0 or not follow(tree, last, ids, rows, start, start + count):
+        return 0
+    for ahead in range(start + count, min(stop, start + 2 * count)):
+        table_prefetch(&tree.places, ids[ahead])
+    stage.size = count
+    memcpy(stage.ids, ids + start, count * sizeof(uint32_t))
+    for word in range(tree.words):
+        memcpy(stage.words[word], rows.words[word] + start, count * sizeof(int64_t))
+    leaf = leaf_pack(&stage, tree.words, 0, count)
+    if leaf == NULL:
+        return 0
+    if place(tree, last, leaf, &stage):
+        return count
+    free(leaf)
+    return 0

@@ -1,0 +1,100 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
+"""The directory of a tree's leaves: numbers that stay while leaves move, and who is in which.
+
+The table leads from a member to the number of its leaf, and the directory from the number to the
+leaf. So a leaf laid out anew elsewhere costs one pointer, and only members who go to another leaf
+are led anew. Pointers lie in chunks of 32, which are never moved. A number given back is kept in a
+list through the free pointers themselves, which are odd: no leaf's are.
+"""
+from libc.stdint cimport uint32_t, uintptr_t
+from libc.stdlib cimport free, malloc, realloc
+
+from .leaf cimport ids_of
+from .page cimport Leaf
+from laurels.engine.roster.table cimport NONE, table_close, table_open, table_prefetch, table_set
+from .tree cimport CHUNK, Tree, leaf_numbered
+
+
+cdef bint add_chunk(Tree *tree) noexcept nogil:
+    """Make place for more numbers; False without memory."""
+    cdef uint32_t chunk = tree.numbers // CHUNK
+    cdef uint32_t room = 2 * tree.chunk_room + 1
+    cdef Leaf ***leaves
+    if chunk == tree.chunk_room:
+        leaves = <Leaf ***>realloc(tree.leaves, room * sizeof(Leaf **))
+        if leaves == NULL:
+            return False
+        tree.bytes += (room - tree.chunk_room) * sizeof(Leaf **)
+        tree.leaves = leaves
+        tree.chunk_room = room
+    tree.leaves[chunk] = <Leaf **>malloc(CHUNK * sizeof(Leaf *))
+    if tree.leaves[chunk] == NULL:
+        return False
+    tree.bytes += CHUNK * sizeof(Leaf *)
+    return True
+
+
+cdef uint32_t take_number(Tree *tree) noexcept nogil:
+    """A number that no leaf has, or NONE without memory."""
+    cdef uint32_t number = tree.free_number
+    if number != NONE:
+        tree.free_number = <uint32_t>(<uintptr_t>leaf_numbered(tree, number) >> 1)
+        return number
+    if tree.numbers % CHUNK == 0 and not add_chunk(tree):
+        return NONE
+    tree.numbers += 1
+    return tree.numbers - 1
+
+
+cdef void give_number(Tree *tree, uint32_t number) noexcept nogil:
+    tree.leaves[number // CHUNK][number % CHUNK] = <Leaf *>(
+        <uintptr_t>tree.free_number << 1 | 1)
+    tree.free_number = number
+    tree.epoch += 1
+
+
+cdef void enter_leaf(Tree *tree, Leaf *leaf, uint32_t number) noexcept nogil:
+    """Give a leaf a number."""
+    leaf.number = number
+    tree.leaves[number // CHUNK][number % CHUNK] = leaf
+
+
+cdef bint lead_members(Tree *tree, const Leaf *leaf, uint32_t number) noexcept nogil:
+    """Lead all members of a leaf to a number; cannot fail when the table knows them already."""
+    cdef uint32_t *members = ids_of(leaf, tree.words)
+    cdef int i
+    for i in range(leaf.size):
+        table_prefetch(&tree.places, members[i])
+    for i in range(leaf.size):
+        if table_set(&tree.places, members[i], number) < 0:
+            return False
+    return True
+
+
+cdef bint open_directory(Tree *tree) noexcept nogil:
+    """From one leaf to a directory and a table; False without memory, the tree as it was."""
+    cdef uint32_t number
+    if table_open(&tree.places, True) < 0:
+        return False
+    number = take_number(tree)
+    if number == NONE or not lead_members(tree, tree.root, number):
+        close_directory(tree)
+        return False
+    enter_leaf(tree, tree.root, number)
+    return True
+
+
+cdef void close_directory(Tree *tree) noexcept nogil:
+    """Forget all numbers and places: the tree is one leaf again, or empty."""
+    cdef uint32_t chunk
+    for chunk in range((tree.numbers + CHUNK - 1) // CHUNK):
+        free(tree.leaves[chunk])
+        tree.bytes -= CHUNK * sizeof(Leaf *)
+    free(tree.leaves)
+    tree.bytes -= tree.chunk_room * sizeof(Leaf **)
+    tree.leaves = NULL
+    tree.numbers = 0
+    tree.chunk_room = 0
+    tree.free_number = NONE
+    tree.epoch += 1
+    table_close(&tree.places)

@@ -1,0 +1,68 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+from libc.stdint cimport int64_t, uint32_t
+
+from .leaf cimport ids_of
+from .page cimport Branch, Leaf
+from laurels.engine.roster.table cimport NONE, prefetch, table_get, table_prefetch
+from .tree cimport Spot, Tree, leaf_numbered
+
+cdef extern from *:
+    """
+    #ifndef LAURELS_LARGE       /* scripts/sanitize.sh also builds with 0 */
+    #define LAURELS_LARGE 65536
+    #endif
+    """
+    const uint32_t LARGE "LAURELS_LARGE"    # entries from which looking ahead pays: beyond a cache
+
+cdef enum:                      # how a batch looks ahead, in entries
+    FAR = 24                    # whose places are asked for
+    NEAR = 16                   # whose leaves are asked for
+    NEXT = 8                    # whose writes are foreseen
+    LINES = 12                  # cache lines of a leaf to ask for
+
+cdef struct Hint:               # what was foreseen of a write
+    uint32_t epoch              # of the tree at that time
+    uint32_t source             # the leaf the entry is in, by number; NONE: none, or not known
+    int at                      # its position there
+    int slot                    # of the leaf it will go to
+    Branch *target              # the parent of that leaf; NULL: it stays, or not known
+
+cdef inline void ask_for_leaf(const Leaf *leaf) noexcept nogil:
+    """Ask for all cache lines of a leaf of common size."""
+    cdef int line
+    for line in range(LINES):
+        prefetch(<char *>leaf + 64 * line)
+
+cdef inline void ask_for_place(Tree *tree, uint32_t member) noexcept nogil:
+    """First ask, well before a member's entry is used: for its place in the table."""
+    if tree.height:
+        table_prefetch(&tree.places, member)
+
+cdef inline void ask_for_entry(Tree *tree, uint32_t member) noexcept nogil:
+    """Second ask, shortly before: for its leaf."""
+    cdef uint32_t number
+    if tree.height:
+        number = table_get(&tree.places, member)
+        if number != NONE:
+            ask_for_leaf(leaf_numbered(tree, number))
+
+cdef inline bint seek_near(Tree *tree, uint32_t member, const Hint *hint,
+                           Spot *spot) noexcept nogil:
+    """As `seek`, first where the hint says."""
+    cdef Leaf *leaf
+    if hint.source != NONE and hint.epoch == tree.epoch and tree.height:
+        leaf = leaf_numbered(tree, hint.source)
+        if hint.at < leaf.size and ids_of(leaf, tree.words)[hint.at] == member:
+            spot.leaf = leaf
+            spot.at = hint.at
+            return True
+    return seek(tree, member, spot)
+
+cdef bint seek(Tree *tree, uint32_t member, Spot *spot) noexcept nogil
+cdef bint insert(Tree *tree, uint32_t member, const int64_t *entry,
+                 const Hint *hint) noexcept nogil
+cdef bint assign_at(Tree *tree, uint32_t member, const int64_t *entry, const Spot *spot,
+                    const Hint *hint) noexcept nogil
+cdef void foresee(Tree *tree, uint32_t member, const int64_t *entry, const Spot *spot,
+                  Hint *hint) noexcept nogil
+cdef bint discard(Tree *tree, uint32_t member) noexcept nogil

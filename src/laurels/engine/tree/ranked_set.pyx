@@ -1,0 +1,468 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
+"""The ranked set: members in standing order, by rank and by member, in O(log n).
+
+This is the Python face of `tree.pxd`: it takes and gives whole columns as buffers and loops in C.
+An entry is a row of 64-bit words, first the columns, then the tie (where ties go by time), then
+the stamp (where `last` needs it), then the newest step (in rolling windows); the columns and the
+tie order the entries, ascending, then the member's bytes. What a word means, its direction
+included, is the caller's business.
+
+Ranks and positions start at 0. A member is named by its id in the roster and is in the set at most
+once. Not thread safe by itself: whoever shares a set holds a lock around each call. Calls over
+many entries release the GIL.
+"""
+cimport cython
+from cpython cimport array
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+from .appending cimport append_leaf
+from .audit cimport tree_check
+from laurels.engine.buffers cimport Borrowed, borrow, give_back, items, longs, uints
+from .entries cimport (
+    FAR, LARGE, NEAR, NEXT, Hint, ask_for_entry, ask_for_place, assign_at, discard, foresee, insert,
+    seek, seek_near,
+)
+from .growth cimport tree_close, tree_open
+from .leaf cimport WORDS_MOST, ids_of, leaf_read, leaf_unpack
+from .order cimport bound, rank_of, select
+from laurels.engine.roster.roster cimport Roster, find_name, find_names, text_of
+from .rows cimport (
+    Rows, borrow_rows, check_ids, new_columns, new_ids, read_row, take_bounds,
+)
+from .runs cimport neighbour
+from .search cimport Key
+from laurels.engine.roster.table cimport NONE, table_bytes
+from .tree cimport Spot, Tree
+
+from laurels.errors import CheckFailed
+
+cdef extern from "Python.h":
+    char *PyByteArray_AS_STRING(object array) noexcept nogil
+
+ORDINAL = 0
+COMPETITION = 1
+DENSE = 2
+
+cdef enum:
+    MANY = 1000                 # entries for which the GIL is released
+    BLOCK = 256                 # members found, and ranked, together
+
+cdef array.array LONGS = array.array("q")
+
+
+cdef inline void look_ahead(Tree *tree, const uint32_t *ids, Py_ssize_t at,
+                            Py_ssize_t stop) noexcept nogil:
+    """Ask for what the entries to come will need."""
+    if at + FAR < stop:
+        ask_for_place(tree, ids[at + FAR])
+    if at + NEAR < stop:
+        ask_for_entry(tree, ids[at + NEAR])
+
+
+cdef void foresee_put(Tree *tree, uint32_t member, const int64_t *entry, Hint *hint) noexcept nogil:
+    cdef Spot spot
+    if seek(tree, member, &spot):
+        foresee(tree, member, entry, &spot, hint)
+    else:
+        foresee(tree, member, entry, NULL, hint)
+
+
+cdef bint put_all(Tree *tree, const uint32_t *ids, const Rows *rows, Py_ssize_t start,
+                  Py_ssize_t stop) noexcept nogil:
+    """Assign entries in order, as whole leaves where they follow the last; False without memory."""
+    cdef int64_t entry[WORDS_MOST]
+    cdef Hint hints[NEXT]
+    cdef Py_ssize_t i
+    cdef Spot spot
+    cdef bint done
+    cdef int appended = append_leaf(tree, ids, rows, start, stop)
+    while appended:
+        start += appended
+        appended = append_leaf(tree, ids, rows, start, stop)
+    for i in range(NEXT):
+        hints[i].source = NONE
+        hints[i].target = NULL
+    for i in range(start, stop):
+        read_row(rows, tree.words, i, entry)
+        if seek_near(tree, ids[i], &hints[i % NEXT], &spot):
+            done = assign_at(tree, ids[i], entry, &spot, &hints[i % NEXT])
+        else:
+            done = insert(tree, ids[i], entry, &hints[i % NEXT])
+        if not done:
+            return False
+        look_ahead(tree, ids, i, stop)
+        if tree.size > LARGE and i + NEXT < stop:
+            read_row(rows, tree.words, i + NEXT, entry)
+            foresee_put(tree, ids[i + NEXT], entry, &hints[i % NEXT])
+    return True
+
+
+cdef Py_ssize_t discard_all(Tree *tree, const uint32_t *ids, Py_ssize_t count) noexcept nogil:
+    cdef Py_ssize_t removed = 0
+    cdef Py_ssize_t i
+    for i in range(count):
+        look_ahead(tree, ids, i, count)
+        removed += discard(tree, ids[i])
+    return removed
+
+
+cdef void read_all(Tree *tree, const uint32_t *ids, Py_ssize_t count, char *present,
+                   int64_t **columns) noexcept nogil:
+    cdef int64_t entry[WORDS_MOST]
+    cdef Py_ssize_t i
+    cdef int word
+    cdef Spot spot
+    for i in range(count):
+        look_ahead(tree, ids, i, count)
+        present[i] = seek(tree, ids[i], &spot)
+        for word in range(tree.words):
+            entry[word] = 0
+        if present[i]:
+            leaf_read(spot.leaf, tree.words, spot.at, entry)
+        for word in range(tree.words):
+            columns[word][i] = entry[word]
+
+
+cdef void rank_all(Tree *tree, const uint32_t *ids, Py_ssize_t count, int style,
+                   int64_t *ranks) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef Spot spot
+    for i in range(count):
+        look_ahead(tree, ids, i, count)
+        ranks[i] = <int64_t>rank_of(tree, &spot, style) if seek(tree, ids[i], &spot) else -1
+
+
+cdef void slice_all(Tree *tree, uint64_t start, uint64_t count, uint32_t *ids,
+                    int64_t **columns) noexcept nogil:
+    """Copy entries in order, leaf by leaf."""
+    cdef uint64_t done = 0
+    cdef Spot spot
+    cdef int word, size
+    if count:
+        select(tree, start, &spot)
+    while done < count:
+        size = <int>min(<uint64_t>(spot.leaf.size - spot.at), count - done)
+        memcpy(ids + done, ids_of(spot.leaf, tree.words) + spot.at, size * sizeof(uint32_t))
+        for word in range(tree.words):
+            leaf_unpack(spot.leaf, word, spot.at, spot.at + size, columns[word] + done)
+        done += size
+        if done < count:
+            spot.leaf = neighbour(spot.leaf, 1)
+            spot.at = 0
+
+
+cdef bint are_columns_equal(Tree *tree, const Spot *left, const Spot *right) noexcept nogil:
+    cdef int64_t entry[WORDS_MOST]
+    cdef int64_t other[WORDS_MOST]
+    cdef int column
+    leaf_read(left.leaf, tree.columns, left.at, entry)
+    leaf_read(right.leaf, tree.columns, right.at, other)
+    for column in range(tree.columns):
+        if entry[column] != other[column]:
+            return False
+    return True
+
+
+cdef void ranks_in_order(Tree *tree, uint64_t start, uint64_t count, int style,
+                         int64_t *ranks) noexcept nogil:
+    """The ranks of successive entries: their positions, or one search, then a step from each to
+    the next."""
+    cdef uint64_t i
+    cdef Spot spot, before
+    if style == 0:
+        for i in range(count):
+            ranks[i] = <int64_t>(start + i)
+        return
+    if count:
+        select(tree, start, &spot)
+        ranks[0] = <int64_t>rank_of(tree, &spot, style)
+    for i in range(1, count):
+        before = spot
+        spot.at += 1
+        if spot.at == spot.leaf.size:
+            spot.leaf = neighbour(spot.leaf, 1)
+            spot.at = 0
+        if are_columns_equal(tree, &before, &spot):
+            ranks[i] = ranks[i - 1]
+        else:
+            ranks[i] = <int64_t>(start + i) if style == 1 else ranks[i - 1] + 1
+
+
+cdef int check_style(Tree *tree, int style) except -1:
+    if not 0 <= style <= 2:
+        raise ValueError("the style is ORDINAL, COMPETITION or DENSE")
+    if style == 2 and not tree.dense:
+        raise ValueError("this set was made without dense ranks")
+    return 0
+
+
+cdef list ranks_of(RankedSet ranked, list members, int style, int first, object absent):
+    """The ranks of members, counted from `first`; `absent` for those that are not there."""
+    cdef uint32_t ids[BLOCK]
+    cdef int64_t ranks[BLOCK]
+    cdef list found = []
+    cdef Py_ssize_t place = 0
+    cdef Py_ssize_t count, i
+    check_style(&ranked.tree, style)
+    while place < len(members):
+        count = min(len(members) - place, <Py_ssize_t>BLOCK)
+        find_names(&ranked.roster.book, members, place, count, ids)
+        rank_all(&ranked.tree, ids, count, style, ranks)
+        for i in range(count):
+            found.append(absent if ranks[i] < 0 else ranks[i] + first)
+        place += count
+    return found
+
+
+cdef int add_all(list items, const int64_t *values, uint64_t count) except -1:
+    cdef uint64_t i
+    for i in range(count):
+        items.append(values[i])
+    return 0
+
+
+@cython.final
+@cython.no_gc
+cdef class RankedSet:
+    """An ordered set of members of a roster.
+
+    `columns` words of score (1 to 4), then one word for the tie if `tie`, then one that does not
+    order if `stamped`, and another if `stepped`. `dense` keeps what dense ranks need (4 bytes a
+    hundred entries, and time).
+    Not collected by the garbage collector: it refers to nothing but its roster.
+    """
+
+    def __cinit__(self, Roster roster not None, *, int columns, bint tie, bint stamped,
+                  bint dense, bint stepped = False) -> None:
+        if not 1 <= columns <= 4:
+            raise ValueError("a ranked set has 1 to 4 columns")
+        self.roster = roster
+        self.stamped = stamped
+        self.stepped = stepped
+        tree_open(&self.tree, &roster.book, columns, columns + tie,
+                  columns + tie + stamped + stepped, dense)
+
+    def __dealloc__(self) -> None:
+        if self.tree.size < MANY:
+            tree_close(&self.tree)
+        else:
+            with nogil:
+                tree_close(&self.tree)
+
+    def __len__(self) -> int:
+        return self.tree.size
+
+    @property
+    def width(self) -> int:
+        """Words of an entry."""
+        return self.tree.words
+
+    @property
+    def ordered(self) -> int:
+        """Words that decide the order of an entry, before its member does."""
+        return self.tree.ordered
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes allocated, this object included. O(segments of the table)."""
+        return <uint64_t>RankedSet.__basicsize__ + self.tree.bytes + table_bytes(&self.tree.places)
+
+    def put(self, ids: object, words: object, start: int = 0, stop: int | None = None) -> None:
+        """Assign the entries of members: insert them, or give them new words. O(log n) each.
+
+        `words` is one buffer of int64 per word, `ids` one of uint32; only the items from start to
+        before stop are read. IndexError for an id the roster never gave.
+        """
+        cdef Borrowed held
+        cdef Rows rows
+        cdef Py_ssize_t first, last
+        cdef bint done
+        held.count = 0
+        try:
+            borrow_rows(&held, ids, words, self.tree.words, &rows)
+            take_bounds(&held, start, stop, &first, &last)
+            check_ids(self.tree.names.count, uints(&held, 0) + first, last - first)
+            if last - first < MANY:
+                done = put_all(&self.tree, uints(&held, 0), &rows, first, last)
+            else:
+                with nogil:
+                    done = put_all(&self.tree, uints(&held, 0), &rows, first, last)
+            if not done:
+                raise MemoryError
+        finally:
+            give_back(&held)
+
+    def discard(self, ids: object) -> int:
+        """Remove members; how many of them were there. O(log n) each."""
+        cdef Borrowed held
+        cdef Py_ssize_t removed
+        held.count = 0
+        try:
+            borrow(&held, ids, c'I')
+            if items(&held, 0) < MANY:
+                removed = discard_all(&self.tree, uints(&held, 0), items(&held, 0))
+            else:
+                with nogil:
+                    removed = discard_all(&self.tree, uints(&held, 0), items(&held, 0))
+            return removed
+        finally:
+            give_back(&held)
+
+    def clear(self) -> None:
+        """Remove every member and give the memory back. O(n / 100)."""
+        with nogil:
+            tree_close(&self.tree)
+
+    def words(self, ids: object) -> tuple[bytearray, list[array.array]]:
+        """Which of the members are there (1 or 0), and their words, 0 where absent. O(1) each."""
+        cdef Borrowed held
+        cdef int64_t *columns[WORDS_MOST]
+        cdef Py_ssize_t count
+        held.count = 0
+        try:
+            borrow(&held, ids, c'I')
+            count = items(&held, 0)
+            present = bytearray(count)
+            words = new_columns(self.tree.words, count, columns)
+            if count < MANY:
+                read_all(&self.tree, uints(&held, 0), count, PyByteArray_AS_STRING(present),
+                         columns)
+            else:
+                with nogil:
+                    read_all(&self.tree, uints(&held, 0), count, PyByteArray_AS_STRING(present),
+                             columns)
+            return present, words
+        finally:
+            give_back(&held)
+
+    def rank(self, uint32_t id, int style) -> int:
+        """The rank of a member from 0, -1 when absent. O(log n).
+
+        ORDINAL: the entries before it; COMPETITION: those whose columns stand before its columns;
+        DENSE: the different columns among those (ValueError unless the set is dense).
+        """
+        cdef Spot spot
+        check_style(&self.tree, style)
+        return <int64_t>rank_of(&self.tree, &spot, style) if (
+            seek(&self.tree, id, &spot)) else -1
+
+    def ranks(self, ids: object, int style) -> array.array:
+        """The ranks of members, as `rank`. O(log n) each."""
+        cdef Borrowed held
+        cdef array.array ranks
+        cdef Py_ssize_t count
+        check_style(&self.tree, style)
+        held.count = 0
+        try:
+            borrow(&held, ids, c'I')
+            count = items(&held, 0)
+            ranks = array.clone(LONGS, count, False)
+            if count < MANY:
+                rank_all(&self.tree, uints(&held, 0), count, style,
+                         <int64_t *>ranks.data.as_longlongs)
+            else:
+                with nogil:
+                    rank_all(&self.tree, uints(&held, 0), count, style,
+                             <int64_t *>ranks.data.as_longlongs)
+            return ranks
+        finally:
+            give_back(&held)
+
+    def rank_of(self, member: object, int style) -> int:
+        """The rank of a member (str or bytes), as `rank`; -1 as well for one the roster never saw.
+        O(log n)."""
+        cdef uint32_t id = find_name(&self.roster.book, member)
+        cdef Spot spot
+        check_style(&self.tree, style)
+        return <int64_t>rank_of(&self.tree, &spot, style) if (
+            seek(&self.tree, id, &spot)) else -1
+
+    def ranks_of(self, members: object, int style) -> list[int]:
+        """The ranks of members (str or bytes), as `rank`; -1 as well for those the roster never
+        saw. O(log n) each."""
+        return ranks_of(self, list(members), style, 0, -1)
+
+    def ranks_from(self, members: object, int style, int first) -> list[int | None]:
+        """The same, counted from `first`, and None for those that are not there."""
+        return ranks_of(self, list(members), style, first, None)
+
+    def slice(self, start: int, stop: int) -> tuple[array.array, list[array.array]]:
+        """The ids and words of the entries from position start to before stop, in order.
+
+        Positions past the end are left out, as in a list. O(log n + entries).
+        """
+        cdef int64_t *columns[WORDS_MOST]
+        cdef uint64_t first = max(0, min(start, self.tree.size))
+        cdef uint64_t count = max(0, min(stop, self.tree.size) - <int64_t>first)
+        cdef array.array ids = new_ids(count)
+        words = new_columns(self.tree.words, count, columns)
+        if count < MANY:
+            slice_all(&self.tree, first, count, ids.data.as_uints, columns)
+        else:
+            with nogil:
+                slice_all(&self.tree, first, count, ids.data.as_uints, columns)
+        return ids, words
+
+    def listed(self, start: int, stop: int, int style) -> tuple[
+            list[str], list[int], list[list[int]]]:
+        """The members, the ranks and, column by column, the words of the entries that `slice` would
+        give. O(log n + entries)."""
+        cdef uint32_t ids[BLOCK]
+        cdef int64_t ranks[BLOCK]
+        cdef int64_t words[WORDS_MOST][BLOCK]
+        cdef int64_t *columns[WORDS_MOST]
+        cdef uint64_t first = max(0, min(start, self.tree.size))
+        cdef uint64_t last = max(first, min(stop, self.tree.size))
+        cdef uint64_t count, i
+        cdef int word
+        cdef list names = []
+        cdef list places = []
+        cdef list shown = []
+        check_style(&self.tree, style)
+        for word in range(self.tree.words):
+            columns[word] = words[word]
+            shown.append([])
+        while first < last:
+            count = min(last - first, <uint64_t>BLOCK)
+            slice_all(&self.tree, first, count, ids, columns)
+            ranks_in_order(&self.tree, first, count, style, ranks)
+            for i in range(count):
+                names.append(text_of(&self.roster.book, ids[i]))
+                places.append(ranks[i])
+            for word in range(self.tree.words):
+                add_all(<list>shown[word], words[word], count)
+            first += count
+        return names, places, shown
+
+    def bound(self, words: object, member: bytes | None = None, *, bint right = False) -> int:
+        """How many entries stand before a key, or before and at it (right). O(log n).
+
+        The key is the first one or more ordering words, or all of them and a member's bytes (who
+        need not be in the roster); a shorter key is at every entry that begins with it.
+        """
+        cdef int64_t entry[WORDS_MOST]
+        cdef Key key
+        cdef int word = 0
+        if len(words) > self.tree.ordered or (
+                member is not None and len(words) != self.tree.ordered):
+            raise ValueError(f"entries are ordered by {self.tree.ordered} words, then the member")
+        for value in words:
+            entry[word] = value
+            word += 1
+        key.words = entry
+        key.count = word
+        key.named = member is not None
+        key.member = NONE
+        if member is not None:
+            key.start = member
+            key.length = <uint32_t>len(member)
+        return bound(&self.tree, &key, right)
+
+    def check(self) -> None:
+        """Assert every invariant; CheckFailed names the first that does not hold. O(n)."""
+        cdef const char *fault
+        with nogil:
+            fault = tree_check(&self.tree)
+        if fault != NULL:
+            raise CheckFailed(f"ranked set: {fault.decode()}")

@@ -1,0 +1,5 @@
+from laurels.engine.roster.roster import Roster
+
+from .ranked_set import RankedSet
+
+def expect(structure: Roster | RankedSet, count: int) -> None: ...

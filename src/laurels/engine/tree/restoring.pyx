@@ -1,0 +1,194 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
+"""What is known beforehand where a snapshot is restored: how many come, and that two are alike.
+
+A table that grows is built anew again and again; one that is made for all who will come is built
+once. And the ranking that a rolling window prepares begins as its live one: a copy of the pages and
+of the table costs a tenth of putting every entry once more.
+"""
+from libc.stdint cimport uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy
+
+from .branch cimport Shape, branch_bytes, children_of, edges_at, edges_of
+from .directory cimport lead_members
+from .growth cimport tree_close
+from .leaf cimport leaf_bytes
+from .page cimport Branch, Leaf, Page
+from .ranked_set cimport RankedSet
+from laurels.engine.roster.roster cimport Roster
+from laurels.engine.roster.table cimport NONE, Segment, Slot, Table, table_close, table_open_for
+from .tree cimport CHUNK, Tree, shape_of
+
+
+cdef bint lead_all(Tree *tree, const Page *page, int level) noexcept nogil:
+    """Lead the members of all leaves under a page to them; False without memory."""
+    cdef int slot
+    if level == 0:
+        return lead_members(tree, page, page.number)
+    for slot in range(page.size):
+        if not lead_all(tree, children_of(page)[slot], level - 1):
+            return False
+    return True
+
+
+cdef bint expect_members(Tree *tree, uint64_t count) noexcept nogil:
+    """Have the table of a tree's members ready for so many; False without memory, as it was."""
+    cdef Table old = tree.places
+    if tree.height == 0 or count <= tree.size:
+        return True
+    if table_open_for(&tree.places, True, count, tree.names.count) < 0:
+        tree.places = old
+        return False
+    if not lead_all(tree, tree.root, tree.height):
+        table_close(&tree.places)
+        tree.places = old
+        return False
+    table_close(&old)
+    return True
+
+
+# The same tree once more
+
+
+cdef Leaf *copy_leaf(Tree *to, const Leaf *leaf) noexcept nogil:
+    cdef uint64_t size = leaf_bytes(leaf, to.words)
+    cdef Leaf *copy = <Leaf *>malloc(size)
+    if copy == NULL:
+        return NULL
+    memcpy(copy, leaf, size)
+    copy.up = NULL
+    if to.height:
+        to.leaves[leaf.number // CHUNK][leaf.number % CHUNK] = copy
+    return copy
+
+
+cdef Branch *copy_branch(const Branch *branch, Shape shape) noexcept nogil:
+    """A branch with the same edges and counts, and no children yet."""
+    cdef uint64_t size = branch_bytes(branch, shape) - leaf_bytes(edges_of(branch), shape.words)
+    cdef Branch *copy = <Branch *>malloc(size)
+    cdef Leaf *edges = <Leaf *>malloc(leaf_bytes(edges_of(branch), shape.words))
+    if copy == NULL or edges == NULL:
+        free(copy)
+        free(edges)
+        return NULL
+    memcpy(copy, branch, size)
+    memcpy(edges, edges_of(branch), leaf_bytes(edges_of(branch), shape.words))
+    edges_at(copy)[0] = edges
+    copy.up = NULL
+    copy.size = 0
+    return copy
+
+
+cdef Page *copy_page(Tree *to, const Page *page, int level, bint *whole) noexcept nogil:
+    """A page and all under it; without memory less of it, or NULL, and `whole` becomes False."""
+    cdef Page *copy
+    cdef Page *child
+    cdef int slot
+    copy = copy_leaf(to, page) if level == 0 else copy_branch(page, shape_of(to))
+    if copy == NULL:
+        whole[0] = False
+    if copy == NULL or level == 0:
+        return copy
+    for slot in range(page.size):
+        child = copy_page(to, children_of(page)[slot], level - 1, whole)
+        if child != NULL:
+            children_of(copy)[slot] = child
+            child.up = copy
+            copy.size += 1
+        if not whole[0]:
+            break
+    return copy
+
+
+cdef bint copy_directory(Tree *to, const Tree *tree) noexcept nogil:
+    """The numbers of leaves, those that are free included; False without memory."""
+    cdef uint32_t chunks = (tree.numbers + CHUNK - 1) // CHUNK
+    cdef uint32_t chunk
+    to.leaves = <Leaf ***>malloc(tree.chunk_room * sizeof(Leaf **))
+    if to.leaves == NULL:
+        return False
+    to.chunk_room = tree.chunk_room
+    to.free_number = tree.free_number
+    for chunk in range(chunks):
+        to.leaves[chunk] = <Leaf **>malloc(CHUNK * sizeof(Leaf *))
+        if to.leaves[chunk] == NULL:
+            return False
+        memcpy(to.leaves[chunk], tree.leaves[chunk], CHUNK * sizeof(Leaf *))
+        to.numbers = min(tree.numbers, (chunk + 1) * CHUNK)
+    return True
+
+
+cdef bint copy_table(Table *to, const Table *table) noexcept nogil:
+    """A table with the same entries; False without memory, and no table."""
+    cdef uint64_t i, size
+    cdef Segment *segment
+    to[0] = table[0]
+    to.directory = <Segment **>calloc(<uint64_t>table.mask + 1, sizeof(Segment *))
+    if to.directory == NULL:
+        return False
+    for i in range(<uint64_t>table.mask + 1):
+        segment = table.directory[i]
+        if i >> segment.depth:
+            to.directory[i] = to.directory[i & ((<uint64_t>1 << segment.depth) - 1)]
+            continue
+        size = segment.room * (sizeof(uint32_t) if segment.dense else sizeof(Slot))
+        to.directory[i] = <Segment *>malloc(sizeof(Segment) + size)
+        if to.directory[i] == NULL:
+            forget_segments(to, table, i)
+            return False
+        memcpy(to.directory[i], segment, sizeof(Segment) + size)
+    return True
+
+
+cdef void forget_segments(Table *to, const Table *table, uint64_t stop) noexcept nogil:
+    """Give back the part of a copy that was made."""
+    cdef uint64_t i
+    for i in range(stop):
+        if i >> table.directory[i].depth == 0:
+            free(to.directory[i])
+    free(to.directory)
+    to.directory = NULL
+
+
+cdef bint tree_copy(Tree *to, const Tree *tree) noexcept nogil:
+    """Make an empty tree the same as another one of its form; False without memory, and empty.
+    O(leaves)."""
+    cdef bint done = True
+    if tree.root == NULL:
+        return True
+    to.height = tree.height
+    if tree.height:
+        done = copy_directory(to, tree) and copy_table(&to.places, &tree.places)
+    if done:
+        to.root = copy_page(to, tree.root, tree.height, &done)
+    to.bytes = tree.bytes
+    to.size = tree.size
+    to.epoch += 1
+    if not done:
+        tree_close(to)
+    return done
+
+
+def expect(structure: Roster | RankedSet, uint64_t count) -> None:
+    """Have a roster without members, or a ranking of some, ready for so many in all.
+
+    It makes no difference to any answer. A ranking that is one leaf is left as it is.
+    """
+    cdef Roster roster
+    cdef Table table
+    cdef RankedSet ranked
+    cdef bint done
+    if isinstance(structure, Roster):
+        roster = structure
+        if roster.book.count:
+            raise ValueError("the roster has members already")
+        if table_open_for(&table, False, min(count, <uint64_t>NONE), 0) < 0:
+            raise MemoryError
+        table_close(&roster.book.table)
+        roster.book.table = table
+        return
+    ranked = structure
+    with nogil:
+        done = expect_members(&ranked.tree, count)
+    if not done:
+        raise MemoryError

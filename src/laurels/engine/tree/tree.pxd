@@ -1,0 +1,87 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""The ranked set's tree: entries in order, counted, and found by member.
+
+**Structure.** A counted B+ tree: leaves (`leaf.pyx`) hold the entries, branches (`branch.pyx`) the
+number of entries under each child, so that a rank is a walk from a leaf up its parents and a
+select a walk down. A table (`table.pyx`) leads from a member to the number of its leaf; a directory
+of small chunks leads from the number to the leaf, so that a leaf may be laid out anew elsewhere
+while its members' places stay true, and no growth copies more than an index of chunks. Within the
+leaf the member is found among at most 128 ids. While all entries fit into one leaf there is neither
+branch nor directory nor table: a small ranking is one block of memory.
+
+**Modules.** `entries.pyx` finds and writes entries, `growth.pyx` splits and joins pages,
+`directory.pyx` names leaves and leads members to them, `runs.pyx` keeps the counts of dense ranks,
+`order.pyx` answers by rank and by key, `audit.pyx` checks.
+
+**Memory failures.** Every step that can fail comes before the first change of the step it serves;
+a failure then means that the entry was not put in. Only an entry on its way to another leaf may be
+lost.
+
+**Invariants** (`audit.pyx`): entries ascend through all leaves; each edge is at or before all
+entries of the child after it and after those of the child before; counts and runs equal what lies
+under them; parents and children name each other; the table leads each member to the leaf that
+holds it and to nothing else; no leaf is empty and no branch is without children (the root has two).
+"""
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+from .branch cimport Shape, children_of, slot_of_child
+from .leaf cimport leaf_bytes
+from .page cimport Leaf, Page
+from laurels.engine.roster.roster cimport Names
+from .search cimport Key
+from laurels.engine.roster.table cimport Table
+
+cdef enum:
+    CHUNK = 32                  # leaves of one allocation of the directory
+
+cdef struct Tree:
+    const Names *names
+    Page *root                  # a leaf when height is 0, else a branch; NULL: no entries
+    Leaf ***leaves              # by number; a free number's pointer is odd and leads to the next
+    Table places                # member id to the number of its leaf; open when height > 0
+    uint64_t bytes              # of leaves, branches and the directory
+    uint32_t size               # entries
+    uint32_t numbers            # ever given
+    uint32_t free_number        # the first one given back, or NONE
+    uint32_t epoch              # how often a page was given back, or a branch moved
+    uint32_t chunk_room         # chunks that `leaves` has room for
+    uint8_t height              # levels of branches
+    uint8_t columns
+    uint8_t ordered             # columns and tie: the words that order
+    uint8_t words               # all words of an entry
+    uint8_t dense
+
+cdef struct Spot:               # where an entry is, or would be; until the next change
+    Leaf *leaf
+    int at
+
+cdef inline Shape shape_of(const Tree *tree) noexcept nogil:
+    cdef Shape shape
+    shape.words = tree.ordered
+    shape.dense = tree.dense
+    return shape
+
+cdef inline Leaf *leaf_numbered(const Tree *tree, uint32_t number) noexcept nogil:
+    return tree.leaves[number // CHUNK][number % CHUNK]
+
+cdef inline void keep_leaf(Tree *tree, Leaf *old, Leaf *leaf, uint64_t old_bytes) noexcept nogil:
+    """Take note of a leaf's present address (the old one is freed) and size."""
+    tree.bytes += leaf_bytes(leaf, tree.words) - old_bytes
+    if old == leaf:
+        return
+    if tree.height == 0:
+        tree.root = leaf
+        return
+    tree.leaves[leaf.number // CHUNK][leaf.number % CHUNK] = leaf
+    leaf.slot = <uint8_t>slot_of_child(leaf.up, old, leaf.slot)
+    children_of(leaf.up)[leaf.slot] = leaf
+
+cdef inline void set_key(Key *key, const Tree *tree, uint32_t member,
+                         const int64_t *entry) noexcept nogil:
+    """The whole key of an entry."""
+    key.words = entry
+    key.count = tree.ordered
+    key.named = True
+    key.member = member
+    key.start = NULL
+    key.length = 0

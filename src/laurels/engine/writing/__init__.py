@@ -1,0 +1,1 @@
+"""The write rule, fading totals, and the journal of what a batch overwrites."""

@@ -1,0 +1,25 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+
+from laurels.engine.tally.cells cimport Cells
+from laurels.engine.tree.leaf cimport WORDS_MOST
+from laurels.engine.tree.tree cimport Tree
+
+cdef struct Note:               # what a member had before a write
+    Tree *tree                  # the ranking written to, or NULL
+    Cells *cells                # the tally written to, or NULL
+    uint32_t member
+    uint8_t present
+    int64_t words[WORDS_MOST]
+
+cdef struct Notes:
+    Note *notes                 # oldest first
+    Py_ssize_t count
+    Py_ssize_t room
+
+cdef class Journal:
+    cdef Notes book
+    cdef set kept               # the objects whose insides the notes name
+
+cdef bint note_entry(Notes *book, Tree *tree, uint32_t member) noexcept nogil
+cdef bint note_cell(Notes *book, Cells *cells, uint32_t member) noexcept nogil

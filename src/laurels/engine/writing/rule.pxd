@@ -1,0 +1,37 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+from libc.stdint cimport int64_t
+
+from laurels.engine.tree.leaf cimport WORDS_MOST
+
+cdef enum:
+    COLUMNS_MOST = 4
+    OP_SUM = 0
+    OP_LAST = 1
+    OP_BEST = 2
+
+cdef extern from *:
+    """
+    #define LAURELS_SANE ((int64_t)1 << 54)
+    """
+    const int64_t SANE "LAURELS_SANE"   # no value of an event, or difference to one, is beyond
+
+cdef struct Rule:
+    int columns
+    int words
+    int tie                     # 1, -1 or 0
+    bint stamped
+    bint best                   # whether all columns are `best`
+    bint last                   # whether any column is `last`
+    int ops[COLUMNS_MOST]
+    int64_t lows[COLUMNS_MOST]
+    int64_t highs[COLUMNS_MOST]
+
+cdef struct Draft:              # an entry as it is and as it will be
+    bint present
+    bint write                  # whether any word differs
+    bint changed                # whether the member was entered, or a column or the tie differs
+    int64_t old[WORDS_MOST]
+    int64_t new[WORDS_MOST]
+
+cdef bint draft_entry(const Rule *rule, const int64_t *values, int64_t stamp, int64_t at,
+                      Draft *draft) noexcept nogil

@@ -1,0 +1,43 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""A write of an entry: found, drafted, noted, made."""
+from libc.stdint cimport int64_t, uint32_t
+
+from laurels.engine.tree.entries cimport Hint, assign_at, insert, seek_near
+from .journal cimport Notes, note_entry
+from laurels.engine.tree.leaf cimport WORDS_MOST, leaf_read
+from .rule cimport Draft
+from laurels.engine.roster.table cimport NONE
+from laurels.engine.tree.tree cimport Spot, Tree
+
+cdef struct Write:              # an entry on its way
+    Tree *tree                  # the ranking; NULL: nothing is read or written
+    Spot spot                   # where the entry is, if present
+    Hint hint                   # where it was foreseen to be and to go
+    Draft draft
+
+cdef inline void clear_hint(Hint *hint) noexcept nogil:
+    hint.source = NONE
+    hint.target = NULL
+
+cdef inline void read_entry(Tree *tree, uint32_t member, Write *write) noexcept nogil:
+    """Read what the member has in a ranking (NULL: nothing)."""
+    cdef Draft *draft = &write.draft
+    cdef int word
+    write.tree = tree
+    draft.changed = False
+    draft.write = False
+    draft.present = tree != NULL and seek_near(tree, member, &write.hint, &write.spot)
+    if draft.present:
+        leaf_read(write.spot.leaf, tree.words, write.spot.at, draft.old)
+        return
+    for word in range(WORDS_MOST):
+        draft.old[word] = 0
+
+cdef inline bint write_entry(Write *write, uint32_t member, const int64_t *entry,
+                             Notes *book) noexcept nogil:
+    """Write a member's entry as read before; False without memory."""
+    if not note_entry(book, write.tree, member):
+        return False
+    if write.draft.present:
+        return assign_at(write.tree, member, entry, &write.spot, &write.hint)
+    return insert(write.tree, member, entry, &write.hint)
