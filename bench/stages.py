@@ -22,7 +22,7 @@ from bench.workload import Batch, Entry, Event, Population, in_batches
 from laurels import Board
 from laurels.core.fold import Fold
 from laurels.core.record import Create, encode, encode_one
-from laurels.model.rules import Place
+from laurels.model.rules import RankingSpec
 from laurels.stores.intake.submission import Submission
 from laurels.stores.local.index.memory import MemoryIndex
 from laurels.stores.local.log.sqlite import SqliteLog
@@ -76,7 +76,9 @@ class Steps:
         laps.start()
         columns = state.reader.gather(batch)
         laps.end("gather: judge form, make columns")
-        write = Submission(state, columns, {}, watched=Place("all"), ranks=False, event_time=False)
+        write = Submission(
+            state, columns, {}, watched=RankingSpec("all"), ranks=False, event_time=False
+        )
         logged = write.records(self._fold, self._now_ms)
         body = encode([encode_one(record) for record in logged])
         laps.end("encode the log entry")

@@ -10,7 +10,7 @@ from bench.internals import local
 from bench.peers import BOARD
 from bench.timing import Safety, Task
 from bench.workload import Batch, Entry
-from laurels.stores.local.index.held import Held
+from laurels.stores.local.index.held import BoardStore
 from laurels.stores.local.index.memory import MemoryIndex
 
 WINDOWS = ("all", "day", "rolling")
@@ -80,7 +80,7 @@ class RollingApi:
         return index
 
     @property
-    def held(self) -> Held:
+    def held(self) -> BoardStore:
         """The board in the index."""
         return next(iter(self.index._boards.values()))
 

@@ -47,7 +47,7 @@ from .errors import BoardInvalid, DataAtRisk, InvalidClock, NothingToBackUp, Unk
 if TYPE_CHECKING:
     from laurels.api.backing import Backing
     from laurels.api.http import AsyncRemoteLeaderboards, RemoteLeaderboards
-    from laurels.stores.http.transport import Address
+    from laurels.stores.http.transport import ServiceAddress
     from laurels.stores.redis.connection.connection import Connection
     from laurels.stores.redis.index.definitions import RedisDefinitions
     from laurels.stores.redis.index.index import RedisIndex
@@ -449,9 +449,9 @@ def _ensure_client() -> None:
         raise MissingClient("httpx is not installed")
 
 
-def _address(url: str) -> "Address":
+def _address(url: str) -> "ServiceAddress":
     """Where a server is; the key is the user of the URL, or comes from the environment."""
-    from laurels.stores.http.transport import Address  # noqa: PLC0415 (httpx is optional)
+    from laurels.stores.http.transport import ServiceAddress  # noqa: PLC0415 (httpx is optional)
 
     try:
         parts = urlsplit(url)
@@ -463,7 +463,7 @@ def _address(url: str) -> "Address":
     named = f"[{host}]" if ":" in host else host
     place = named if port is None else f"{named}:{port}"
     key = unquote(parts.username or "") or os.environ.get(KEY_VARIABLE) or None
-    return Address(f"{parts.scheme}://{place}{parts.path.rstrip('/')}", key)
+    return ServiceAddress(f"{parts.scheme}://{place}{parts.path.rstrip('/')}", key)
 
 
 def _without_key(url: str) -> str:

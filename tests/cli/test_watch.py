@@ -19,7 +19,7 @@ from rich.console import Console
 import laurels
 from laurels.cli.watch import Ranking, picture, standing_line
 from laurels.server.live import Change, MemberChange, Moved, Top
-from laurels.stores.http.feed import Event
+from laurels.stores.http.feed import StreamEvent
 from tests.serving import Served
 
 from .running import Shell
@@ -29,8 +29,8 @@ AS_OF = laurels.AsOf(1, "all")
 _PROGRAM = "import sys\nfrom laurels.cli import main\nsys.exit(main())"
 
 
-def event(kind: str, document: object) -> Event:
-    return Event(kind, "e.1", msgspec.json.encode(document))
+def event(kind: str, document: object) -> StreamEvent:
+    return StreamEvent(kind, "e.1", msgspec.json.encode(document))
 
 
 def entries(*members: str) -> list[laurels.Entry]:

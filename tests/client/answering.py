@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import httpx
 
 from laurels.api.http import RemoteLeaderboards
-from laurels.stores.http.transport import Address, Wire
+from laurels.stores.http.transport import ServiceAddress, Wire
 
 Answer = httpx.Response | Exception
 
@@ -30,7 +30,7 @@ class Script:
     def open(self, key: str | None = None) -> RemoteLeaderboards:
         """The verbs over this server; time passes when they wait."""
         keys = numbered("key")
-        address = Address("http://boards", key)
+        address = ServiceAddress("http://boards", key)
         transport = httpx.MockTransport(self)
         return RemoteLeaderboards(Wire(address, keys, self.slept.append, transport))
 

@@ -31,7 +31,7 @@ from laurels.errors.service import (
     UnknownAnswer,
 )
 from laurels.stores.http import calls
-from laurels.stores.http.transport import Address, AsyncWire
+from laurels.stores.http.transport import AsyncWire, ServiceAddress
 from laurels.wire.requests import BatchTooLong
 from tests.client.answering import Script, refusal
 from tests.serving import Served
@@ -163,7 +163,7 @@ def test_loops_ask_again_too() -> None:
         slept.append(seconds)
 
     async def main() -> int:
-        wire = AsyncWire(Address("http://boards"), str, sleep, httpx.MockTransport(script))
+        wire = AsyncWire(ServiceAddress("http://boards"), str, sleep, httpx.MockTransport(script))
         async with AsyncRemoteLeaderboards(wire, script.open()) as lb:
             return await lb.count("b")
 
@@ -272,7 +272,7 @@ def test_an_address_is_a_url_and_a_key(
         monkeypatch.setenv("LAURELS_KEY", environment)
     with laurels.open(url) as lb:
         assert isinstance(lb, RemoteLeaderboards)
-        assert lb.wire.address == Address(base, key)
+        assert lb.wire.address == ServiceAddress(base, key)
 
 
 @pytest.mark.parametrize("url", ["http://", "http://x:port", "http://x/?a=1", "http://x/#a"])

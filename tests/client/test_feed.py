@@ -21,8 +21,8 @@ def test_events_are_read_from_lines() -> None:
     lines = [b"retry: 2000", b"", b"event: top", b"id: e.1", b'data: {"a":1}', b"", b": heartbeat"]
     lines += [b"", b"event: change\r", b"id:e.2\r", b"data:{}\r", b"\r", b"event: top", b"data: {"]
     assert list(feed.events(lines)) == [
-        feed.Event("top", "e.1", b'{"a":1}'),
-        feed.Event("change", "e.2", b"{}"),
+        feed.StreamEvent("top", "e.1", b'{"a":1}'),
+        feed.StreamEvent("change", "e.2", b"{}"),
     ]
 
 

@@ -21,7 +21,7 @@ import laurels
 from laurels import config
 from laurels.errors import NotReady
 from laurels.errors.index_server import IndexDenied
-from laurels.stores.redis.present import Present
+from laurels.stores.redis.present import BoardCatalog
 from laurels.stores.redis.sharding import following
 from laurels.stores.redis.sharding.sharded import Sharded
 from laurels.stores.redis.sharding.shards import shard_of
@@ -72,7 +72,7 @@ def in_room(room: str, *members: str, value: int = 1) -> list[Any]:
 
 def unfed(lb: laurels.Leaderboards, board: str, events: list[Any]) -> None:
     """Has a process count events and end before any ranking by a label has them."""
-    with patch.object(Present, "feed", _nothing):
+    with patch.object(BoardCatalog, "feed", _nothing):
         lb.submit_many(board, events)
 
 

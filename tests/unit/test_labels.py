@@ -26,7 +26,7 @@ from laurels.model.labels import (
     scope_named,
     together,
 )
-from laurels.model.rules import Place
+from laurels.model.rules import RankingSpec
 
 NAMES = ("room", "team", "zone")
 BOARD = Board(
@@ -94,9 +94,9 @@ def test_the_scopes_of_an_event_are_those_a_question_names(labels: dict[str, str
     for names in RULES.scopes:
         asked = {name: labels[name] for name in names if name in labels}
         expected = scope_named(RULES, asked) if len(asked) == len(names) else None
-        assert found.scopes(Place("all", names))[found.each[0]] == expected
+        assert found.scopes(RankingSpec("all", names))[found.each[0]] == expected
     for by in RULES.rank_by:
-        scope = found.scopes(Place("all", (), by))[found.each[0]]
+        scope = found.scopes(RankingSpec("all", (), by))[found.each[0]]
         assert scope == (f"@{by}" if by in labels else None)
         assert found.values(by)[found.each[0]] == labels.get(by)
 
@@ -123,8 +123,8 @@ def test_batches_that_know_different_labels_are_told_apart() -> None:
 
 def test_labels_of_an_older_definition_have_no_new_ones() -> None:
     old = Labels(("room",), (("1",),), array("q", [0]))
-    assert old.scopes(Place("all", ("zone",))) == {0: None}
-    assert old.scopes(Place("all", (), "zone")) == {0: None}
+    assert old.scopes(RankingSpec("all", ("zone",))) == {0: None}
+    assert old.scopes(RankingSpec("all", (), "zone")) == {0: None}
     assert old.values("zone") == [None]
 
 

@@ -16,7 +16,7 @@ from laurels.api.leaderboards import Leaderboards
 from laurels.core import lifecycle
 from laurels.core.fold import Fold
 from laurels.errors import CheckFailed
-from laurels.stores.local.index.held import Held
+from laurels.stores.local.index.held import BoardStore
 from laurels.stores.local.index.memory import MemoryIndex
 from laurels.stores.local.log.memory import MemoryLog
 from laurels.stores.local.snapshot.files import SnapshotFiles
@@ -56,7 +56,7 @@ class Rooms:
         return self.service._fold
 
     @property
-    def held(self) -> Held:
+    def held(self) -> BoardStore:
         index = self.fold.index
         assert isinstance(index, MemoryIndex)
         return index._boards[1]

@@ -11,7 +11,7 @@ from laurels.api.aio import AsyncLeaderboards
 from laurels.api.leaderboards import Leaderboards
 from laurels.errors import BoardInvalid, UnsafeChange
 from laurels.model.board import Board, safe_change
-from laurels.model.rules import Place
+from laurels.model.rules import RankingSpec
 from laurels.model.scopes import MAX_PLACES, MAX_SCOPES
 
 
@@ -25,7 +25,7 @@ def test_a_board_counts_all_events_unless_it_says_otherwise() -> None:
     rules = Board("b").rules()
     assert (rules.scopes, rules.rank_by, rules.labels) == (((),), (), ())
     assert not rules.scoped
-    assert rules.places == (Place("all"),)
+    assert rules.places == (RankingSpec("all"),)
 
 
 def test_labels_of_a_scope_stand_in_the_order_of_their_names() -> None:
@@ -37,12 +37,12 @@ def test_labels_of_a_scope_stand_in_the_order_of_their_names() -> None:
     assert rules.scoped
     assert rules.labels == ("gender", "room", "zone")
     assert rules.places == (
-        Place("all"),
-        Place("day"),
-        Place("all", ("gender", "zone")),
-        Place("day", ("gender", "zone")),
-        Place("all", (), "room"),
-        Place("day", (), "room"),
+        RankingSpec("all"),
+        RankingSpec("day"),
+        RankingSpec("all", ("gender", "zone")),
+        RankingSpec("day", ("gender", "zone")),
+        RankingSpec("all", (), "room"),
+        RankingSpec("day", (), "room"),
     )
     assert [place.name for place in rules.places[::2]] == ["", "gender,zone", "@room"]
 

@@ -18,7 +18,7 @@ from laurels.core.receipt import Receipt
 from laurels.errors import Closed, LaurelsError
 from laurels.model.event import EventReader
 from laurels.stores.intake.accept import is_plain
-from laurels.stores.intake.commit import MAX_WRITES, Entry, Inbox, Shared, Ticket
+from laurels.stores.intake.commit import MAX_WRITES, Inbox, Shared, SharedEvent, Ticket
 from laurels.stores.intake.submission import Submission
 
 NOW_MS = 1_700_000_000_000
@@ -216,8 +216,8 @@ def test_in_event_time_each_is_accepted_at_its_own() -> None:
     assert [answer.period for answer in answers] == [answer.period for answer in expected]
 
 
-def _entry(event: object) -> Entry:
-    return Entry(event, asyncio.get_running_loop().create_future())
+def _entry(event: object) -> SharedEvent:
+    return SharedEvent(event, asyncio.get_running_loop().create_future())
 
 
 def test_no_more_than_a_group_holds_share_a_ticket() -> None:
@@ -239,7 +239,7 @@ def test_no_more_than_a_group_holds_share_a_ticket() -> None:
     asyncio.run(main())
 
 
-class _Taking(deque[Entry]):
+class _Taking(deque[SharedEvent]):
     """What comes to a ticket that is taken just when an event is put in: before that is counted
     in, or, where it is `drained`, together with it."""
 
@@ -247,7 +247,7 @@ class _Taking(deque[Entry]):
         super().__init__()
         self._ticket, self._drained = ticket, drained
 
-    def append(self, entry: Entry) -> None:
+    def append(self, entry: SharedEvent) -> None:
         if self._drained:
             super().append(entry)
         self._ticket.seal()

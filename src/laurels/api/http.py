@@ -187,7 +187,7 @@ class AsyncRemoteLeaderboards(AsyncLeaderboards):
         position: tuple[str, str] | None = None,
         scope: Sequence[str] | None = None,
     ) -> Receipts:
-        def described() -> calls.Submission:
+        def described() -> calls.SubmissionCalls:
             return calls.submit_many(
                 board,
                 events,

@@ -42,7 +42,7 @@ class Followed:
         member: str | None,
         by: str | None = None,
         labels: Mapping[str, str] | None = None,
-    ) -> Iterator[feed.Event]:
+    ) -> Iterator[feed.StreamEvent]:
         """The events of a feed for as long as somebody asks for the next. Raises what the list is
         refused with, also when its board is deleted."""
         scope = tuple(sorted((labels or {}).items()))

@@ -57,7 +57,7 @@ class Ranking:
         """How a member came to its rank with the newest event: `▲2`, `▼1`, `new` or nothing."""
         return self._marks.get(member, "")
 
-    def take(self, event: feed.Event) -> None:
+    def take(self, event: feed.StreamEvent) -> None:
         """Makes it what it is after an event."""
         if event.kind == "top":
             top = _top(event.data)
@@ -122,7 +122,7 @@ def watch(
 
 
 def _put(
-    definition: laurels.Board, events: Iterator[feed.Event], member: str | None, *, json: bool
+    definition: laurels.Board, events: Iterator[feed.StreamEvent], member: str | None, *, json: bool
 ) -> None:
     if json:
         _put_events(events)
@@ -132,7 +132,7 @@ def _put(
         _put_rankings(definition, events)
 
 
-def _put_events(events: Iterator[feed.Event]) -> None:
+def _put_events(events: Iterator[feed.StreamEvent]) -> None:
     for event in events:
         put_bytes(
             b'{"event":"%b","id":"%b","data":%b}\n'
@@ -140,7 +140,7 @@ def _put_events(events: Iterator[feed.Event]) -> None:
         )
 
 
-def _put_standings(events: Iterator[feed.Event]) -> None:
+def _put_standings(events: Iterator[feed.StreamEvent]) -> None:
     for event in events:
         put_line(standing_line(_member_change(event.data)))
 
@@ -157,7 +157,7 @@ def standing_line(change: MemberChange) -> str:
     return f"{escaped(change.member)}: {'  '.join(parts)}"
 
 
-def _put_rankings(board: laurels.Board, events: Iterator[feed.Event]) -> None:
+def _put_rankings(board: laurels.Board, events: Iterator[feed.StreamEvent]) -> None:
     ranking = Ranking()
     with _screen() as show:
         for event in events:

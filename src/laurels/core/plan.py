@@ -19,7 +19,7 @@ from laurels.engine.batch.packing import bounds
 from laurels.errors import PeriodExpired, PeriodFuture, UnknownWindow
 from laurels.model.event import Batch
 from laurels.model.labels import is_by, label_names
-from laurels.model.rules import Place, Rules
+from laurels.model.rules import RankingSpec, Rules
 from laurels.model.validation import shown
 from laurels.model.windows.forms import is_text_of
 from laurels.model.windows.kinds import Window
@@ -83,7 +83,7 @@ class Plan(Struct, frozen=True):
     over all events in `routes`, -1 without one.
     """
 
-    places: tuple[Place, ...]
+    places: tuple[RankingSpec, ...]
     targets: tuple[Target, ...]
     routes: tuple["int | array[int]", ...]
     rolls: tuple[Roll | None, ...]
@@ -335,12 +335,12 @@ def window_named(rules: Rules, name: str | None) -> Window:
     raise UnknownWindow(f"no window {shown(name)}: the board has {known}") from None
 
 
-def place_named(rules: Rules, window: str | None, scope: Sequence[str] | None) -> Place:
+def place_named(rules: Rules, window: str | None, scope: Sequence[str] | None) -> RankingSpec:
     """The place of a window in the scope of these labels; None names the board's first."""
     if window is None and scope is None:
         return rules.places[0]
     labels = rules.scopes[0] if scope is None else label_names(rules, scope)
-    return Place(window_named(rules, window).name, labels)
+    return RankingSpec(window_named(rules, window).name, labels)
 
 
 def readable(window: Window, floor_ms: int, now_ms: int, label: str | None) -> Period:

@@ -13,7 +13,7 @@ from laurels.errors import BatchRefused, DedupeFull, LaurelsError, TooLate, Tota
 from laurels.model.answer import Answer, Plain, plain
 from laurels.model.event import Batch
 from laurels.model.labels import labels_of
-from laurels.model.rules import Place, Rules
+from laurels.model.rules import RankingSpec, Rules
 from laurels.model.scale import scale_of
 from laurels.model.score import Score
 
@@ -69,7 +69,7 @@ Row = tuple[str, Score | None, Score | None, int | None, int | None]
 """A member, its scores before and after, its ranks before and after."""
 
 
-class Part:
+class ReceiptSegment:
     """A folded batch of the events handed in, and the ranks that were asked for; `places` says
     which of the accepted events they are, None: those that follow the part before."""
 
@@ -114,10 +114,10 @@ class Receipts(Plain, Sequence[Receipt]):
     def __init__(
         self,
         rules: Rules,
-        watched: Place,
+        watched: RankingSpec,
         size: int,
         offset: Offset,
-        parts: Sequence[Part],
+        parts: Sequence[ReceiptSegment],
         refusals: dict[int, tuple[str | None, LaurelsError]],
     ) -> None:
         self._rules = rules
@@ -230,7 +230,7 @@ class Receipts(Plain, Sequence[Receipt]):
         codes = b"".join([bytes(part.folded.outcomes.codes) for part in self._parts])
         return codes if self._order is None else bytes([codes[at] for at in self._order])
 
-    def _locate(self, i: int) -> tuple[Part, int]:
+    def _locate(self, i: int) -> tuple[ReceiptSegment, int]:
         kept = i if self._kept is None else self._kept[i]
         if self._order is not None:
             kept = self._order[kept]
@@ -250,7 +250,7 @@ class Receipts(Plain, Sequence[Receipt]):
             )
         return self._built(*self._locate(i))
 
-    def _built(self, part: Part, j: int) -> Receipt:
+    def _built(self, part: ReceiptSegment, j: int) -> Receipt:
         plan = part.folded.plan
         target = plan.ranking(self._place, j)
         status = _STATUS.get(part.folded.outcomes.codes[j], "refused")
@@ -274,7 +274,7 @@ class Receipts(Plain, Sequence[Receipt]):
             else labels_of(target.key.scope),
         )
 
-    def _refusal(self, part: Part, j: int) -> LaurelsError | None:
+    def _refusal(self, part: ReceiptSegment, j: int) -> LaurelsError | None:
         member = part.rows(self._rules, self.window)[j][0]
         match Outcome(part.folded.outcomes.codes[j]):
             case Outcome.OUT_OF_RANGE:
@@ -328,7 +328,7 @@ class _Share(Receipts):
         return self._whole._receipt(self._first + i)
 
 
-def _order_of(parts: Sequence[Part], starts: Sequence[int]) -> list[int] | None:
+def _order_of(parts: Sequence[ReceiptSegment], starts: Sequence[int]) -> list[int] | None:
     """For each accepted event, its place in the parts, which begin there; None where they are in
     its order."""
     following = [range(start, end) for start, end in pairwise(starts)]

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from laurels.errors import InvalidLabel, UnknownLabel, UnknownScope
 
-from .rules import Place, Rules
+from .rules import RankingSpec, Rules
 from .validation import shown
 
 MAX_VALUE_BYTES = 128
@@ -55,7 +55,7 @@ class Labels(Struct, frozen=True):
             name: value for name, value in zip(self.names, values, strict=True) if value is not None
         }
 
-    def scopes(self, place: Place) -> dict[int, str | None]:
+    def scopes(self, place: RankingSpec) -> dict[int, str | None]:
         """For each group that occurs, the scope in which its events count at a place; None for no
         scope."""
         occurring = set(self.each)
@@ -156,7 +156,7 @@ def _quote(found: re.Match[str]) -> str:
 
 
 def form_of(scope: str) -> str:
-    """The labels that a scope is of, as `Place.name` writes them."""
+    """The labels that a scope is of, as `RankingSpec.name` writes them."""
     if is_by(scope):
         return scope
     return ",".join([part.partition("=")[0] for part in scope.split(",")])

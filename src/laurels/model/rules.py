@@ -27,7 +27,7 @@ class ColumnRule(Struct, frozen=True):
     high: int
 
 
-class Place(NamedTuple):
+class RankingSpec(NamedTuple):
     """One of the rankings in which a board counts an event: a window, in the scope of these labels
     or, with `by`, over the values of a label."""
 
@@ -73,10 +73,13 @@ class Rules(Struct, frozen=True, dict=True):
         )
 
     @cached_property
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[RankingSpec, ...]:
         """Where an event may be counted: each scope in each window, then the rankings by label."""
-        scoped = [Place(window, labels) for labels in self.scopes for window in self.windows]
-        return (*scoped, *[Place(window, (), by) for by in self.rank_by for window in self.windows])
+        scoped = [RankingSpec(window, labels) for labels in self.scopes for window in self.windows]
+        return (
+            *scoped,
+            *[RankingSpec(window, (), by) for by in self.rank_by for window in self.windows],
+        )
 
     @cached_property
     def scoped(self) -> bool:

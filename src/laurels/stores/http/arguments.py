@@ -37,7 +37,7 @@ _DIGITS = len(str(LIMIT))
 ALL_WINDOWS = "*"
 
 
-class Sent(Struct, omit_defaults=True):
+class SubmittedEvent(Struct, omit_defaults=True):
     """An event in a body."""
 
     member: str
@@ -47,10 +47,10 @@ class Sent(Struct, omit_defaults=True):
     labels: object = None
 
 
-class Batch(Struct):
+class EventBatch(Struct):
     """The events of a batch in their order, None for one refused here; why, and whose it is."""
 
-    events: list[Sent | None]
+    events: list[SubmittedEvent | None]
     refusals: dict[int, LaurelsError]
     members: dict[int, str | None]
 
@@ -59,19 +59,19 @@ class Batch(Struct):
         """Whether being sent twice counts once: every event has an id."""
         return all(event is None or event.id is not None for event in self.events)
 
-    def parts(self, size: int) -> list[list[Sent | None]]:
+    def parts(self, size: int) -> list[list[SubmittedEvent | None]]:
         """The events in bodies of at most that many; an empty batch is one, too."""
         firsts = range(0, max(1, len(self.events)), size)
         return [self.events[first : first + size] for first in firsts]
 
 
-def batch(given: list[Any], key: str | None) -> Batch:
+def batch(given: list[Any], key: str | None) -> EventBatch:
     """The events of a batch; those without an id get the one that the batch key stands for.
 
     Raises InvalidId, IdEmpty, IdTooLong, IdNotUtf8 for a key that makes no ids.
     """
     id_bytes(key)
-    read = Batch([], {}, {})
+    read = EventBatch([], {}, {})
     for i, each in enumerate(given):
         spare = None if key is None else f"{key}#{i}"
         id_bytes(spare)
@@ -90,9 +90,9 @@ def event(
     id: object,
     labels: object = None,
     spare: str | None = None,
-) -> Sent:
+) -> SubmittedEvent:
     """One event; raises what refuses it whatever the board."""
-    sent = Sent(member_text(member), values(value), at_ms(at))
+    sent = SubmittedEvent(member_text(member), values(value), at_ms(at))
     sent.labels = event_labels(labels)
     named = id_bytes(id)
     sent.id = spare if named is None else named.decode()

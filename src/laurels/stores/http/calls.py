@@ -26,7 +26,15 @@ from laurels.wire.answers import BatchAnswer, to_json
 from laurels.wire.receipts import RemoteReceipts, joined
 from laurels.wire.requests import MAX_BATCH, BatchTooLong
 
-from .arguments import Batch, Sent, batch, board_path, member_text, scope_text, target
+from .arguments import (
+    EventBatch,
+    SubmittedEvent,
+    batch,
+    board_path,
+    member_text,
+    scope_text,
+    target,
+)
 from .arguments import event as event_sent
 from .call import Call, decoder, nothing, then
 from .questions import (
@@ -46,7 +54,7 @@ from .questions import (
 )
 
 __all__ = [
-    "Submission",
+    "SubmissionCalls",
     "accept_clock",
     "around",
     "at_rank",
@@ -157,16 +165,16 @@ def set(
     return _of_event(path, event_sent(member, value, at, id, labels))
 
 
-def _of_event(path: str, event: Sent) -> Call[Receipt]:
+def _of_event(path: str, event: SubmittedEvent) -> Call[Receipt]:
     named = event.id is not None
     return Call("POST", path, _receipt, to_json.encode(event), repeats=named, keyed=named)
 
 
-class Submission(NamedTuple):
+class SubmissionCalls(NamedTuple):
     """The requests of a batch: one, or of more than 10,000 events several, each a commit."""
 
     calls: list[Call[BatchAnswer]]
-    batch: Batch
+    batch: EventBatch
 
     def join(self, answers: list[BatchAnswer]) -> Receipts:
         """The receipts of the whole batch."""
@@ -197,7 +205,7 @@ def submit_many(
     key: str | None = None,
     position: tuple[str, str] | None = None,
     scope: Sequence[str] | None = None,
-) -> Submission:
+) -> SubmissionCalls:
     """The requests of a batch. Raises BatchTooLong where several have to be one commit."""
     given = batch_list(events)
     ensure_position(position)
@@ -220,7 +228,7 @@ def submit_many(
         Call("POST", path, _batch, body=body, repeats=read.repeats, keyed=read.repeats)
         for body in map(to_json.encode, read.parts(MAX_BATCH))
     ]
-    return Submission(calls, read)
+    return SubmissionCalls(calls, read)
 
 
 def set_data(board: str, member: str, data: Any) -> Call[None]:

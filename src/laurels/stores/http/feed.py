@@ -12,7 +12,7 @@ from .arguments import board_path, by_text, labels_text, member_text, target
 from .call import Call, nothing
 
 
-class Event(Struct, frozen=True):
+class StreamEvent(Struct, frozen=True):
     """An event as it was sent: `data` is a JSON document."""
 
     kind: str
@@ -49,7 +49,7 @@ def live(
     return Call("GET", path, nothing, also=also)
 
 
-def events(lines: Iterable[bytes]) -> Iterator[Event]:
+def events(lines: Iterable[bytes]) -> Iterator[StreamEvent]:
     """The events in the lines of a stream; one that was cut off is none."""
     said: dict[bytes, bytes] = {}
     for ended in lines:
@@ -59,7 +59,7 @@ def events(lines: Iterable[bytes]) -> Iterator[Event]:
             said[name] = value.removeprefix(b" ")
         elif b"data" in said and not line:
             kind, id = (said.get(each, b"").decode() for each in (b"event", b"id"))
-            yield Event(kind, id, said[b"data"])
+            yield StreamEvent(kind, id, said[b"data"])
             said = {}
 
 
@@ -68,7 +68,7 @@ def watched(
     call: Callable[[str], Call[None]],
     sleep: Callable[[float], object],
     lost: Callable[[Unavailable], object],
-) -> Iterator[Event]:
+) -> Iterator[StreamEvent]:
     """The events of a feed for as long as somebody asks for the next.
 
     `call` makes the request that goes on after an event. What fails at first is raised; later on a

@@ -19,7 +19,7 @@ _NOT_BEGUN = {TooManyRequests.code, Overloaded.code, Stopping.code}
 """The refusals of a request before anything of it was done."""
 
 
-class Tries:
+class RetryPolicy:
     """The tries of one call.
 
     What does the same when sent twice is sent again after any broken connection, and whenever the

@@ -12,7 +12,7 @@ import httpx
 from laurels.errors import Closed, Forked
 
 from .call import Call
-from .retries import Tries, unreachable
+from .retries import RetryPolicy, unreachable
 
 T = TypeVar("T")
 _CONNECT_SECONDS, _ANSWER_SECONDS = 5.0, 60.0
@@ -27,7 +27,7 @@ _BROKEN = (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL)
 
 
 @dataclass(frozen=True)
-class Address:
+class ServiceAddress:
     """Where a server is: its URL without a path at the end, and the key it is asked with."""
 
     base: str
@@ -61,7 +61,7 @@ class Wire:
 
     def __init__(
         self,
-        address: Address,
+        address: ServiceAddress,
         new_key: Callable[[], str],
         sleep: Callable[[float], object],
         transport: httpx.BaseTransport | None = None,
@@ -96,7 +96,7 @@ class Wire:
 
     def _send(self, call: Call[Any], *, stream: bool = False) -> httpx.Response:
         self._use.ensure()
-        tries = Tries(call, self.address.base)
+        tries = RetryPolicy(call, self.address.base)
         request = _request(self._http, self.address, call, self._new_key)
         while True:
             try:
@@ -120,7 +120,7 @@ class AsyncWire:
 
     def __init__(
         self,
-        address: Address,
+        address: ServiceAddress,
         new_key: Callable[[], str],
         sleep: Callable[[float], Awaitable[object]],
         transport: httpx.AsyncBaseTransport | None = None,
@@ -148,7 +148,7 @@ class AsyncWire:
 
     async def _send(self, call: Call[Any]) -> httpx.Response:
         self._use.ensure()
-        tries = Tries(call, self.address.base)
+        tries = RetryPolicy(call, self.address.base)
         request = _request(self._http, self.address, call, self._new_key)
         while True:
             try:
@@ -168,7 +168,7 @@ class AsyncWire:
 class _Lines:
     """The lines of a streamed answer, whose connection is given back when it is dropped."""
 
-    def __init__(self, response: httpx.Response, address: Address) -> None:
+    def __init__(self, response: httpx.Response, address: ServiceAddress) -> None:
         self._lines = _split(response, address)
         weakref.finalize(self, response.close)
 
@@ -179,7 +179,7 @@ class _Lines:
         return next(self._lines)
 
 
-def _split(response: httpx.Response, address: Address) -> Iterator[bytes]:
+def _split(response: httpx.Response, address: ServiceAddress) -> Iterator[bytes]:
     rest = b""
     try:
         for chunk in response.iter_bytes():
@@ -191,7 +191,7 @@ def _split(response: httpx.Response, address: Address) -> Iterator[bytes]:
 
 def _request(
     http: "httpx.Client | httpx.AsyncClient",
-    address: Address,
+    address: ServiceAddress,
     call: Call[Any],
     new_key: Callable[[], str],
 ) -> httpx.Request:

@@ -23,7 +23,7 @@ from laurels.errors import (
     NoAllWindow,
 )
 from laurels.model.event import MAX_BATCH, id_bytes, member_of
-from laurels.model.rules import Place
+from laurels.model.rules import RankingSpec
 from laurels.model.validation import is_unicode, shown
 
 from .commit import Ticket
@@ -57,7 +57,7 @@ def submission(
     key: str | None = None,
     position: tuple[str, str] | None = None,
     scope: Sequence[str] | None = None,
-    watched: Place | None = None,
+    watched: RankingSpec | None = None,
 ) -> Submission:
     """Accepts events for a board: judges their form and makes them columns. `watched` is the place
     that the window and the scope name, where that is known."""

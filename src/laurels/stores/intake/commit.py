@@ -127,7 +127,7 @@ Accept = Callable[[list[Any]], Any]
 """Makes a write of the events of several writers."""
 
 
-class Entry:
+class SharedEvent:
     """An event and the future of who handed it in; equal to itself alone."""
 
     __slots__ = ("event", "future")
@@ -141,10 +141,10 @@ class Shared(Ticket):
     """Single events of several tasks of a loop that become one write; more may join until it is
     taken. Each gets the result of the write and its own place in it."""
 
-    def __init__(self, kind: object, accept: Accept, entries: Iterable[Entry]) -> None:
+    def __init__(self, kind: object, accept: Accept, entries: Iterable[SharedEvent]) -> None:
         self._kind = kind
         self._accept = accept
-        self._coming: deque[Entry] = deque()
+        self._coming: deque[SharedEvent] = deque()
         self._entries = list(entries)
         self._sealed = False
         self._apart: list[Shared] = []
@@ -164,7 +164,7 @@ class Shared(Ticket):
     def alone(self) -> bool:
         return False
 
-    def add(self, kind: object, entry: Entry) -> bool:
+    def add(self, kind: object, entry: SharedEvent) -> bool:
         """Has an event join where it is of this kind; whether it did. Needs no lock against who
         takes the ticket."""
         if self._is_sealed() or kind != self._kind or self.writers >= MAX_WRITES:
@@ -245,7 +245,7 @@ class Inbox:
             self._queue.put(ticket)
             self._count_one()
 
-    def join(self, kind: object, entry: Entry) -> bool:
+    def join(self, kind: object, entry: SharedEvent) -> bool:
         """Has an event join those of its kind that came last; whether there are such."""
         with self._gate:
             self._ensure_open()
@@ -370,7 +370,7 @@ class Committer:
         """The same of one event: in one write, which `accept` makes, with those of its kind from
         this loop that wait just before it. A future of the write's result, and of its place."""
         loop = asyncio.get_running_loop()
-        entry = Entry(event, loop.create_future())
+        entry = SharedEvent(event, loop.create_future())
         kind = loop, kind
         if not self._inbox.join(kind, entry):
             self._inbox.put(Shared(kind, accept, [entry]))

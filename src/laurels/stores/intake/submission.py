@@ -11,13 +11,13 @@ from laurels.core.board_state import Boards, BoardState
 from laurels.core.fold import Fold, Folded
 from laurels.core.index import Offset
 from laurels.core.plan import Plan, RankingKey, cut
-from laurels.core.receipt import Part, Ranks, Receipts
+from laurels.core.receipt import Ranks, Receipts, ReceiptSegment
 from laurels.engine.batch.intake import MISSING, Columns
 from laurels.engine.batch.packing import bounds
 from laurels.errors import AtInFuture, AtRequired, BatchRefused, LaurelsError
 from laurels.model.event import AHEAD_MS, Batch, batch_of
 from laurels.model.labels import together
-from laurels.model.rules import Place
+from laurels.model.rules import RankingSpec
 
 Refusals = dict[int, tuple[str | None, LaurelsError]]
 
@@ -29,7 +29,7 @@ class Submission:
     _batches: list[Batch]
     _bare: record.Position | None
     _plans: list[Plan]
-    _parts: list[Part]
+    _parts: list[ReceiptSegment]
     _ranks_before: list[list[int]]
     _folded: list[Folded]
 
@@ -39,7 +39,7 @@ class Submission:
         columns: Columns,
         refusals: Refusals,
         *,
-        watched: Place,
+        watched: RankingSpec,
         ranks: bool,
         event_time: bool,
         absolute: bool = False,
@@ -111,7 +111,7 @@ class Submission:
         return {scope for plan in self._plans for scope in plan.scopes}
 
     @property
-    def watched(self) -> tuple[Place, bool]:
+    def watched(self) -> tuple[RankingSpec, bool]:
         """The place whose scores the receipts tell, and whether they tell its ranks."""
         return self._watched, self._ranks
 
@@ -119,7 +119,7 @@ class Submission:
         self, folded: Folded, ranks: Ranks | None, places: Sequence[int] | None = None
     ) -> None:
         """Takes in what became of the next piece, or of the accepted events at `places`."""
-        self._parts.append(Part(folded, ranks, places))
+        self._parts.append(ReceiptSegment(folded, ranks, places))
 
     def survey(self, fold: Fold) -> bool:
         return True

@@ -17,7 +17,7 @@ from laurels.stores.local.snapshot.taking import is_due, is_due_on_close
 from .recovery import Recovered
 
 
-class Keeper:
+class SnapshotScheduler:
     """What is known of a store's snapshots since it was opened."""
 
     def __init__(self, found: Recovered) -> None:

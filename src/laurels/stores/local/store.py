@@ -55,7 +55,7 @@ from laurels.stores.local.snapshot.taking import take
 from laurels.timeline.clock import Clock, EventClock
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
-from .keeper import Keeper
+from .keeper import SnapshotScheduler
 from .recovery import recovered, refolded
 from .verify import compare
 from .write_failures import WriteFailures
@@ -101,7 +101,7 @@ class Service:
         self._observed: tuple[Callable[[int, float], None], Callable[[], float]] | None = None
         found = recovered(log, self._snapshots(), new_index)
         self._fold = found.fold
-        self._keeper = Keeper(found)
+        self._keeper = SnapshotScheduler(found)
         for snapshot in found.damaged:
             snapshot.set_aside()
         self._fold.event_time = self._event_time

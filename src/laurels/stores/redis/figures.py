@@ -8,7 +8,7 @@ from laurels.core.requests import Ask
 from laurels.core.stats import BoardStats, CheckReport, Kept, Stats, WindowStats
 from laurels.timeline.instants import MIN_MS
 
-from .present import Present, opened_as
+from .present import BoardCatalog, opened_as
 from .retry import read_only
 
 MEASURED = 10
@@ -18,10 +18,10 @@ NAMED = 5
 """Boards that a sentence of a check names."""
 
 
-class Figures:
+class BoardFigures:
     """Looks through everything that the index holds; others go on meanwhile."""
 
-    def __init__(self, present: Present) -> None:
+    def __init__(self, present: BoardCatalog) -> None:
         self._present = present
 
     @read_only

@@ -9,14 +9,14 @@ from collections.abc import Collection
 
 from laurels.core.board_state import BoardState, pulse_of
 
-from .present import Present, opened_as
+from .present import BoardCatalog, opened_as
 from .retry import read_only
 
 
 class Follower:
     """The offsets of boards, as of when they were looked at last."""
 
-    def __init__(self, present: Present) -> None:
+    def __init__(self, present: BoardCatalog) -> None:
         self._present = present
         self._offsets: dict[int, int] = {}
 

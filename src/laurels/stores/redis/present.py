@@ -42,7 +42,7 @@ MOST_DUE = 20
 T = TypeVar("T")
 
 
-class Present:
+class BoardCatalog:
     """The boards as they are known here, the index that holds them, and the time."""
 
     def __init__(self, index: FollowedIndex, registry: Registry, clock: Clock) -> None:

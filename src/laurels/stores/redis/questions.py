@@ -12,7 +12,7 @@ from laurels.core.queries import Moment
 from laurels.core.question import Question
 from laurels.stores.redis.connection.deadline import VERB_SECONDS, ends_in
 
-from .present import Present, opened_as
+from .present import BoardCatalog, opened_as
 from .remote import Opened
 from .retry import read_only
 
@@ -35,7 +35,7 @@ class _Now(Struct, frozen=True):
 class Questions:
     """Answers what is asked, step by step, from the index."""
 
-    def __init__(self, present: Present) -> None:
+    def __init__(self, present: BoardCatalog) -> None:
         self._present = present
         self._nows: dict[int, _Now] = {}
 

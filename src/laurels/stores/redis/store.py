@@ -25,11 +25,11 @@ from laurels.stores.intake.writes import FoldedWrite
 from laurels.timeline.clock import Clock
 from laurels.wire.audit_entry import AuditStore, MemoryAudit
 
-from .figures import Figures
+from .figures import BoardFigures
 from .follow import Follower
 from .gather import Gatherer
 from .keys import ServerKeys
-from .present import Present, opened_as
+from .present import BoardCatalog, opened_as
 from .questions import Questions
 from .registry import Registry
 from .remote import FollowedIndex
@@ -87,9 +87,9 @@ class Direct:
         self.audit = MemoryAudit() if audit is None else audit
         self.keys = keys
         self.risks = risks
-        self._present = Present(index, registry, clock)
+        self._present = BoardCatalog(index, registry, clock)
         self._questions = Questions(self._present)
-        self._figures = Figures(self._present)
+        self._figures = BoardFigures(self._present)
         self._follower = Follower(self._present)
         self._writer = Writer(self._present, calls)
         self._gatherer = Gatherer(self._writer.carry_out)

@@ -35,7 +35,7 @@ from laurels.stores.intake.writes import FoldedWrite, Single
 from laurels.stores.redis.connection.deadline import UPKEEP_SECONDS, VERB_SECONDS, ends_in
 from laurels.timeline.instants import MIN_MS
 
-from .present import TRIES, Present, opened_as
+from .present import TRIES, BoardCatalog, opened_as
 from .remote import Behind, Opened, Stale, Unturned
 from .retry import Attempts, Calls, after
 
@@ -49,7 +49,7 @@ SWEEP = 200
 class Writer:
     """Carries writes out."""
 
-    def __init__(self, present: Present, calls: Calls) -> None:
+    def __init__(self, present: BoardCatalog, calls: Calls) -> None:
         self._present = present
         self._calls = calls
         self.paced = False

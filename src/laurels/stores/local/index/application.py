@@ -24,15 +24,15 @@ from laurels.model.labels import ALL
 from laurels.model.score import stamps_of
 from laurels.model.windows.decay import Weighing
 
-from .held import Held, changed_with
+from .held import BoardStore, changed_with
 from .remembered import key_of
 
 
-class Application:
+class BatchApplication:
     """One batch on its way into the rankings of its board."""
 
     def __init__(
-        self, held: Held, roster: Roster, batch: Batch, plan: Plan, watch: int | None
+        self, held: BoardStore, roster: Roster, batch: Batch, plan: Plan, watch: int | None
     ) -> None:
         rules = held.rules
         self._held = held

@@ -35,7 +35,7 @@ from laurels.engine.roster.roster import Roster, mark
 from laurels.engine.tally.tally import Tally
 from laurels.engine.tree.ranked_set import RankedSet
 
-from .held import Held, Part
+from .held import BoardStore, ScopeStore
 from .remembered import Remembered
 
 ROWS, NAMES, BOARD, DATA, IDS = b"R", b"N", b"B", b"D", b"I"
@@ -123,8 +123,8 @@ class Copying:
 
     def __init__(
         self,
-        held: Callable[[int], Held | None],
-        followed: Callable[[int, str], Part | None],
+        held: Callable[[int], BoardStore | None],
+        followed: Callable[[int, str], ScopeStore | None],
         boards: Sequence[int],
         roster: Roster,
     ) -> None:
@@ -299,7 +299,7 @@ class Copying:
         if added:
             yield (IDS, _encode(Ids(number, added))), len(added)
 
-    def _part(self, unit: Unit) -> Part | None:
+    def _part(self, unit: Unit) -> ScopeStore | None:
         return None if self._held(unit[0]) is None else self._followed(*unit)
 
     def _whole(self, structure: Structure) -> Iterator[tuple[Section, int]]:
@@ -376,7 +376,7 @@ class Copying:
                 yield NAMES, _encode(Names(ids.tobytes(), arena, lengths))
 
 
-def _rankings(unit: Unit, part: Part) -> Iterator[tuple[RankingKey, RankedSet]]:
+def _rankings(unit: Unit, part: ScopeStore) -> Iterator[tuple[RankingKey, RankedSet]]:
     number, scope = unit
     for name, ranking in part.rankings.items():
         yield RankingKey(number, *name, scope), ranking

@@ -4,18 +4,18 @@ Each scope has a deferred `RollingSet`. The next ranking of a window is built sc
 shares; scopes that are new meanwhile have theirs built from their first event on.
 
 **A refresh.** When all are built, the ranking shown and the one built change places in every scope.
-There may be a million scopes, so the refresh itself only counts up (`Held.refreshes`); a scope
-*follows* when something is asked of it or written to it, or when the fold comes to it in its rounds
-(`Fold.bring_scopes`). Until then nothing touches it, so what it has built is still what the refresh
-found. Where not all is built (in recovery, or because it is little), a refresh does all of it at
-once.
+There may be a million scopes, so the refresh itself only counts up (`BoardStore.refreshes`); a
+scope *follows* when something is asked of it or written to it, or when the fold comes to it in its
+rounds (`Fold.bring_scopes`). Until then nothing touches it, so what it has built is still what the
+refresh found. Where not all is built (in recovery, or because it is little), a refresh does all of
+it at once.
 """
 
 from laurels.engine.rolling.rolling import RollingSet
 from laurels.model.labels import ALL
 
 from .copying import Copying
-from .held import Held, Part
+from .held import BoardStore, ScopeStore
 
 SCOPE_CELLS = 10
 """What a scope costs besides its cells, in cells."""
@@ -26,7 +26,7 @@ class Deferred:
     """The part of a memory index that is for these windows."""
 
     def __init__(self) -> None:
-        self._boards: dict[int, Held] = {}
+        self._boards: dict[int, BoardStore] = {}
         self._dropped: list[object] = []
         self._copying: Copying | None = None
 
@@ -78,7 +78,7 @@ class Deferred:
         self._followed(board, ALL)
         return bool(listed)
 
-    def _followed(self, board: int, scope: str) -> Part | None:
+    def _followed(self, board: int, scope: str) -> ScopeStore | None:
         """The part of a scope, which shows what the last refreshes found; None where there is none,
         or none any more."""
         held = self._boards[board]

@@ -20,7 +20,7 @@ from .directory import Directory
 from .remembered import Remembered
 
 
-class Part(Struct, eq=False, gc=False):
+class ScopeStore(Struct, eq=False, gc=False):
     """One scope of a board: its rankings by window and instance, its rolling windows by name;
     `mark` is what the fold noted when it brought it last, `refreshes` how many refreshes of the
     board its rankings have followed."""
@@ -83,7 +83,7 @@ class Part(Struct, eq=False, gc=False):
             del self.rolling[window]
 
 
-class Held(Struct, eq=False):
+class BoardStore(Struct, eq=False):
     """One board: its parts by scope (the empty one ranks all, and is always there; `scopes` lists
     the others), the event ids it remembers, what its members carry. `stamped` says that entries
     carry the exact time of their newest event beside the tie stamp.
@@ -97,7 +97,7 @@ class Held(Struct, eq=False):
     rules: Rules
     shape: Shape
     stamped: bool
-    parts: dict[str, Part]
+    parts: dict[str, ScopeStore]
     remembered: Remembered
     data: dict[bytes, bytes]
     scopes: Directory = field(default_factory=Directory)
@@ -106,7 +106,7 @@ class Held(Struct, eq=False):
     refreshed: dict[str, int] = field(default_factory=dict)
 
     @property
-    def whole(self) -> Part:
+    def whole(self) -> ScopeStore:
         """The part that ranks all."""
         return self.parts[""]
 
@@ -149,14 +149,14 @@ class Held(Struct, eq=False):
                 rolling[window].build(1)
         return rolling[window]
 
-    def open_part(self, scope: str) -> Part:
+    def open_part(self, scope: str) -> ScopeStore:
         """The part of a scope; made, empty, where there is none."""
         if (part := self.parts.get(scope)) is None:
-            part = self.parts[scope] = Part(refreshes=self.refreshes)
+            part = self.parts[scope] = ScopeStore(refreshes=self.refreshes)
             self.scopes.add(scope)
         return part
 
-    def behind(self, part: Part) -> list[RollingSet]:
+    def behind(self, part: ScopeStore) -> list[RollingSet]:
         """The rolling windows of a part whose rankings have not followed their last refresh."""
         return [
             part.rolling[window]

@@ -33,7 +33,7 @@ from .copying import (
     Stored,
     Unit,
 )
-from .held import Held
+from .held import BoardStore
 
 _contents = msgspec.msgpack.Decoder(Contents)
 _names = msgspec.msgpack.Decoder(Names)
@@ -52,7 +52,7 @@ _INTEGERS = {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}
 class Loading:
     """A copy on its way into an empty index, whose boards the fold opens between the passes."""
 
-    def __init__(self, boards: dict[int, Held], roster: Roster) -> None:
+    def __init__(self, boards: dict[int, BoardStore], roster: Roster) -> None:
         self._boards = boards
         self._roster = roster
         self._contents: dict[Unit, Contents] = {}
@@ -147,12 +147,12 @@ class Loading:
         size = max((stored.size for each in rankings for stored in each), default=0)
         return max(0, min(size, _MOST_EXPECTED))
 
-    def _open_rolling(self, held: Held, scope: str, window: str, running: int) -> None:
+    def _open_rolling(self, held: BoardStore, scope: str, window: str, running: int) -> None:
         steps = held.rules.windows[window].steps
         assert steps, "only windows that count by steps have a running one"
         held.open_rolling(scope, window, steps, running, self._roster)
 
-    def _open_ranking(self, held: Held, stored: Stored) -> None:
+    def _open_ranking(self, held: BoardStore, stored: Stored) -> None:
         key = stored.key
         self._expected[stored.structure] = stored.size
         rolling = held.open_part(key.scope).rolling.get(key.window)

@@ -13,17 +13,17 @@ from laurels.model.event import Batch
 from laurels.model.labels import ALL, is_by
 from laurels.model.rules import Rules
 
-from .application import Application
+from .application import BatchApplication
 from .copying import Copying
 from .deferred import Deferred
-from .held import Held, Part
+from .held import BoardStore, ScopeStore
 from .loading import Loading
 from .remembered import Remembered
 
 MEASURED = 500
 """Scopes of the same labels by which the memory of all of them is told."""
 _ALL = 2**62
-_NOTHING = Part()
+_NOTHING = ScopeStore()
 _SCAN = 10_000
 _OPS = {"sum": fold.SUM, "last": fold.LAST, "best": fold.BEST}
 _STYLES = {"ordinal": ORDINAL, "competition": COMPETITION, "dense": DENSE}
@@ -53,7 +53,9 @@ class MemoryIndex(Deferred):
             stamped,
         )
         self._touch(number)
-        self._boards[number] = Held(rules, shape, stamped, {"": Part()}, Remembered(), {})
+        self._boards[number] = BoardStore(
+            rules, shape, stamped, {"": ScopeStore()}, Remembered(), {}
+        )
 
     def close_board(self, number: int) -> None:
         self._dropped.append(self._boards.pop(number))
@@ -65,7 +67,7 @@ class MemoryIndex(Deferred):
         held = self._boards[batch.board]
         for scope in plan.scopes if held.refreshed else ():
             self._followed(batch.board, scope)
-        application = Application(held, self._roster, batch, plan, watch)
+        application = BatchApplication(held, self._roster, batch, plan, watch)
         outcomes = application.run()
         if self._copying is not None:
             for scope, ids, structures in application.touched():
@@ -228,7 +230,7 @@ class MemoryIndex(Deferred):
         if self._copying is not None:
             self._copying.touch(board, scope)
 
-    def _part(self, key: RankingKey) -> Part:
+    def _part(self, key: RankingKey) -> ScopeStore:
         part = self._followed(key.board, key.scope)
         return _NOTHING if part is None else part
 
@@ -337,7 +339,7 @@ class MemoryIndex(Deferred):
         return _ranked(self._boards[key.board], key)
 
 
-def _ranked(held: Held, key: RankingKey) -> RankedSet | None:
+def _ranked(held: BoardStore, key: RankingKey) -> RankedSet | None:
     """The ranking that is seen under a key."""
     _, window, instance, scope = key
     part = held.parts.get(scope)

@@ -101,7 +101,7 @@ def _ended(called: str) -> SnapshotDamaged:
     return SnapshotDamaged(f"{called} ends before its end")
 
 
-class Place(NamedTuple):
+class FilePosition(NamedTuple):
     """Where a section lies in a file, and what it and its body begin with. That is what the file
     says, which may be wrong: it is verified by `read_at`, with the body."""
 
@@ -119,7 +119,7 @@ class Place(NamedTuple):
         return int(_HEAD.unpack_from(self.head)[1])
 
 
-def find_sections(file: int, called: str) -> list[Place]:
+def find_sections(file: int, called: str) -> list[FilePosition]:
     """Where the sections of a snapshot lie but its end, by a descriptor of the file.
 
     Their bodies are not read: the file is whole when `read_at` reads every one of them. Raises as
@@ -127,13 +127,13 @@ def find_sections(file: int, called: str) -> list[Place]:
     """
     at = len(MAGIC) + _VERSION.size
     _judge(_exactly_at(file, at, 0, called), called)
-    places: list[Place] = []
+    places: list[FilePosition] = []
     size = _HEAD.size + _CRC.size
     while True:
         found = os.pread(file, size + _BEGINS, at)
         if len(found) < size:
             raise _ended(called)
-        place = Place(at, found[:size], found[size:])
+        place = FilePosition(at, found[:size], found[size:])
         if place.length <= _BEGINS:
             read_at(file, place, called)  # else a stretch of zeros would pass for many sections
         if place.kind == END:
@@ -144,7 +144,7 @@ def find_sections(file: int, called: str) -> list[Place]:
     return places
 
 
-def read_at(file: int, place: Place, called: str) -> bytes:
+def read_at(file: int, place: FilePosition, called: str) -> bytes:
     """The body of a section, verified; several threads may read at once. Raises SnapshotDamaged."""
     (crc,) = _CRC.unpack_from(place.head, _HEAD.size)
     body = _exactly_at(file, place.length, place.at + len(place.head), called)

@@ -7,7 +7,7 @@ from threading import Thread
 
 from laurels.errors import StorageFailed
 
-from .form import Place, find_sections, read_at
+from .form import FilePosition, find_sections, read_at
 
 THREADS = 2
 """More would wait for the same memory, and few snapshots have more than two large structures."""
@@ -34,7 +34,7 @@ class Sections:
             self.close()
             raise
 
-    def body(self, place: Place) -> bytes:
+    def body(self, place: FilePosition) -> bytes:
         """What a section holds; several threads may ask at once."""
         try:
             return read_at(self._file, place, str(self.path))

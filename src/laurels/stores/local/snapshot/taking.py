@@ -14,7 +14,7 @@ from laurels.errors import LogDamaged, SnapshotDamaged
 from laurels.stores.local.opening_progress import current_report
 
 from .files import SnapshotFile, SnapshotFiles
-from .form import Place
+from .form import FilePosition
 from .reading import Sections, side_by_side
 
 LEAST_LOG_BYTES = 64 << 20
@@ -116,7 +116,7 @@ def _first_pass(sections: Sections, loading: Load) -> Head:
 
 def _second_pass(sections: Sections, loading: Load) -> None:
     """Every section that the first pass left out, so that each has been read, and verified."""
-    lanes: dict[int, list[Place]] = {}
+    lanes: dict[int, list[FilePosition]] = {}
     caller = get_ident()
     for place in sections.places:
         if place.kind != HEAD and place.kind not in loading.seen:
@@ -125,7 +125,7 @@ def _second_pass(sections: Sections, loading: Load) -> None:
     report, done = current_report(), 0
     total = sum(place.length for lane in lanes.values() for place in lane)
 
-    def taken(lane: list[Place]) -> Iterator[None]:
+    def taken(lane: list[FilePosition]) -> Iterator[None]:
         nonlocal done
         for place in lane:
             loading.take(place.kind, sections.body(place))
@@ -134,7 +134,7 @@ def _second_pass(sections: Sections, loading: Load) -> None:
                 report("reading the snapshot", done, total)
             yield
 
-    def nbytes(lane: list[Place]) -> int:
+    def nbytes(lane: list[FilePosition]) -> int:
         return sum(place.length for place in lane)
 
     longest_first = sorted(lanes.values(), key=nbytes, reverse=True)

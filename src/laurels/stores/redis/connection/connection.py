@@ -32,7 +32,7 @@ from .server import ServerInfo, server_info, sync_policy
 from .urls import Host, RedisAddress, redis_address
 
 if TYPE_CHECKING:
-    from .wire import Wire
+    from .wire import ServerClient
 
 __all__ = ["Connection", "RedisAddress", "connect", "redis_address"]
 
@@ -71,7 +71,7 @@ class Connection:
     version.
     """
 
-    def __init__(self, wire: "Wire", address: RedisAddress, timeout_ms: int) -> None:
+    def __init__(self, wire: "ServerClient", address: RedisAddress, timeout_ms: int) -> None:
         self.address = address
         self.warnings: list[str] = []
         self.server = ""
@@ -172,10 +172,10 @@ class Connection:
 async def _unchecked(address: RedisAddress, timeout_ms: int) -> Connection:
     if find_spec("glide") is None:
         raise MissingRedis("valkey-glide is not installed")
-    from .wire import Wire  # noqa: PLC0415 (needs an optional package)
+    from .wire import ServerClient  # noqa: PLC0415 (needs an optional package)
 
     library_ms = timeout_ms - min(_MARGIN_MS, timeout_ms // 10)
-    return Connection(await Wire.open(address, library_ms), address, timeout_ms)
+    return Connection(await ServerClient.open(address, library_ms), address, timeout_ms)
 
 
 def _judge(connection: Connection, place: str, info: ServerInfo, sync_policy: str | None) -> None:

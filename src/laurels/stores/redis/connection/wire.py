@@ -39,7 +39,7 @@ class NoScript(Exception):  # noqa: N818 (says what there is not)
     """The server does not know the script."""
 
 
-class Wire:
+class ServerClient:
     """A client of the library, and how it is asked."""
 
     def __init__(self, client: Client | None, address: RedisAddress, timeout_ms: int) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from laurels.core.plan import Plan
 from laurels.model.event import Batch
 from laurels.model.labels import Labels
-from laurels.model.rules import Place
+from laurels.model.rules import RankingSpec
 from laurels.model.score import stamps_of
 from laurels.model.windows.decay import Weighing
 
@@ -151,7 +151,7 @@ class _Scopes:
         """The form of a scope, and its number; 0 for that of all."""
         return self._numbers[text]
 
-    def form(self, place: Place) -> int:
+    def form(self, place: RankingSpec) -> int:
         """The number of the form of a place."""
         if (number := self._forms.get(place.name)) is not None:
             return number
@@ -169,7 +169,9 @@ class _Scopes:
             self._numbers[text] = place.name, len(self.scopes)
         return number
 
-    def _places(self, place: Place, of_group: Mapping[int, dict[Any, int] | None]) -> list[int]:
+    def _places(
+        self, place: RankingSpec, of_group: Mapping[int, dict[Any, int] | None]
+    ) -> list[int]:
         """Event by event the place of its member among those of its scope, 0 for no scope."""
         each: array[int] = self._labels.each
         if place.by:

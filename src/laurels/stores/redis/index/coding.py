@@ -238,7 +238,7 @@ def _span(span: Span) -> list[Any]:
     return [span.anchor, span.low, span.high, first, last, span.fit]
 
 
-class Told:
+class ScriptPayload:
     """What `ask` answered, read part by part; the entries of the prefixed layout come behind it."""
 
     def __init__(self, parts: Sequence[Any], texts: Sequence[bytes]) -> None:
@@ -252,7 +252,7 @@ class Told:
         return self._texts[self._place - count : self._place]
 
 
-def found_of(known: Known, ask: Ask, told: Told) -> Found:
+def found_of(known: Known, ask: Ask, told: ScriptPayload) -> Found:
     """What was found for an ask."""
     if ask.scopes is not None:
         return Found(0, [], [], None, None, list(told.next()))
@@ -270,7 +270,7 @@ def _data(told: list[Any]) -> list[bytes | None]:
     return [None if each is False else each.encode() for each in told]
 
 
-def _slice(known: Known, told: Told, columns: int, width: int) -> Slice:
+def _slice(known: Known, told: ScriptPayload, columns: int, width: int) -> Slice:
     start, rank, entries = told.next(), told.next(), told.next()
     if known.layout.scored:
         members = entries[::2]
@@ -298,7 +298,7 @@ def _ranks(rules: Rules, start: int, rank: int, words: Sequence["array[int]"]) -
     return ranks
 
 
-def _located(known: Known, told: Told, width: int) -> Located:
+def _located(known: Known, told: ScriptPayload, width: int) -> Located:
     positions, ranks, forms = told.next(), told.next(), told.next()
     if known.layout.scored:
         words = _unpacked(known.layout, [form or 0 for form in forms])

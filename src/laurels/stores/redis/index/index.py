@@ -33,7 +33,7 @@ from laurels.timeline.clock import Clock
 from .batches import batch_told
 from .coding import (
     Known,
-    Told,
+    ScriptPayload,
     applied_of,
     as_text,
     ask_told,
@@ -210,7 +210,7 @@ class RedisIndex:
             said["feeds"] = board.feeds
         packed, *behind = await self._run(_ASK, board, said)
         _, seq, parts, stands = _answer(packed)
-        told = Told(parts, behind)
+        told = ScriptPayload(parts, behind)
         found = [found_of(known, ask, told) for ask in asks]
         offset = tuple(seq) if board.feeds else seq
         return Reading(found, offset, stands_of(board, stands))

@@ -37,7 +37,7 @@ class Asks(Protocol):
     async def command(self, *parts: bytes, key: bytes | None) -> Any: ...
 
 
-class Notes(Protocol):
+class SharedNotes(Protocol):
     """Small facts that all processes share."""
 
     async def note(self, key: str) -> str | None: ...
@@ -86,7 +86,7 @@ class NodeClock:
         monotonic_ns: Callable[[], int],
         guard: ClockGuard | None = None,
         rest: Callable[[float], Awaitable[object]] = asyncio.sleep,
-        notes: Notes | None = None,
+        notes: SharedNotes | None = None,
     ) -> None:
         self._connection = connection
         self._key = key

@@ -13,12 +13,12 @@ from msgspec import Struct
 from laurels.core.plan import APART, Plan, RankingKey, Target, roll_of
 from laurels.model.event import Batch
 from laurels.model.labels import together
-from laurels.model.rules import Place
+from laurels.model.rules import RankingSpec
 from laurels.model.windows.kinds import Window
 from laurels.stores.redis.remote import Opened
 from laurels.timeline.instants import MIN_MS
 
-from .feed import Entry, FeedPlace, labels_told
+from .feed import FeedEntry, FeedPlace, labels_told
 
 
 class Fed(Struct, frozen=True):
@@ -31,10 +31,10 @@ class Fed(Struct, frozen=True):
     aways: list[Sequence[int] | bool] | None
 
 
-def chosen(pending: Sequence[Sequence[Entry]], most: int) -> list[list[tuple[int, Entry]]]:
+def chosen(pending: Sequence[Sequence[FeedEntry]], most: int) -> list[list[tuple[int, FeedEntry]]]:
     """The entries to count next, with their shards, of about so many events at most; those of one
     call together."""
-    runs: list[list[tuple[int, Entry]]] = []
+    runs: list[list[tuple[int, FeedEntry]]] = []
     heads, size = [0] * len(pending), 0
     last: tuple[int, int] | None = None
     while waiting := [
@@ -66,7 +66,7 @@ class _Event(NamedTuple):
 
 def fed_of(
     home: Opened,
-    runs: Sequence[Sequence[tuple[int, Entry]]],
+    runs: Sequence[Sequence[tuple[int, FeedEntry]]],
     after: Sequence[FeedPlace],
     now_ms: int,
 ) -> Fed:
@@ -103,7 +103,7 @@ def fed_of(
     )
 
 
-def _events(runs: Sequence[Sequence[tuple[int, Entry]]]) -> Iterator[_Event]:
+def _events(runs: Sequence[Sequence[tuple[int, FeedEntry]]]) -> Iterator[_Event]:
     number = 0
     for run, entries in enumerate(runs):
         for _, entry in entries:
@@ -116,13 +116,13 @@ def _events(runs: Sequence[Sequence[tuple[int, Entry]]]) -> Iterator[_Event]:
             number += 1
 
 
-def _at(entry: Entry, row: int) -> int:
+def _at(entry: FeedEntry, row: int) -> int:
     ats = entry.told.ats
     return ats if isinstance(ats, int) else ats[row]
 
 
 def _spans(
-    runs: Sequence[Sequence[tuple[int, Entry]]], after: Sequence[FeedPlace]
+    runs: Sequence[Sequence[tuple[int, FeedEntry]]], after: Sequence[FeedPlace]
 ) -> list[tuple[int, FeedPlace, FeedPlace]]:
     lasts: dict[int, FeedPlace] = {}
     for run in runs:
@@ -131,7 +131,7 @@ def _spans(
     return [(shard, after[shard], last) for shard, last in lasts.items()]
 
 
-def _aways(found: Sequence[tuple[Entry, int]]) -> list[Sequence[int] | bool] | None:
+def _aways(found: Sequence[tuple[FeedEntry, int]]) -> list[Sequence[int] | bool] | None:
     if not any(entry.aways for entry, _ in found):
         return None
     return [entry.aways[entry.told.events[row]] if entry.aways else False for entry, row in found]
@@ -140,7 +140,7 @@ def _aways(found: Sequence[tuple[Entry, int]]) -> list[Sequence[int] | bool] | N
 # Where the events go
 
 
-def _plan(home: Opened, batch: Batch, found: Sequence[tuple[Entry, int]]) -> Plan:
+def _plan(home: Opened, batch: Batch, found: Sequence[tuple[FeedEntry, int]]) -> Plan:
     """Where the events go: where their shards said, but not to what has passed since."""
     rules, labels = home.rules, batch.labels
     assert labels is not None
@@ -173,7 +173,9 @@ def _plan(home: Opened, batch: Batch, found: Sequence[tuple[Entry, int]]) -> Pla
     )
 
 
-def _instances(window: Window, now_ms: int, found: Sequence[tuple[Entry, int]]) -> list[int | None]:
+def _instances(
+    window: Window, now_ms: int, found: Sequence[tuple[FeedEntry, int]]
+) -> list[int | None]:
     """The period or step of each event in a window; None where it was too late, or nobody looks
     there any more."""
     oldest = window.oldest_counted(MIN_MS, now_ms)
@@ -182,7 +184,7 @@ def _instances(window: Window, now_ms: int, found: Sequence[tuple[Entry, int]]) 
     return [None if instance is None or instance < oldest else instance for instance in each]
 
 
-def _target(home: Opened, place: Place, instance: int) -> Target:
+def _target(home: Opened, place: RankingSpec, instance: int) -> Target:
     window = home.rules.windows[place.window]
     key = RankingKey(home.number, place.window, instance, place.name)
     return Target(key, window.period_of(instance))

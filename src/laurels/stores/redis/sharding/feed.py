@@ -30,7 +30,7 @@ NOWHERE = FeedPlace(0, 0)
 """Before the first entry."""
 
 
-class Told(Struct, frozen=True, array_like=True):
+class FeedPayload(Struct, frozen=True, array_like=True):
     """What a batch tells.
 
     `call` is the number of the call that brought it, by which what several shards took of one is
@@ -51,13 +51,13 @@ class Told(Struct, frozen=True, array_like=True):
     windows: dict[str, int | list[int | None] | None]
 
 
-class Entry(Struct, frozen=True):
+class FeedEntry(Struct, frozen=True):
     """An entry of a feed: what a batch told, the events of the share that were not counted, and
     where totals were set, event by event of the share what the member had before, in words; else
     nothing."""
 
     place: FeedPlace
-    told: Told
+    told: FeedPayload
     refused: Sequence[int]
     aways: Sequence[Sequence[int] | bool]
 
@@ -65,7 +65,7 @@ class Entry(Struct, frozen=True):
 class Pending(Struct, frozen=True):
     """The next entries of a feed, and the place of the last there is."""
 
-    entries: list[Entry]
+    entries: list[FeedEntry]
     last: FeedPlace
 
 
@@ -85,7 +85,7 @@ def told_of(
     events = [event for event, group in enumerate(labels.each) if of_group[group] >= 0]
     if not events:
         return None
-    told = Told(
+    told = FeedPayload(
         batch.now_ms,
         call,
         [places[event] for event in events],
@@ -113,16 +113,16 @@ def _instances(plan: Plan, window: str, events: Sequence[int]) -> int | list[int
     return found[0] if len({*found}) == 1 else found
 
 
-def entry_of(place: FeedPlace, batch: bytes, but: bytes) -> Entry:
+def entry_of(place: FeedPlace, batch: bytes, but: bytes) -> FeedEntry:
     """An entry as it is kept: what was told of a batch, and what became of it."""
     refused, aways = _but.decode(but)
-    return Entry(place, _told.decode(batch), refused, aways)
+    return FeedEntry(place, _told.decode(batch), refused, aways)
 
 
-def labels_told(told: Told) -> Labels:
+def labels_told(told: FeedPayload) -> Labels:
     """The labels of the events told of."""
     return Labels(told.names, tuple(told.groups), array("q", told.each))
 
 
-_told = msgspec.msgpack.Decoder(Told)
+_told = msgspec.msgpack.Decoder(FeedPayload)
 _but = msgspec.msgpack.Decoder(tuple[list[int], list[list[int] | bool]])

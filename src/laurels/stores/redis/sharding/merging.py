@@ -31,7 +31,7 @@ from laurels.core.requests import (
 )
 from laurels.model.rules import Rules
 
-from .regions import Region, Row, Words, empty_slice
+from .regions import Region, RegionRow, Words, empty_slice
 from .shards import shard_of
 
 NEAR = 512
@@ -334,7 +334,7 @@ class Merging:
         )
 
     def _slice(
-        self, low: int, rows: Sequence[Row], first: int, parts: Sequence[Found], read: int
+        self, low: int, rows: Sequence[RegionRow], first: int, parts: Sequence[Found], read: int
     ) -> tuple[Slice, list[bytes | None]]:
         ranks = array("q", range(low, low + len(rows)))
         if self._shares_ranks:

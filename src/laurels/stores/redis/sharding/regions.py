@@ -15,7 +15,7 @@ from laurels.core.requests import Found
 Words = tuple[int, ...]
 
 
-class Row(NamedTuple):
+class RegionRow(NamedTuple):
     """An entry: its words that decide the order, its member, the shard and the place in its
     slice."""
 
@@ -32,10 +32,10 @@ class Region:
         self._parts = [part.slices[span] for part in parts]
         self._rows = [_rows(part, shard, width) for shard, part in enumerate(self._parts)]
         self.position = sum(part.positions[anchor] for part in parts)
-        before: list[Row] = []
-        behind: list[Row] = []
-        first: list[Row | None] = []
-        last: list[Row | None] = []
+        before: list[RegionRow] = []
+        behind: list[RegionRow] = []
+        first: list[RegionRow | None] = []
+        last: list[RegionRow | None] = []
         for part, slice, rows in zip(parts, self._parts, self._rows, strict=True):
             middle = part.positions[anchor] - slice.start
             before += rows[:middle]
@@ -48,13 +48,13 @@ class Region:
         self.start = self.position - len(before)
         self.rows = before + _up_to(sorted(behind), last)
 
-    def cut(self, low: int, high: int) -> list[Row] | None:
+    def cut(self, low: int, high: int) -> list[RegionRow] | None:
         """The entries at these positions of the whole; None where it has not got all of them."""
         if low < self.start or high > self.start + len(self.rows):
             return None
         return self.rows[low - self.start : high - self.start]
 
-    def rank(self, row: Row, columns: int) -> int | None:
+    def rank(self, row: RegionRow, columns: int) -> int | None:
         """How many entries of the whole have better columns than one of these, in each shard as
         the last entry before it says; None where that was not read."""
         rank = 0
@@ -74,15 +74,15 @@ def empty_slice(start: int, width: int) -> Slice:
     return Slice(start, [], array("q"), [array("q") for _ in range(width)])
 
 
-def _rows(part: Slice, shard: int, width: int) -> list[Row]:
+def _rows(part: Slice, shard: int, width: int) -> list[RegionRow]:
     words = zip(*part.words[:width], strict=True)
     return [
-        Row(words, member.encode(), shard, place)
+        RegionRow(words, member.encode(), shard, place)
         for place, (words, member) in enumerate(zip(words, part.members, strict=True))
     ]
 
 
-def _from(rows: list[Row], first: Sequence[Row | None]) -> list[Row]:
+def _from(rows: list[RegionRow], first: Sequence[RegionRow | None]) -> list[RegionRow]:
     """The rows from the last of the first ones on: before those, some shard has more."""
     start = 0
     for row in first:
@@ -90,7 +90,7 @@ def _from(rows: list[Row], first: Sequence[Row | None]) -> list[Row]:
     return rows[start:]
 
 
-def _up_to(rows: list[Row], last: Sequence[Row | None]) -> list[Row]:
+def _up_to(rows: list[RegionRow], last: Sequence[RegionRow | None]) -> list[RegionRow]:
     """The rows up to the first of the last ones: behind those, some shard has more."""
     end = len(rows)
     for row in last:
