@@ -56,7 +56,7 @@ class Folded:
         """Does all that time has made due but the refreshes."""
         while self.fold.work(1 << 40):
             pass
-        self.fold.index.let_go()
+        self.fold.index.take_dropped()
 
     def refresh(self, now_ms: int, between: Sequence[Events]) -> list[float]:
         """Builds and writes a refresh; how long each share took, and at last the record."""
@@ -73,7 +73,7 @@ class Folded:
         began = perf_counter()
         self.fold.apply(records.Refresh(1, 1, now_ms, self.window))
         took.append(perf_counter() - began)
-        self.fold.index.let_go()
+        self.fold.index.take_dropped()
         return took
 
 

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from laurels.core.index import Index, Outcome
-from laurels.core.plan import RankingKey, Roll, plan_batch, roll_of
+from laurels.core.plan import RankingKey, RollingState, plan_batch, roll_of
 from laurels.model.board import Board
 from laurels.model.event import EventReader, batch_of
 from laurels.stores.local.index.memory import MemoryIndex
@@ -34,7 +34,7 @@ class Steps:
             pass
 
     @property
-    def roll(self) -> Roll:
+    def roll(self) -> RollingState:
         roll = roll_of(1, RULES.windows["r"], self.now_ms)
         assert roll is not None
         return roll

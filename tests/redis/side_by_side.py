@@ -14,10 +14,20 @@ from random import Random
 from typing import Any, TypeVar
 
 from laurels.core.due import Due, due_of
-from laurels.core.fold import Survey
+from laurels.core.fold import ScopeScan
 from laurels.core.index import Outcomes, Scores
 from laurels.core.plan import RankingKey, can_set, next_boundary, plan_batch, ranking_key, roll_of
-from laurels.core.requests import Ask, AtBound, AtMember, End, Found, Listing, Span, Start, find
+from laurels.core.requests import (
+    AtBound,
+    AtMember,
+    End,
+    Listing,
+    ReadRequest,
+    ReadResult,
+    Span,
+    Start,
+    find,
+)
 from laurels.model.board import Board, Column
 from laurels.model.event import Batch, EventReader, batch_of
 from laurels.model.rules import Op, Rules
@@ -187,7 +197,7 @@ async def _do_something(pair: Pair) -> None:
     if kind < 0.08:
         member = random.choice(MEMBERS).encode()
         found = await pair.redis.remove(pair.opened, member, pair.due)
-        survey = Survey(pair.number, member)
+        survey = ScopeScan(pair.number, member)
         while not survey.go_on(pair.memory):
             pass
         assert found == pair.memory.remove(pair.number, member, survey.found)
@@ -310,14 +320,14 @@ async def compare(pair: Pair) -> None:
         assert said == due, (said, due, pair.rules, ask)
 
 
-def listing(random: Random, rules: Rules, board: int) -> Ask:
+def listing(random: Random, rules: Rules, board: int) -> ReadRequest:
     """Which scopes of some labels there are."""
     form = ",".join(random.choice(rules.scopes))
     after = random.choice(["", "", "room=1", "zone=cn"]) if form else ""
-    return Ask(RankingKey(board, "", 0), scopes=Listing(form, after, random.randrange(8)))
+    return ReadRequest(RankingKey(board, "", 0), scopes=Listing(form, after, random.randrange(8)))
 
 
-def shown(found: Found, width: int) -> list[object]:
+def shown(found: ReadResult, width: int) -> list[object]:
     """What was found, to compare: the words that decide the order, of members that are not there
     only that they are not."""
     located = None
@@ -340,7 +350,7 @@ def shown(found: Found, width: int) -> list[object]:
     return [found.total, found.positions, slices, located, found.data, list(found.scopes)]
 
 
-def _ask(pair: Pair, key: RankingKey) -> Ask:
+def _ask(pair: Pair, key: RankingKey) -> ReadRequest:
     random, columns = pair.random, pair.rules.score_words(key.window)
     width = pair.rules.order_words(key.window)
     total = pair.memory.size(key)
@@ -373,4 +383,4 @@ def _ask(pair: Pair, key: RankingKey) -> Ask:
             )
         )
     members = tuple(random.sample([*MEMBERS, *LABELS["room"]], random.randint(0, 4)))
-    return Ask(key, tuple(anchors), tuple(spans), members, random.random() < 0.4)
+    return ReadRequest(key, tuple(anchors), tuple(spans), members, random.random() < 0.4)

@@ -21,7 +21,7 @@ KEY = b"laurels:{boards}"
 BOUND_MS = 5
 MS = 1_000_000
 SECOND = 1_000 * MS
-APART = 3 * SECOND
+NO_SCOPE = 3 * SECOND
 
 
 class Node:
@@ -68,7 +68,7 @@ def clock_of(node: Node, ahead_ns: int = 0, gains: float = 0.0) -> NodeClock:
 def test_clocks_that_drift_apart_agree_for_an_hour(seed: int) -> None:
     async def check() -> None:
         node = Node(seed)
-        clocks = [clock_of(node, APART, 1e-4), clock_of(node, -APART, -1e-4)]
+        clocks = [clock_of(node, NO_SCOPE, 1e-4), clock_of(node, -NO_SCOPE, -1e-4)]
         for _ in range(int(3_600 / EVERY_SECONDS)):
             for clock in clocks:
                 await clock.sample()
@@ -174,7 +174,7 @@ def processes(connection: Any) -> list[NodeClock]:
     """The clocks of two processes whose own are 3 s apart, and of one like the node."""
     return [
         NodeClock(connection, KEY, lambda ahead=ahead: time.monotonic_ns() + ahead)  # type: ignore[misc]
-        for ahead in (0, APART, -APART)
+        for ahead in (0, NO_SCOPE, -NO_SCOPE)
     ]
 
 

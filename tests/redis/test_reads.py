@@ -9,7 +9,7 @@ import pytest
 
 import laurels
 from laurels.core.plan import RankingKey
-from laurels.core.requests import Ask, Found, Span, Start
+from laurels.core.requests import ReadRequest, ReadResult, Span, Start
 from laurels.errors.index_server import IndexUnavailable
 from laurels.stores.redis.index.reads import LEAST, UNDER_WAY, WEIGHT_MOST, Reads
 from laurels.stores.redis.remote import Opened, Reading, Stale
@@ -29,7 +29,7 @@ class Held:
         self.fails_on: int | None = None
 
     async def read(
-        self, board: Opened, asks: Sequence[Ask], *, now_ms: int, due_ms: int
+        self, board: Opened, asks: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> Reading:
         asked = [ask.key.instance for ask in asks]
         self.calls.append(asked)
@@ -37,16 +37,16 @@ class Held:
         await self.letting.acquire()
         if self.fails_on in asked:
             raise Stale
-        return Reading([Found(each, [], [], None, None) for each in asked], len(self.calls))
+        return Reading([ReadResult(each, [], [], None, None) for each in asked], len(self.calls))
 
 
-def ask(number: int, length: int = 0) -> Ask:
+def ask(number: int, length: int = 0) -> ReadRequest:
     spans = (Span(0, 0, length),) if length else ()
-    return Ask(RankingKey(1, "all", number), (Start(),), spans)
+    return ReadRequest(RankingKey(1, "all", number), (Start(),), spans)
 
 
 def asking(
-    reads: Reads, *asks: Ask, board: Opened = BOARD, now_ms: int = 5
+    reads: Reads, *asks: ReadRequest, board: Opened = BOARD, now_ms: int = 5
 ) -> asyncio.Future[Reading]:
     return reads.read(board, asks, now_ms=now_ms, due_ms=9)
 
@@ -187,7 +187,7 @@ def test_a_call_that_was_cut_is_made_once_more(monkeypatch: pytest.MonkeyPatch) 
             calls += 1
             if calls <= cuts:
                 raise IndexUnavailable("cut", may_have_applied=sent)
-            return Reading([Found(7, [], [], None, None)], 1)
+            return Reading([ReadResult(7, [], [], None, None)], 1)
 
         assert await told(asking(Reads(read), ask(1))) == [7]
         return calls

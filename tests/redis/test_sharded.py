@@ -14,7 +14,16 @@ from msgspec.structs import replace
 from laurels.core.due import due_of
 from laurels.core.plan import RankingKey, plan_batch
 from laurels.core.receipt import Receipt
-from laurels.core.requests import Anchor, Ask, AtBound, AtMember, End, Found, Span, Start
+from laurels.core.requests import (
+    Anchor,
+    AtBound,
+    AtMember,
+    End,
+    ReadRequest,
+    ReadResult,
+    Span,
+    Start,
+)
 from laurels.core.standing import AsOf
 from laurels.model.board import Board, Column
 from laurels.model.event import Batch, EventReader, batch_of
@@ -64,7 +73,7 @@ class Both:
             told.append((applied.outcomes, applied.ranks_before, applied.ranks_after))
         assert told[0] == told[1]
 
-    async def ask(self, asks: Sequence[Ask]) -> list[Found]:
+    async def ask(self, asks: Sequence[ReadRequest]) -> list[ReadResult]:
         """What both find, which must be the same."""
         found = []
         for board in (self.whole, self.parts):
@@ -120,7 +129,7 @@ def anchor_of(rng: Random, rules: Rules, members: int) -> Anchor:
     return AtBound(words, None, rng.random() < 0.5)
 
 
-def ask_of(rng: Random, rules: Rules, members: int) -> Ask:
+def ask_of(rng: Random, rules: Rules, members: int) -> ReadRequest:
     anchors = tuple(anchor_of(rng, rules, members) for _ in range(rng.randint(1, 3)))
     spans = []
     for _ in range(rng.randint(0, 3)):
@@ -135,7 +144,7 @@ def ask_of(rng: Random, rules: Rules, members: int) -> Ask:
     asked = tuple(f"m{i}" for i in some)
     scope = rng.choice(["", "room=1", "zone=cn", "room=2,zone=us"]) if rules.scoped else ""
     ranking = key()._replace(scope=scope)
-    return Ask(ranking, anchors, tuple(spans), asked, data=rng.random() < 0.3)
+    return ReadRequest(ranking, anchors, tuple(spans), asked, data=rng.random() < 0.3)
 
 
 @pytest.mark.parametrize(
@@ -195,12 +204,18 @@ def test_a_deep_place_takes_few_entries(server: Server) -> None:
                     plan = plan_batch(rules, {}, batch)
                     await both.index.apply(board, batch, plan, 0, ranks=False, due_ms=MAX_MS)
             spans = [Span(0, at, at + 3) for at in (0, 700, 15_000, 29_990)]
-            await both.ask([Ask(key(), (Start(),), (span,)) for span in spans])
-            await both.ask([Ask(key(), (AtMember(b"m77"),), (Span(0, -5_000, 5_001, fit=True),))])
+            await both.ask([ReadRequest(key(), (Start(),), (span,)) for span in spans])
+            await both.ask(
+                [ReadRequest(key(), (AtMember(b"m77"),), (Span(0, -5_000, 5_001, fit=True),))]
+            )
             counted = Counted(both.index._index)
             found = await Sharded(counted).read(
                 both.parts,
-                [Ask(RankingKey(PARTS, "all", MIN_MS), (Start(),), (Span(0, 15_000, 15_003),))],
+                [
+                    ReadRequest(
+                        RankingKey(PARTS, "all", MIN_MS), (Start(),), (Span(0, 15_000, 15_003),)
+                    )
+                ],
                 now_ms=NOW,
                 due_ms=MAX_MS,
             )
@@ -221,7 +236,9 @@ class Counted:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._index, name)
 
-    async def read(self, board: Opened, asks: Sequence[Ask], *, now_ms: int, due_ms: int) -> Any:
+    async def read(
+        self, board: Opened, asks: Sequence[ReadRequest], *, now_ms: int, due_ms: int
+    ) -> Any:
         read = await self._index.read(board, asks, now_ms=now_ms, due_ms=due_ms)
         self.calls += 1
         self.entries += sum(len(part.members) for each in read.found for part in each.slices)
@@ -244,12 +261,14 @@ def test_shards_may_lie_one_behind_the_other(server: Server) -> None:
                 ]
             )
             for at in (0, 400, 999, 1_000, 2_500, 4_990):
-                await both.ask([Ask(key(), (Start(),), (Span(0, at, at + 300),))])
-                await both.ask([Ask(key(), (End(),), (Span(0, -at - 300, -at),))])
-                found = await both.ask([Ask(key(), (Start(),), (Span(0, at, at + 1),))])
+                await both.ask([ReadRequest(key(), (Start(),), (Span(0, at, at + 300),))])
+                await both.ask([ReadRequest(key(), (End(),), (Span(0, -at - 300, -at),))])
+                found = await both.ask([ReadRequest(key(), (Start(),), (Span(0, at, at + 1),))])
                 member = found[0].slices[0].members[0]
                 around = (AtMember(member.encode()),)
-                await both.ask([Ask(key(), around, (Span(0, -150, 151, fit=True),), (member,))])
+                await both.ask(
+                    [ReadRequest(key(), around, (Span(0, -150, 151, fit=True),), (member,))]
+                )
 
     asyncio.run(main())
 
@@ -271,7 +290,7 @@ def test_a_list_and_its_total_agree_while_others_write(server: Server) -> None:
         async with connected(server.url) as connection:
             both = Both(connection, "hot:", rules, 3)
             await both.open()
-            whole = Ask(RankingKey(PARTS, "all", MIN_MS), (Start(),), (Span(0, 0, 10_000),))
+            whole = ReadRequest(RankingKey(PARTS, "all", MIN_MS), (Start(),), (Span(0, 0, 10_000),))
             middle = replace(whole, anchors=(AtMember(b"m0"),), spans=(Span(0, -3, 4, fit=True),))
             deep = replace(whole, spans=(Span(0, 600, 601),))
             writing = True

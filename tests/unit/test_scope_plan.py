@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from laurels.core.plan import APART, LATE, Plan, plan_batch
+from laurels.core.plan import LATE, NO_SCOPE, Plan, plan_batch
 from laurels.model.board import Board
 from laurels.model.event import Batch, EventReader, batch_of
 from laurels.model.labels import ALL, scope_named
@@ -51,7 +51,7 @@ def test_events_that_share_their_labels_share_their_routes() -> None:
     assert plan.scopes == {ALL, "room=1", "@room"}
     assert plan.late == ()
     assert scopes_at(plan, 2) == {
-        (window, name): {"": ALL, "room": "room=1", "room,zone": APART, "@room": "@room"}[name]
+        (window, name): {"": ALL, "room": "room=1", "room,zone": NO_SCOPE, "@room": "@room"}[name]
         for window in ("all", "hour", "3h")
         for name in ("", "room", "room,zone", "@room")
     }
@@ -60,7 +60,7 @@ def test_events_that_share_their_labels_share_their_routes() -> None:
 def test_events_without_labels_count_in_the_scope_of_all_alone() -> None:
     _, plan = planned(BOARD, [(None, None), (HOUR, None)])
     assert plan.scopes == {ALL}
-    assert [plan.index_of(place, 0) for place in range(3, 12)] == [APART] * 9
+    assert [plan.index_of(place, 0) for place in range(3, 12)] == [NO_SCOPE] * 9
 
 
 def test_a_roll_is_of_its_scope() -> None:
@@ -110,7 +110,7 @@ def test_every_event_goes_where_it_would_go_alone(seed: int) -> None:
             assert plan.ranking(place, i) == alone[i].ranking(place, 0)
             index = plan.index_of(place, i)
             names = (at.by,) if at.by else at.labels
-            assert (index == APART) == (not set(names) <= set(carried or {}))
+            assert (index == NO_SCOPE) == (not set(names) <= set(carried or {}))
             if at.window == "all":
                 assert index != LATE
             if index >= 0 and not at.by:

@@ -38,7 +38,7 @@ class Leaderboards:
     def __init__(self, service: Store, *, patient: bool = True) -> None:
         self._service = service
         self._ask = service.ask if patient else service.ask_at_once
-        self._at_hand = service.at_hand
+        self._at_hand = service.cached_view
         self._patient = patient
 
     # Boards

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar, Unpack
 
-from laurels.core.queries import Moment
+from laurels.core.queries import QueryContext
 from laurels.core.question import Question
 from laurels.model.board import Board
 from laurels.stores.intake.accept import How, batch_list
@@ -24,10 +24,10 @@ class Asked(NamedTuple):
     """A question on its way: the board, and what makes it of the board as it is."""
 
     board: str
-    asked: Callable[[Moment], Question[Any]]
+    asked: Callable[[QueryContext], Question[Any]]
 
 
-def _described(board: str, asked: Callable[[Moment], Question[Any]]) -> Any:
+def _described(board: str, asked: Callable[[QueryContext], Question[Any]]) -> Any:
     return Asked(board, asked)
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from laurels.model.rules import Rules
 
-from .plan import Floors, Roll, oldest_stored, roll_of
+from .plan import Floors, RollingState, oldest_stored, roll_of
 
 
 class Due(Struct, frozen=True):
@@ -18,7 +18,7 @@ class Due(Struct, frozen=True):
     now_ms: int
     since_ms: int
     oldest_ms: dict[str, int]
-    rolls: tuple[Roll, ...]
+    rolls: tuple[RollingState, ...]
 
 
 def due_of(number: int, rules: Rules, floors: Floors, now_ms: int) -> Due:

@@ -40,7 +40,7 @@ _SCOPES = 1_000
 _STALE = 1_000
 
 
-class Survey:
+class ScopeScan:
     """The scopes of a board in which a member is ranked, looked for in shares; `found` are those
     so far."""
 
@@ -106,7 +106,7 @@ class Fold(Boards):
             case records.Delete():
                 self._delete(record)
             case records.Remove():
-                survey = Survey(record.board, record.member)
+                survey = ScopeScan(record.board, record.member)
                 while not survey.go_on(self.index):
                     pass
                 return self.remove(record, survey.found)

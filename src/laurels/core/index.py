@@ -2,7 +2,7 @@
 
 An index knows boards by number, rankings by key and order by words; it knows neither calendars
 nor clocks. Of a rolling window it keeps the tallies of the steps counted, the ranking of the step
-that runs and the one it prepares for the next (`Roll` says which step that is). An entry's
+that runs and the one it prepares for the next (`RollingState` says which step that is). An entry's
 *words* are ascending integers: each column times its sign, then the tie stamp where arrival
 decides. Positions and ranks in here start at 0.
 """
@@ -17,7 +17,7 @@ from msgspec import Struct
 from laurels.model.event import Batch
 from laurels.model.rules import Rules
 
-from .plan import Plan, RankingKey, Roll
+from .plan import Plan, RankingKey, RollingState
 
 Offset = int | tuple[int, ...]
 """Which state an answer shows. A board in several shards has a number for each of them: two answers
@@ -159,7 +159,7 @@ class Index(Protocol):
     def remembered(self, board: int, now_ms: int) -> int:
         """How many event ids the board remembers at `now_ms`."""
 
-    def turn(self, roll: Roll, limit: int | None = None) -> bool:
+    def turn(self, roll: RollingState, limit: int | None = None) -> bool:
         """Brings a rolling window to the step that runs: finishes the pass for each step missed
         and changes the rankings' places. False when `limit` members were not enough."""
 
@@ -225,9 +225,9 @@ class Index(Protocol):
         one process."""
 
     def drop(self, keys: Sequence[RankingKey]) -> None:
-        """Takes rankings away; `let_go` then gives them to the caller."""
+        """Takes rankings away; `take_dropped` then gives them to the caller."""
 
-    def let_go(self) -> list[object]:
+    def take_dropped(self) -> list[object]:
         """What was dropped since the last call, for the caller to forget where nobody waits for
         it: giving back the memory of a large ranking takes a while."""
 

@@ -50,7 +50,7 @@ class Target(NamedTuple):
     period: Period
 
 
-class Roll(NamedTuple):
+class RollingState(NamedTuple):
     """Where a rolling window stands: how many steps it counts, and the ranking of the one that
     runs. `shown` is the step as of which it is seen, where that is another."""
 
@@ -68,7 +68,7 @@ class Roll(NamedTuple):
         return Target(self.ranking.key._replace(scope=scope), self.shown or self.ranking.period)
 
 
-LATE, APART = -1, -2
+LATE, NO_SCOPE = -1, -2
 """Where no target takes an event: it came too late, or has no labels for it."""
 
 
@@ -86,7 +86,7 @@ class Plan(Struct, frozen=True):
     places: tuple[RankingSpec, ...]
     targets: tuple[Target, ...]
     routes: tuple["int | array[int]", ...]
-    rolls: tuple[Roll | None, ...]
+    rolls: tuple[RollingState | None, ...]
     late: tuple[int, ...]
     all_window: int
 
@@ -169,7 +169,7 @@ def plan_batch(
             routes.append(_moved(route, len(targets), len(own)))
             targets += own
         elif batch.labels is None:
-            routes.append(APART)
+            routes.append(NO_SCOPE)
         else:
             if place.name not in scopes:
                 scopes[place.name] = batch.labels.scopes(place)
@@ -214,7 +214,7 @@ def _placed(
 
     def place_of(scope: str | None, index: int) -> int:
         if scope is None or index < 0:
-            return APART if scope is None else index
+            return NO_SCOPE if scope is None else index
         if (at := places.get((scope, index))) is None:
             at = places[scope, index] = len(targets)
             (board, window, instance, _), period = periods[index]
@@ -230,12 +230,12 @@ def _placed(
     return array("i", map(of_group.__getitem__, groups))
 
 
-def roll_of(board: int, window: Window, now_ms: int, scope: str = "") -> Roll | None:
+def roll_of(board: int, window: Window, now_ms: int, scope: str = "") -> RollingState | None:
     """Where a window that counts by steps stands at `now_ms`; None for another one."""
     if not window.steps:
         return None
     step = window.period_at(now_ms)
-    return Roll(window.steps, Target(ranking_key(board, window, step, scope), step))
+    return RollingState(window.steps, Target(ranking_key(board, window, step, scope), step))
 
 
 def ranking_key(board: int, window: Window, period: Period, scope: str = "") -> RankingKey:

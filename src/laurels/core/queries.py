@@ -1,7 +1,7 @@
 """Queries: from what a user asks of a board to the questions an index answers.
 
-A board as it is at some time is a `Moment`; a window and a period of it name one ranking, a `View`.
-Every method of these makes a `Question`.
+A board as it is at some time is a `QueryContext`; a window and a period of it name one ranking, a
+`RankingView`. Every method of these makes a `Question`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,12 +20,12 @@ from .board_state import BoardState
 from .index import Offset
 from .plan import RankingKey, ranking_key, window_named
 from .question import MAX_LIMIT, Question, final, whole
-from .reads import View, at_hand
-from .requests import Ask, Found, Listing
+from .reads import RankingView, cached_view
+from .requests import Listing, ReadRequest, ReadResult
 from .standing import PeriodInfo, Standing
 
 
-class Moment(Struct, frozen=True, gc=False):
+class QueryContext(Struct, frozen=True, gc=False):
     """A board at some time, and what can be asked of it."""
 
     state: BoardState
@@ -39,14 +39,14 @@ class Moment(Struct, frozen=True, gc=False):
         *,
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
-    ) -> View:
+    ) -> RankingView:
         """One ranking of the board, in the scope of some labels or by one. The running period over
         all events is made ready once for as long as it runs."""
         if period is not None or after is not None or by is not None or labels:
-            return View(self.state, self.now_ms, window, period, after, labels=labels, by=by)
-        view = at_hand(self.state, window, self.now_ms)
+            return RankingView(self.state, self.now_ms, window, period, after, labels=labels, by=by)
+        view = cached_view(self.state, window, self.now_ms)
         if view is None:
-            view = self.state.views[window] = View(self.state, self.now_ms, window, None)
+            view = self.state.views[window] = RankingView(self.state, self.now_ms, window, None)
         return view
 
     def card(
@@ -64,7 +64,7 @@ class Moment(Struct, frozen=True, gc=False):
             for window in self.state.rules.windows
         ]
 
-        def answer(found: Sequence[Found], offset: Offset) -> dict[str, Standing | None]:
+        def answer(found: Sequence[ReadResult], offset: Offset) -> dict[str, Standing | None]:
             each = zip(self.state.rules.windows, asked, found, strict=True)
             return {window: final(one.answer([part], offset)) for window, one, part in each}
 
@@ -82,11 +82,11 @@ class Moment(Struct, frozen=True, gc=False):
             raise UnknownScope(f"{shown(after)} is none of those by {form}, to go on after it")
         behind = "" if after is None else scope_named(state.rules, after)
 
-        def answer(found: Sequence[Found], _: Offset) -> list[dict[str, str]]:
+        def answer(found: Sequence[ReadResult], _: Offset) -> list[dict[str, str]]:
             return [labels_of(scope) for scope in found[0].scopes]
 
         listing = Listing(form, behind, limit)
-        return Question((Ask(RankingKey(state.number, "", 0), scopes=listing),), answer)
+        return Question((ReadRequest(RankingKey(state.number, "", 0), scopes=listing),), answer)
 
     def periods(
         self, window: str | None, *, labels: Mapping[str, str] | None = None, by: str | None = None
@@ -99,7 +99,7 @@ class Moment(Struct, frozen=True, gc=False):
         seen_ms = state.seen_ms(chosen, self.now_ms, scope)
         kept = chosen.kept_periods(state.floors.get(chosen.name, MIN_MS), seen_ms)
 
-        def answer(found: Sequence[Found], _: Offset) -> list[PeriodInfo]:
+        def answer(found: Sequence[ReadResult], _: Offset) -> list[PeriodInfo]:
             return [
                 PeriodInfo(
                     label=period.label,
@@ -112,7 +112,7 @@ class Moment(Struct, frozen=True, gc=False):
             ]
 
         keys = [ranking_key(state.number, chosen, period, scope) for period in kept]
-        return Question(tuple([Ask(key) for key in keys]), answer)
+        return Question(tuple([ReadRequest(key) for key in keys]), answer)
 
 
 def member_asked(member: str) -> str:

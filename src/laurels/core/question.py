@@ -12,7 +12,7 @@ from laurels.errors import LaurelsError
 from laurels.model.validation import integer, shown
 
 from .index import Index, Offset
-from .requests import Ask, Found, find
+from .requests import ReadRequest, ReadResult, find
 
 MAX_LIMIT = 10_000
 MAX_RADIUS = 5_000
@@ -38,17 +38,17 @@ class Question(Struct, Generic[T], frozen=True):
     """What is to be read, all of one state, and what is made of it.
 
     `answer` is told what was found and the offset of that state; where it takes another look, it
-    gives the next question. `shortly` is how an index in this process answers in less time.
+    gives the next question. `fast_path` is how an index in this process answers in less time.
     """
 
-    asks: tuple[Ask, ...]
-    answer: "Callable[[Sequence[Found], Offset], T | Question[T]]"
-    shortly: Callable[[Index, Offset], T] | None = None
+    asks: tuple[ReadRequest, ...]
+    answer: "Callable[[Sequence[ReadResult], Offset], T | Question[T]]"
+    fast_path: Callable[[Index, Offset], T] | None = None
 
     def here(self, index: Index, offset: Offset) -> T:
         """The answer by an index in this process, which stands still meanwhile, as of an offset."""
-        if self.shortly is not None:
-            return self.shortly(index, offset)
+        if self.fast_path is not None:
+            return self.fast_path(index, offset)
         answer = self.answer([find(index, ask) for ask in self.asks], offset)
         return answer.here(index, offset) if isinstance(answer, Question) else answer
 

@@ -26,7 +26,7 @@ from .board_state import BoardState
 from .index import Index, Offset, Slice
 from .plan import ranking_key, readable, window_named
 from .question import FAR, MAX_LIMIT, MAX_RADIUS, Question, whole
-from .requests import Anchor, Ask, AtBound, AtMember, End, Found, Span, Start
+from .requests import Anchor, AtBound, AtMember, End, ReadRequest, ReadResult, Span, Start
 from .standing import (
     FIRST,
     AsOf,
@@ -50,7 +50,7 @@ _BESIDE: tuple[Span, ...] = (Span(0, -1, 2),)
 T = TypeVar("T")
 
 
-class View:
+class RankingView:
     """One ranking at one moment, and what can be asked of it."""
 
     def __init__(
@@ -109,7 +109,7 @@ class View:
     def around(self, member: str, radius: int, data: bool) -> Question[Page | None]:
         radius = whole(radius, 0, MAX_RADIUS, InvalidRadius)
 
-        def answer(found: Found, offset: Offset) -> Page | None:
+        def answer(found: ReadResult, offset: Offset) -> Page | None:
             if found.positions[0] < 0:
                 return None
             return Page(self._entries(found), found.total, self._as_of(offset))
@@ -125,7 +125,7 @@ class View:
         if to_rank is not None:
             to_rank = whole(to_rank, 1, None, InvalidRank)
 
-        def answer(found: Found, offset: Offset) -> Standing | None:
+        def answer(found: ReadResult, offset: Offset) -> Standing | None:
             position = found.positions[0]
             if position < 0:
                 return None
@@ -140,7 +140,7 @@ class View:
 
         anchors: tuple[Anchor, ...] = (AtMember(member_bytes(member)),)
         if to_rank is None:
-            ask = Ask(self.key, anchors, _BESIDE, (), data)
+            ask = ReadRequest(self.key, anchors, _BESIDE, (), data)
             return Question((ask,), lambda found, at: answer(found[0], at), None if data else here)
         place = min(to_rank, FAR) - 1
         spans = (*_BESIDE, Span(1, place, place + 1))
@@ -149,7 +149,7 @@ class View:
     def at_rank(self, rank: int, data: bool) -> Question[Standing | None]:
         position = min(whole(rank, 1, None, InvalidRank), FAR) - 1
 
-        def answer(found: Found, offset: Offset) -> Standing | None:
+        def answer(found: ReadResult, offset: Offset) -> Standing | None:
             if position >= found.total:
                 return None
             return self._standing(found, position, offset)
@@ -160,22 +160,22 @@ class View:
     def standings(self, asked: Sequence[str], data: bool) -> Question[Page]:
         """Those of the members who are ranked, in standing order, ranked among themselves."""
 
-        def answer(found: Found, offset: Offset) -> Page:
+        def answer(found: ReadResult, offset: Offset) -> Page:
             return Page(self._friends(asked, found), found.total, self._as_of(offset))
 
         return self._asked(answer, members=tuple(asked), data=data)
 
     def ranks(self, asked: Sequence[str]) -> Question[list[int | None]]:
         key = self.key
-        ask = Ask(key, (), (), tuple(asked), False, None, True)
+        ask = ReadRequest(key, (), (), tuple(asked), False, None, True)
         return Question((ask,), _ranks, lambda index, _: index.ranks_from(key, asked, FIRST))
 
     def rank(self, member: str) -> Question[int | None]:
         key = self.key
-        ask = Ask(key, (), (), (member,), False, None, True)
+        ask = ReadRequest(key, (), (), (member,), False, None, True)
         return Question((ask,), _rank, lambda index, _: rank_or_none(index.rank(key, member)))
 
-    def _friends(self, asked: Sequence[str], found: Found) -> list[Entry]:
+    def _friends(self, asked: Sequence[str], found: ReadResult) -> list[Entry]:
         located = found.located
         if located is None:
             return []
@@ -216,7 +216,7 @@ class View:
         if self._after is not None:
             anchors += (self._place(self._after, False),)
 
-        def answer(found: Found, at: Offset) -> Page:
+        def answer(found: ReadResult, at: Offset) -> Page:
             first, last = found.positions[:2]
             return self._page(found, at, end=max(first, last))
 
@@ -224,7 +224,7 @@ class View:
         return self._asked(answer, anchors=anchors, spans=(span,), data=data)
 
     def count(self, low: Bound | None, high: Bound | None) -> Question[int]:
-        def answer(found: Found, _: Offset) -> int:
+        def answer(found: ReadResult, _: Offset) -> int:
             first, last = found.positions
             return max(0, last - first)
 
@@ -237,7 +237,7 @@ class View:
         def look(total: int) -> Question[Score | None]:
             place = total - max(1, ceil(share * total))
 
-            def answer(found: Found, _: Offset) -> Score | Question[Score | None] | None:
+            def answer(found: ReadResult, _: Offset) -> Score | Question[Score | None] | None:
                 if not found.total:
                     return None
                 wanted = found.total - max(1, ceil(share * found.total))
@@ -253,7 +253,7 @@ class View:
 
     def _asked(
         self,
-        answer: Callable[[Found, Offset], "T | Question[T]"],
+        answer: Callable[[ReadResult, Offset], "T | Question[T]"],
         *,
         anchors: tuple[Anchor, ...] = (),
         spans: tuple[Span, ...] = (),
@@ -261,7 +261,7 @@ class View:
         data: bool = False,
     ) -> Question[T]:
         """A question of this ranking."""
-        ask = Ask(self.key, anchors, spans, members, data)
+        ask = ReadRequest(self.key, anchors, spans, members, data)
         return Question((ask,), lambda found, offset: answer(found[0], offset))
 
     def _as_of(self, offset: Offset) -> AsOf:
@@ -272,7 +272,7 @@ class View:
         return AsOf(offset, self._window, label, now_ms, self._labels, self._by)
 
     def _standing(
-        self, found: Found, position: int, offset: Offset, to_rank: int | None = None
+        self, found: ReadResult, position: int, offset: Offset, to_rank: int | None = None
     ) -> Standing:
         part = found.slices[0]
         at = position - part.start
@@ -286,7 +286,7 @@ class View:
             data=None if found.data is None else _decoded([found.data[0][at]])[0],
         )
 
-    def _gap(self, found: Found, position: int, to_rank: int) -> Gap:
+    def _gap(self, found: ReadResult, position: int, to_rank: int) -> Gap:
         part = found.slices[0]
         own = target = words_at(part.words, position - part.start)
         if to_rank - 1 < position:
@@ -294,7 +294,7 @@ class View:
         return Gap(to_rank, self._scale.gap(target, own))
 
     def _page(
-        self, found: Found, offset: Offset, *, reverse: bool = False, end: int | None = None
+        self, found: ReadResult, offset: Offset, *, reverse: bool = False, end: int | None = None
     ) -> Page:
         """The entries found; `end` is where there is nothing more to show."""
         part = found.slices[0]
@@ -304,7 +304,7 @@ class View:
         after = self._cursor(part, 0 if reverse else -1, reverse) if more and listed else None
         return Page(listed[::-1] if reverse else listed, found.total, self._as_of(offset), after)
 
-    def _entries(self, found: Found) -> list[Entry]:
+    def _entries(self, found: ReadResult) -> list[Entry]:
         carried = None if found.data is None else _decoded(found.data[0])
         return entries(found.slices[0], self._scale, carried)
 
@@ -331,10 +331,10 @@ class View:
         return between(self.rules, low, high)
 
 
-def at_hand(state: BoardState, window: str | None, now_ms: int) -> View | None:
+def cached_view(state: BoardState, window: str | None, now_ms: int) -> RankingView | None:
     """The view of a window's running period, over all events, that was kept ready; None where there
     is none, or where it no longer holds."""
-    view: View | None = None
+    view: RankingView | None = None
     if window is None or type(window) is str:
         view = state.views.get(window)
     if view is None or now_ms >= view.until_ms or view.rules is not state.rules:
@@ -342,12 +342,12 @@ def at_hand(state: BoardState, window: str | None, now_ms: int) -> View | None:
     return view
 
 
-def _rank(found: Sequence[Found], _: Offset) -> int | None:
+def _rank(found: Sequence[ReadResult], _: Offset) -> int | None:
     located = found[0].located
     return None if located is None else rank_or_none(located.ranks[0])
 
 
-def _ranks(found: Sequence[Found], _: Offset) -> list[int | None]:
+def _ranks(found: Sequence[ReadResult], _: Offset) -> list[int | None]:
     located = found[0].located
     return [] if located is None else ranks_or_none(located.ranks)
 

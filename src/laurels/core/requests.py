@@ -1,9 +1,9 @@
 """What can be asked of a ranking in one go, and what comes back.
 
-A question of a user ("who is around ann?") becomes an `Ask`: anchors are places between the entries
-of a ranking, spans are runs of entries that begin and end so many entries from an anchor. An index
-answers any number of asks from one state, wherever that state is kept, so that no answer shows a
-list before a write and a total after it. Positions start at 0.
+A question of a user ("who is around ann?") becomes an `ReadRequest`: anchors are places between the
+entries of a ranking, spans are runs of entries that begin and end so many entries from an anchor.
+An index answers any number of asks from one state, wherever that state is kept, so that no answer
+shows a list before a write and a total after it. Positions start at 0.
 
 Asks and what is found are many at a time and never part of a cycle, so the garbage collector need
 not look at them (`gc=False`).
@@ -68,7 +68,7 @@ class Listing(Struct, frozen=True):
     limit: int
 
 
-class Ask(Struct, frozen=True, gc=False):
+class ReadRequest(Struct, frozen=True, gc=False):
     """What is asked of one ranking: where anchors are, which entries spans hold, where `members`
     stand, with `ranks` only their ranks; with `data` also what the members found carry. With
     `scopes` it is which scopes of the ranking's board hold anybody, and nothing else."""
@@ -82,7 +82,7 @@ class Ask(Struct, frozen=True, gc=False):
     ranks: bool = False
 
 
-class Found(Struct, frozen=True, gc=False):
+class ReadResult(Struct, frozen=True, gc=False):
     """What an index found: the size of the ranking, positions of the anchors, slices of the spans.
 
     `data` has for each slice, then for the members asked for, what each member carries; None where
@@ -123,12 +123,12 @@ def position_of(index: Index, key: RankingKey, anchor: Anchor, total: int) -> in
     return 0 if isinstance(anchor, Start) else total
 
 
-def find(index: Index, ask: Ask) -> Found:
+def find(index: Index, ask: ReadRequest) -> ReadResult:
     """The answer to an ask by an index whose calls see one state."""
     key = ask.key
     if ask.ranks:
         ranks = index.ranks(key, ask.members)
-        return Found(0, [], [], Located(ranks, ranks, []), None)
+        return ReadResult(0, [], [], Located(ranks, ranks, []), None)
     total = index.size(key)
     positions: list[int] = []
     for anchor in ask.anchors:
@@ -144,4 +144,4 @@ def find(index: Index, ask: Ask) -> Found:
     scopes: list[str] = []
     if (listing := ask.scopes) is not None:
         scopes = index.scopes(key.board, listing.form, listing.after, listing.limit)
-    return Found(total, positions, slices, located, data, scopes)
+    return ReadResult(total, positions, slices, located, data, scopes)

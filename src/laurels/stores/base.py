@@ -10,7 +10,7 @@ from laurels.core.board_state import BoardState
 from laurels.core.clock_status import ClockStatus
 from laurels.core.index import Index
 from laurels.core.plan import RankingKey
-from laurels.core.queries import Moment
+from laurels.core.queries import QueryContext
 from laurels.core.question import Question
 from laurels.core.receipt import Receipts
 from laurels.core.stats import BoardStats, CheckReport, Stats
@@ -38,13 +38,13 @@ class Store(Protocol):
         """Return what keeps commits out while it is entered. Raises when the store cannot be
         used."""
 
-    def ask(self, board: str, asked: Callable[[Moment], Question[T]]) -> T:
+    def ask(self, board: str, asked: Callable[[QueryContext], Question[T]]) -> T:
         """Return the answer to a question about a board, all of one state."""
 
-    def ask_at_once(self, board: str, asked: Callable[[Moment], Question[T]]) -> T:
+    def ask_at_once(self, board: str, asked: Callable[[QueryContext], Question[T]]) -> T:
         """Return the same, but raise NotReady where much is left to do before."""
 
-    def at_hand(
+    def cached_view(
         self, board: str, window: str | None, look: Callable[[Index, RankingKey], T]
     ) -> T | None:
         """Return what a look at a ranking finds, where that takes no more; else None."""

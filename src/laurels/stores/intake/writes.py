@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from laurels.core import record
 from laurels.core.board_state import Boards, BoardState
-from laurels.core.fold import Fold, Survey
+from laurels.core.fold import Fold, ScopeScan
 from laurels.errors import BoardExists
 from laurels.model.board import Board, named_as, safe_change
 
@@ -166,7 +166,7 @@ class Removal(Single):
         member: bytes,
     ) -> None:
         super().__init__(propose, alone=board.rules.scoped)
-        self._survey = Survey(board.number, member)
+        self._survey = ScopeScan(board.number, member)
 
     def survey(self, fold: Fold) -> bool:
         return self._survey.go_on(fold.index)

@@ -26,11 +26,11 @@ from laurels.core.clock_status import ClockStatus, accept_clock, clock_status
 from laurels.core.fold import Fold
 from laurels.core.index import Index
 from laurels.core.plan import RankingKey, place_named
-from laurels.core.queries import Moment
+from laurels.core.queries import QueryContext
 from laurels.core.question import Question
-from laurels.core.reads import at_hand
+from laurels.core.reads import cached_view
 from laurels.core.receipt import Receipts
-from laurels.core.requests import Ask
+from laurels.core.requests import ReadRequest
 from laurels.core.stats import BoardStats, CheckReport, Stats, board_stats, store_stats
 from laurels.errors import (
     Closed,
@@ -187,7 +187,7 @@ class Service:
         """All boards, in the order of their names; asked under the lock."""
         return [self._fold.boards[name] for name in sorted(self._fold.boards)]
 
-    def ask(self, board: str, asked: Callable[[Moment], Question[T]]) -> T:
+    def ask(self, board: str, asked: Callable[[QueryContext], Question[T]]) -> T:
         """The answer to a question about a board, all of one state.
 
         Where a boundary has passed and much of a pass is left to do, it does that first, share by
@@ -203,17 +203,17 @@ class Service:
                 return self.ask_at_once(board, asked)
         return self.ask_at_once(board, asked)
 
-    def ask_at_once(self, board: str, asked: Callable[[Moment], Question[T]]) -> T:
+    def ask_at_once(self, board: str, asked: Callable[[QueryContext], Question[T]]) -> T:
         """The same, but where a boundary has passed and much is left to do it raises NotReady."""
         self.ensure_usable()
         with self._lock:
             state = self._brought(board)
-            question = asked(Moment(state, self._fold.time_of(state)))
+            question = asked(QueryContext(state, self._fold.time_of(state)))
             if state.rules.scoped and not self._are_scopes_brought(state, question.asks):
                 raise NotReady(f"a step of the board {board!r} has begun that is being prepared")
             return question.here(self._fold.index, self._fold.offset)
 
-    def at_hand(
+    def cached_view(
         self, board: str, window: str | None, look: Callable[[Index, RankingKey], T]
     ) -> T | None:
         """What a look at the ranking of the running period, over all events, finds, where it takes
@@ -225,10 +225,10 @@ class Service:
             state = fold.boards.get(board)
             if state is None or (now_ms := self._time_of(state)) >= state.due_ms:
                 return None
-            view = at_hand(state, window, now_ms)
+            view = cached_view(state, window, now_ms)
             return None if view is None else look(fold.index, view.key)
 
-    def _are_scopes_brought(self, state: BoardState, asks: Iterable[Ask]) -> bool:
+    def _are_scopes_brought(self, state: BoardState, asks: Iterable[ReadRequest]) -> bool:
         """Brings the scopes that are asked about to the present, by a share of work."""
         return self._fold.bring_scopes(state, {ask.key.scope for ask in asks}, SHARE) and all(
             self._fold.bring_listed(state, ask.scopes, SHARE)
@@ -265,7 +265,7 @@ class Service:
             self._advance()
             with self._sound():
                 left = 0 if self._still else self._fold.work(limit)
-                dropped = self._fold.index.let_go()
+                dropped = self._fold.index.take_dropped()
             until_ms = MAX_MS if self._event_time else self._fold.next_due_ms - self._fold.clock_ms
         del dropped
         return left, max(0, until_ms)

@@ -4,7 +4,7 @@ from laurels.core.board_state import BoardState
 from laurels.core.clock_status import clock_status
 from laurels.core.index import changes
 from laurels.core.plan import next_boundary, ranking_key
-from laurels.core.requests import Ask
+from laurels.core.requests import ReadRequest
 from laurels.core.stats import BoardStats, CheckReport, Kept, Stats, WindowStats
 from laurels.timeline.instants import MIN_MS
 
@@ -35,7 +35,7 @@ class BoardFigures:
         keys = await self._present.index.keys(opened)
         sizes = {key: await self._present.index.nbytes(opened, key) for key in keys}
         asks = [
-            Ask(ranking_key(state.number, window, window.period_at(now_ms)))
+            ReadRequest(ranking_key(state.number, window, window.period_at(now_ms)))
             for window in state.rules.windows.values()
         ]
         due_ms = next_boundary(state.rules, now_ms)

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from laurels.core.board_state import BoardState
 from laurels.core.plan import next_boundary
-from laurels.core.queries import Moment
+from laurels.core.queries import QueryContext
 from laurels.core.question import Question
 from laurels.stores.redis.connection.deadline import VERB_SECONDS, ends_in
 
@@ -40,15 +40,15 @@ class Questions:
         self._nows: dict[int, _Now] = {}
 
     @read_only
-    async def ask(self, board: str, asked: Callable[[Moment], Question[T]]) -> T:
+    async def ask(self, board: str, asked: Callable[[QueryContext], Question[T]]) -> T:
         """The answer to a question about a board."""
         with ends_in(VERB_SECONDS):
             return await self._present.again(board, partial(self._answer, asked))
 
-    async def _answer(self, asked: Callable[[Moment], Question[T]], state: BoardState) -> T:
+    async def _answer(self, asked: Callable[[QueryContext], Question[T]], state: BoardState) -> T:
         now_ms = self._present.time_of(state)
         known = state.refreshed.copy(), state.refreshed_by.copy()
-        question = asked(Moment(state, now_ms))
+        question = asked(QueryContext(state, now_ms))
         now = self._now(state, now_ms)
         while True:
             read = await self._present.index.read(

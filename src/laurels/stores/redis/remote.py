@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from laurels.core.due import Due
 from laurels.core.index import Offset, Outcomes
-from laurels.core.plan import Plan, RankingKey, Roll
+from laurels.core.plan import Plan, RankingKey, RollingState
 from laurels.core.refreshed import Stand
-from laurels.core.requests import Ask, Found
+from laurels.core.requests import ReadRequest, ReadResult
 from laurels.core.stats import BoardLayout
 from laurels.model.event import Batch
 from laurels.model.labels import ALL
@@ -108,7 +108,7 @@ class Applied(Struct, frozen=True):
 class Reading(Struct, frozen=True, gc=False):
     """What was found, all of the state at an offset, in which the windows stood so."""
 
-    found: list[Found]
+    found: list[ReadResult]
     offset: Offset
     stands: Stands = {}
 
@@ -140,11 +140,11 @@ class RemoteIndex(Protocol):
         """
 
     def read(
-        self, board: Opened, asks: Sequence[Ask], *, now_ms: int, due_ms: int
+        self, board: Opened, asks: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> Awaitable[Reading]:
         """Answers asks from one state."""
 
-    async def turn(self, board: Opened, roll: Roll, now_ms: int, limit: int) -> bool:
+    async def turn(self, board: Opened, roll: RollingState, now_ms: int, limit: int) -> bool:
         """Brings a rolling window to the step that runs; False when `limit` members were not
         enough."""
 
@@ -278,7 +278,7 @@ class ShardIndex(RemoteIndex, Protocol):
         *,
         due_ms: int,
         spans: Sequence[tuple[int, FeedPlace, FeedPlace]],
-        aways: Sequence[Sequence[int] | bool] | None,
+        baselines: Sequence[Sequence[int] | bool] | None,
     ) -> None:
         """Counts a batch made of entries, by shard behind one and up to another, in one step with
         the note that they count. Raises Overtaken where others have been there."""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, Unpack
 from laurels.core.board_state import BoardState
 from laurels.core.clock_status import ClockStatus, SharedSource, accept_clock, clock_status
 from laurels.core.plan import window_named
-from laurels.core.queries import Moment
+from laurels.core.queries import QueryContext
 from laurels.core.question import Question
 from laurels.core.stats import BoardStats, CheckReport, Stats
 from laurels.errors import Closed, Forked, LaurelsError, NothingToBackUp, UnknownWindow
@@ -129,14 +129,14 @@ class Direct:
         finally:
             future.cancel()
 
-    def ask(self, board: str, asked: Callable[[Moment], Question[T]]) -> T:
+    def ask(self, board: str, asked: Callable[[QueryContext], Question[T]]) -> T:
         """The answer to a question about a board, all of one state."""
         answer: T = self.run(self.ask_async(board, asked))
         return answer
 
     ask_at_once = ask
 
-    def at_hand(self, _board: str, _window: str | None, _look: Callable[..., T]) -> T | None:
+    def cached_view(self, _board: str, _window: str | None, _look: Callable[..., T]) -> T | None:
         """Nothing is at hand where rankings are elsewhere."""
         return None
 
@@ -314,7 +314,7 @@ class Direct:
         return await self._present.know(board)
 
     def ask_async(
-        self, board: str, asked: Callable[[Moment], Question[T]]
+        self, board: str, asked: Callable[[QueryContext], Question[T]]
     ) -> Coroutine[Any, Any, T]:
         """The answer to a question about a board, all of one state."""
         self.ensure_usable()

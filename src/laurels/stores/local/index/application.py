@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from laurels.core.index import COUNTED, Outcome, Outcomes, Scores
-from laurels.core.plan import Plan, Roll, Target
+from laurels.core.plan import Plan, RollingState, Target
 from laurels.engine.batch import fold
 from laurels.engine.rolling.rolling import RollingSet
 from laurels.engine.roster.roster import Roster
@@ -66,7 +66,7 @@ class BatchApplication:
         self._before: list[tuple[bytearray, list[array[int]]]] = []
         self._after: list[tuple[bytearray, list[array[int]]]] = []
 
-    def _roll(self, target: Target, roll: Roll | None, roster: Roster) -> RollingSet | None:
+    def _roll(self, target: Target, roll: RollingState | None, roster: Roster) -> RollingSet | None:
         """The state, at the step that runs, of the rolling window that a target belongs to."""
         if roll is None:
             return None
@@ -125,7 +125,7 @@ class BatchApplication:
             self._plan.targets, self._stores, self._rollings, strict=True
         ):
             if rolling is not None and rolling.deferred:
-                self._held.foresee(target.key.window, target.key.scope)
+                self._held.prefetch(target.key.window, target.key.scope)
             live = rolling is not None and not rolling.deferred
             if not len(store) or (live and rolling is not None and not len(rolling.live)):
                 self._held.drop_empty(target.key.scope)

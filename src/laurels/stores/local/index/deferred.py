@@ -37,7 +37,7 @@ class Deferred:
         rolling = self._deferred(board, window, scope)
         if rolling is not None:
             rolling.build(limit)
-            self._boards[board].foresee(window, scope)
+            self._boards[board].prefetch(window, scope)
         return self.build_left(board, window, scope)
 
     def build_left(self, board: int, window: str, scope: str = "") -> int:

@@ -164,7 +164,7 @@ class BoardStore(Struct, eq=False):
             if number > part.refreshes and window in part.rolling
         ]
 
-    def foresee(self, window: str, scope: str) -> None:
+    def prefetch(self, window: str, scope: str) -> None:
         """Notes whether the refresh that is being built of a window, if one is, will list anybody
         in a scope: to be told whenever its first cell came or some went. O(steps)."""
         if (listed := self.building.get(window)) is None:

@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 
 from laurels.core.index import Beside, Located, Outcome, Outcomes, Slice
-from laurels.core.plan import Plan, RankingKey, Roll
+from laurels.core.plan import Plan, RankingKey, RollingState
 from laurels.engine.batch import fold
 from laurels.engine.rolling.rolling import RollingSet
 from laurels.engine.roster.roster import Roster
@@ -87,7 +87,7 @@ class MemoryIndex(Deferred):
             of_part = sum([ranking.discard(one) for ranking in part.rankings.values()])
             of_part += sum([rolling.discard(one) for rolling in part.rolling.values()])
             for window in part.rolling:
-                held.foresee(window, scope)
+                held.prefetch(window, scope)
             if self._copying is not None:
                 self._copying.touch(board, scope, one, part.structures())
             found += of_part
@@ -116,7 +116,7 @@ class MemoryIndex(Deferred):
     def ids(self, board: int) -> list[tuple[bytes, int]]:
         return self._boards[board].remembered.items()
 
-    def turn(self, roll: Roll, limit: int | None = None) -> bool:
+    def turn(self, roll: RollingState, limit: int | None = None) -> bool:
         key = roll.ranking.key
         part = self._part(key)
         rolling = part.rolling.get(key.window)
@@ -125,7 +125,7 @@ class MemoryIndex(Deferred):
         self._touch(key.board, key.scope)
         if rolling.deferred:
             self._dropped += rolling.pass_to(roll.running)
-            self._boards[key.board].foresee(key.window, key.scope)
+            self._boards[key.board].prefetch(key.window, key.scope)
             part.drop_empty()
             return True
         if roll.running - rolling.running >= roll.steps:
@@ -203,7 +203,7 @@ class MemoryIndex(Deferred):
                 self._dropped.append(ranking)
                 self._touch(key.board, key.scope)
 
-    def let_go(self) -> list[object]:
+    def take_dropped(self) -> list[object]:
         dropped, self._dropped = self._dropped, []
         return dropped
 

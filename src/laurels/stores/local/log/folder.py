@@ -37,7 +37,7 @@ class Folder:
         except OSError as error:
             raise StorageFailed(f"{path} cannot be used as a folder: {error}") from error
         # Also when nobody holds this any more, as in a notebook that opens it again.
-        self.let_go = weakref.finalize(self, os.close, self._lock)
+        self.take_dropped = weakref.finalize(self, os.close, self._lock)
         self._take()
         _held.add(self)
         tighten_folder(path)
@@ -51,7 +51,7 @@ class Folder:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             holder = os.pread(self._lock, 20, 0).decode(errors="replace").strip()
-            self.let_go()
+            self.take_dropped()
             if error.errno not in (errno.EAGAIN, errno.EACCES):
                 raise StorageFailed(f"{self.path} cannot be locked: {error}") from error
             pid = int(holder) if holder.isdigit() else None
@@ -71,7 +71,7 @@ class Folder:
     def close(self) -> None:
         _held.discard(self)
         fcntl.flock(self._lock, fcntl.LOCK_UN)
-        self.let_go()
+        self.take_dropped()
 
 
 def announce(path: Path, address: str | None) -> None:
@@ -90,7 +90,7 @@ _held: weakref.WeakSet[Folder] = weakref.WeakSet()
 
 def _let_go_in_child() -> None:
     for folder in list(_held):
-        folder.let_go()
+        folder.take_dropped()
     _held.clear()
 
 

@@ -16,7 +16,7 @@ from laurels.model.rules import RankingSpec
 from laurels.model.score import stamps_of
 from laurels.model.windows.decay import Weighing
 
-from .coding import Known, roll_told
+from .coding import Known, encode_rolling_state
 from .sums import Sums, sums_of
 
 
@@ -33,7 +33,7 @@ def batch_told(
     said: dict[str, Any] = {
         "now": batch.now_ms,
         "rolls": [
-            roll_told(roll)
+            encode_rolling_state(roll)
             for place, roll in zip(plan.places, plan.rolls, strict=True)
             if roll is not None and not place.name
         ],
@@ -90,7 +90,7 @@ def _window(known: Known, batch: Batch, plan: Plan, i: int) -> dict[str, Any]:
     if roll is None:
         return {"name": window, "steps": 0} | _weights(batch, known.rules.weighing(window))
     lows, highs = known.steps[window]
-    return {**roll_told(roll), "lows": lows, "highs": highs}
+    return {**encode_rolling_state(roll), "lows": lows, "highs": highs}
 
 
 def _weights(batch: Batch, weighing: Weighing | None) -> dict[str, Any]:

@@ -12,9 +12,9 @@ import msgspec
 from msgspec import Struct
 
 from laurels.core.index import Located, Outcomes, Scores, Slice
-from laurels.core.plan import RankingKey, Roll, roll_of
+from laurels.core.plan import RankingKey, RollingState, roll_of
 from laurels.core.refreshed import Stand
-from laurels.core.requests import Anchor, Ask, AtBound, AtMember, Found, Span, Start
+from laurels.core.requests import Anchor, AtBound, AtMember, ReadRequest, ReadResult, Span, Start
 from laurels.errors.index_server import IndexUnavailable
 from laurels.model.rules import Rules
 from laurels.model.score import step_bounds
@@ -107,11 +107,11 @@ def as_text(content: bytes) -> msgspec.Raw:
 # Writing
 
 
-def rolls_told(
+def encode_rolling(
     known: Known, board: int, now_ms: int, keys: Iterable[RankingKey] = ()
 ) -> list[dict[str, Any]]:
     """Where the rolling windows of a board stand at an instant, and those of the scopes of keys."""
-    found = [roll_told(roll) for roll in rolls_of(known, board, now_ms)]
+    found = [encode_rolling_state(roll) for roll in rolls_of(known, board, now_ms)]
     if known.rules.scoped and found:
         running = {each["name"]: each for each in found}
         for key in dict.fromkeys(keys):
@@ -120,12 +120,12 @@ def rolls_told(
     return found
 
 
-def rolls_of(known: Known, board: int, now_ms: int) -> list[Roll]:
+def rolls_of(known: Known, board: int, now_ms: int) -> list[RollingState]:
     rolls = [roll_of(board, window, now_ms) for window in known.rolling]
     return [roll for roll in rolls if roll is not None]
 
 
-def roll_told(roll: Roll) -> dict[str, Any]:
+def encode_rolling_state(roll: RollingState) -> dict[str, Any]:
     key = roll.ranking.key
     return {"name": scoped_name(key), "steps": roll.steps, "running": roll.running}
 
@@ -187,7 +187,7 @@ def _scores(columns: Any) -> Scores | None:
 # Asking
 
 
-def ask_told(known: Known, ask: Ask) -> list[Any]:
+def ask_told(known: Known, ask: ReadRequest) -> list[Any]:
     if (listing := ask.scopes) is not None:
         return [False, listing.form, listing.after, listing.limit]
     return [
@@ -252,10 +252,10 @@ class ScriptPayload:
         return self._texts[self._place - count : self._place]
 
 
-def found_of(known: Known, ask: Ask, told: ScriptPayload) -> Found:
+def found_of(known: Known, ask: ReadRequest, told: ScriptPayload) -> ReadResult:
     """What was found for an ask."""
     if ask.scopes is not None:
-        return Found(0, [], [], None, None, list(told.next()))
+        return ReadResult(0, [], [], None, None, list(told.next()))
     width = known.rules.order_words(ask.key.window)
     columns = known.rules.score_words(ask.key.window)
     total = told.next()
@@ -263,7 +263,7 @@ def found_of(known: Known, ask: Ask, told: ScriptPayload) -> Found:
     slices = [_slice(known, told, columns, width) for _ in ask.spans]
     located = _located(known, told, width) if ask.members else None
     data = [_data(told.next()) for _ in range(len(slices) + 1)] if ask.data else None
-    return Found(total, positions, slices, located, data)
+    return ReadResult(total, positions, slices, located, data)
 
 
 def _data(told: list[Any]) -> list[bytes | None]:

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from laurels.core.due import Due, since_ms
-from laurels.core.plan import Plan, RankingKey, Roll, roll_of
-from laurels.core.requests import Ask
+from laurels.core.plan import Plan, RankingKey, RollingState, roll_of
+from laurels.core.requests import ReadRequest
 from laurels.core.stats import BoardLayout
 from laurels.errors import CheckFailed
 from laurels.model.event import Batch
@@ -37,11 +37,11 @@ from .coding import (
     applied_of,
     as_text,
     ask_told,
+    encode_rolling,
+    encode_rolling_state,
     found_of,
     known_of,
     lives_of,
-    roll_told,
-    rolls_told,
     stands_of,
 )
 from .layout import describe, is_alike, layout_of, unverified
@@ -163,7 +163,7 @@ class RedisIndex:
         *,
         due_ms: int,
         spans: Sequence[tuple[int, FeedPlace, FeedPlace]],
-        aways: Sequence[Sequence[int] | bool] | None,
+        baselines: Sequence[Sequence[int] | bool] | None,
     ) -> None:
         """Counts a batch made of entries of feeds, and notes that they count."""
         said, _ = batch_told(self._of(board), batch, plan)
@@ -174,8 +174,8 @@ class RedisIndex:
             "feeds": board.feeds,
             "fed": [[shard, *map(_entry_id, ends)] for shard, *ends in spans],
         }
-        if aways is not None:
-            said["aways"] = aways
+        if baselines is not None:
+            said["baselines"] = baselines
         await self._call(_COUNT, board, said)
 
     async def followed(self, board: Opened) -> list[FeedPlace]:
@@ -189,19 +189,19 @@ class RedisIndex:
         return int(await self._command(board, b"HGET", b"m", b"left") or 0)
 
     def read(
-        self, board: Opened, asks: Sequence[Ask], *, now_ms: int, due_ms: int
+        self, board: Opened, asks: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> Awaitable[Reading]:
         """Answers asks from one state."""
         return self._reads.read(board, asks, now_ms=now_ms, due_ms=due_ms)
 
     async def _read(
-        self, board: Opened, asks: Sequence[Ask], *, now_ms: int, due_ms: int
+        self, board: Opened, asks: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> Reading:
         known = self._of(board)
         said = {
             "now": now_ms,
             "due": due_ms,
-            "rolls": rolls_told(known, board.number, now_ms, [ask.key for ask in asks]),
+            "rolls": encode_rolling(known, board.number, now_ms, [ask.key for ask in asks]),
             "asks": [ask_told(known, ask) for ask in asks],
         }
         if any(ask.scopes is not None for ask in asks):
@@ -215,9 +215,9 @@ class RedisIndex:
         offset = tuple(seq) if board.feeds else seq
         return Reading(found, offset, stands_of(board, stands))
 
-    async def turn(self, board: Opened, roll: Roll, now_ms: int, limit: int) -> bool:
+    async def turn(self, board: Opened, roll: RollingState, now_ms: int, limit: int) -> bool:
         """Brings a rolling window to the step that runs; False where the limit was too low."""
-        said = {"roll": roll_told(roll), "now": now_ms, "limit": SHARE}
+        said = {"roll": encode_rolling_state(roll), "now": now_ms, "limit": SHARE}
         for _ in range(0, limit, SHARE):
             if await self._keep("turn", board, **said):
                 return True
@@ -265,7 +265,7 @@ class RedisIndex:
         left, stands = await self._keep(
             "refresh",
             board,
-            rolls=[roll_told(roll)],
+            rolls=[encode_rolling_state(roll)],
             now=now_ms,
             due=due_ms,
             before=refreshed.due_by(now_ms),
@@ -514,5 +514,5 @@ def _due_told(due: Due) -> dict[str, Any]:
         "now": due.now_ms,
         "before": due.since_ms,
         "oldest": due.oldest_ms,
-        "windows": list(map(roll_told, due.rolls)),
+        "windows": list(map(encode_rolling_state, due.rolls)),
     }

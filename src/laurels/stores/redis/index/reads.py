@@ -20,7 +20,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from laurels.core.requests import Ask
+from laurels.core.requests import ReadRequest
 from laurels.errors.index_server import IndexUnavailable
 from laurels.stores.redis.remote import Opened, Reading
 
@@ -40,7 +40,7 @@ PAUSE_SECONDS = 0.05
 
 class _Wanted(Struct, frozen=True, gc=False):
     opened: Opened
-    asks: Sequence[Ask]
+    asks: Sequence[ReadRequest]
     now_ms: int
     due_ms: int
     reading: "asyncio.Future[Reading]"
@@ -64,7 +64,7 @@ class Read(Protocol):
     """How one call is made."""
 
     async def __call__(
-        self, board: Opened, asks: Sequence[Ask], *, now_ms: int, due_ms: int
+        self, board: Opened, asks: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> Reading: ...
 
 
@@ -77,7 +77,7 @@ class Reads:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def read(
-        self, board: Opened, asks: Sequence[Ask], *, now_ms: int, due_ms: int
+        self, board: Opened, asks: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> "asyncio.Future[Reading]":
         """Answers asks from one state. Raises as the index does."""
         loop = asyncio.get_running_loop()
@@ -154,7 +154,7 @@ class _Group:
 
     def __init__(self) -> None:
         self.wanted: list[_Wanted] = []
-        self.asks: dict[Ask, int] = {}
+        self.asks: dict[ReadRequest, int] = {}
 
     def take(self, wanted: _Wanted) -> None:
         self.wanted.append(wanted)
@@ -177,7 +177,7 @@ def _taken(waiting: deque[_Wanted], most: int) -> _Group:
     return group
 
 
-def _weight(ask: Ask) -> int:
+def _weight(ask: ReadRequest) -> int:
     listed = 0 if ask.scopes is None else ask.scopes.limit
     return (
         ASK_WEIGHT

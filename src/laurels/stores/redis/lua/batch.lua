@@ -11,7 +11,7 @@
 --   on a board with scopes also scopes {name, form, slots or names}: whose members come to each, as
 --   places in members or by name; forms {name, who}: event by event the place among these;
 --   of a board whose rankings by a label are elsewhere feed, what these are told of the batch; there
---   feeds, how many shards they follow, fed {shard, entry before, entry after} and aways, event by
+--   feeds, how many shards they follow, fed {shard, entry before, entry after} and baselines, event by
 --   event what the member had whose total was set, or false
 local APPLIED, UNCHANGED, OUT_OF_RANGE, DUPLICATE, TOO_LATE, FULL, ROLLED_BACK = 1, 2, 3, 4, 5, 6, 7
 

@@ -72,7 +72,7 @@ end
 
 local ats, stamps = A.ats, A.stamps
 local values = {}
-local aways = A.feed and A.absolute and A.all > 0 and {}
+local baselines = A.feed and A.absolute and A.all > 0 and {}
 
 -- Its values; of totals that are set, `away` is what the member has in the window `all`.
 local function read_values(event, slot)
@@ -81,9 +81,9 @@ local function read_values(event, slot)
     local rows = store_of(A.all, event).rows
     values.away = {}
     for i = 1, columns do values.away[i] = rows.there[slot] and rows.w[i][slot] or 0 end
-    if aways then aways[event] = values.away end
-  elseif A.aways then
-    values.away = A.aways[event] or nil
+    if baselines then baselines[event] = values.away end
+  elseif A.baselines then
+    values.away = A.baselines[event] or nil
   end
 end
 
@@ -134,7 +134,7 @@ local function one_by_one()
   for event = 1, events do
     local slot = who and who[event] or event
     local code = verdict(results, event)
-    if aways then aways[event] = false end
+    if baselines then baselines[event] = false end
     report(results.before, event, slot)
     if code == 0 then code = count(event, slot) end
     report(results.after, event, slot)
@@ -319,7 +319,7 @@ else
   send('HSET', KEYS[1], began)
   if forms then note_scopes() end
   if A.position then call('HSET', P .. 'p', A.position[1], A.position[2]) end
-  if A.feed then tell_feed(codes, aways) end
+  if A.feed then tell_feed(codes, baselines) end
   if A.fed then note_fed(codes) end
 end
 local ranks_after = A.ranks and ranks() or false

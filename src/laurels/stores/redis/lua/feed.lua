@@ -36,9 +36,9 @@ local function note_fed(codes)
   for _, each in ipairs(A.fed) do call('HSET', KEYS[1], 'fed:' .. text(each[1]), each[3]) end
 end
 
--- Tells the feed of a batch; `aways` is what the members had whose totals were set. Events that did
+-- Tells the feed of a batch; `baselines` is what the members had whose totals were set. Events that did
 -- not count are named, by their places.
-local function tell_feed(codes, aways)
+local function tell_feed(codes, baselines)
   local refused = {}
   for event = 1, #codes do
     if codes[event] > 2 then refused[#refused + 1] = event - 1 end
@@ -46,7 +46,7 @@ local function tell_feed(codes, aways)
   if #refused == #codes then return end
   local before = tonumber(string.match(call('HGET', KEYS[1], 'told') or NOTHING, '%d+$'))
   local id = text(A.now + BEGIN) .. '-' .. text(before + 1)
-  local but = cmsgpack.pack({refused, aways or {}})
+  local but = cmsgpack.pack({refused, baselines or {}})
   call('XADD', P .. 'f', id, 'batch', A.feed, 'but', but)
   call('HSET', KEYS[1], 'told', id)
 end

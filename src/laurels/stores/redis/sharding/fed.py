@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from laurels.core.plan import APART, Plan, RankingKey, Target, roll_of
+from laurels.core.plan import NO_SCOPE, Plan, RankingKey, Target, roll_of
 from laurels.model.event import Batch
 from laurels.model.labels import together
 from laurels.model.rules import RankingSpec
@@ -28,7 +28,7 @@ class Fed(Struct, frozen=True):
     batch: Batch
     plan: Plan
     spans: list[tuple[int, FeedPlace, FeedPlace]]
-    aways: list[Sequence[int] | bool] | None
+    baselines: list[Sequence[int] | bool] | None
 
 
 def chosen(pending: Sequence[Sequence[FeedEntry]], most: int) -> list[list[tuple[int, FeedEntry]]]:
@@ -99,7 +99,7 @@ def fed_of(
         batch.weighed(home.rules.weighings),
         _plan(home, batch, found),
         _spans(runs, after),
-        _aways(found),
+        _baselines(found),
     )
 
 
@@ -131,10 +131,13 @@ def _spans(
     return [(shard, after[shard], last) for shard, last in lasts.items()]
 
 
-def _aways(found: Sequence[tuple[FeedEntry, int]]) -> list[Sequence[int] | bool] | None:
-    if not any(entry.aways for entry, _ in found):
+def _baselines(found: Sequence[tuple[FeedEntry, int]]) -> list[Sequence[int] | bool] | None:
+    if not any(entry.baselines for entry, _ in found):
         return None
-    return [entry.aways[entry.told.events[row]] if entry.aways else False for entry, row in found]
+    return [
+        entry.baselines[entry.told.events[row]] if entry.baselines else False
+        for entry, row in found
+    ]
 
 
 # Where the events go
@@ -155,7 +158,7 @@ def _plan(home: Opened, batch: Batch, found: Sequence[tuple[FeedEntry, int]]) ->
         route = array("i")
         for group, instance in zip(labels.each, instances[place.window], strict=True):
             if instance is None or scopes[group] is None:
-                route.append(APART)
+                route.append(NO_SCOPE)
                 continue
             if instance not in own:
                 own[instance] = len(targets)

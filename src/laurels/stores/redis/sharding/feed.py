@@ -59,7 +59,7 @@ class FeedEntry(Struct, frozen=True):
     place: FeedPlace
     told: FeedPayload
     refused: Sequence[int]
-    aways: Sequence[Sequence[int] | bool]
+    baselines: Sequence[Sequence[int] | bool]
 
 
 class Pending(Struct, frozen=True):
@@ -115,8 +115,8 @@ def _instances(plan: Plan, window: str, events: Sequence[int]) -> int | list[int
 
 def entry_of(place: FeedPlace, batch: bytes, but: bytes) -> FeedEntry:
     """An entry as it is kept: what was told of a batch, and what became of it."""
-    refused, aways = _but.decode(but)
-    return FeedEntry(place, _told.decode(batch), refused, aways)
+    refused, baselines = _but.decode(but)
+    return FeedEntry(place, _told.decode(batch), refused, baselines)
 
 
 def labels_told(told: FeedPayload) -> Labels:

@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from laurels.core.plan import next_boundary
-from laurels.core.requests import Ask
+from laurels.core.requests import ReadRequest
 from laurels.errors import NotReady
 from laurels.stores.redis.remote import Opened, Overtaken, Reading, ShardIndex
 
@@ -40,7 +40,7 @@ class Following:
         self._rounds: dict[int, _Round] = {}
 
     async def read(
-        self, board: Opened, asks: Sequence[Ask], *, now_ms: int, due_ms: int
+        self, board: Opened, asks: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> Reading:
         """Answers asks of rankings by a label, when all counts in them that did before."""
         if not await self.feed(board, now_ms):
@@ -104,7 +104,7 @@ class Following:
         due_ms = next_boundary(board.rules, fed.batch.now_ms)
         try:
             await self._index.follow(
-                home, fed.batch, fed.plan, due_ms=due_ms, spans=fed.spans, aways=fed.aways
+                home, fed.batch, fed.plan, due_ms=due_ms, spans=fed.spans, baselines=fed.baselines
             )
         except Overtaken as overtaken:
             self._places[board.number] = overtaken.places

@@ -19,12 +19,12 @@ from typing import NamedTuple, Protocol
 from laurels.core.index import Located, Slice
 from laurels.core.requests import (
     Anchor,
-    Ask,
     AtBound,
     AtMember,
     End,
-    Found,
     Listing,
+    ReadRequest,
+    ReadResult,
     Span,
     Start,
     extent,
@@ -56,20 +56,20 @@ class Merged(Protocol):
     """An ask of a board in several shards, through the rounds: `far` are the positions of spans to
     which a pivot has to be sought."""
 
-    ask: Ask
+    ask: ReadRequest
     far: dict[int, tuple[int, int]]
 
-    def of_shard(self, shard: int) -> Ask:
+    def of_shard(self, shard: int) -> ReadRequest:
         """What this round asks of a shard."""
 
-    def answer(self, parts: Sequence[Found]) -> Found | None:
+    def answer(self, parts: Sequence[ReadResult]) -> ReadResult | None:
         """The answer, if this round has it; else what the next round asks is set right."""
 
     def near(self, span: int, place: Anchor, position: int) -> None:
         """Takes in a pivot that was sought for a span in `far`."""
 
 
-def merged(ask: Ask, rules: Rules, count: int, *, lenient: bool) -> Merged:
+def merged(ask: ReadRequest, rules: Rules, count: int, *, lenient: bool) -> Merged:
     """An ask of a board in so many shards; a lenient one takes what it learns at once."""
     if ask.scopes is not None:
         return _Listed(ask, ask.scopes)
@@ -84,17 +84,17 @@ def next_of(found: Iterable[Sequence[str]], limit: int) -> list[str]:
 class _Listed:
     """An ask for scopes: a scope may be in any of the shards."""
 
-    def __init__(self, ask: Ask, listing: Listing) -> None:
+    def __init__(self, ask: ReadRequest, listing: Listing) -> None:
         self.ask = ask
         self.far: dict[int, tuple[int, int]] = {}
         self._limit = listing.limit
 
-    def of_shard(self, shard: int) -> Ask:
+    def of_shard(self, shard: int) -> ReadRequest:
         return self.ask
 
-    def answer(self, parts: Sequence[Found]) -> Found:
+    def answer(self, parts: Sequence[ReadResult]) -> ReadResult:
         scopes = next_of([part.scopes for part in parts], self._limit)
-        return Found(0, [], [], None, None, scopes)
+        return ReadResult(0, [], [], None, None, scopes)
 
     def near(self, span: int, place: Anchor, position: int) -> None:
         raise AssertionError("there are no spans")
@@ -103,7 +103,7 @@ class _Listed:
 class Merging:
     """One ask of a board in several shards, through the rounds."""
 
-    def __init__(self, ask: Ask, rules: Rules, count: int, *, lenient: bool) -> None:
+    def __init__(self, ask: ReadRequest, rules: Rules, count: int, *, lenient: bool) -> None:
         self.ask = ask
         self.far: dict[int, tuple[int, int]] = {}
         """The positions of spans to which a pivot has to be sought."""
@@ -122,7 +122,7 @@ class Merging:
 
     # What is asked of the shards
 
-    def of_shard(self, shard: int) -> Ask:
+    def of_shard(self, shard: int) -> ReadRequest:
         """What this round asks of a shard."""
         anchors = [self._resolved(anchor) or Start() for anchor in self.ask.anchors]
         spans = []
@@ -135,7 +135,7 @@ class Merging:
             if self._homes[member] != shard:
                 anchors += self._bounds(member)
         own = [member.decode() for member in self._members if self._homes[member] == shard]
-        return Ask(self.ask.key, tuple(anchors), tuple(spans), tuple(own), self.ask.data)
+        return ReadRequest(self.ask.key, tuple(anchors), tuple(spans), tuple(own), self.ask.data)
 
     @property
     def _located(self) -> list[bytes]:
@@ -182,7 +182,7 @@ class Merging:
 
     # What comes back
 
-    def answer(self, parts: Sequence[Found]) -> Found | None:
+    def answer(self, parts: Sequence[ReadResult]) -> ReadResult | None:
         """The answer, if this round has it; else what the next round asks is set right."""
         self._round += 1
         self.far = {}
@@ -195,13 +195,13 @@ class Merging:
             return None
         slices = [part for part in found if part is not None]
         data = [*(each for _, each in slices), carried] if self.ask.data else None
-        return Found(total, positions, [part for part, _ in slices], located, data)
+        return ReadResult(total, positions, [part for part, _ in slices], located, data)
 
     def near(self, span: int, place: Anchor, position: int) -> None:
         """Takes in a pivot that was sought for a span in `far`."""
         self._read_around(span, place, position, *self.far[span])
 
-    def _learn(self, parts: Sequence[Found]) -> bool:
+    def _learn(self, parts: Sequence[ReadResult]) -> bool:
         """Notes where members stand; whether any does not stand where it was supposed to."""
         known: dict[bytes, Words] = {}
         for member, (located, i) in self._rows(parts).items():
@@ -219,7 +219,7 @@ class Merging:
                 self.far.pop(place, None)
         return not self._lenient or self._round == 1
 
-    def _rows(self, parts: Sequence[Found]) -> dict[bytes, tuple[Located, int]]:
+    def _rows(self, parts: Sequence[ReadResult]) -> dict[bytes, tuple[Located, int]]:
         """Where each member is in what its shard located."""
         places = [0] * len(parts)
         rows: dict[bytes, tuple[Located, int]] = {}
@@ -231,12 +231,12 @@ class Merging:
             places[shard] += 1
         return rows
 
-    def _position(self, place: int, parts: Sequence[Found]) -> int:
+    def _position(self, place: int, parts: Sequence[ReadResult]) -> int:
         if self._resolved(self.ask.anchors[place]) is None:
             return -1
         return sum(part.positions[place] for part in parts)
 
-    def _locate(self, parts: Sequence[Found]) -> Located:
+    def _locate(self, parts: Sequence[ReadResult]) -> Located:
         """Where the members asked for stand: what their shard says, and those before them in the
         others."""
         rows = self._rows(parts)
@@ -267,7 +267,7 @@ class Merging:
             words,
         )
 
-    def _carried(self, parts: Sequence[Found]) -> list[bytes | None]:
+    def _carried(self, parts: Sequence[ReadResult]) -> list[bytes | None]:
         """What the members asked for carry."""
         rows = self._rows(parts)
         found = []
@@ -280,7 +280,7 @@ class Merging:
     # Spans
 
     def _slices(
-        self, parts: Sequence[Found], positions: Sequence[int], total: int
+        self, parts: Sequence[ReadResult], positions: Sequence[int], total: int
     ) -> list[tuple[Slice, list[bytes | None]] | None]:
         """The entries of each span; None where they have not been read, which is then set right."""
         found: list[tuple[Slice, list[bytes | None]] | None] = []
@@ -334,7 +334,12 @@ class Merging:
         )
 
     def _slice(
-        self, low: int, rows: Sequence[RegionRow], first: int, parts: Sequence[Found], read: int
+        self,
+        low: int,
+        rows: Sequence[RegionRow],
+        first: int,
+        parts: Sequence[ReadResult],
+        read: int,
     ) -> tuple[Slice, list[bytes | None]]:
         ranks = array("q", range(low, low + len(rows)))
         if self._shares_ranks:

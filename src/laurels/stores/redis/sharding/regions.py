@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from laurels.core.index import Slice
-from laurels.core.requests import Found
+from laurels.core.requests import ReadResult
 
 Words = tuple[int, ...]
 
@@ -28,7 +28,7 @@ class RegionRow(NamedTuple):
 class Region:
     """The entries of the whole from position `start` on; `position` is the pivot's."""
 
-    def __init__(self, parts: Sequence[Found], anchor: int, span: int, width: int) -> None:
+    def __init__(self, parts: Sequence[ReadResult], anchor: int, span: int, width: int) -> None:
         self._parts = [part.slices[span] for part in parts]
         self._rows = [_rows(part, shard, width) for shard, part in enumerate(self._parts)]
         self.position = sum(part.positions[anchor] for part in parts)

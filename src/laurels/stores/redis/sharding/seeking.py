@@ -10,10 +10,10 @@ left, which halves it whatever the order is.
 from collections.abc import Awaitable, Callable, Sequence
 
 from laurels.core.plan import RankingKey
-from laurels.core.requests import Anchor, Ask, AtBound, End, Found, Span, Start
+from laurels.core.requests import Anchor, AtBound, End, ReadRequest, ReadResult, Span, Start
 from laurels.errors import NotReady
 
-Read = Callable[[list[list[Ask]]], Awaitable[list[Sequence[Found]]]]
+Read = Callable[[list[list[ReadRequest]]], Awaitable[list[Sequence[ReadResult]]]]
 """Asks each shard, and answers what each found."""
 
 ROUNDS = 100
@@ -32,7 +32,7 @@ async def seek(
     read: Read, key: RankingKey, width: int, shards: int, wanted: int, near: int
 ) -> tuple[Anchor, int]:
     """A place that was within `near` of the position wanted when it was looked at, and where."""
-    found = await read([[Ask(key)] for _ in range(shards)])
+    found = await read([[ReadRequest(key)] for _ in range(shards)])
     low = _Mark(Start(), [0] * shards)
     high = _Mark(End(), [each[0].total for each in found])
     for round in range(ROUNDS):
@@ -59,14 +59,14 @@ async def seek(
 
 async def _marks(read: Read, key: RankingKey, width: int, places: Sequence[int]) -> list[_Mark]:
     """The entries at these places of the shards, as marks of the whole."""
-    asks = [[Ask(key, (Start(),), (Span(0, place, place + 1),))] for place in places]
+    asks = [[ReadRequest(key, (Start(),), (Span(0, place, place + 1),))] for place in places]
     bounds: dict[AtBound, None] = {}
     for each in await read(asks):
         part = each[0].slices[0]
         if part.members:
             words = tuple([column[0] for column in part.words[:width]])
             bounds[AtBound(words, part.members[0].encode(), False)] = None
-    counted = await read([[Ask(key, tuple(bounds))] for _ in places])
+    counted = await read([[ReadRequest(key, tuple(bounds))] for _ in places])
     return [
         _Mark(bound, [each[0].positions[i] for each in counted]) for i, bound in enumerate(bounds)
     ]

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from laurels.core.due import Due
 from laurels.core.index import Offset, changes
-from laurels.core.plan import Plan, RankingKey, Roll
-from laurels.core.requests import Ask, Found
+from laurels.core.plan import Plan, RankingKey, RollingState
+from laurels.core.requests import ReadRequest, ReadResult
 from laurels.core.stats import BoardLayout
 from laurels.errors import NotReady
 from laurels.model.event import Batch
@@ -75,7 +75,7 @@ class Sharded:
         return await counting.apply(partial(self._ranks, board, due_ms) if ranks else None, due_ms)
 
     def read(
-        self, board: Opened, asks: Sequence[Ask], *, now_ms: int, due_ms: int
+        self, board: Opened, asks: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> Awaitable[Reading]:
         """Answers asks from one state of each shard; those by a label from what follows them, when
         that has all they had counted before."""
@@ -85,7 +85,7 @@ class Sharded:
             return self._following.read(board, asks, now_ms=now_ms, due_ms=due_ms)
         return self._merged(board, asks, now_ms, due_ms)
 
-    async def turn(self, board: Opened, roll: Roll, now_ms: int, limit: int) -> bool:
+    async def turn(self, board: Opened, roll: RollingState, now_ms: int, limit: int) -> bool:
         """Brings a rolling window to the step that runs; False where the limit was too low."""
         each = max(1, limit // board.rules.shards)
         turned = await together(
@@ -253,7 +253,7 @@ class Sharded:
     async def _merged(
         self,
         board: Opened,
-        asks: Sequence[Ask],
+        asks: Sequence[ReadRequest],
         now_ms: int,
         due_ms: int,
         *,
@@ -265,7 +265,7 @@ class Sharded:
         offset: Offset = ()
         stands: Stands = {}
 
-        async def read(asked: list[list[Ask]]) -> list[Sequence[Found]]:
+        async def read(asked: list[list[ReadRequest]]) -> list[Sequence[ReadResult]]:
             nonlocal offset, stands
             readings = await together(
                 self._index.read(shard, of_shard, now_ms=now_ms, due_ms=due_ms)
@@ -304,8 +304,8 @@ class Sharded:
             target = plan.ranking(watch, event)
             if target is not None:
                 asked.setdefault(target.key, {}).setdefault(member, 0)
-        asks = [Ask(key, members=tuple(named)) for key, named in asked.items()]
-        asks += [Ask(key) for key in _rolling(plan) - asked.keys()]
+        asks = [ReadRequest(key, members=tuple(named)) for key, named in asked.items()]
+        asks += [ReadRequest(key) for key in _rolling(plan) - asked.keys()]
         read = await self._merged(board, asks, batch.now_ms, due_ms, lenient=True)
         for ask, found in zip(asks, read.found, strict=True):
             if not ask.members:
