@@ -9,7 +9,7 @@ import pytest
 
 from laurels.errors import Closed
 from laurels.errors.index_server import IndexFull, IndexUnavailable
-from laurels.stores.redis.remote import Behind, CallId
+from laurels.stores.redis.remote import CallId, PlanExpired
 from laurels.stores.redis.retry import REPEATS_SECONDS, Attempts, Calls, after
 
 CALL_SECONDS = 2.0
@@ -97,8 +97,8 @@ def test_a_doubt_outlives_a_new_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     """The id stays, since it is the same events that are counted; and what fails in between says
     that they may have been."""
     attempts = Calls("t").next(1)
-    index = Index(doubt(), Behind(5), "done")
-    with pytest.raises(Behind):
+    index = Index(doubt(), PlanExpired(5), "done")
+    with pytest.raises(PlanExpired):
         attempted(index, monkeypatch, attempts)
     assert attempted(index, monkeypatch, attempts) == "done"
     assert set(index.asked) == {CallId("t", 1)}

@@ -34,7 +34,7 @@ from laurels.model.rules import Op, Rules
 from laurels.model.windows.kinds import Rolling
 from laurels.stores.local.index.memory import MemoryIndex
 from laurels.stores.redis.index.index import RedisIndex
-from laurels.stores.redis.remote import CallId, Opened, Unswept, Unturned
+from laurels.stores.redis.remote import CallId, Opened, ScopesNotReady, StepNotReady
 
 START_MS = 1_795_219_200_000
 HOUR_MS = 3_600_000
@@ -185,8 +185,8 @@ async def brought(pair: Pair, ask: Callable[[], Awaitable[T]]) -> T:
     for _ in range(100):
         try:
             return await ask()
-        except Unturned as behind:
-            full = isinstance(behind, Unswept)
+        except StepNotReady as behind:
+            full = isinstance(behind, ScopesNotReady)
             await pair.redis.bring(pair.opened, behind.scopes, pair.due, 300, full=full)
     raise AssertionError("scopes stay behind")
 

@@ -12,7 +12,7 @@ from laurels.core.plan import RankingKey
 from laurels.core.requests import ReadRequest, ReadResult, Span, Start
 from laurels.errors.index_server import IndexUnavailable
 from laurels.stores.redis.index.reads import LEAST, UNDER_WAY, WEIGHT_MOST, Reads
-from laurels.stores.redis.remote import Opened, Reading, Stale
+from laurels.stores.redis.remote import DefinitionOutdated, Opened, Reading
 
 RULES = laurels.Board("b").rules()
 BOARD = Opened(1, 1, RULES)
@@ -36,7 +36,7 @@ class Held:
         self.nows.append(now_ms)
         await self.letting.acquire()
         if self.fails_on in asked:
-            raise Stale
+            raise DefinitionOutdated
         return Reading([ReadResult(each, [], [], None, None) for each in asked], len(self.calls))
 
 
@@ -166,7 +166,7 @@ def test_a_refusal_is_told_to_all_that_went_together_and_to_nobody_else() -> Non
             held.letting.release()
         await asyncio.gather(*first)
         for task in together:
-            with pytest.raises(Stale):
+            with pytest.raises(DefinitionOutdated):
                 await task
         after = asking(reads, ask(13))
         assert await told(after) == [13]

@@ -13,7 +13,7 @@ from laurels import config
 from laurels.errors import AtomicAcrossShards, LaurelsError, PartlyCounted, PositionDiffers
 from laurels.errors.index_server import IndexDenied, IndexUnavailable
 from laurels.stores.redis import retry
-from laurels.stores.redis.remote import Behind, Opened, Stale, Unturned
+from laurels.stores.redis.remote import DefinitionOutdated, Opened, PlanExpired, StepNotReady
 from laurels.stores.redis.sharding.sharded import Sharded
 from laurels.stores.redis.sharding.shards import shard_of
 from tests.comparison import everything
@@ -84,7 +84,7 @@ def test_what_a_shard_refuses_is_counted_once_in_the_end(
     rng = Random(seed)
 
     def refusal(_: Opened) -> Exception | None:
-        refusals = [Stale(), Behind(NOW), Unturned(), None, None, None]
+        refusals = [DefinitionOutdated(), PlanExpired(NOW), StepNotReady(), None, None, None]
         return rng.choice(refusals)
 
     with laurels.open("memory:", clock=laurels.ManualClock(NOW)) as plain:

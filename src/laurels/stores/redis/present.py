@@ -31,7 +31,16 @@ from laurels.timeline.instants import MIN_MS
 
 from .refreshing import Place, refreshed_of
 from .registry import Registry
-from .remote import Behind, FollowedIndex, Opened, Renewed, Stale, Stands, Unswept, Unturned
+from .remote import (
+    DefinitionOutdated,
+    FollowedIndex,
+    Opened,
+    PlanExpired,
+    RefreshChanged,
+    ScopesNotReady,
+    Stands,
+    StepNotReady,
+)
 
 TRIES = 100
 AT_ONCE = 6
@@ -101,13 +110,13 @@ class BoardCatalog:
                 if reread or not await self.registry.load():
                     raise
                 reread = True
-            except Stale:
+            except DefinitionOutdated:
                 await self.refresh(state)
-            except Behind as behind:
+            except PlanExpired as behind:
                 self.see(state, behind.now_ms)
-            except Unturned as behind_:
+            except StepNotReady as behind_:
                 await self.bring(state, self.time_of(state), behind_)
-            except Renewed:
+            except RefreshChanged:
                 continue
         raise NotReady(f"the board {board!r} does not stand still")
 
@@ -151,20 +160,20 @@ class BoardCatalog:
             else:
                 raise _not_ready(state)
 
-    async def bring(self, state: BoardState, now_ms: int, behind: Unturned) -> None:
+    async def bring(self, state: BoardState, now_ms: int, behind: StepNotReady) -> None:
         """Brings what the index says is behind to the present; NotReady after MOST members. A
         definition that changed meanwhile is read again, and who asked asks again."""
         try:
             with ends_in(inf, anew=True):  # it gets on as long as the server answers
                 await self._bring(state, now_ms, behind)
-        except Stale:
+        except DefinitionOutdated:
             await self.refresh(state)
 
-    async def _bring(self, state: BoardState, now_ms: int, behind: Unturned) -> None:
+    async def _bring(self, state: BoardState, now_ms: int, behind: StepNotReady) -> None:
         if ALL in behind.scopes:
             await self.turn(state, now_ms)
         scopes = [scope for scope in behind.scopes if scope]
-        full = isinstance(behind, Unswept)
+        full = isinstance(behind, ScopesNotReady)
         opened, due = opened_as(state), self.due(state, now_ms)
         if scopes and not await self.index.bring(opened, scopes, due, MOST, full=full):
             raise _not_ready(state)
@@ -188,7 +197,7 @@ class BoardCatalog:
                         left += not await self.feed(state.board.name)
                 left += await self._prepare(state, now_ms, limit)
                 left += await self.sweep(state, now_ms, limit)
-            except Stale:
+            except DefinitionOutdated:
                 await self.refresh(state)
             except (Unavailable, Closed, Forked):
                 raise
@@ -221,7 +230,7 @@ class BoardCatalog:
             own = {shard: windows[window] for shard, windows in stands.items()}
             found, was = refreshed_of(state, own, by=by), known[by].get(window)
             if was is None or (was.offset, was.now_ms) != (found.offset, found.now_ms):
-                raise Renewed
+                raise RefreshChanged
 
     async def refresh_due(self, *, paced: bool) -> None:
         """Refreshes the windows that are due, before whoever has written is answered. Of what is
@@ -313,7 +322,7 @@ class BoardCatalog:
             kept = [k for k in periods if k.instance >= oldest_ms[k.window]]
             await self.index.expire(opened_as(state), kept, now_ms)
             await self.index.forget(opened_as(state), now_ms)
-        except Stale:
+        except DefinitionOutdated:
             await self.refresh(state)
         state.due_ms = next_boundary(state.rules, now_ms)
 

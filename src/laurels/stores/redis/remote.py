@@ -2,7 +2,8 @@
 
 Every call is a coroutine and one atomic step on the server, so several callers never see half of
 each other's work. What a process knows of a board may be old, and so may its plans be: such a call
-is refused (`Stale`, `Behind`, `Unturned`) without having done anything, and is asked again.
+is refused (`DefinitionOutdated`, `PlanExpired`, `StepNotReady`) without having done anything, and
+is asked again.
 """
 
 from array import array
@@ -23,11 +24,11 @@ from laurels.model.rules import Rules
 from laurels.stores.redis.sharding.feed import FeedPlace, Pending
 
 
-class Stale(Exception):  # noqa: N818 (says what the caller is)
+class DefinitionOutdated(Exception):  # noqa: N818 (says what the caller is)
     """The board has another version there, or is none: read the definitions again."""
 
 
-class Behind(Exception):  # noqa: N818
+class PlanExpired(Exception):  # noqa: N818
     """A period or step that the caller counts on has ended: plan again, for `now_ms`."""
 
     def __init__(self, now_ms: int) -> None:
@@ -35,7 +36,7 @@ class Behind(Exception):  # noqa: N818
         self.now_ms = now_ms
 
 
-class Unturned(Exception):  # noqa: N818
+class StepNotReady(Exception):  # noqa: N818
     """A rolling window has not been brought to the step that runs: turn it first, in these scopes
     (the empty one ranks all)."""
 
@@ -44,11 +45,11 @@ class Unturned(Exception):  # noqa: N818
         super().__init__(f"{len(self.scopes)} scopes are behind")
 
 
-class Unswept(Unturned):
+class ScopesNotReady(StepNotReady):
     """Scopes that are to be listed have to be brought first: they may hold nobody any more."""
 
 
-class Overtaken(Exception):  # noqa: N818
+class FeedConflict(Exception):  # noqa: N818
     """Others have counted entries of feeds meanwhile: go on from these places, one of each
     feed."""
 
@@ -57,7 +58,7 @@ class Overtaken(Exception):  # noqa: N818
         super().__init__(f"it is at {self.places} there")
 
 
-class Renewed(Exception):  # noqa: N818
+class RefreshChanged(Exception):  # noqa: N818
     """A window shows something else than the caller counts on: ask again."""
 
 

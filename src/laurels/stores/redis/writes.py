@@ -36,7 +36,7 @@ from laurels.stores.redis.connection.deadline import UPKEEP_SECONDS, VERB_SECOND
 from laurels.timeline.instants import MIN_MS
 
 from .present import TRIES, BoardCatalog, opened_as
-from .remote import Behind, Opened, Stale, Unturned
+from .remote import DefinitionOutdated, Opened, PlanExpired, StepNotReady
 from .retry import Attempts, Calls, after
 
 CALL_MOST = 1_000
@@ -87,7 +87,7 @@ class Writer:
             if state.due_ms <= now_ms:
                 await self._present.pass_boundary(state, now_ms)
             await self._present.sweep(state, now_ms, SWEEP)
-        except Stale:
+        except DefinitionOutdated:
             await self._present.refresh(state)
 
     async def _submit(self, write: Submission) -> Offset:
@@ -153,11 +153,11 @@ class Writer:
                     due_ms=plan_expiry(plan, state.rules, batch),
                 )
                 applied = await attempts.answer(apply)
-            except Stale:
+            except DefinitionOutdated:
                 await self._present.refresh(state)
-            except Behind as behind:
+            except PlanExpired as behind:
                 batch = batch.accepted_from(behind.now_ms)
-            except Unturned as behind_:
+            except StepNotReady as behind_:
                 await self._present.bring(state, batch.now_ms, behind_)
             else:
                 if state.rules.refreshed:
@@ -189,7 +189,7 @@ class Writer:
                 proposed = write.records(self._present.boards, self._present.now())
                 if not proposed or await self._done(write, proposed[0]):
                     return bool(proposed)
-            except Stale:
+            except DefinitionOutdated:
                 await self._present.registry.load()
             except Unavailable:
                 raise

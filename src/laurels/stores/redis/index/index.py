@@ -15,15 +15,15 @@ from laurels.model.rules import Rules
 from laurels.stores.redis.connection.connection import Connection
 from laurels.stores.redis.remote import (
     Applied,
-    Behind,
     CallId,
+    DefinitionOutdated,
+    FeedConflict,
     Opened,
-    Overtaken,
+    PlanExpired,
     Reading,
-    Stale,
+    ScopesNotReady,
     Stands,
-    Unswept,
-    Unturned,
+    StepNotReady,
 )
 from laurels.stores.redis.scripts import Script
 from laurels.stores.redis.sharding.feed import NOWHERE, FeedPlace, Pending, entry_of
@@ -486,15 +486,15 @@ def _answer(packed: bytes) -> list[Any]:
     answer: list[Any] = msgspec.msgpack.decode(packed)
     match answer[0]:
         case "stale":
-            raise Stale
+            raise DefinitionOutdated
         case "behind":
-            raise Behind(int(answer[1]))
+            raise PlanExpired(int(answer[1]))
         case "unturned":
-            raise Unturned(answer[1])
+            raise StepNotReady(answer[1])
         case "fed":
-            raise Overtaken(map(_feed_place, answer[1]))
+            raise FeedConflict(map(_feed_place, answer[1]))
         case "unswept":
-            raise Unswept(answer[1])
+            raise ScopesNotReady(answer[1])
     return answer
 
 

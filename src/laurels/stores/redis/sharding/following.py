@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from laurels.core.plan import next_boundary
 from laurels.core.requests import ReadRequest
 from laurels.errors import NotReady
-from laurels.stores.redis.remote import Opened, Overtaken, Reading, ShardIndex
+from laurels.stores.redis.remote import FeedConflict, Opened, Reading, ShardIndex
 
 from .fed import chosen, fed_of
 from .feed import FeedPlace, Pending
@@ -106,7 +106,7 @@ class Following:
             await self._index.follow(
                 home, fed.batch, fed.plan, due_ms=due_ms, spans=fed.spans, baselines=fed.baselines
             )
-        except Overtaken as overtaken:
+        except FeedConflict as overtaken:
             self._places[board.number] = overtaken.places
         else:
             for shard, _, last in fed.spans:

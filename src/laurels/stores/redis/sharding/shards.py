@@ -7,9 +7,15 @@ from zlib import crc32
 
 from msgspec.structs import replace
 
-from laurels.stores.redis.remote import Behind, Opened, Stale, Unswept, Unturned
+from laurels.stores.redis.remote import (
+    DefinitionOutdated,
+    Opened,
+    PlanExpired,
+    ScopesNotReady,
+    StepNotReady,
+)
 
-REFUSED = (Stale, Behind, Unturned)
+REFUSED = (DefinitionOutdated, PlanExpired, StepNotReady)
 """What a shard raises that has done nothing and is asked again."""
 
 T = TypeVar("T")
@@ -56,16 +62,20 @@ def worst(errors: Iterable[BaseException]) -> BaseException:
     refusal after which the caller asks again. Scopes that are behind are told together."""
     found = list(errors)
     error = max(found, key=_badness)
-    if isinstance(error, Unturned):
-        behind = [each for each in found if isinstance(each, Unturned)]
-        kind = Unswept if any(isinstance(each, Unswept) for each in behind) else Unturned
+    if isinstance(error, StepNotReady):
+        behind = [each for each in found if isinstance(each, StepNotReady)]
+        kind = (
+            ScopesNotReady
+            if any(isinstance(each, ScopesNotReady) for each in behind)
+            else StepNotReady
+        )
         return kind(scope for each in behind for scope in each.scopes)
     return error
 
 
 def _badness(error: BaseException) -> tuple[int, int]:
-    if isinstance(error, Behind):
+    if isinstance(error, PlanExpired):
         return 1, error.now_ms
     if isinstance(error, REFUSED):
-        return (2 if isinstance(error, Stale) else 0), 0
+        return (2 if isinstance(error, DefinitionOutdated) else 0), 0
     return (4 if getattr(error, "may_have_applied", False) else 3), 0
