@@ -62,7 +62,7 @@ class Served:
         backing = await serving.opened(self._settings, self._clock)
         await serving.run(self._settings, backing, self._admin_key, ending, self._said)
 
-    def _said(self, address: serving.Address) -> None:
+    def _said(self, address: serving.ServingAddress) -> None:
         self.url, self.first_key = address.url, address.first_key
         self._taking.set()
 

@@ -18,7 +18,7 @@ from rich.console import Console
 
 import laurels
 from laurels.cli.watch import Ranking, picture, standing_line
-from laurels.server.live import Change, MemberChange, Moved, Top
+from laurels.server.live import ListChange, MemberChange, Moved, Top
 from laurels.stores.http.feed import StreamEvent
 from tests.serving import Served
 
@@ -48,7 +48,7 @@ def test_a_change_makes_the_next_list() -> None:
     ranking = Ranking()
     ranking.take(event("top", Top(entries("ann", "bob", "cid"), 3, AS_OF, 3)))
     assert [ranking.mark(member) for member in ("ann", "bob", "cid")] == ["", "", ""]
-    change = Change(
+    change = ListChange(
         as_of=AS_OF,
         total=4,
         order=["bob", "dan", "ann"],

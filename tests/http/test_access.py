@@ -12,7 +12,7 @@ import pytest
 from laurels.errors.service import Overloaded, TooManyRequests, TooManyStreams, Unauthorized
 from laurels.server.auth.access import Keys
 from laurels.server.auth.caller import LEVEL
-from laurels.server.limits import Rates, Room
+from laurels.server.limits import AdmissionControl, Rates
 from laurels.server.route import Route
 from laurels.server.routes import ROUTES
 from laurels.stores.local.key_file import KEYS_FILE, FolderKeyStore
@@ -169,7 +169,7 @@ def test_a_rate_is_kept_and_says_when_to_come_again() -> None:
 
 
 def test_only_so_many_writes_wait_and_feeds_are_open() -> None:
-    room = Room(1, 3, 2, 1)
+    room = AdmissionControl(1, 3, 2, 1)
     with room.writing(), pytest.raises(Overloaded), room.writing():
         pass
     with room.writing(), room.streaming("a"), room.streaming("a"):
@@ -181,7 +181,7 @@ def test_only_so_many_writes_wait_and_feeds_are_open() -> None:
 
 
 def test_streams_are_charged_to_a_token_and_to_its_key() -> None:
-    room = Room(1, 10, 2, 1)
+    room = AdmissionControl(1, 10, 2, 1)
     with room.streaming("key", "key/ann"):
         with pytest.raises(TooManyStreams), room.streaming("key", "key/ann"):
             pass

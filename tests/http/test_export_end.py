@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 
 import laurels
-from laurels.server.asking import Ask, Streamed
+from laurels.server.asking import RequestContext, Streamed
 from laurels.server.auth.caller import ANYBODY
 from laurels.server.verbs.questions import Listed
 from laurels.server.verbs.streams import EXPORT_PAGE, export
@@ -24,7 +24,9 @@ def test_a_turn_of_a_rolling_window_ends_it_with_the_reason() -> None:
         async with laurels.open_async("memory:", clock=CLOCK) as lb:
             await lb.create(laurels.Board("b", windows=["rolling:3h/1h"]))
             await lb.submit_many("b", [(f"m{i}", i) for i in range(2 * EXPORT_PAGE)])
-            streamed = await export(Ask(cast(Any, SimpleNamespace(lb=lb)), ANYBODY, "b"), Listed())
+            streamed = await export(
+                RequestContext(cast(Any, SimpleNamespace(lb=lb)), ANYBODY, "b"), Listed()
+            )
             assert isinstance(streamed, Streamed)
             first = await anext(streamed.parts)
             CLOCK.advance(HOUR)

@@ -10,7 +10,7 @@ import httpx
 import msgspec
 import pytest
 
-from laurels.server.asking import Ask
+from laurels.server.asking import RequestContext
 from laurels.wire.answers import drop_frames
 from tests.http.process import Process
 from tests.serving import Served
@@ -90,7 +90,7 @@ def test_nothing_of_a_refused_request_waits_for_the_collector(
         # The server goes on for a moment when it has answered; another answer comes after that.
         for _ in range(3):
             http.get("/healthz")
-        left = [each for each in gc.get_objects() if isinstance(each, Ask)]
+        left = [each for each in gc.get_objects() if isinstance(each, RequestContext)]
         assert len(left) == 0
     finally:
         gc.enable()

@@ -35,7 +35,7 @@ class Viewer(Protocol):
     def sees(self, board: str) -> bool: ...
 
 
-class Held(Struct, frozen=True):
+class StoreFigures(Struct, frozen=True):
     """Figures of what there is: of a store of this process, or how many boards it knows of those on
     an index server, and whether that answers."""
 
@@ -71,7 +71,7 @@ class Backing(Struct, frozen=True):
     audit: AuditStore
     observe: Callable[[Callable[[int, float], None], Callable[[], float]], None]
     pulse: Pulse
-    held: Callable[[Viewer], Awaitable[Held]]
+    held: Callable[[Viewer], Awaitable[StoreFigures]]
     is_exact: bool = True
     follow: Callable[[Collection[str]], Awaitable[None]] | None = None
     ensure: Callable[[], Awaitable[None]] | None = None
@@ -103,7 +103,7 @@ def in_process(
     lb = AsyncLeaderboards(service)
     began = clock()
 
-    async def held(caller: Viewer) -> Held:
+    async def held(caller: Viewer) -> StoreFigures:
         if not caller.is_unlimited:
             return _held_of_boards(lb, caller.sees)
         taken = service.snapshot_taken()
@@ -126,7 +126,9 @@ def in_process(
     )
 
 
-def _held_here(lb: AsyncLeaderboards, snapshot_age: float, write_failures: WriteFailures) -> Held:
+def _held_here(
+    lb: AsyncLeaderboards, snapshot_age: float, write_failures: WriteFailures
+) -> StoreFigures:
     store = lb.sync.stats()
     return replace(
         _held_of_boards(lb, lambda _: True),
@@ -139,11 +141,11 @@ def _held_here(lb: AsyncLeaderboards, snapshot_age: float, write_failures: Write
     )
 
 
-def _held_of_boards(lb: AsyncLeaderboards, sees: Callable[[str], bool]) -> Held:
+def _held_of_boards(lb: AsyncLeaderboards, sees: Callable[[str], bool]) -> StoreFigures:
     """The figures of the boards that somebody sees, and none of the store as a whole."""
     seen = [board.name for board in lb.sync.boards() if sees(board.name)]
     shown = [lb.sync.stats(board) for board in seen[:BOARDS_SHOWN]]
-    return Held(
+    return StoreFigures(
         of_boards_only=True,
         boards=[(stats.board, stats.nbytes) for stats in shown],
         scopes=[
@@ -153,12 +155,12 @@ def _held_of_boards(lb: AsyncLeaderboards, sees: Callable[[str], bool]) -> Held:
     )
 
 
-async def _held_there(service: Direct, caller: Viewer) -> Held:
+async def _held_there(service: Direct, caller: Viewer) -> StoreFigures:
     """Nothing is added up on the index server for this: that is for `/v1/stats`."""
     if not caller.is_unlimited:
-        return Held(of_boards_only=True)
+        return StoreFigures(of_boards_only=True)
     try:
         await service.answers()
     except Unavailable:
-        return Held(count=service.count, answers=False)
-    return Held(count=service.count, answers=True, clock=service.clock_status())
+        return StoreFigures(count=service.count, answers=False)
+    return StoreFigures(count=service.count, answers=True, clock=service.clock_status())

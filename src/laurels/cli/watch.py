@@ -14,7 +14,7 @@ from rich.text import Text
 import laurels
 from laurels import config
 from laurels.cli.boards.scoping import By, Labels, labels_given, scope_words
-from laurels.server.live import Change, MemberChange, Top
+from laurels.server.live import ListChange, MemberChange, Top
 from laurels.stores.http import feed
 
 from .failures import Usage
@@ -36,7 +36,7 @@ _REFRESHES = 10
 """Of the screen, a second."""
 
 _top = msgspec.json.Decoder(Top).decode
-_change = msgspec.json.Decoder(Change).decode
+_change = msgspec.json.Decoder(ListChange).decode
 _member_change = msgspec.json.Decoder(MemberChange).decode
 
 
@@ -66,7 +66,7 @@ class Ranking:
         elif event.kind == "change":
             self._change(_change(event.data))
 
-    def _change(self, change: Change) -> None:
+    def _change(self, change: ListChange) -> None:
         known = self._entries
         for entry in [*change.entered, *change.scored]:
             known[entry.member] = entry

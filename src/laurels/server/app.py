@@ -32,7 +32,7 @@ from laurels.errors.service import (
     Unauthorized,
     UrlTooLong,
 )
-from laurels.server.audit.auditing import Call, reason_in
+from laurels.server.audit.auditing import AuditedCall, reason_in
 from laurels.server.auth.caller import LEVEL, UNKNOWN, Caller
 from laurels.server.auth.local_only import ensure_local
 from laurels.server.auth.tokens import TOKEN_PREFIX
@@ -49,9 +49,9 @@ from laurels.wire.answers import (
 from laurels.wire.audit_entry import is_recorded
 
 from .admission import Admission
-from .asking import Answer, Ask, Server, Streamed
+from .asking import RequestContext, Response, Server, Streamed
 from .cors import PREFLIGHT, Headers, Origins
-from .kept import Kept
+from .kept import AnswerCache
 from .limits import Rates
 from .metrics import CONTENT_TYPE, Exposed, exposition
 from .open_streams import OpenStreams
@@ -59,7 +59,7 @@ from .openapi import openapi
 from .pages import PAGES, Asset
 from .replays import Answered, Replays, judged_key
 from .route import NO_CONTENT, Route
-from .router import Found, Router
+from .router import RouteMatch, Router
 from .routes import ROUTES
 from .streaming import Reader, send_stream
 from .tracing import trace_fields, trace_headers, trace_of
@@ -86,7 +86,7 @@ class Written(Struct, frozen=True):
     """Whether its own headers say how it may be kept."""
 
 
-class Sent(Exception):  # noqa: N818 (an answer that was sent while it was made)
+class ResponseSent(Exception):  # noqa: N818 (an answer that was sent while it was made)
     """The answer was streamed."""
 
 
@@ -115,7 +115,7 @@ class Application:
         self._worker = worker
         self._open_streams = OpenStreams(server.keys)
         self._replays = Replays()
-        self._kept = Kept()
+        self._kept = AnswerCache()
         allowed = server.settings.cors_origins
         self._origins = Origins(allowed) if allowed else None
         self._admission = Admission(server.settings, clock)
@@ -149,7 +149,7 @@ class Application:
         except LaurelsError as error:
             request_id = request_id or self._new_request_id()
             written = _problem(error, error.status, request_id)
-        except (Sent, ProtocolClosed):
+        except (ResponseSent, ProtocolClosed):
             return
         except Exception as error:
             written = _failure(error, scope.path, request_id)
@@ -194,7 +194,7 @@ class Application:
         return answers, found.part
 
     def _other_method(
-        self, scope: Scope, found: Found[Route | Beside]
+        self, scope: Scope, found: RouteMatch[Route | Beside]
     ) -> tuple[Route | Beside, str]:
         origins = self._origins
         if scope.method == "OPTIONS" and origins and origins.allows(scope.headers.get("origin")):
@@ -229,7 +229,7 @@ class Application:
                 caller.ensure(row.level, part if row.of_board else None)
             else:
                 caller.ensure_submits(part if row.takes_submissions else None)
-            ask = Ask(self._server, caller, part)
+            ask = RequestContext(self._server, caller, part)
             if row.method != "GET":
                 await self._read(row, ask, scope.headers, protocol)
             raw_query = scope.query_string
@@ -248,7 +248,7 @@ class Application:
             drop_frames(refused)
         except LaurelsError as error:
             written = _problem(error, error.status, request_id)
-        except Sent:
+        except ResponseSent:
             self._note(row, scope, 200, began, caller, request_id)
             raise
         except ProtocolClosed:
@@ -264,13 +264,13 @@ class Application:
         return written
 
     async def _audit(
-        self, row: Route, ask: Ask, scope: Scope, written: Written, request_id: str
+        self, row: Route, ask: RequestContext, scope: Scope, written: Written, request_id: str
     ) -> None:
         """Writes a call to the audit log; an answer that is repeated is no other call."""
         if ("idempotency-replayed", "true") in written.headers:
             return
         trace = trace_of(scope.headers.get("traceparent"), request_id)
-        call = Call(
+        call = AuditedCall(
             caller=ask.caller,
             verb=row.verb,
             of_board=row.of_board,
@@ -319,7 +319,9 @@ class Application:
         await self._read_keys()
         return self._server.keys.caller(secret)
 
-    async def _read(self, row: Route, ask: Ask, headers: Incoming, protocol: HTTPProtocol) -> None:
+    async def _read(
+        self, row: Route, ask: RequestContext, headers: Incoming, protocol: HTTPProtocol
+    ) -> None:
         """Reads what comes with a request that has a body."""
         ask.media_type = requests.media_type(headers.get("content-type"))
         length, most = headers.get("content-length"), self._settings.max_body
@@ -332,7 +334,7 @@ class Application:
     async def _asking(
         self,
         row: Route,
-        ask: Ask,
+        ask: RequestContext,
         query: Any,
         scope: Scope,
         protocol: HTTPProtocol,
@@ -349,11 +351,11 @@ class Application:
         answered = await row.handler(ask, query)
         if isinstance(answered, Streamed):
             await self._stream(answered, ask.caller, scope, protocol, request_id)
-            raise Sent
+            raise ResponseSent
         return Written(*_encoded(row, answered, accept))
 
     async def _shared(
-        self, row: Route, ask: Ask, query: Any, scope: Scope, accept: str | None
+        self, row: Route, ask: RequestContext, query: Any, scope: Scope, accept: str | None
     ) -> Written:
         """The answer that others may have got already."""
         question = scope.path, scope.query_string, accept
@@ -365,7 +367,7 @@ class Application:
         return written
 
     async def _once(
-        self, row: Route, ask: Ask, query: Any, scope: Scope, accept: str | None
+        self, row: Route, ask: RequestContext, query: Any, scope: Scope, accept: str | None
     ) -> Written:
         """The answer to a request with an Idempotency-Key: given once, repeated as it was."""
         assert ask.key is not None
@@ -458,7 +460,7 @@ def _asset(asset: Asset) -> Beside:
 
 def _encoded(row: Route, answered: object, accept: str | None) -> Answered:
     status = row.status
-    if isinstance(answered, Answer):
+    if isinstance(answered, Response):
         status, answered = answered.status, answered.value
     if status == NO_CONTENT:
         return b"", "", status

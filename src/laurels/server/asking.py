@@ -15,9 +15,9 @@ from laurels.wire.requests import JSON
 from .bodies import Bodies
 from .deadlines import Deadlines
 from .decoding import Decoder
-from .limits import Room
+from .limits import AdmissionControl
 from .live import Hub
-from .metrics import Figures
+from .metrics import Metrics
 from .settings import Settings
 
 
@@ -28,16 +28,16 @@ class Server(Struct, frozen=True):
     backing: Backing
     settings: Settings
     keys: Keys
-    room: Room
+    room: AdmissionControl
     deadlines: Deadlines
     bodies: Bodies
     decoder: Decoder
     hub: Hub
-    figures: Figures
+    figures: Metrics
     audit: Auditor
 
 
-class Ask(Struct):
+class RequestContext(Struct):
     """One request, let in. `part` is what varies in its path, `media_type` the form of its
     body, `key` its Idempotency-Key."""
 
@@ -60,7 +60,7 @@ class Ask(Struct):
         return self.server.lb
 
 
-class Answer(Struct, frozen=True):
+class Response(Struct, frozen=True):
     """A value with another status than the route's."""
 
     value: object
@@ -74,4 +74,4 @@ class Streamed(Struct, frozen=True):
     kind: str
 
 
-Handler = Callable[[Ask, Any], Awaitable[object]]
+Handler = Callable[[RequestContext, Any], Awaitable[object]]

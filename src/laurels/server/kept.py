@@ -16,7 +16,7 @@ Question = tuple[str, str, str | None]
 Pulse = tuple[int, int, int, bool]
 
 
-class Kept:
+class AnswerCache:
     """The newest answers, each with the pulse it was made at."""
 
     def __init__(self) -> None:

@@ -58,7 +58,7 @@ class Rates:
 class _Writing:
     """The place of a write, while it is taken; one for all, since it only counts them."""
 
-    def __init__(self, room: "Room") -> None:
+    def __init__(self, room: "AdmissionControl") -> None:
         self._room = room
 
     def __enter__(self) -> None:
@@ -68,7 +68,7 @@ class _Writing:
         self._room.writes -= 1
 
 
-class Room:
+class AdmissionControl:
     """How many writes may wait, and how many feeds may be open."""
 
     def __init__(

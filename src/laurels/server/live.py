@@ -68,7 +68,7 @@ class Top(Struct, frozen=True):
     limit: int
 
 
-class Change(Struct, frozen=True):
+class ListChange(Struct, frozen=True):
     """What changed since the frame before; `order` is the list after it, by member."""
 
     as_of: AsOf
@@ -117,7 +117,7 @@ def frame(kind: str, number: str, document: object) -> bytes:
     return b"event: %b\nid: %b\ndata: %b\n\n" % (kind.encode(), number.encode(), _encode(document))
 
 
-def change_between(old: Page, new: Page) -> Change | None:
+def change_between(old: Page, new: Page) -> ListChange | None:
     """What makes the new list of the old one; None where nothing does."""
     before = {entry.member: entry for entry in old.entries}
     now = {entry.member: entry for entry in new.entries}
@@ -134,7 +134,7 @@ def change_between(old: Page, new: Page) -> Change | None:
     order = list(now)
     if not (entered or left or moved or scored or old.total != new.total or order != list(before)):
         return None
-    return Change(new.as_of, new.total, order, entered, left, moved, scored)
+    return ListChange(new.as_of, new.total, order, entered, left, moved, scored)
 
 
 def member_change(
@@ -155,7 +155,7 @@ def member_change(
     )
 
 
-class Watcher:
+class FeedWatcher:
     """One stream: a slot for a frame, and the task that sends it."""
 
     def __init__(self, payer: str) -> None:
@@ -200,7 +200,7 @@ class Channel:
 
     def __init__(self, what: What, epoch: str) -> None:
         self.what = what
-        self.watchers: set[Watcher] = set()
+        self.watchers: set[FeedWatcher] = set()
         self.pulse: object = None
         self.told_at = 0.0
         self.page: Page | None = None
@@ -324,7 +324,7 @@ class Hub:
     async def _frames(
         self, channel: Channel, last: str | None, payer: str
     ) -> AsyncGenerator[bytes, None]:
-        watcher = Watcher(payer)
+        watcher = FeedWatcher(payer)
         channel = self._channels.setdefault(channel.what, channel)
         first = channel.after(last)
         channel.watchers.add(watcher)

@@ -14,17 +14,17 @@ from prometheus_client.core import (
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from laurels.api.backing import Held
+from laurels.api.backing import StoreFigures
 from laurels.core.clock_status import ClockStatus
 from laurels.core.receipt import Receipts
 
-from .limits import Room
+from .limits import AdmissionControl
 
 SECONDS = (0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5)
 EVENTS = (1, 2, 5, 10, 50, 100, 500, 1_000, 5_000, 10_000, 100_000)
 
 
-class Spread:
+class Histogram:
     """How many of the values seen were up to each bound."""
 
     def __init__(self, bounds: Sequence[float]) -> None:
@@ -45,15 +45,15 @@ class Spread:
         return found, self._sum
 
 
-class Figures:
+class Metrics:
     """What was counted since the server started."""
 
     def __init__(self) -> None:
         self.outcomes: Counter[str] = Counter()
         self.requests: Counter[tuple[str, int]] = Counter()
-        self.reads: dict[str, Spread] = {}
-        self.commit_seconds = Spread(SECONDS)
-        self.commit_events = Spread(EVENTS)
+        self.reads: dict[str, Histogram] = {}
+        self.commit_seconds = Histogram(SECONDS)
+        self.commit_events = Histogram(EVENTS)
         self.cut_off = 0
 
     def submitted(self, receipts: Receipts) -> None:
@@ -74,7 +74,7 @@ class Figures:
         if reads:
             spread = self.reads.get(verb)
             if spread is None:
-                spread = self.reads[verb] = Spread(SECONDS)
+                spread = self.reads[verb] = Histogram(SECONDS)
             spread.see(seconds)
 
     def count_cut_off(self) -> None:
@@ -91,7 +91,9 @@ class Exposed(Collector):
     """The figures of a server as Prometheus reads them. With several workers each tells its own,
     under its number."""
 
-    def __init__(self, figures: Figures, room: Room, held: Held, worker: int | None) -> None:
+    def __init__(
+        self, figures: Metrics, room: AdmissionControl, held: StoreFigures, worker: int | None
+    ) -> None:
         self._figures = figures
         self._room = room
         self._held = held

@@ -7,7 +7,7 @@ T = TypeVar("T")
 _VARIES = "{}"
 
 
-class Found(NamedTuple, Generic[T]):
+class RouteMatch(NamedTuple, Generic[T]):
     """What stands at a path, by method, and the part of it that varies, if one does."""
 
     methods: Mapping[str, T]
@@ -30,13 +30,13 @@ class Router(Generic[T]):
                 self._places.setdefault(len(parts), set()).add(place)
         self._rows.setdefault(tuple(parts), {})[method] = answers
 
-    def find(self, path: str) -> Found[T] | None:
+    def find(self, path: str) -> RouteMatch[T] | None:
         """What stands at a path; None where nothing does."""
         parts = tuple(path.split("/"))
         for place in self._places.get(len(parts), ()):
             part = parts[place]
             if part and (row := self._rows.get((*parts[:place], _VARIES, *parts[place + 1 :]))):
-                return Found(row, part)
+                return RouteMatch(row, part)
         if _VARIES not in parts and (row := self._rows.get(parts)):
-            return Found(row, "")
+            return RouteMatch(row, "")
         return None

@@ -34,9 +34,9 @@ from .client_address import ClientAddresses
 from .connections import ConnectionGuard, allowed_connections, raise_descriptor_limit
 from .deadlines import Deadlines
 from .decoding import Decoder
-from .limits import Rates, Room
+from .limits import AdmissionControl, Rates
 from .live import Hub
-from .metrics import Figures
+from .metrics import Metrics
 from .ports import Order, SharedPort, free, listening
 from .process_memory import return_free_memory, settle_collector, share_arenas
 from .settings import Settings
@@ -48,14 +48,14 @@ _BACKLOG = 2_048
 _log = structlog.get_logger("laurels")
 
 
-class Address(Struct, frozen=True):
+class ServingAddress(Struct, frozen=True):
     """Where requests are taken, and the secret of the key that was made for a store without any."""
 
     url: str
     first_key: str | None = None
 
 
-Said = Callable[[Address], None]
+Said = Callable[[ServingAddress], None]
 
 
 def serve(settings: Settings, admin_key: str | None, said: Said) -> int:
@@ -131,7 +131,7 @@ async def run(
         auditor = Auditor(backing.audit, _now_ms)
         served = _Served(settings, backing, keys, reader, auditor, order)
         ip, port = free(settings) if order is None else (order.ip, order.port)
-        await served.run(ip, port, ending, lambda address: said(Address(address, first_key)))
+        await served.run(ip, port, ending, lambda address: said(ServingAddress(address, first_key)))
     finally:
         for task in upkeep:
             task.cancel()
@@ -159,7 +159,7 @@ class _Served:
         order: Order | None,
     ) -> None:
         self._settings = settings
-        self._room = Room(
+        self._room = AdmissionControl(
             settings.max_writes,
             settings.max_streams,
             settings.streams_per_key,
@@ -170,7 +170,7 @@ class _Served:
             max(settings.max_bodies, 2 * settings.max_body), settings.body_seconds, self._deadlines
         )
         self._decoder = Decoder()
-        self._figures = Figures()
+        self._figures = Metrics()
         backing.observe(self._figures.committed, time.perf_counter)
         self._hub = Hub(
             backing.lb,

@@ -31,7 +31,7 @@ from laurels.wire.problems import error_of
 
 from .ports import Order, free
 from .process_memory import settle_collector, share_arenas
-from .serving import Address, Said, opened, run, settle_log, warn_of
+from .serving import Said, ServingAddress, opened, run, settle_log, warn_of
 from .settings import Settings
 
 END_SECONDS = 10.0
@@ -103,7 +103,7 @@ async def _started() -> Process:
     )
 
 
-async def _ready(worker: Process, order: Order, ending: asyncio.Event) -> Address:
+async def _ready(worker: Process, order: Order, ending: asyncio.Event) -> ServingAddress:
     """Where a worker takes requests. Raises why it does not; nowhere where the end comes first."""
     assert worker.stdin is not None
     assert worker.stdout is not None
@@ -114,10 +114,10 @@ async def _ready(worker: Process, order: Order, ending: asyncio.Event) -> Addres
     ended.cancel()
     if not line.done():
         line.cancel()
-        return Address("")
+        return ServingAddress("")
     said = line.result()
     if said.startswith(_READY):
-        return msgspec.json.decode(said.removeprefix(_READY), type=Address)
+        return msgspec.json.decode(said.removeprefix(_READY), type=ServingAddress)
     if said.startswith(_FAILED):
         raise error_of(500, said.removeprefix(_FAILED))
     raise WorkerFailed(f"worker {order.number} ended before it took requests")
@@ -172,7 +172,7 @@ async def _work(order: Order) -> None:
     if order.number == 1:
         warn_of(backing)
 
-    def said(address: Address) -> None:
+    def said(address: ServingAddress) -> None:
         _say(_READY + msgspec.json.encode(address))
 
     try:

@@ -23,7 +23,7 @@ _ID = re.compile(r"[0-9]{1,20}(-[0-9]{1,20})?")
 _log = structlog.get_logger("laurels")
 
 
-class Call(Struct, frozen=True):
+class AuditedCall(Struct, frozen=True):
     """What a call was, as far as the request tells."""
 
     caller: Caller
@@ -39,7 +39,7 @@ class Call(Struct, frozen=True):
     trace_id: str | None
 
 
-def entry_of(call: Call, at_ms: int) -> AuditEntry:
+def entry_of(call: AuditedCall, at_ms: int) -> AuditEntry:
     """Return the entry of a call."""
     return AuditEntry(
         at_ms=at_ms,
@@ -101,7 +101,7 @@ class Auditor:
         self.lost = 0
         """Entries that could not be written."""
 
-    async def add(self, call: Call) -> None:
+    async def add(self, call: AuditedCall) -> None:
         """Write the entry of a call; it is durable when this returns."""
         self._waiting.append(entry_of(call, self._now_ms()))
         loop = asyncio.get_running_loop()

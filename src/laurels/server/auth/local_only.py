@@ -54,13 +54,13 @@ _FOREIGN_SITES = frozenset(("cross-site", "same-site"))
 _LINK = ["navigate"], ["document"]
 
 
-class RequestHeaders(Protocol):
+class OriginHeaders(Protocol):
     """The headers of a request."""
 
     def items(self) -> list[tuple[str, str]]: ...
 
 
-def ensure_local(http_version: str, authority: str | None, headers: RequestHeaders) -> None:
+def ensure_local(http_version: str, authority: str | None, headers: OriginHeaders) -> None:
     """Raise NotLocal for a request that may come from beyond this machine or of another origin.
 
     `authority` is the Host (HTTP/1.1) or :authority (HTTP/2) of the request.

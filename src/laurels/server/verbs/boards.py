@@ -10,7 +10,7 @@ from laurels.errors import UnknownBoard
 from laurels.errors.service import InvalidBody
 from laurels.model.board import Board
 from laurels.model.validation import shown
-from laurels.server.asking import Answer, Ask
+from laurels.server.asking import RequestContext, Response
 from laurels.server.route import CREATED, NO_CONTENT, NoQuery, Routes
 from laurels.wire import requests
 
@@ -64,7 +64,7 @@ def _definition(board: Board) -> msgspec.Raw:
     return msgspec.Raw(board.to_json())
 
 
-def _definition_in(ask: Ask) -> dict[str, Any]:
+def _definition_in(ask: RequestContext) -> dict[str, Any]:
     said = requests.document(ask.raw, ask.media_type)
     if not isinstance(said, dict):
         raise InvalidBody(f"{shown(said)} is no definition of a board")
@@ -74,13 +74,13 @@ def _definition_in(ask: Ask) -> dict[str, Any]:
 
 
 @ROUTES.question("GET", "/v1/boards", returns=list[BoardFields])
-async def boards(ask: Ask, _: NoQuery) -> object:
+async def boards(ask: RequestContext, _: NoQuery) -> object:
     """All boards the key may see, by name."""
     return [_definition(board) for board in await ask.lb.boards() if ask.caller.sees(board.name)]
 
 
 @ROUTES.question("GET", "/v1/boards/{board}", returns=BoardFields)
-async def get(ask: Ask, _: NoQuery) -> object:
+async def get(ask: RequestContext, _: NoQuery) -> object:
     """The definition of a board."""
     return _definition(await ask.lb.get(ask.board))
 
@@ -94,7 +94,7 @@ async def get(ask: Ask, _: NoQuery) -> object:
     returns=BoardFields,
     most_body=DEFINITION_BYTES,
 )
-async def create(ask: Ask, query: PutQuery) -> object:
+async def create(ask: RequestContext, query: PutQuery) -> object:
     """Creates a board, or changes the one that is there where that is safe. 201 where it was
     made."""
     defined = Board.from_json(_definition_in(ask))
@@ -104,10 +104,10 @@ async def create(ask: Ask, query: PutQuery) -> object:
         del changes["name"]
         return _definition(await ask.lb.change(ask.board, **changes))
     made = await ask.lb.create(defined, exist_ok=query.on_exists != "refuse")
-    return Answer(_definition(made), CREATED if there is None else 200)
+    return Response(_definition(made), CREATED if there is None else 200)
 
 
-async def _there(ask: Ask) -> Board | None:
+async def _there(ask: RequestContext) -> Board | None:
     try:
         return await ask.lb.get(ask.board)
     except UnknownBoard:
@@ -122,7 +122,7 @@ async def _there(ask: Ask) -> Board | None:
     returns=BoardFields,
     most_body=DEFINITION_BYTES,
 )
-async def change(ask: Ask, _: NoQuery) -> object:
+async def change(ask: RequestContext, _: NoQuery) -> object:
     """Changes what may be changed: `title`, `keep`, and `windows`, `scopes` and `rank_by` (to add
     some)."""
     said = requests.document(ask.raw, ask.media_type)
@@ -132,6 +132,6 @@ async def change(ask: Ask, _: NoQuery) -> object:
 
 
 @ROUTES.row("DELETE", "/v1/boards/{board}", "admin", status=NO_CONTENT)
-async def delete(ask: Ask, _: NoQuery) -> None:
+async def delete(ask: RequestContext, _: NoQuery) -> None:
     """Deletes a board with everything it holds."""
     await ask.lb.delete(ask.board)

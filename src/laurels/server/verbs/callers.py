@@ -5,7 +5,7 @@ from typing import get_args
 
 from msgspec import Struct
 
-from laurels.server.asking import Ask
+from laurels.server.asking import RequestContext
 from laurels.server.auth.caller import LEVEL
 from laurels.server.route import NoQuery, Routes
 from laurels.wire.keys import Scope
@@ -27,7 +27,7 @@ class CallerAnswer(Struct, frozen=True):
 
 
 @ROUTES.question("GET", "/v1/me", returns=CallerAnswer)
-async def me(ask: Ask, _: NoQuery) -> object:
+async def me(ask: RequestContext, _: NoQuery) -> object:
     """What the caller may do: the scope of its key or token, and the boards it reaches."""
     caller = ask.caller
     member = None if caller.submission is None else caller.submission.member

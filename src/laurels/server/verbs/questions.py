@@ -9,7 +9,7 @@ from laurels.core.stats import BoardStats
 from laurels.errors.service import InvalidBody, InvalidQuery, MemberNotRanked, RankNotHeld
 from laurels.model.score import Score
 from laurels.model.validation import shown
-from laurels.server.asking import Ask
+from laurels.server.asking import RequestContext
 from laurels.server.route import NoQuery, Routes
 from laurels.wire import requests
 from laurels.wire.answers import CardAnswer, ScopesAnswer
@@ -23,12 +23,12 @@ MEMBERS_BYTES = 4 << 20
 """They have 128 bytes each at the most, and three times that where they are escaped."""
 
 
-class Place(Scoped):
+class RankingQuery(Scoped):
     window: str | None = None
     period: str | None = None
 
 
-class Listed(Place):
+class Listed(RankingQuery):
     with_data: bool = False
 
 
@@ -75,7 +75,7 @@ class StandingQuery(Listed, kw_only=True):
     to_rank: int | None = None
 
 
-class MemberQuery(Place, kw_only=True):
+class MemberQuery(RankingQuery, kw_only=True):
     """A member of a ranking."""
 
     member: str
@@ -105,13 +105,13 @@ class RankQuery(Listed, kw_only=True):
     rank: int
 
 
-class PercentQuery(Place, kw_only=True):
+class PercentQuery(RankingQuery, kw_only=True):
     """`percent`: 0 to 100."""
 
     percent: str
 
 
-class CountQuery(Place):
+class CountQuery(RankingQuery):
     """From `low` to `high`, ends included."""
 
     low: str | None = None
@@ -119,7 +119,7 @@ class CountQuery(Place):
 
 
 @ROUTES.question("GET", "/v1/boards/{board}/top", query=TopQuery, returns=Page, shared=True)
-async def top(ask: Ask, query: TopQuery) -> object:
+async def top(ask: RequestContext, query: TopQuery) -> object:
     """Who leads."""
     return await ask.lb.top(
         ask.board,
@@ -135,7 +135,7 @@ async def top(ask: Ask, query: TopQuery) -> object:
 
 
 @ROUTES.question("GET", "/v1/boards/{board}/around", query=AroundQuery, returns=Page)
-async def around(ask: Ask, query: AroundQuery) -> object:
+async def around(ask: RequestContext, query: AroundQuery) -> object:
     """A member and its neighbours."""
     page = await ask.lb.around(
         ask.board,
@@ -156,7 +156,7 @@ def _ranked(found: Struct | None, member: str) -> Struct:
 
 
 @ROUTES.question("GET", "/v1/boards/{board}/standing", query=StandingQuery, returns=Standing)
-async def standing(ask: Ask, query: StandingQuery) -> object:
+async def standing(ask: RequestContext, query: StandingQuery) -> object:
     """Where a member stands: rank, score, neighbours and gaps."""
     if query.window == ALL_WINDOWS:
         raise InvalidQuery(f"expected one window, got {ALL_WINDOWS}: for all of them ask …/card")
@@ -179,7 +179,7 @@ class RankAnswer(Struct, frozen=True):
 
 
 @ROUTES.question("GET", "/v1/boards/{board}/rank", query=MemberQuery, returns=RankAnswer)
-async def rank(ask: Ask, query: MemberQuery) -> object:
+async def rank(ask: RequestContext, query: MemberQuery) -> object:
     """A member's rank and nothing else, in a fraction of the time of `standing`."""
     found = await ask.lb.rank(
         ask.board,
@@ -200,12 +200,12 @@ class RanksAnswer(Struct, frozen=True):
 @ROUTES.question(
     "POST",
     "/v1/boards/{board}/ranks",
-    query=Place,
+    query=RankingQuery,
     body=list[str],
     returns=RanksAnswer,
     most_body=MEMBERS_BYTES,
 )
-async def ranks(ask: Ask, query: Place) -> object:
+async def ranks(ask: RequestContext, query: RankingQuery) -> object:
     """The ranks of the members in the body (an array, or `{"members": […]}`), in their order and
     all of one moment."""
     found = await ask.lb.ranks(
@@ -219,7 +219,7 @@ async def ranks(ask: Ask, query: Place) -> object:
 
 
 @ROUTES.question("GET", "/v1/boards/{board}/card", query=CardQuery, returns=CardAnswer)
-async def card(ask: Ask, query: CardQuery) -> object:
+async def card(ask: RequestContext, query: CardQuery) -> object:
     """A member's standing in the running period of every window, all of one moment; null for each
     window that it is not ranked in."""
     found = await ask.lb.card(
@@ -240,7 +240,7 @@ async def card(ask: Ask, query: CardQuery) -> object:
     returns=Page,
     most_body=MEMBERS_BYTES,
 )
-async def standings(ask: Ask, query: Listed) -> object:
+async def standings(ask: RequestContext, query: Listed) -> object:
     """Friends: those of the members in the body (an array, or `{"members": […]}`) who are ranked,
     ranked among themselves too."""
     return await ask.lb.standings(
@@ -253,7 +253,7 @@ async def standings(ask: Ask, query: Listed) -> object:
     )
 
 
-async def _members(ask: Ask) -> list[Any]:
+async def _members(ask: RequestContext) -> list[Any]:
     """The members that a body names. Raises InvalidBody."""
     members = await ask.server.decoder.document(ask.raw, ask.media_type, MEMBERS_VALUES)
     if isinstance(members, dict):
@@ -264,7 +264,7 @@ async def _members(ask: Ask) -> list[Any]:
 
 
 @ROUTES.question("GET", "/v1/boards/{board}/range", query=RangeQuery, returns=Page)
-async def range_(ask: Ask, query: RangeQuery) -> object:
+async def range_(ask: RequestContext, query: RangeQuery) -> object:
     """The entries with scores from low to high."""
     return await ask.lb.range(
         ask.board,
@@ -285,7 +285,7 @@ def _bound(text: str | None) -> str | tuple[str, ...] | None:
 
 
 @ROUTES.question("GET", "/v1/boards/{board}/at-rank", query=RankQuery, returns=Standing)
-async def at_rank(ask: Ask, query: RankQuery) -> object:
+async def at_rank(ask: RequestContext, query: RankQuery) -> object:
     """Who stands at a position."""
     found = await ask.lb.at_rank(
         ask.board,
@@ -312,7 +312,7 @@ class ScoreAnswer(Struct, frozen=True):
     query=PercentQuery,
     returns=ScoreAnswer,
 )
-async def score_at_percentile(ask: Ask, query: PercentQuery) -> object:
+async def score_at_percentile(ask: RequestContext, query: PercentQuery) -> object:
     """The score that this percent of the members do not exceed."""
     return ScoreAnswer(
         await ask.lb.score_at_percentile(
@@ -332,7 +332,7 @@ class CountAnswer(Struct, frozen=True):
 
 
 @ROUTES.question("GET", "/v1/boards/{board}/count", query=CountQuery, returns=CountAnswer)
-async def count(ask: Ask, query: CountQuery) -> object:
+async def count(ask: RequestContext, query: CountQuery) -> object:
     """How many members have scores from low to high."""
     return CountAnswer(
         await ask.lb.count(
@@ -352,7 +352,7 @@ async def count(ask: Ask, query: CountQuery) -> object:
     query=WindowQuery,
     returns=list[PeriodInfo],
 )
-async def periods(ask: Ask, query: WindowQuery) -> object:
+async def periods(ask: RequestContext, query: WindowQuery) -> object:
     """The periods of a window that can be read, newest first."""
     return await ask.lb.periods(ask.board, query.window, **scope_of(query))
 
@@ -363,7 +363,7 @@ async def periods(ask: Ask, query: WindowQuery) -> object:
     query=ScopesQuery,
     returns=ScopesAnswer,
 )
-async def scopes(ask: Ask, query: ScopesQuery) -> object:
+async def scopes(ask: RequestContext, query: ScopesQuery) -> object:
     """The scopes of some labels that hold anybody, in the order of their values."""
     names = requests.scope_names(query.labels) or []
     after = None if query.after is None else requests.scope_read(query.after)
@@ -373,6 +373,6 @@ async def scopes(ask: Ask, query: ScopesQuery) -> object:
 
 
 @ROUTES.question("GET", "/v1/boards/{board}/stats", returns=BoardStats)
-async def board_stats(ask: Ask, _: NoQuery) -> object:
+async def board_stats(ask: RequestContext, _: NoQuery) -> object:
     """Figures of a board."""
     return await ask.lb.stats(ask.board)

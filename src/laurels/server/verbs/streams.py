@@ -6,7 +6,7 @@ from laurels.core.standing import Page
 from laurels.errors import LaurelsError
 from laurels.errors.service import InvalidQuery
 from laurels.model.validation import shown
-from laurels.server.asking import Ask, Streamed
+from laurels.server.asking import RequestContext, Streamed
 from laurels.server.live import What
 from laurels.server.route import Routes
 from laurels.wire import requests
@@ -22,7 +22,7 @@ LEAST_INTERVAL_MS, MOST_INTERVAL_MS = 20, 60_000
 
 
 @ROUTES.row("GET", "/v1/boards/{board}/export", "read", query=Listed, returns=bytes)
-async def export(ask: Ask, query: Listed) -> object:
+async def export(ask: RequestContext, query: Listed) -> object:
     """All entries in standing order, a line of JSON each (NDJSON). Members that do not move across
     the place read so far are seen exactly once. Where it cannot go on (a rolling window has turned,
     say), the last line is a problem document instead of an entry."""
@@ -41,7 +41,7 @@ async def export(ask: Ask, query: Listed) -> object:
     return Streamed(parts(), requests.NDJSON)
 
 
-async def _export_page(ask: Ask, query: Listed, after: str | None) -> Page:
+async def _export_page(ask: RequestContext, query: Listed, after: str | None) -> Page:
     return await ask.lb.top(
         ask.board,
         window=query.window,
@@ -64,7 +64,7 @@ class LiveQuery(Scoped):
 
 
 @ROUTES.row("GET", "/v1/boards/{board}/live", "read", query=LiveQuery, returns=bytes)
-async def live(ask: Ask, query: LiveQuery) -> object:
+async def live(ask: RequestContext, query: LiveQuery) -> object:
     """The live feed, Server-Sent Events: `top` with the list, then `change` with what changed; of a
     member, `standing` at each change. `Last-Event-ID` goes on where a stream ended."""
     interval_ms = query.interval

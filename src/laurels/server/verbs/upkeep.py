@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from laurels.core.clock_status import ClockStatus
 from laurels.core.stats import CheckReport, Stats
-from laurels.server.asking import Answer, Ask
+from laurels.server.asking import RequestContext, Response
 from laurels.server.auth.board_patterns import ALL_BOARDS
 from laurels.server.auth.submission_rule import submission_rule
 from laurels.server.route import CREATED, NO_CONTENT, NoQuery, Routes
@@ -20,20 +20,20 @@ ROUTES = Routes()
 
 
 @ROUTES.question("GET", "/v1/stats", returns=Stats)
-async def stats(ask: Ask, _: NoQuery) -> object:
+async def stats(ask: RequestContext, _: NoQuery) -> object:
     """Figures of the whole store, for a key that reaches all boards."""
     ask.caller.ensure_unlimited()
     return await ask.lb.stats()
 
 
 @ROUTES.row("POST", "/v1/check", "admin", returns=CheckReport, store_wide=True)
-async def check(ask: Ask, _: NoQuery) -> object:
+async def check(ask: RequestContext, _: NoQuery) -> object:
     """Checks every structure, and the rankings against the log. Writes wait, reads go on."""
     return await ask.lb.check()
 
 
 @ROUTES.row("POST", "/v1/rebuild", "admin", status=NO_CONTENT, store_wide=True)
-async def rebuild(ask: Ask, _: NoQuery) -> None:
+async def rebuild(ask: RequestContext, _: NoQuery) -> None:
     """Derives all rankings anew from the log. Writes wait."""
     await ask.lb.rebuild()
 
@@ -45,19 +45,19 @@ class OffsetAnswer(Struct, frozen=True):
 
 
 @ROUTES.row("POST", "/v1/snapshot", "admin", returns=OffsetAnswer, store_wide=True)
-async def snapshot(ask: Ask, _: NoQuery) -> object:
+async def snapshot(ask: RequestContext, _: NoQuery) -> object:
     """Takes a snapshot while serving."""
     return OffsetAnswer(await ask.lb.snapshot())
 
 
 @ROUTES.question("GET", "/v1/clock", returns=ClockStatus)
-async def clock_status(ask: Ask, _: NoQuery) -> object:
+async def clock_status(ask: RequestContext, _: NoQuery) -> object:
     """The time the boards go by, and how it stands to the clock of the machine."""
     return await ask.lb.clock_status()
 
 
 @ROUTES.row("POST", "/v1/clock/accept", "admin", returns=ClockStatus, store_wide=True)
-async def accept_clock(ask: Ask, _: NoQuery) -> object:
+async def accept_clock(ask: RequestContext, _: NoQuery) -> object:
     """Follows the clock of the machine from now on, wherever it has leapt."""
     return await ask.lb.accept_clock()
 
@@ -123,7 +123,7 @@ class TokenMade(Struct, frozen=True):
     expires_ms: int
 
 
-async def _shown(ask: Ask, keys: Sequence[Key]) -> list[KeyShown]:
+async def _shown(ask: RequestContext, keys: Sequence[Key]) -> list[KeyShown]:
     used = await asyncio.to_thread(ask.server.keys.last_used)
     names = {key.id: key.name for key in ask.server.keys.listed(ask.caller)}
     return [
@@ -142,20 +142,20 @@ async def _shown(ask: Ask, keys: Sequence[Key]) -> list[KeyShown]:
     ]
 
 
-async def _made(ask: Ask, key: Key, secret: str) -> KeyMade:
+async def _made(ask: RequestContext, key: Key, secret: str) -> KeyMade:
     (shown_,) = await _shown(ask, [key])
     return KeyMade(*msgspec.structs.astuple(shown_), key=secret)
 
 
 @ROUTES.row("GET", "/v1/keys", "admin", returns=list[KeyShown])
-async def keys(ask: Ask, _: NoQuery) -> object:
+async def keys(ask: RequestContext, _: NoQuery) -> object:
     """The keys that may do no more than this one, without their secrets: of all of them where it
     reaches all boards, else itself and those that it made."""
     return await _shown(ask, ask.server.keys.listed(ask.caller))
 
 
 @ROUTES.row("POST", "/v1/keys", "admin", body=KeyFields, returns=KeyMade, status=CREATED)
-async def create_key(ask: Ask, _: NoQuery) -> object:
+async def create_key(ask: RequestContext, _: NoQuery) -> object:
     """Makes a key that may do no more than this one. Its secret is in this answer and nowhere
     else."""
     said = requests.document(ask.raw, ask.media_type)
@@ -170,11 +170,11 @@ async def create_key(ask: Ask, _: NoQuery) -> object:
         seconds,
         by=ask.caller,
     )
-    return Answer(await _made(ask, key, secret), CREATED)
+    return Response(await _made(ask, key, secret), CREATED)
 
 
 @ROUTES.row("POST", "/v1/keys/{name}/rotate", "admin", body=RotationFields, returns=KeyMade)
-async def rotate_key(ask: Ask, _: NoQuery) -> object:
+async def rotate_key(ask: RequestContext, _: NoQuery) -> object:
     """Gives a key a new secret, which is in this answer and nowhere else. The one before is
     accepted for `grace_seconds` more."""
     said = requests.document(ask.raw, ask.media_type) if ask.raw else {}
@@ -186,13 +186,13 @@ async def rotate_key(ask: Ask, _: NoQuery) -> object:
 
 
 @ROUTES.row("DELETE", "/v1/keys/{name}", "admin", status=NO_CONTENT)
-async def revoke_key(ask: Ask, _: NoQuery) -> None:
+async def revoke_key(ask: RequestContext, _: NoQuery) -> None:
     """Takes a key away at once, and its tokens with it: their open streams end within a second."""
     await asyncio.to_thread(ask.server.keys.revoke, ask.part, ask.caller)
 
 
 @ROUTES.row("POST", "/v1/tokens", "read", body=TokenFields, returns=TokenMade, status=CREATED)
-async def create_token(ask: Ask, _: NoQuery) -> object:
+async def create_token(ask: RequestContext, _: NoQuery) -> object:
     """Makes a token for a browser or a game: for some boards and at most a day. It reads, or
     submits for one member. It is given as a Bearer token or, for streams, as `?token=`."""
     said = requests.document(ask.raw, ask.media_type)
@@ -211,11 +211,11 @@ async def create_token(ask: Ask, _: NoQuery) -> object:
         rate=requests.plain(rate),
         submission=submission,
     )
-    return Answer(TokenMade(token, expires_ms), CREATED)
+    return Response(TokenMade(token, expires_ms), CREATED)
 
 
 @ROUTES.row("POST", "/v1/tokens/rotate", "admin", status=NO_CONTENT, store_wide=True)
-async def rotate_signing(ask: Ask, _: NoQuery) -> None:
+async def rotate_signing(ask: RequestContext, _: NoQuery) -> None:
     """Has tokens signed with a new secret. Those signed with the one before stay good until they
     expire; asked twice, all tokens issued so far end."""
     await asyncio.to_thread(ask.server.keys.rotate_signing)

@@ -9,7 +9,7 @@ from laurels.core.receipt import Receipt, Receipts
 from laurels.errors import BatchRefused, BoardExists, LaurelsError
 from laurels.errors.service import Forbidden, InvalidBody, InvalidQuery
 from laurels.model.validation import shown
-from laurels.server.asking import Ask
+from laurels.server.asking import RequestContext
 from laurels.server.auth.caller import LEVEL
 from laurels.server.route import NO_CONTENT, NoQuery, Routes
 from laurels.wire import requests
@@ -58,7 +58,7 @@ class SetQuery(Struct, forbid_unknown_fields=True):
     most_body=None,
     takes_submissions=True,
 )
-async def scores(ask: Ask, query: ScoresQuery) -> object:
+async def scores(ask: RequestContext, query: ScoresQuery) -> object:
     """Reports scores: one event, or up to 10,000 in one commit. One that is refused is 422; a batch
     is 200 with a receipt for each, refused ones do not refuse the others unless `all_or_nothing`
     (409). The answer comes when all is on the disk."""
@@ -102,7 +102,7 @@ async def scores(ask: Ask, query: ScoresQuery) -> object:
     return batch_answer(receipts, query.receipts)
 
 
-def _counted(ask: Ask, receipts: Receipts, place: int) -> Receipt:
+def _counted(ask: RequestContext, receipts: Receipts, place: int) -> Receipt:
     """The receipt of a single event, counted by what became of it. Raises EventRefused."""
     receipt = receipts[place]
     ask.server.figures.counted(receipt.status)
@@ -140,7 +140,7 @@ def _board_event(event: Any) -> tuple[str, Any]:
     returns=BoardsAnswer,
     most_body=None,
 )
-async def scores_of_boards(ask: Ask, _: NoQuery) -> object:
+async def scores_of_boards(ask: RequestContext, _: NoQuery) -> object:
     """Reports scores of several boards: events that each name their board. Each board's are one
     batch, in the order given; a board that is not there refuses the whole request."""
     read, _is_single = await ask.server.decoder.elements(ask.raw, ask.media_type, _board_events)
@@ -169,7 +169,7 @@ async def scores_of_boards(ask: Ask, _: NoQuery) -> object:
     returns=Receipt,
     audited=True,
 )
-async def set_(ask: Ask, query: SetQuery) -> object:
+async def set_(ask: RequestContext, query: SetQuery) -> object:
     """Sets a member's score: on `sum` columns by an event of the difference."""
     found, single = requests.events(ask.raw, ask.media_type)
     if not single or not isinstance(found[0], (tuple, dict)):
@@ -220,7 +220,7 @@ class DataFields(Struct):
 
 
 @ROUTES.row("PUT", "/v1/boards/{board}/data", "write", body=DataFields, status=NO_CONTENT)
-async def set_data(ask: Ask, _: NoQuery) -> None:
+async def set_data(ask: RequestContext, _: NoQuery) -> None:
     """Gives a member JSON of up to 1 KiB to carry: `{"member": …, "data": …}`; null takes it
     away."""
     member, data = requests.fields(requests.document(ask.raw, ask.media_type), "member", "data")
@@ -248,7 +248,7 @@ class MemberFields(Struct):
     returns=Removed,
     audited=True,
 )
-async def remove(ask: Ask, _: NoQuery) -> object:
+async def remove(ask: RequestContext, _: NoQuery) -> object:
     """Takes a member, `{"member": …}`, and its data out of every ranking of a board."""
     (member,) = requests.fields(requests.document(ask.raw, ask.media_type), "member")
     with ask.server.room.writing():
@@ -273,6 +273,6 @@ class PositionAnswer(Struct, frozen=True):
     query=SourceQuery,
     returns=PositionAnswer,
 )
-async def position(ask: Ask, query: SourceQuery) -> object:
+async def position(ask: RequestContext, query: SourceQuery) -> object:
     """The position committed last for a source."""
     return PositionAnswer(await ask.lb.position(ask.board, query.source))
