@@ -12,7 +12,7 @@ from laurels.cli.failures import Usage
 from laurels.cli.importing.csv_rows import CsvRows
 from laurels.cli.importing.json_rows import JsonRows, looks_like_json
 from laurels.cli.importing.lines import LINE_LIMIT, Lines
-from laurels.cli.importing.reading import Mapping, Reject, Row
+from laurels.cli.importing.reading import Mapping, Reject, SourceRow
 from laurels.cli.times import time_reader
 from laurels.timeline.zones import zone
 
@@ -40,19 +40,19 @@ def _csv(
     *,
     delimiter: str = ",",
     header: bool = True,
-) -> list[Row | Reject]:
+) -> list[SourceRow | Reject]:
     raw = content.encode() if isinstance(content, str) else content
     rows = CsvRows(_lines(raw), mapping or _mapping(), delimiter=delimiter, header=header)
     return list(rows)
 
 
-def _json(content: str | bytes, mapping: Mapping | None = None) -> list[Row | Reject]:
+def _json(content: str | bytes, mapping: Mapping | None = None) -> list[SourceRow | Reject]:
     raw = content.encode() if isinstance(content, str) else content
     return list(JsonRows(_lines(raw), mapping or _mapping()))
 
 
-def _events(found: list[Row | Reject]) -> list[object]:
-    return [row.event if isinstance(row, Row) else row.code for row in found]
+def _events(found: list[SourceRow | Reject]) -> list[object]:
+    return [row.event if isinstance(row, SourceRow) else row.code for row in found]
 
 
 def _given(*names: str) -> frozenset[str]:
@@ -163,7 +163,7 @@ def test_csv_faults_of_lines() -> None:
 def test_csv_values_are_left_as_written() -> None:
     values = ["007", " 5 ", "-5", "+5", "1e3", "1,5", "9" * 15, "9" * 16, "٣", "", "nan"]
     content = "member;score\n" + "".join(f"a;{value}\n" for value in values)
-    found = [row.event[1] for row in _csv(content, delimiter=";") if isinstance(row, Row)]
+    found = [row.event[1] for row in _csv(content, delimiter=";") if isinstance(row, SourceRow)]
     assert found == [
         *(7, 5, "-5", "+5", "1e3", "1,5"),
         *(999_999_999_999_999, "9" * 16, "٣", "", "nan"),
@@ -181,11 +181,11 @@ def test_csv_times_that_must_be_there() -> None:
 
 def test_json_numbers_are_exact() -> None:
     found = _json('{"member":"a","score":0.1}\n{"member":"a","score":12345678901234567890}\n')
-    assert [str(row.event[1]) for row in found if isinstance(row, Row)] == [
+    assert [str(row.event[1]) for row in found if isinstance(row, SourceRow)] == [
         "0.1",
         "12345678901234567890",
     ]
-    assert not any(isinstance(row, Row) and isinstance(row.event[1], float) for row in found)
+    assert not any(isinstance(row, SourceRow) and isinstance(row.event[1], float) for row in found)
 
 
 def test_json_fields() -> None:
@@ -204,7 +204,9 @@ def test_json_fields() -> None:
 def test_json_scores_as_they_are_exported() -> None:
     line = '{"member":"a","rank":1,"score":[2,1.5]}'
     ((_, value, *_),) = [
-        row.event for row in _json(line, _mapping(values=("level", "wins"))) if isinstance(row, Row)
+        row.event
+        for row in _json(line, _mapping(values=("level", "wins")))
+        if isinstance(row, SourceRow)
     ]
     assert value == [2, Decimal("1.5")]
     assert _events(_json('{"member":"a","score":5}', _mapping(values=("amount",)))) == [
@@ -253,7 +255,7 @@ def test_json_faults_of_lines(line: bytes, code: str) -> None:
 @pytest.mark.parametrize("number", ["1e1000000", "-1e1000000", "1e99999999999999999999"])
 def test_json_numbers_beyond_all_ranges_are_left_to_the_board(number: str) -> None:
     (row,) = _json(f'{{"member":"a","score":{number}}}')
-    assert isinstance(row, Row)
+    assert isinstance(row, SourceRow)
 
 
 # Lines

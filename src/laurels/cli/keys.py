@@ -34,7 +34,7 @@ _COLUMNS: list[tuple[str, Side]] = [
 KeyName = Annotated[str, typer.Argument(metavar="NAME", help="The key's name.")]
 
 
-class Ring(Protocol):
+class KeyRing(Protocol):
     """The keys there are."""
 
     def listed(self) -> list[KeyTold]: ...
@@ -125,7 +125,7 @@ class _OfServer:
 
 
 @contextmanager
-def _ring(url: str) -> Iterator[Ring]:
+def _ring(url: str) -> Iterator[KeyRing]:
     if config.is_remote(url):
         server = _OfServer(url)
         try:

@@ -13,7 +13,7 @@ from laurels.cli.show import complain, put_json, put_line, put_table
 from laurels.errors import BoardInvalid, FolderMissing, LaurelsError
 
 from .board_file import boards_in
-from .board_plan import Plan, Step, carry_out, plan_of, written
+from .board_plan import ApplyPlan, Step, carry_out, plan_of, written
 from .commands import Clock, summary
 
 REFUSED = 1
@@ -80,7 +80,7 @@ def _there(at: str, clock: str | None) -> list[laurels.Board]:
         return []
 
 
-def _carry_out(lb: laurels.Leaderboards, plan: Plan, record: Recorder, *, json: bool) -> None:
+def _carry_out(lb: laurels.Leaderboards, plan: ApplyPlan, record: Recorder, *, json: bool) -> None:
     """Does what is to do, one board after the other, and tells it also where it ends early."""
     done: list[Step] = []
     try:
@@ -105,7 +105,7 @@ def _written_by(step: Step) -> dict[str, Any]:
 
 
 def _tell(
-    plan: Plan,
+    plan: ApplyPlan,
     done: Sequence[Step],
     *,
     json: bool,
@@ -121,7 +121,7 @@ def _tell(
 
 
 def _document(
-    plan: Plan, done: Sequence[Step], *, dry_run: bool, stopped_by: BaseException | None
+    plan: ApplyPlan, done: Sequence[Step], *, dry_run: bool, stopped_by: BaseException | None
 ) -> dict[str, Any]:
     finished = {step.board.name for step in done}
     return {
@@ -142,7 +142,7 @@ def _document(
     }
 
 
-def _put_plan(plan: Plan) -> None:
+def _put_plan(plan: ApplyPlan) -> None:
     """A line for each board that is not as the file says."""
     steps = [step for step in plan.steps if step.action != "unchanged"]
     if steps:
@@ -172,7 +172,7 @@ def _listed(value: object) -> str:
     return f"({', '.join(map(str, value))})" if isinstance(value, list) else str(value)
 
 
-def _summary(plan: Plan, done: Sequence[Step], *, dry_run: bool, stopped: bool) -> str:
+def _summary(plan: ApplyPlan, done: Sequence[Step], *, dry_run: bool, stopped: bool) -> str:
     refused, unchanged = len(plan.of("refused")), len(plan.of("unchanged"))
     counts = []
     if refused:

@@ -31,7 +31,7 @@ class Step(Struct, frozen=True):
     reasons: Sequence[str] = ()
 
 
-class Plan(Struct, frozen=True):
+class ApplyPlan(Struct, frozen=True):
     """The steps in the order of the file, and the names of boards it does not speak of."""
 
     steps: Sequence[Step]
@@ -48,11 +48,11 @@ class Plan(Struct, frozen=True):
         return [step for step in self.steps if step.action in ("create", "change")]
 
 
-def plan_of(there: Iterable[Board], wanted: Sequence[Board]) -> Plan:
+def plan_of(there: Iterable[Board], wanted: Sequence[Board]) -> ApplyPlan:
     """How the boards that are there become those that are wanted, where that is safe."""
     present = {board.name: board for board in there}
     named = {board.name for board in wanted}
-    return Plan(
+    return ApplyPlan(
         steps=[_step(present.get(board.name), board) for board in wanted],
         others=[name for name in present if name not in named],
     )

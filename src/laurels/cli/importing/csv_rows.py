@@ -8,7 +8,7 @@ from laurels.cli.failures import InvalidCsv, MissingField, Usage, WrongFieldCoun
 from laurels.errors import LaurelsError
 
 from .lines import Lines, too_long
-from .reading import BOM, VALUE, Mapping, RawEvent, Reject, Row, decoded, rejected
+from .reading import BOM, VALUE, Mapping, RawEvent, Reject, SourceRow, decoded, rejected
 
 RECORD_LINES = 100
 """Lines over which a quoted field may run."""
@@ -49,7 +49,7 @@ class CsvRows:
         )
         self._constants = mapping.constants
 
-    def __iter__(self) -> Iterator[Row | Reject]:
+    def __iter__(self) -> Iterator[SourceRow | Reject]:
         lines = self._lines
         while raw := lines.take():
             line = lines.line
@@ -57,7 +57,7 @@ class CsvRows:
                 continue
             try:
                 fields, raw = self._fields(raw)
-                yield Row(line, raw, self._event(fields))
+                yield SourceRow(line, raw, self._event(fields))
             except LaurelsError as error:
                 yield rejected(line, error, raw)
 

@@ -20,7 +20,7 @@ from laurels.model.validation import is_unicode
 from .csv_rows import CsvRows
 from .json_rows import JsonRows, looks_like_json
 from .lines import Lines, opened_source
-from .reading import Mapping, Reject, Row
+from .reading import Mapping, Reject, SourceRow
 from .rejects import RejectsFile
 from .source import SourceImport, Tally
 
@@ -167,7 +167,7 @@ def _rejects_path(path: Path | None, board: str, source: str | None) -> Path:
     return piped
 
 
-def _rows(lines: Lines, request: Request) -> Iterable[Row | Reject]:
+def _rows(lines: Lines, request: Request) -> Iterable[SourceRow | Reject]:
     if request.form == "jsonl" or (request.form == "auto" and looks_like_json(lines)):
         return JsonRows(lines, request.mapping)
     return CsvRows(lines, request.mapping, delimiter=request.delimiter, header=request.header)

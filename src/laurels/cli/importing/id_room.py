@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import laurels
 
-from .reading import Row
+from .reading import SourceRow
 
 
 class IdRoom:
@@ -19,7 +19,7 @@ class IdRoom:
         self._board = board
         self._free = 0
 
-    def fitting(self, rows: Sequence[Row]) -> int:
+    def fitting(self, rows: Sequence[SourceRow]) -> int:
         """How many of the first rows can be handed in at once without one finding no room."""
         wanted = [place for place, row in enumerate(rows) if row.event[3] is not None]
         if len(wanted) > self._free:

@@ -7,7 +7,7 @@ from laurels.errors import InvalidEvent, InvalidId, InvalidLabel, InvalidMember,
 from laurels.model.exact_json import decode_json
 
 from .lines import Lines
-from .reading import BOM, VALUE, Mapping, RawEvent, Reject, Row, Value, decoded, rejected
+from .reading import BOM, VALUE, Mapping, RawEvent, Reject, SourceRow, Value, decoded, rejected
 
 
 def looks_like_json(lines: Lines) -> bool:
@@ -33,13 +33,13 @@ class JsonRows:
         self._mapping = mapping
         self._taken = mapping.given | mapping.taken | {LABELS, _SCORE}
 
-    def __iter__(self) -> Iterator[Row | Reject]:
+    def __iter__(self) -> Iterator[SourceRow | Reject]:
         lines = self._lines
         while raw := lines.take():
             if raw.isspace():
                 continue
             try:
-                yield Row(lines.line, raw, self._event(raw))
+                yield SourceRow(lines.line, raw, self._event(raw))
             except LaurelsError as error:
                 yield rejected(lines.line, error, raw)
 

@@ -14,7 +14,7 @@ import laurels
 from laurels.core.plan import cut, next_boundary
 from laurels.timeline.instants import MIN_MS
 
-from .reading import Row
+from .reading import SourceRow
 
 
 class LateEvents:
@@ -26,14 +26,14 @@ class LateEvents:
         self.event_time = stats.event_time
         self.now_ms = stats.now_ms
         self.by_window: Counter[str] = Counter()
-        self.first: Row | None = None
+        self.first: SourceRow | None = None
         self.seen = 0
         self.count = 0
         self._timed = [w for w in self.rules.windows.values() if w.has_periods]
         self._due_ms = MIN_MS
         self._begun_ms = MIN_MS
 
-    def look(self, rows: Iterable[Row]) -> None:
+    def look(self, rows: Iterable[SourceRow]) -> None:
         """Takes in the next events, in the order in which they would be counted."""
         if not self._timed:
             return
@@ -42,7 +42,7 @@ class LateEvents:
             if (at_ms := row.event[2]) is not None:
                 self._judge(row, at_ms)
 
-    def _judge(self, row: Row, at_ms: int) -> None:
+    def _judge(self, row: SourceRow, at_ms: int) -> None:
         if self.event_time and at_ms > self.now_ms:
             self.now_ms = at_ms
         if self.now_ms >= self._due_ms:
@@ -82,7 +82,7 @@ class Pieces:
         self._now_ms = stats.now_ms
         self._applies = stats.event_time and stats.layout is not None
 
-    def next(self, rows: Sequence[Row]) -> int:
+    def next(self, rows: Sequence[SourceRow]) -> int:
         """How many of the next rows may go into one commit; those before were counted."""
         if not self._applies or any(row.event[2] is None for row in rows):
             return len(rows)

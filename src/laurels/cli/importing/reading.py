@@ -28,7 +28,7 @@ RawEvent = (
 """Member, value, at and id, and on a board with labels those the line has."""
 
 
-class Row(NamedTuple):
+class SourceRow(NamedTuple):
     """A line (or the lines of one CSV record, named by the first) and the event it holds."""
 
     line: int
@@ -97,7 +97,7 @@ def decoded(raw: bytes) -> str:
         raise LineNotUtf8(f"byte {error.start + 1} of the line is not UTF-8") from error
 
 
-def in_time_order(rows: list[Row]) -> tuple[list[Row], list[Reject]]:
+def in_time_order(rows: list[SourceRow]) -> tuple[list[SourceRow], list[Reject]]:
     """The rows by `at`, equal times in the order of the file; those without one are refused."""
     timed = [row for row in rows if row.event[2] is not None]
     timed.sort(key=lambda row: row.event[2] or 0)

@@ -1,9 +1,9 @@
 """One source into one board, each line counted once however often the import is interrupted.
 
-With every batch the board commits a `Position`: how much of the source the batches so far have
-read, and the digest of it. An import that begins finds the position and passes over what it
-covers, provided those bytes are the same. What was appended since is the rest, so an import
-run again and again follows a growing file.
+With every batch the board commits a `SourcePosition`: how much of the source the batches so far
+have read, and the digest of it. An import that begins finds the position and passes over what it
+covers, provided those bytes are the same. What was appended since is the rest, so an import run
+again and again follows a growing file.
 
 The source is read in *sections*: as written, a section is the lines of the next batch; in time
 order, it is the whole rest of the source, sorted by `at`. Where a section takes more than one
@@ -35,7 +35,7 @@ from laurels.timeline.instants import MAX_MS, MIN_MS
 from .id_room import IdRoom
 from .lateness import LateEvents, Pieces
 from .lines import Lines
-from .reading import Reject, Row, in_time_order, rejected
+from .reading import Reject, SourceRow, in_time_order, rejected
 from .rejects import RejectsFile
 
 SHOWN_REJECTS = 5
@@ -54,7 +54,7 @@ class Section(Struct, frozen=True, omit_defaults=True):
     latest_ms: int = MAX_MS
 
 
-class Position(Struct, frozen=True, omit_defaults=True):
+class SourcePosition(Struct, frozen=True, omit_defaults=True):
     """What of a source is counted: all before `offset`, or of the last section only a part."""
 
     line: int
@@ -106,7 +106,7 @@ class SourceImport:
         lb: laurels.Leaderboards,
         board: str,
         lines: Lines,
-        rows: Iterable[Row | Reject],
+        rows: Iterable[SourceRow | Reject],
         *,
         key: str | None,
         rejects: RejectsFile,
@@ -138,7 +138,7 @@ class SourceImport:
         self._pieces = Pieces(lb, board)
         self._position = self._stored()
 
-    def judge_ahead(self, lines: Lines, rows: Iterable[Row | Reject]) -> None:
+    def judge_ahead(self, lines: Lines, rows: Iterable[SourceRow | Reject]) -> None:
         """Looks through the source, read another time, for events that would come too late."""
         if self._position is not None:
             if self._position.section is not None:  # it was judged when it was begun
@@ -183,12 +183,12 @@ class SourceImport:
         section = Section(line, offset, 0, len(timed), latest_ms=latest_ms)
         self._replay(timed, self._here(), section, self._watcher.replayed)
 
-    def _stored(self) -> Position | None:
+    def _stored(self) -> SourcePosition | None:
         text = self._lb.position(self._board, self._key) if self._key is not None else None
         if text is None:
             return None
         try:
-            return msgspec.json.decode(text, type=Position)
+            return msgspec.json.decode(text, type=SourcePosition)
         except msgspec.MsgspecError as error:
             raise Usage(
                 f"{self._key!r} marks the position of something else: give another --source"
@@ -205,13 +205,13 @@ class SourceImport:
         else:
             self._finish(position, position.section)
 
-    def _skip(self, position: Position) -> None:
+    def _skip(self, position: SourcePosition) -> None:
         self._lines.skip_to(position.offset, position.line)
         self._verify(position)
         self.tally.resumed_after = position.line
         self._rejects.keep_to(position.line)
 
-    def _finish(self, position: Position, section: Section) -> None:
+    def _finish(self, position: SourcePosition, section: Section) -> None:
         """Counts what an interruption left of a section; its rejects were written then."""
         self._lines.skip_to(section.offset, section.line)
         self._lines.end = position.offset
@@ -230,7 +230,7 @@ class SourceImport:
         self._rejects.keep_to(position.line)
         self._replay(rows, msgspec.structs.replace(position, section=None), section)
 
-    def _ensure_in_time(self, rows: Sequence[Row]) -> None:
+    def _ensure_in_time(self, rows: Sequence[SourceRow]) -> None:
         """Refuses events, before they are counted, of which some would come too late."""
         if not self._late_ok:
             self._late = self._late or LateEvents(self._lb, self._board)
@@ -256,20 +256,20 @@ class SourceImport:
             )
         raise Usage(f"{late.sentence}; {way}; or leave those windows without them: --late ok")
 
-    def _verify(self, position: Position) -> None:
+    def _verify(self, position: SourcePosition) -> None:
         if self._lines.offset != position.offset or self._lines.digest() != position.digest:
             raise SourceChanged(f"its first {position.line:,} lines are not those imported before")
 
-    def _here(self) -> Position:
-        return Position(self._lines.line, self._lines.offset, self._lines.digest())
+    def _here(self) -> SourcePosition:
+        return SourcePosition(self._lines.line, self._lines.offset, self._lines.digest())
 
-    def _read_section(self, latest_ms: int) -> tuple[list[Row], list[Reject]]:
+    def _read_section(self, latest_ms: int) -> tuple[list[SourceRow], list[Reject]]:
         """All rows from here on in time order, and the rejects."""
         rows, rejects = _sifted(self._watched(), latest_ms)
         timed, untimed = in_time_order(rows)
         return timed, sorted([*rejects, *untimed])
 
-    def _watched(self) -> Iterator[Row | Reject]:
+    def _watched(self) -> Iterator[SourceRow | Reject]:
         for row in self._rows:
             self.tally.lines += 1
             if not self.tally.lines % self._batch:
@@ -278,8 +278,8 @@ class SourceImport:
 
     def _replay(
         self,
-        rows: Sequence[Row],
-        end: Position,
+        rows: Sequence[SourceRow],
+        end: SourcePosition,
         section: Section,
         watch: Callable[[int, int], None] | None = None,
     ) -> None:
@@ -289,7 +289,7 @@ class SourceImport:
             stop = bisect_right(rows, self._until_ms, section.applied, key=_time_of)
         self.tally.left = len(rows) - stop
 
-        def position(applied: int) -> Position:
+        def position(applied: int) -> SourcePosition:
             if applied == len(rows):
                 return end
             begun = msgspec.structs.replace(section, applied=applied)
@@ -309,7 +309,7 @@ class SourceImport:
                 watch(first, len(rows))
 
     def _commit(
-        self, rows: Sequence[Row], position: Position, *, may_be_full: bool = False
+        self, rows: Sequence[SourceRow], position: SourcePosition, *, may_be_full: bool = False
     ) -> None:
         """Hands events to the board, and with them how far the source is read.
 
@@ -327,7 +327,7 @@ class SourceImport:
                 self._reject(_refused(rows, receipts))
 
     def _submitted(
-        self, rows: Sequence[Row], mark: tuple[str, str] | None, *, may_be_full: bool
+        self, rows: Sequence[SourceRow], mark: tuple[str, str] | None, *, may_be_full: bool
     ) -> laurels.Receipts:
         events = [row.event for row in rows]
         if may_be_full:
@@ -346,9 +346,11 @@ class SourceImport:
         self._rejects.write(rejects)
 
 
-def _sifted(found: Iterable[Row | Reject], latest_ms: int) -> tuple[list[Row], list[Reject]]:
+def _sifted(
+    found: Iterable[SourceRow | Reject], latest_ms: int
+) -> tuple[list[SourceRow], list[Reject]]:
     """The rows that hold an event up to that time, and the others."""
-    rows: list[Row] = []
+    rows: list[SourceRow] = []
     rejects: list[Reject] = []
     for row in found:
         if isinstance(row, Reject):
@@ -360,7 +362,7 @@ def _sifted(found: Iterable[Row | Reject], latest_ms: int) -> tuple[list[Row], l
     return rows, rejects
 
 
-def _rows_until_damage(found: Iterable[Row | Reject], latest_ms: int) -> Iterator[Row]:
+def _rows_until_damage(found: Iterable[SourceRow | Reject], latest_ms: int) -> Iterator[SourceRow]:
     """Yield the rows that hold an event up to that time, one by one, as far as the source can be
     read: the import itself counts up to there and says what is wrong."""
     with suppress(SourceUnreadable):
@@ -369,21 +371,21 @@ def _rows_until_damage(found: Iterable[Row | Reject], latest_ms: int) -> Iterato
                 yield row
 
 
-def _is_ahead(row: Row, latest_ms: int) -> bool:
+def _is_ahead(row: SourceRow, latest_ms: int) -> bool:
     return latest_ms < (row.event[2] or MIN_MS) < MAX_MS
 
 
-def _time_of(row: Row) -> int:
+def _time_of(row: SourceRow) -> int:
     return MIN_MS if row.event[2] is None else row.event[2]
 
 
-def _in_future(row: Row) -> AtInFuture:
+def _in_future(row: SourceRow) -> AtInFuture:
     return AtInFuture(
         f"`at` = {row.event[2]} ms lies ahead of this machine's clock (--allow-future takes it)"
     )
 
 
-def _stopped(row: Row, error: LaurelsError, *, resumed: bool) -> LaurelsError:
+def _stopped(row: SourceRow, error: LaurelsError, *, resumed: bool) -> LaurelsError:
     """The error an import ends with at a row that may be taken later."""
     again = "run the same import again later" if resumed else "feed in what is left later"
     error.what = (
@@ -393,7 +395,7 @@ def _stopped(row: Row, error: LaurelsError, *, resumed: bool) -> LaurelsError:
     return error
 
 
-def _refused(rows: Sequence[Row], receipts: laurels.Receipts) -> list[Reject]:
+def _refused(rows: Sequence[SourceRow], receipts: laurels.Receipts) -> list[Reject]:
     """The rows the board refused, with its reasons."""
     return [
         Reject(row.line, receipt.reason or "", receipt.message or "", row.raw)

@@ -20,7 +20,7 @@ from laurels.model.score import Number
 
 from .sorted_set_rows import Ranked, ranked
 from .source import BEGINNING, RedisSource
-from .taking_over import ScanPosition, Watcher, scanned, wanted_data
+from .taking_over import ScanPosition, TakeoverWatcher, scanned, wanted_data
 from .totals import AT_ONCE, Totals
 
 SHOWN = 5
@@ -77,7 +77,7 @@ class Comparison:
         *,
         batch: int,
         interrupts: Interrupts,
-        watch: Watcher,
+        watch: TakeoverWatcher,
     ) -> None:
         self.found = Compared()
         self._source = source

@@ -21,7 +21,7 @@ from laurels.stores.redis.connection.urls import redis_address
 
 from .comparing import Compared, Comparison
 from .source import RedisSource, opened_redis
-from .taking_over import Overtaken, TakingOver
+from .taking_over import TakeoverResult, TakingOver
 from .totals import Totals
 
 NOT_EQUAL = 1
@@ -52,7 +52,7 @@ class SetResult(Struct, frozen=True):
 
     name: str
     source: str
-    overtaken: Overtaken
+    overtaken: TakeoverResult
     compared: Compared | None
     rejects_file: str | None
     interrupted: bool

@@ -37,7 +37,7 @@ class ScanPosition(Struct, frozen=True):
     read: int
 
 
-class Overtaken(Struct):
+class TakeoverResult(Struct):
     """What became of the members of a sorted set in this run.
 
     `unchanged` had their score already; `disturbed` had another one just after they were set, for
@@ -61,7 +61,7 @@ class Overtaken(Struct):
         return self.reasons.total() - self.data_left
 
 
-class Watcher(Protocol):
+class TakeoverWatcher(Protocol):
     """Is told how many members of a scan are done."""
 
     def __call__(self, done: int) -> None: ...
@@ -81,9 +81,9 @@ class TakingOver:
         rejects: RejectsFile,
         batch: int,
         interrupts: Interrupts,
-        watch: Watcher,
+        watch: TakeoverWatcher,
     ) -> None:
-        self.tally = Overtaken()
+        self.tally = TakeoverResult()
         self._lb = lb
         self._board = board
         self._source = source
