@@ -1,6 +1,6 @@
 """What can be asked of a ranking in one go, and what comes back.
 
-A question of a user ("who is around ann?") becomes an `ReadRequest`: anchors are places between the
+A question of a user ("who is around ann?") becomes a `ReadRequest`: anchors are places between the
 entries of a ranking, spans are runs of entries that begin and end so many entries from an anchor.
 An index answers any number of asks from one state, wherever that state is kept, so that no answer
 shows a list before a write and a total after it. Positions start at 0.
