@@ -18,20 +18,22 @@ MIB = 1 << 20
 def test_it_is_returned_when_it_is_much(used: int, free: int, returned: int) -> None:
     calls: list[int] = []
     found: Any = SimpleNamespace(uordblks=used * MIB, fordblks=free * MIB)
-    process_memory._Returning(lambda: found, calls.append).look()
+    process_memory._Returning(lambda: found, calls.append, lambda: 200 * MIB).look()
     assert calls == [0] * returned
 
 
-def test_it_is_returned_anew_when_as_much_became_free_again() -> None:
+def test_it_is_returned_anew_when_the_process_has_grown_again() -> None:
     calls: list[int] = []
-    free = iter([40, 38, 60, 63, 64, 10, 34, 35, 35])
-    found = (SimpleNamespace(uordblks=0, fordblks=each * MIB) for each in free)
-    returning = process_memory._Returning(lambda: next(found), calls.append)  # type: ignore[arg-type, return-value]
+    found: Any = SimpleNamespace(uordblks=80 * MIB, fordblks=40 * MIB)
+    resident = [200, 150, 155, 162, 163, 150, 140, 152, 153, 150]
+    returning = process_memory._Returning(
+        lambda: found, calls.append, lambda: resident.pop(0) * MIB
+    )
     counts = []
-    for _ in range(6):
+    while resident:
         returning.look()
         counts.append(len(calls))
-    assert counts == [1, 1, 2, 2, 2, 3]
+    assert counts == [1, 1, 1, 2, 2, 2, 3]
 
 
 def test_what_the_allocator_says_is_read_from_the_right_places() -> None:

@@ -14,8 +14,11 @@ is given back when it is much.
 import asyncio
 import ctypes
 import gc
+import mmap
 from collections.abc import Callable
+from pathlib import Path
 
+_STATM = Path("/proc/self/statm")
 _NEW_OBJECTS = 20_000
 """After so many more of them the collector looks; Python's own number is 700."""
 _M_ARENA_MAX = -8
@@ -23,8 +26,10 @@ _ARENAS = 2
 _LOOK_SECONDS = 60.0
 _LEAST_FREE = 24 << 20
 _FREE_SHARE = 4
-"""So much more has to be free than was left the last time, and so large a part of what is in use:
-giving it back takes about 0.4 ms a MiB, during which threads that allocate wait."""
+"""So much has to be free, and so large a part of what is in use, before it is given back. That
+takes about 0.4 ms a MiB, during which threads that allocate wait."""
+_GROWN = 12 << 20
+"""By so much the process has to have grown since: what was given back counts as free as well."""
 
 
 class _Mallinfo(ctypes.Structure):
@@ -59,29 +64,41 @@ def settle_collector() -> None:
 
 async def return_free_memory() -> None:
     """Give free memory back to the system whenever it has become much, until cancelled. Ends at
-    once where the C library cannot."""
+    once where the C library or the system cannot."""
     library = ctypes.CDLL(None)
     info, trim = getattr(library, "mallinfo2", None), getattr(library, "malloc_trim", None)
-    if info is None or trim is None:
+    if info is None or trim is None or not _STATM.exists():
         return
     info.restype = _Mallinfo
-    returning = _Returning(info, trim)
+    returning = _Returning(info, trim, _resident)
     while True:
         await asyncio.sleep(_LOOK_SECONDS)
         await asyncio.to_thread(returning.look)
 
 
+def _resident() -> int:
+    """Return how many bytes of the process are in memory."""
+    return int(_STATM.read_text().split()[1]) * mmap.PAGESIZE
+
+
 class _Returning:
     """Gives back what has become free since it did so the last time."""
 
-    def __init__(self, info: Callable[[], _Mallinfo], trim: Callable[[int], object]) -> None:
+    def __init__(
+        self,
+        info: Callable[[], _Mallinfo],
+        trim: Callable[[int], object],
+        resident: Callable[[], int],
+    ) -> None:
         self._info = info
         self._trim = trim
+        self._resident = resident
         self._left = 0
 
     def look(self) -> None:
-        found = self._info()
-        self._left = min(self._left, found.fordblks)
-        if found.fordblks - self._left > max(_LEAST_FREE, found.uordblks // _FREE_SHARE):
+        found, resident = self._info(), self._resident()
+        self._left = min(self._left, resident)
+        much = max(_LEAST_FREE, found.uordblks // _FREE_SHARE)
+        if found.fordblks > much and resident - self._left > _GROWN:
             self._trim(0)
-            self._left = self._info().fordblks
+            self._left = self._resident()
