@@ -164,6 +164,7 @@ def test_the_replica_of_a_node_that_dies_takes_its_place() -> None:
             primary.kill()
             assert (await refused(connection.script(COUNT, KEY, b""))).may_have_applied
             assert await in_the_end(connection, KEY) in (count + 1, count + 2)
+            await asyncio.to_thread(cluster.wait_until_ok)  # nodes hear of it one by one
             assert cluster.owner_of(KEY) is cluster.replica_of(primary)
             await asyncio.to_thread(primary.start)
             await asyncio.to_thread(cluster.wait_until_ok)
