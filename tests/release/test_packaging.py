@@ -7,10 +7,14 @@ import tarfile
 import venv
 from pathlib import Path
 
+from Cython.Utils import GENERATED_BY_MARKER
+
 import laurels
 from tests.conftest import Scaled
 
 ROOT = Path(__file__).parent.parent.parent
+LATER = 4_102_444_800
+"""The year 2100."""
 ENGINE = Path(laurels.__file__).parent / "engine"
 
 _CC = """\
@@ -52,17 +56,27 @@ def _run(*command: str | Path, cwd: Path, **environment: str) -> str:
     return done.stdout
 
 
+def _modules() -> list[Path]:
+    """The sources of the engine's modules, the smallest first."""
+    return sorted(ENGINE.rglob("*.pyx"), key=lambda source: source.stat().st_size)
+
+
 def _compiler(folder: Path, compiled: int) -> str:
     """A compiler for so many of the engine's modules, without optimizing.
 
-    For all others it hands out what the tests run. All of them are translated from Cython.
+    For all others it hands out what the tests run; nor are they translated from Cython.
     """
-    modules = sorted(ENGINE.rglob("*.pyx"), key=lambda source: source.stat().st_size)
-    made = [f'*/{module.stem}.*) exec cc "$@" -O0 -g0 ;;' for module in modules[:compiled]]
+    made = [f'*/{module.stem}.*) exec cc "$@" -O0 -g0 ;;' for module in _modules()[:compiled]]
     path = folder / "cc"
     path.write_text(_CC.format(made="\n".join(made), engine=ENGINE))
     path.chmod(0o755)
     return str(path)
+
+
+def _leave_out_translation(translated: Path) -> None:
+    """Write what Cython takes for its own, and newer than all that is included."""
+    translated.write_text(GENERATED_BY_MARKER)
+    os.utime(translated, (LATER, LATER))
 
 
 def test_sdist_to_wheel_to_a_clean_environment(tmp_path: Path, scaled: Scaled) -> None:
@@ -71,11 +85,17 @@ def test_sdist_to_wheel_to_a_clean_environment(tmp_path: Path, scaled: Scaled) -
     (sdist,) = built.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         names = archive.getnames()
+        archive.extractall(tmp_path, filter="data")
     assert any(name.endswith("engine/tree/ranked_set.pyx") for name in names)
     assert any(name.endswith("LICENSE") for name in names)
 
-    wheel_of = ("pip", "wheel", "--no-deps", "-w", built, sdist)
-    cc = _compiler(tmp_path, scaled(1, 1_000))
+    compiled = scaled(1, 1_000)
+    source = tmp_path / sdist.name.removesuffix(".tar.gz")
+    for module in _modules()[compiled:]:
+        below = module.relative_to(ENGINE).with_suffix(".c")
+        _leave_out_translation(source / "src/laurels/engine" / below)
+    wheel_of = ("pip", "wheel", "--no-deps", "-w", built, source)
+    cc = _compiler(tmp_path, compiled)
     _run(sys.executable, "-m", *wheel_of, cwd=tmp_path, CC=cc, LDSHARED=f"{cc} -shared")
     (wheel,) = built.glob("*.whl")
 
