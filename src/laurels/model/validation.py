@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 from operator import index
-from typing import SupportsIndex, TypeGuard, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 from laurels.errors import BoardInvalid
 
@@ -19,12 +19,12 @@ def is_name(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
-def integer(value: object) -> int | None:
+def integer(value: Any) -> int | None:
     """Return the int that a value of an integer type stands for, numpy's included; None for
     anything else, a bool among them."""
     if type(value) is int:
         return value
-    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
         return None
     try:
         return index(value)
