@@ -321,7 +321,9 @@ def test_loops_do_not_share() -> None:
 
     async def submit() -> None:
         service = local(boards)
-        receipts, place = await service.share_async("b", ("ada", 1), None, None)
+        shared = service.share_async("b", ("ada", 1), None, None)
+        assert shared is not None
+        receipts, place = await shared
         assert receipts[place].status == "applied"
 
     put = committer._inbox.put

@@ -166,8 +166,9 @@ class AsyncLeaderboards:
     ) -> tuple[Receipts, int]:
         """What `submit` answers of an event in any accepted form: the receipts of those that were
         accepted with it, and its place among them. An event that was refused is no error here."""
-        if self._service.shares(event):
-            return await self._service.share_async(board, event, window, scope)
+        shared = self._service.share_async(board, event, window, scope)
+        if shared is not None:
+            return await shared
         write = await self._submission(board, [event], window, ranks=True, scope=scope)
         return await self._service.write_async(write), 0
 

@@ -95,14 +95,12 @@ class LoopStore(Store, Protocol):
         """Do a share of what time has made due; return what is left, and the milliseconds until
         there is more. Blocks."""
 
-    def shares(self, event: object) -> bool:
-        """Return whether an event may be accepted in one batch with others, by `share_async`."""
-
     def share_async(
         self, board: str, event: Any, window: str | None, scope: Sequence[str] | None
-    ) -> Future[tuple[Receipts, int]]:
+    ) -> Future[tuple[Receipts, int]] | None:
         """Accept and commit an event together with others that ask for the same; return the
-        receipts of them all and its place there."""
+        receipts of them all and its place there. None, with nothing done, for an event that has to
+        be accepted by itself."""
 
     def lock_at_once(self) -> "threading.RLock | None":
         """Return the lock of `reading`, held, where nobody else holds it, else None: whoever asks

@@ -336,16 +336,14 @@ class Service:
         self.ensure_usable()
         return self._committer.submit_async(write)
 
-    def shares(self, event: object) -> bool:
-        """Whether an event may be accepted in one batch with others. In event time each is accepted
-        at its own."""
-        return not self._event_time and is_plain(event)
-
     def share_async(
         self, board: str, event: Any, window: str | None, scope: Sequence[str] | None
-    ) -> Future[tuple[Receipts, int]]:
-        """Accepts and commits one event together with others that ask for the same: a future of
-        the receipts of them all, and of its place there."""
+    ) -> Future[tuple[Receipts, int]] | None:
+        """Accept and commit one event together with others that ask for the same; return a future
+        of the receipts of them all, and of its place there. None for an event that has to be
+        accepted by itself, as each has in event time: nothing is done then."""
+        if self._event_time or not is_plain(event):
+            return None
         state = self.named(board)
         watched = place_named(state.rules, window, scope)
 

@@ -140,10 +140,6 @@ class Direct:
         """Nothing is at hand where rankings are elsewhere."""
         return None
 
-    def shares(self, _event: object) -> bool:
-        """No: writes are joined when a call takes them."""
-        return False
-
     def write(self, write: FoldedWrite) -> Any:
         """Carries out a write and answers its result; raises what refused it."""
         return self.run(self.write_async(write))
@@ -172,12 +168,11 @@ class Direct:
         return nullcontext()
 
     def lock_at_once(self) -> None:
-        """None: there is no lock."""
+        """Return None: there is no lock."""
         self.ensure_usable()
 
-    def share_async(self, *_: object) -> Any:
-        """Raise: nothing is shared."""
-        raise NotImplementedError
+    def share_async(self, *_: object) -> None:
+        """Return None: writes are joined when a call takes them."""
 
     def submission(
         self, board: str, events: Iterable[Any], window: str | None, **how: Unpack[How]
