@@ -20,7 +20,7 @@ All kinds answer the same questions, so that nobody has to ask for a kind:
 """
 
 from functools import cached_property, lru_cache
-from typing import ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 from msgspec import Struct
 
@@ -132,6 +132,37 @@ class _Endless(_Unstepped, frozen=True):
         return MAX_MS, MAX_MS
 
 
+class _Ending:
+    """What windows have in common whose periods or steps end, and take late events for a while."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        grace_ms: int
+
+        def period_at(self, at_ms: int) -> Period: ...
+        def counted_from(self, floor_ms: int, now_ms: int) -> int: ...
+
+    def takes(self, floor_ms: int, now_ms: int, period: Period) -> bool:
+        """Return whether events of a period or step still count: the window reaches back to it and
+        its grace is not over."""
+        if now_ms < period.end_ms:
+            return period.start_ms >= floor_ms
+        if now_ms > self.taken_until(period):
+            return False
+        return period.start_ms >= self.counted_from(floor_ms, now_ms)
+
+    def taken_until(self, period: Period) -> int:
+        """Return the last instant at which events of a period or step are taken."""
+        return period.end_ms + self.grace_ms
+
+    def next_refusal(self, now_ms: int) -> tuple[int, int]:
+        """Return the end of the oldest period or step whose events are taken at `now_ms`, and from
+        when on they are not."""
+        end_ms = self.period_at(max(MIN_MS, now_ms - self.grace_ms - 1)).end_ms
+        return end_ms, end_ms + self.grace_ms + 1
+
+
 class All(_Endless, frozen=True):
     """The window in which every event counts, for ever."""
 
@@ -139,7 +170,7 @@ class All(_Endless, frozen=True):
     weighing: ClassVar[Weighing | None] = None
 
 
-class Calendar(_Unstepped, frozen=True, dict=True):
+class Calendar(_Ending, _Unstepped, frozen=True, dict=True):
     """A window that begins anew with every hour, day, week, month, quarter or year.
 
     `keep` is how many periods can be read, the current one included. Events of a period count
@@ -194,14 +225,6 @@ class Calendar(_Unstepped, frozen=True, dict=True):
         """Return the label of the period stored by a number, in which a list goes on."""
         return self.period_at(instance).label
 
-    def takes(self, floor_ms: int, now_ms: int, period: Period) -> bool:
-        """Return whether events of a period still count: it is kept and its grace is not over."""
-        if now_ms < period.end_ms:
-            return period.start_ms >= floor_ms
-        if now_ms > self.taken_until(period):
-            return False
-        return period.start_ms >= self.counted_from(floor_ms, now_ms)
-
     def counted_from(self, floor_ms: int, now_ms: int) -> int:
         """Return the start of the oldest period whose events are held at `now_ms`."""
         return max(floor_ms, self.oldest_kept(now_ms).start_ms)
@@ -230,18 +253,8 @@ class Calendar(_Unstepped, frozen=True, dict=True):
         """Return the number of the oldest period that is stored; those before it are dropped."""
         return self.counted_from(floor_ms, now_ms)
 
-    def taken_until(self, period: Period) -> int:
-        """Return the last instant at which events of a period are taken."""
-        return period.end_ms + self.grace_ms
 
-    def next_refusal(self, now_ms: int) -> tuple[int, int]:
-        """Return the end of the oldest period whose events are taken at `now_ms`, and from when on
-        they are not."""
-        end_ms = self.period_at(max(MIN_MS, now_ms - self.grace_ms - 1)).end_ms
-        return end_ms, end_ms + self.grace_ms + 1
-
-
-class Rolling(Struct, frozen=True, dict=True):
+class Rolling(_Ending, Struct, frozen=True, dict=True):
     """A window of the last `steps` steps: live within a step, exact at every boundary.
 
     A step lasts `step_ms` milliseconds or, where that is 0, `step_days` local days of `tz`. Events
@@ -309,15 +322,6 @@ class Rolling(Struct, frozen=True, dict=True):
         """Return from when on events count while a step runs."""
         return self.span(self.number_at(period.start_ms))[0]
 
-    def takes(self, floor_ms: int, now_ms: int, period: Period) -> bool:
-        """Return whether events of a step still count: the window reaches back to it and its grace
-        is not over."""
-        if now_ms < period.end_ms:
-            return period.start_ms >= floor_ms
-        if now_ms > self.taken_until(period):
-            return False
-        return period.start_ms >= self.counted_from(floor_ms, now_ms)
-
     def counted_from(self, floor_ms: int, now_ms: int) -> int:
         """Return the start of the oldest step whose events are held at `now_ms`."""
         return max(floor_ms, self.span(self.number_at(now_ms))[0])
@@ -341,16 +345,6 @@ class Rolling(Struct, frozen=True, dict=True):
     def oldest_stored(self, floor_ms: int, now_ms: int) -> int | None:
         """Return None: steps go when the window is brought to the next."""
         return None
-
-    def taken_until(self, period: Period) -> int:
-        """Return the last instant at which events of a step are taken."""
-        return period.end_ms + self.grace_ms
-
-    def next_refusal(self, now_ms: int) -> tuple[int, int]:
-        """Return the end of the oldest step whose events are taken at `now_ms`, and from when on
-        they are not."""
-        end_ms = self.period_at(max(MIN_MS, now_ms - self.grace_ms - 1)).end_ms
-        return end_ms, end_ms + self.grace_ms + 1
 
     @cached_property
     def _refresh_times(self) -> RefreshTimes:
