@@ -61,8 +61,8 @@ class Folded:
     def refresh(self, now_ms: int, between: Sequence[Events]) -> list[float]:
         """Builds and writes a refresh; how long each share took, and at last the record."""
         refreshes = self.fold.refreshes
-        self.fold.advance(now_ms)
-        self.fold.bring_all()
+        self.fold.advance_clock(now_ms)
+        self.fold.advance_all()
         took: list[float] = []
         while not refreshes.ready(now_ms):
             began = perf_counter()

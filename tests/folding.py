@@ -13,8 +13,8 @@ def folded(log: MemoryLog, until: int, now_ms: int) -> Fold:
     """The log up to an offset, folded anew."""
     fold = Fold(MemoryIndex(99))
     follow(fold, log, until)
-    fold.advance(now_ms)
-    fold.bring_all()
+    fold.advance_clock(now_ms)
+    fold.advance_all()
     return fold
 
 
@@ -30,7 +30,7 @@ def follow(fold: Fold, log: MemoryLog, until: int) -> None:
 
 def assert_same(fold: Fold, log: MemoryLog, now_ms: int) -> None:
     """What was loaded is what the log says, and its structures are sound."""
-    fold.advance(now_ms)
-    fold.bring_all()
+    fold.advance_clock(now_ms)
+    fold.advance_all()
     fold.index.check()
     compare(fold, folded(log, fold.offset, fold.now_ms))

@@ -82,7 +82,7 @@ def test_a_pass_may_be_done_in_any_shares(steps: Steps, limit: int | None, share
             steps.count(steps.events(rng, 50))
             if share:
                 left = steps.index.pass_left(1, "r")
-                assert steps.index.advance(1, "r", share) <= left
+                assert steps.index.advance_pass(1, "r", share) <= left
         assert steps.found() == steps.expected()
         steps.index.check()
         steps.now_ms += HOUR * rng.choice([1, 1, 1, 2, 3, 4])
@@ -102,7 +102,7 @@ def test_a_pass_comes_to_its_end(steps: Steps) -> None:
     assert steps.index.turn(steps.roll)
     lefts = [steps.index.pass_left(1, "r")]
     while lefts[-1]:
-        lefts.append(steps.index.advance(1, "r", 10))
+        lefts.append(steps.index.advance_pass(1, "r", 10))
         assert lefts[-1] < lefts[-2]
     assert len(lefts) > 2
     steps.now_ms += HOUR

@@ -143,16 +143,16 @@ async def _pass_time(pair: Pair) -> None:
         if not isinstance(window, Rolling):
             continue
         if random.random() < 0.5:
-            await pair.redis.advance(pair.opened, window.name, random.choice([1, 300]))
+            await pair.redis.advance_pass(pair.opened, window.name, random.choice([1, 300]))
         roll = roll_of(pair.number, window, pair.now_ms)
         assert roll is not None
         pair.memory.turn(roll)
         while not await pair.redis.turn(pair.opened, roll, pair.now_ms, 400):
             pass
         if random.random() < 0.3:
-            await pair.redis.advance(pair.opened, window.name, 300)
+            await pair.redis.advance_pass(pair.opened, window.name, 300)
     if pair.rules.scoped:
-        bring_memory(pair)
+        advance_memory(pair)
         for _ in range(random.choice([0, 0, 1, 100])):
             if await pair.redis.sweep(pair.opened, pair.due, 100):
                 break
@@ -163,7 +163,7 @@ async def _pass_time(pair: Pair) -> None:
         await pair.redis.audit_scopes(pair.opened, mend=mend)
 
 
-def bring_memory(pair: Pair) -> None:
+def advance_memory(pair: Pair) -> None:
     """Brings all scopes of the index in memory to the present, as a fold does."""
     oldest_ms = pair.due.oldest_ms
     for scope in scopes_of(pair):
@@ -172,7 +172,7 @@ def bring_memory(pair: Pair) -> None:
                 pair.memory.turn(roll)
         keys = pair.memory.keys(pair.number, scope)
         pair.memory.drop([k for k in keys if k.instance < oldest_ms.get(k.window, k.instance)])
-        pair.memory.brought(pair.number, scope, 1)
+        pair.memory.set_generation(pair.number, scope, 1)
 
 
 def scopes_of(pair: Pair) -> list[str]:
@@ -185,9 +185,9 @@ async def brought(pair: Pair, ask: Callable[[], Awaitable[T]]) -> T:
     for _ in range(100):
         try:
             return await ask()
-        except StepNotReady as behind:
-            full = isinstance(behind, ScopesNotReady)
-            await pair.redis.bring(pair.opened, behind.scopes, pair.due, 300, full=full)
+        except StepNotReady as stale:
+            full = isinstance(stale, ScopesNotReady)
+            await pair.redis.advance_scopes(pair.opened, stale.scopes, pair.due, 300, full=full)
     raise AssertionError("scopes stay behind")
 
 

@@ -153,7 +153,7 @@ def test_a_scope_that_is_added_while_a_window_is_brought(
 ) -> None:
     one, _ = rooms
     one._service._clock.advance(HOUR_MS)  # type: ignore[attr-defined]
-    change_before("bring", rooms, monkeypatch, ["zone"])
+    change_before("advance_scopes", rooms, monkeypatch, ["zone"])
     [receipt] = one.submit_many("b", [IN_ROOM], scope=["room"], window="2h")
     assert (receipt.status, receipt.score) == ("applied", 3)
 

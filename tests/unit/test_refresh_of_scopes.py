@@ -96,7 +96,7 @@ class Rooms:
 
     def build(self) -> None:
         """Goes on until the next refresh, which is due, could be written; does not write it."""
-        self.fold.advance(self.clock.now_ms())
+        self.fold.advance_clock(self.clock.now_ms())
         assert not self.fold.refreshes.ready(self.clock.now_ms()), "it is begun with this"
         while self.service.work(100)[0]:
             pass

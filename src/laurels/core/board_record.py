@@ -1,4 +1,4 @@
-"""What the fold knows besides the index: boards, how far imports have come, time, the offset."""
+"""What a snapshot keeps besides the index: boards, import positions, time, the offset."""
 
 import msgspec
 from msgspec import Struct
@@ -8,9 +8,12 @@ from .refreshed import Refreshed
 
 
 class BoardRecord(Struct, frozen=True, array_like=True):
-    """A board as the log has left it; `due_ms` is up to when it was brought, `refreshed` how the
-    windows stand that are refreshed, `now_ms` the board's own time. Before boards had times of
-    their own that was None: the time of the whole store, which the head has."""
+    """The stored state of a board.
+
+    `due_ms` is the end up to which it was advanced, `refreshed` the state of its refreshed windows,
+    `now_ms` the board's own time. It is None in snapshots from before boards had times of their
+    own: then the time of the whole store applies, which the head has.
+    """
 
     number: int
     definition: bytes
@@ -24,7 +27,7 @@ class BoardRecord(Struct, frozen=True, array_like=True):
 
 
 class Head(Struct, frozen=True, array_like=True):
-    """The instant of a snapshot."""
+    """The offset and time of a snapshot."""
 
     offset: int
     now_ms: int
@@ -32,7 +35,7 @@ class Head(Struct, frozen=True, array_like=True):
 
 
 HEAD = b"F"
-"""The kind of section a head is."""
+"""Section kind of a head."""
 
 _boards = msgspec.msgpack.Decoder(BoardRecord)
 _heads = msgspec.msgpack.Decoder(Head)

@@ -1,7 +1,6 @@
-"""Boards as they are known here: definitions made ready, by name and by number.
+"""The boards known to a process, with prepared definitions, by name and by number.
 
-Where they come from is somebody else's: the fold reads them from the log, the direct deployment
-from the index server.
+The fold fills them from the log, the deployment on an index server from that server.
 """
 
 from typing import Any
@@ -23,15 +22,15 @@ from .refreshed import NEVER, Refreshed
 
 
 class BoardState(Struct):
-    """A board as the log has left it. `number` names it for ever, names may be used again.
+    """The state of a board. `number` identifies it for ever; a name may be used again.
 
-    `now_ms` is the latest time of its records: in event time the latest `at` it has seen.
-    `floors` are per window what `keep` cannot bring back; `positions` how far imports have come;
-    `due_ms` is the next end of a period; `changes` counts the records of it that this process has
-    folded, `mark` how often what its scopes keep has changed for them all. `refreshed` is how the
-    windows stand that are refreshed, those for which anything was counted; `refreshed_by` the same
-    of rankings by a label where they stand for themselves. `views` are what questions keep ready of
-    it.
+    `now_ms` is the latest time of its records: in event time the latest `at` it has seen. `floors`
+    has by window the start of the oldest period that can still be kept, `positions` the position of
+    each import. `due_ms` is the next end of a period or step. `changes` counts the records folded
+    by this process; `generation` counts the boundaries and definitions its scopes have to follow,
+    and a scope with another generation is stale. `refreshed` has the state of each refreshed window
+    in which something was counted, `refreshed_by` the same of rankings by a label where they have a
+    state of their own. `views` caches what queries prepare.
     """
 
     number: int
@@ -45,13 +44,13 @@ class BoardState(Struct):
     due_ms: int = MIN_MS
     now_ms: int = MIN_MS
     changes: int = 0
-    mark: int = 1
+    generation: int = 1
     refreshed: dict[str, Refreshed] = {}
     refreshed_by: dict[str, Refreshed] = {}
     views: dict[str | None, Any] = {}
 
     def as_refreshed(self, window: Window, scope: str = ALL) -> Refreshed | None:
-        """How a window stands that is refreshed; None for another one."""
+        """Return the refresh state of a window; None for a window that is not refreshed."""
         if window.name not in self.rules.refreshed:
             return None
         if is_by(scope) and window.name in self.refreshed_by:
@@ -59,7 +58,7 @@ class BoardState(Struct):
         return self.refreshed.get(window.name, NEVER)
 
     def seen_ms(self, window: Window, now_ms: int, scope: str = ALL) -> int:
-        """As of when a window is seen at `now_ms`."""
+        """Return the instant as of which a window is shown at `now_ms`."""
         refreshed = self.as_refreshed(window, scope)
         if refreshed is None or refreshed.now_ms is None:
             return now_ms
@@ -69,8 +68,8 @@ class BoardState(Struct):
 class Boards:
     """The boards there are, as of an offset; the next one gets `next_number`.
 
-    With `event_time` each board accepts at a time of its own, which `drafted_ms` has by the number
-    of a board as far as records are drafted and not yet applied.
+    With `event_time` each board accepts at a time of its own; `drafted_ms` has that time by board
+    number while records are drafted and not yet applied.
     """
 
     def __init__(self) -> None:
@@ -82,18 +81,18 @@ class Boards:
         self._by_number: dict[int, BoardState] = {}
 
     def named(self, name: str) -> BoardState:
-        """The board of that name."""
+        """Return the board of that name."""
         try:
             return self.boards[name]
         except (KeyError, TypeError):
             raise UnknownBoard(f"there is no board {shown(name)}") from None
 
     def numbered(self, number: int) -> BoardState | None:
-        """The board of that number, None once it is deleted."""
+        """Return the board of that number, None once it is deleted."""
         return self._by_number.get(number)
 
     def current(self, state: BoardState) -> BoardState:
-        """The board as it is now; UnknownBoard when it was deleted since."""
+        """Return the current state of a board; UnknownBoard if it was deleted since."""
         try:
             return self._by_number[state.number]
         except KeyError:
@@ -106,13 +105,13 @@ class Boards:
             raise LogDamaged(f"the log names board {number} before it was created") from None
 
     def accepts_at(self, state: BoardState, now_ms: int) -> int:
-        """The time at which a board accepts a write when it is `now_ms` by the clock."""
+        """Return the time at which a board accepts a write when the clock reads `now_ms`."""
         if not self.event_time:
             return now_ms
         return max(state.now_ms, self.drafted_ms.get(state.number, MIN_MS))
 
     def plan(self, batch: Batch) -> Plan:
-        """Where the events of a batch go."""
+        """Return where the events of a batch count."""
         state = self.by_number(batch.board)
         shown = {
             name: window.period_at(state.seen_ms(window, batch.now_ms))
@@ -121,7 +120,7 @@ class Boards:
         return plan_batch(state.rules, state.floors, batch, shown)
 
     def open(self, board: Board, number: int, version: int, created_ms: int) -> BoardState:
-        """Makes a board known."""
+        """Register a board."""
         rules = board.rules()
         state = BoardState(
             number=number,
@@ -137,12 +136,13 @@ class Boards:
         return state
 
     def forget(self, number: int) -> None:
-        """Makes a board unknown."""
+        """Remove a board from those known."""
         del self.boards[self._by_number.pop(number).board.name]
 
 
 def floors_of(state: BoardState, now_ms: int) -> Floors:
-    """What is gone by now stays gone, whatever `keep` the board is given."""
+    """Return the floors of a board at `now_ms`: a period that has expired stays expired, whatever
+    `keep` the board is given."""
     return {
         name: window.floor_after(state.floors.get(name, MIN_MS), now_ms)
         for name, window in state.rules.windows.items()
@@ -150,7 +150,7 @@ def floors_of(state: BoardState, now_ms: int) -> Floors:
 
 
 def record_of(state: BoardState, now_ms: int | None = None) -> BoardRecord:
-    """What is kept of a board besides what an index holds, as of `now_ms` where it has a time."""
+    """Return the state of a board outside of the index, as of `now_ms` where it has a time."""
     return BoardRecord(
         state.number,
         state.board.to_json(),
@@ -165,7 +165,7 @@ def record_of(state: BoardState, now_ms: int | None = None) -> BoardRecord:
 
 
 def redefine(state: BoardState, board: Board, version: int, now_ms: int) -> None:
-    """Gives a board its changed definition; an added window has no past."""
+    """Give a board its changed definition; an added window starts empty, at `now_ms`."""
     floors = floors_of(state, now_ms)
     rules = board.rules()
     for name in rules.windows.keys() - floors.keys():

@@ -1,7 +1,7 @@
-"""What time has made due for the scopes of a board, as an index on a server is told. Pure.
+"""What is due for the scopes of a board, in the form an index on a server is sent. Pure.
 
-A scope has to be brought where it was brought last before a period or step began that runs now:
-some of its rankings may be no longer kept, and its rolling windows stand at a step that has ended.
+A scope is stale if it was last advanced before the start of a period or step that is running now:
+some of its rankings may no longer be kept, and its rolling windows are at a step that has ended.
 """
 
 from msgspec import Struct
@@ -12,8 +12,9 @@ from .plan import Floors, RollingState, oldest_stored, roll_of
 
 
 class Due(Struct, frozen=True):
-    """Scopes that were brought before `since_ms` are behind. By window, periods that begin before
-    `oldest_ms` are no longer kept; `rolls` is where the rolling ones stand."""
+    """What stale scopes need: those last advanced before `since_ms` are stale. `oldest_ms` is, by
+    window, the start of the oldest period that is kept; `rolls` is the state of each rolling
+    window."""
 
     now_ms: int
     since_ms: int
@@ -22,7 +23,7 @@ class Due(Struct, frozen=True):
 
 
 def due_of(number: int, rules: Rules, floors: Floors, now_ms: int) -> Due:
-    """What is due for the scopes of a board at `now_ms`."""
+    """Return what is due for the scopes of a board at `now_ms`."""
     rolls = [roll_of(number, window, now_ms) for window in rules.windows.values()]
     return Due(
         now_ms=now_ms,
@@ -33,5 +34,5 @@ def due_of(number: int, rules: Rules, floors: Floors, now_ms: int) -> Due:
 
 
 def since_ms(rules: Rules, now_ms: int) -> int:
-    """When the last period or step of any window began."""
+    """Return the latest start of a running period or step over all windows."""
     return max([window.period_at(now_ms).start_ms for window in rules.windows.values()])

@@ -1,16 +1,16 @@
-"""The fold: log records, one after another, into boards and rankings.
+"""The fold: apply log records, one after another, to boards and rankings.
 
-What stands is a function of (log, now), and this is the function. A live commit and recovery
-both come through here with the same records, so they cannot end differently. Whatever depends
-on earlier events is decided here, in log order.
+The state is a function of (log, now), and this is that function. A live commit and recovery both
+call it with the same records, so they cannot end differently. Whatever depends on earlier events is
+decided here, in log order.
 
-The time of a board is that of its newest record, or that of a clock where one runs on (`advance`,
-which costs nothing); in event time none does, so boards do not share a time. A board is *brought*
-to its present when something is asked of it or written to it, and `work` does a bounded share for
-the boards that nobody touches.
-Bringing a board drops the rankings of periods that are no longer kept and turns rolling windows to
-the step that runs. Between two steps there is a pass to do, over the members of two tallies; it is
-done in shares ahead of the boundary, and whoever comes first after it does what is left.
+The time of a board is that of its newest record, or that of a running clock (`advance_clock`,
+O(1)). In event time no clock runs, so boards do not share a time. A board is *advanced* to its
+current time when it is read or written, and `work` advances the boards that nobody touches, in
+bounded shares. Advancing a board drops the rankings of periods that are no longer kept and rotates
+rolling windows to the running step. Between two steps there is a pass to do, over the members of
+two tallies; it is done in shares ahead of the boundary, and the first caller after it does what is
+left.
 """
 
 import heapq
@@ -33,15 +33,15 @@ from .plan import Plan, next_boundary, oldest_stored, roll_of
 from .requests import Listing
 
 BOUNDARY_WORK = 50
-"""What bringing a board over a boundary costs, in members of a pass."""
+"""Cost of advancing a board over a boundary, in members of a pass."""
 SCOPE_WORK = 10
-"""The same of a scope."""
+"""Cost of advancing a scope, in members of a pass."""
 _SCOPES = 1_000
 _STALE = 1_000
 
 
 class ScopeScan:
-    """The scopes of a board in which a member is ranked, looked for in shares; `found` are those
+    """A search, in shares, for the scopes of a board in which a member is ranked; `found` has those
     so far."""
 
     def __init__(self, board: int, member: bytes) -> None:
@@ -51,7 +51,7 @@ class ScopeScan:
         self._place: tuple[str, str] | None = None
 
     def go_on(self, index: Index) -> bool:
-        """Looks through a share of the scopes; whether that were all."""
+        """Search a share of the scopes; return whether it was the last."""
         places = index.next_scopes(self._board, self._place, _SCOPES)
         self.found += index.holding(self._board, self._member, [scope for _, scope in places])
         if places:
@@ -60,7 +60,7 @@ class ScopeScan:
 
 
 class Folded(Struct, frozen=True):
-    """What a batch did: where its events went and what became of them."""
+    """The result of counting a batch: its plan and the outcome of each event."""
 
     batch: Batch
     plan: Plan
@@ -68,9 +68,11 @@ class Folded(Struct, frozen=True):
 
 
 class Fold(Boards):
-    """Boards and the index, as of the records applied so far; `entry` is the offset of the entry of
-    the log whose records are being applied. `now_ms` is the newest time of any record and of the
-    clock, `clock_ms` that of the clock alone."""
+    """Boards and the index as of the records applied so far.
+
+    `entry` is the offset of the log entry whose records are being applied. `now_ms` is the newest
+    time of any record and of the clock, `clock_ms` that of the clock alone.
+    """
 
     def __init__(self, index: Index) -> None:
         super().__init__()
@@ -79,17 +81,17 @@ class Fold(Boards):
         self.clock_ms = MIN_MS
         self.entry = 0
         self.refreshes = Refreshes(
-            index, self.numbered, self.time_of, self.bring, self.bring_scopes
+            index, self.numbered, self.time_of, self.advance, self.advance_scopes
         )
         self._due: list[tuple[int, int]] = []
         self._passes: dict[tuple[int, str, str], None] = {}
-        self._bringing = False
-        self._behind: dict[int, tuple[str, str] | None] = {}
+        self._advancing = False
+        self._stale_from: dict[int, tuple[str, str] | None] = {}
 
     def apply(self, record: records.Record) -> bool:
-        """Applies a record; False when it removes a member that is not ranked.
+        """Apply a record; return False when it removes a member that is not ranked.
 
-        Creating a board does not move time: a board may be made today for the events of old.
+        Creating a board does not move time: a board may be created today for old events.
         """
         if isinstance(record, records.Create):
             self._create(record)
@@ -120,65 +122,65 @@ class Fold(Boards):
         return True
 
     def remove(self, record: records.Remove, scopes: Collection[str]) -> bool:
-        """Takes a member out, who is ranked in these scopes at most, and among all; whether it was
-        anywhere."""
+        """Remove a member from the ranking of all events and from those of `scopes`, which are the
+        only ones it can be in; return whether it was in any."""
         state = self.by_number(record.board)
-        self.bring(state)
-        self.bring_scopes(state, scopes)
+        self.advance(state)
+        self.advance_scopes(state, scopes)
         self.refreshes.changed(state, self.entry)
         return self.index.remove(record.board, record.member, scopes)
 
     # Time
 
-    def advance(self, now_ms: int) -> None:
-        """Brings the time of all boards forward. O(1): they follow when they are brought."""
+    def advance_clock(self, now_ms: int) -> None:
+        """Move the time of all boards forward. O(1): each board follows when it is advanced."""
         if now_ms > self.clock_ms:
             self.clock_ms = now_ms
             if now_ms > self.now_ms:
                 self.now_ms = now_ms
 
     def see(self, state: BoardState, now_ms: int) -> None:
-        """Brings the time of one board forward."""
+        """Move the time of one board forward."""
         if now_ms > state.now_ms:
             state.now_ms = now_ms
             if now_ms > self.now_ms:
                 self.now_ms = now_ms
 
     def time_of(self, state: BoardState) -> int:
-        """What time it is on a board."""
+        """Return the current time of a board."""
         return state.now_ms if state.now_ms > self.clock_ms else self.clock_ms
 
-    def bring(self, state: BoardState, limit: int | None = None) -> bool:
-        """Brings a board to the present; False when `limit` members of a pass were not enough,
-        and then another call goes on. O(1) unless a boundary has passed.
+    def advance(self, state: BoardState, limit: int | None = None) -> bool:
+        """Advance a board to its current time. Return False when `limit` members of a pass were not
+        enough; another call continues. O(1) unless a boundary has passed.
 
-        A signal handler that asks while its own thread is at it gets False as well.
+        Also returns False to a signal handler that interrupts its own thread in here.
         """
         if state.due_ms > self.time_of(state):
             return True
-        if self._bringing:
+        if self._advancing:
             return False
-        self._bringing = True
+        self._advancing = True
         try:
-            return self._bring(state, limit)
+            return self._advance(state, limit)
         finally:
-            self._bringing = False
+            self._advancing = False
 
-    def _bring(self, state: BoardState, limit: int | None) -> bool:
-        if not self._bring_part(state, ALL, limit):
+    def _advance(self, state: BoardState, limit: int | None) -> bool:
+        if not self._advance_scope(state, ALL, limit):
             return False
         self._watch_boundary(state)
-        self._leave_behind(state)
+        self._set_scopes_stale(state)
         return True
 
-    def _leave_behind(self, state: BoardState) -> None:
-        """Has all scopes of a board brought, whoever comes to them first."""
-        state.mark += 1
+    def _set_scopes_stale(self, state: BoardState) -> None:
+        """Have all scopes of a board advanced, by `work` or by the first caller to touch them."""
+        state.generation += 1
         if state.rules.scoped:
-            self._behind[state.number] = None
+            self._stale_from[state.number] = None
 
-    def _bring_part(self, state: BoardState, scope: str, limit: int | None) -> bool:
-        """Turns the rolling windows of a scope, and drops what it no longer keeps."""
+    def _advance_scope(self, state: BoardState, scope: str, limit: int | None) -> bool:
+        """Rotate the rolling windows of a scope and drop what it no longer keeps."""
         for window in state.rules.windows.values():
             roll = roll_of(state.number, window, self.time_of(state), scope)
             if roll is not None:
@@ -189,70 +191,70 @@ class Fold(Boards):
         self._drop_expired(state, scope)
         return True
 
-    def bring_scopes(
+    def advance_scopes(
         self, state: BoardState, scopes: Iterable[str], limit: int | None = None
     ) -> bool:
-        """Brings scopes of a board, which has been brought, to the present; as `bring`. O(1) for a
-        scope that is there."""
+        """Advance scopes of a board that has been advanced itself; limit and result as in
+        `advance`. O(1) for a scope that is not stale."""
         for scope in scopes:
-            if scope and self.index.mark(state.number, scope) != state.mark:
-                if self._bringing:
+            if scope and self.index.generation(state.number, scope) != state.generation:
+                if self._advancing:
                     return False
-                self._bringing = True
+                self._advancing = True
                 try:
-                    if not self._bring_part(state, scope, limit):
+                    if not self._advance_scope(state, scope, limit):
                         return False
-                    self.index.brought(state.number, scope, state.mark)
+                    self.index.set_generation(state.number, scope, state.generation)
                 finally:
-                    self._bringing = False
+                    self._advancing = False
         return True
 
-    def bring_listed(self, state: BoardState, listing: Listing, limit: int) -> bool:
-        """Brings the scopes of a listing; as `bring`. Those that hold nobody any more go then, and
-        others come in their place."""
+    def advance_listed(self, state: BoardState, listing: Listing, limit: int) -> bool:
+        """Advance the scopes of a listing; limit and result as in `advance`. A scope that turns out
+        to be empty is removed, and the next one takes its place in the listing."""
         while True:
             found = self.index.scopes(state.number, listing.form, listing.after, listing.limit)
-            behind = [s for s in found if self.index.mark(state.number, s) != state.mark]
-            if not behind:
+            stale = [s for s in found if self.index.generation(state.number, s) != state.generation]
+            if not stale:
                 return True
-            if not self.bring_scopes(state, behind[:limit], limit) or len(behind) > limit:
+            if not self.advance_scopes(state, stale[:limit], limit) or len(stale) > limit:
                 return False
 
-    def bring_all(self) -> None:
-        """Brings every board to the present, with all scopes."""
+    def advance_all(self) -> None:
+        """Advance every board with all its scopes."""
         for state in self._by_number.values():
-            self.bring(state)
-            while state.number in self._behind:
-                self._bring_behind(state, _SCOPES)
+            self.advance(state)
+            while state.number in self._stale_from:
+                self._advance_stale(state, _SCOPES)
 
-    def _bring_behind(self, state: BoardState, limit: int) -> int:
-        """Brings the next scopes of a board whose boundary has passed, about as many as cost the
-        limit; what that cost."""
+    def _advance_stale(self, state: BoardState, limit: int) -> int:
+        """Advance the next stale scopes of a board, about as many as `limit` pays for; return the
+        cost."""
         asked = max(1, limit // SCOPE_WORK)
-        found = self.index.next_scopes(state.number, self._behind[state.number], asked)
+        found = self.index.next_scopes(state.number, self._stale_from[state.number], asked)
         for place in found:
-            if not self.bring_scopes(state, [place[1]], max(limit, SCOPE_WORK)):
+            if not self.advance_scopes(state, [place[1]], max(limit, SCOPE_WORK)):
                 return limit
-            self._behind[state.number] = place
+            self._stale_from[state.number] = place
         if len(found) < asked:
-            del self._behind[state.number]
+            del self._stale_from[state.number]
         return SCOPE_WORK * (1 + len(found))
 
     def work(self, limit: int) -> int:
-        """Does a share, of about `limit` members, of what time has made due: passes ahead of the
-        next boundary, and boards nobody has asked for since the last. Answers what is left."""
+        """Do about `limit` members of the work that time has made due: passes ahead of the next
+        boundary, and boards not read or written since the last one. Return what is left."""
         while limit > 0 and self._due and self._due[0][0] <= self.clock_ms:
-            limit -= self._bring_first(limit)
-        for number in list(self._behind):
-            while limit > 0 and number in self._behind:
-                limit -= self._bring_behind(self._by_number[number], limit)
+            limit -= self._advance_first(limit)
+        for number in list(self._stale_from):
+            while limit > 0 and number in self._stale_from:
+                limit -= self._advance_stale(self._by_number[number], limit)
         limit = self.refreshes.work(limit)
         for each in list(islice(self._passes, _SCOPES)):
             if limit <= 0:
                 break
             number, window, scope = each
             before = self.index.pass_left(number, window, scope)
-            left = self.index.advance(number, window, limit, scope)
+            left = self.index.advance_pass(number, window, limit, scope)
             limit -= before - left
             if not left:
                 del self._passes[each]
@@ -260,38 +262,38 @@ class Fold(Boards):
 
     @property
     def next_due_ms(self) -> int:
-        """When the next period or step of any board ends, as far as is known; of no use where no
-        clock runs on, and boards are brought by what is written to them."""
+        """The next known end of a period or step of any board. Meaningless without a running clock,
+        where boards are advanced by what is written to them."""
         return self._due[0][0] if self._due else MAX_MS
 
     def work_left(self) -> int:
-        """About how many members the passes under way have left, over all boards; 0 when nothing is
-        left to do."""
+        """Return about how many members the current passes have left, over all boards; 0 when
+        nothing is left to do."""
         some = sum(self.index.pass_left(*each) for each in islice(self._passes, _SCOPES))
         more = max(0, len(self._passes) - _SCOPES) + self.refreshes.left()
-        return some + len(self._behind) + more
+        return some + len(self._stale_from) + more
 
-    def _bring_first(self, limit: int) -> int:
-        """Brings the board that was due first; what that cost."""
+    def _advance_first(self, limit: int) -> int:
+        """Advance the board that was due first; return the cost."""
         if self._is_stale(self._due[0]):
             heapq.heappop(self._due)
             return 1
         state = self._by_number[self._due[0][1]]
-        return BOUNDARY_WORK if self.bring(state, limit) else limit
+        return BOUNDARY_WORK if self.advance(state, limit) else limit
 
     # Events
 
     def count(self, batch: Batch, plan: Plan | None = None, watch: int | None = None) -> Folded:
-        """Counts a batch; `watch` is the place of the window whose scores are reported."""
+        """Count a batch; `watch` is the index of the window whose scores are reported."""
         state = self.by_number(batch.board)
         self.see(state, batch.now_ms)
-        self.bring(state)
+        self.advance(state)
         plan = plan or self.plan(batch)
-        self.bring_scopes(state, plan.scopes)
+        self.advance_scopes(state, plan.scopes)
         outcomes = self.index.apply(batch, plan, watch)
         for scope in plan.scopes if state.rules.scoped else ():
-            if scope and self.index.mark(batch.board, scope) != state.mark:
-                self.index.brought(batch.board, scope, state.mark)
+            if scope and self.index.generation(batch.board, scope) != state.generation:
+                self.index.set_generation(batch.board, scope, state.generation)
         self.refreshes.counted(state, plan, outcomes)
         state.changes += 1
         if batch.position is not None and not (batch.atomic and outcomes.refused):
@@ -299,15 +301,15 @@ class Fold(Boards):
         return Folded(batch, plan, outcomes)
 
     def _refresh(self, record: records.Refresh) -> None:
-        """Refreshes a window. Where its build is complete, all scopes are in the present, and
-        follow when they are brought again."""
+        """Refresh a window. Where its build is complete, scopes follow the next time they are
+        advanced; otherwise all of them are advanced first."""
         state = self.by_number(record.board)
-        self.bring(state)
+        self.advance(state)
         if self.refreshes.is_built(state, record.window):
-            self._leave_behind(state)
+            self._set_scopes_stale(state)
         else:
-            while state.number in self._behind:
-                self._bring_behind(state, _SCOPES)
+            while state.number in self._stale_from:
+                self._advance_stale(state, _SCOPES)
         self.refreshes.refreshed(state, record.window, record.now_ms, self.entry)
 
     def _note(self, board: int, position: tuple[str, str]) -> None:
@@ -318,17 +320,18 @@ class Fold(Boards):
     # Snapshots
 
     def describe(self, number: int) -> bytes | None:
-        """What is known of a board besides the index, as bytes; None when there is none."""
+        """Return the state of a board outside of the index, encoded; None when there is no such
+        board."""
         if (state := self._by_number.get(number)) is None:
             return None
         return encode(record_of(state, self.time_of(state)))
 
     def head(self) -> Head:
-        """Where this fold stands."""
+        """Return the offset, the time and the next board number of this fold."""
         return Head(self.offset, self.now_ms, self.next_number)
 
     def restore(self, head: Head, boards: Iterable[tuple[int, bytes]]) -> None:
-        """Takes in what `head` and `describe` told of another fold; this one is empty."""
+        """Restore what `head` and `describe` returned in another fold; this one has to be empty."""
         for _, described in boards:
             record = board_record(described)
             board = Board.from_json(record.definition)
@@ -345,15 +348,15 @@ class Fold(Boards):
         self.next_number = head.next_number
 
     def resume_passes(self) -> None:
-        """Has the passes of all rolling windows go on, in an index that was restored."""
+        """Resume the passes of all rolling windows, in an index that was restored."""
         for state in self._by_number.values():
             for window in state.rules.windows:
                 if self.index.pass_left(state.number, window):
                     self._passes[state.number, window, ALL] = None
-            self._leave_behind(state)
+            self._set_scopes_stale(state)
 
     def open(self, board: Board, number: int, version: int, created_ms: int) -> BoardState:
-        """Makes a board known, to the index too."""
+        """Register a board, in the index too."""
         state = super().open(board, number, version, created_ms)
         self.index.open_board(number, state.rules)
         return state
@@ -366,17 +369,17 @@ class Fold(Boards):
 
     def _change(self, record: records.Change) -> None:
         state = self.by_number(record.board)
-        self.bring(state)
+        self.advance(state)
         redefine(state, Board.from_json(record.definition), record.version, self.time_of(state))
         self.index.open_board(record.board, state.rules)
         self._drop_expired(state)
         self._watch_boundary(state)
-        self._leave_behind(state)
+        self._set_scopes_stale(state)
 
     def _delete(self, record: records.Delete) -> None:
         self.forget(record.board)
         self.index.close_board(record.board)
-        self._behind.pop(record.board, None)
+        self._stale_from.pop(record.board, None)
         self.refreshes.forget(record.board)
         for each in [each for each in self._passes if each[0] == record.board]:
             del self._passes[each]

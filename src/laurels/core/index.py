@@ -163,7 +163,7 @@ class Index(Protocol):
         """Brings a rolling window to the step that runs: finishes the pass for each step missed
         and changes the rankings' places. False when `limit` members were not enough."""
 
-    def advance(self, board: int, window: str, limit: int, scope: str = "") -> int:
+    def advance_pass(self, board: int, window: str, limit: int, scope: str = "") -> int:
         """Does about `limit` members of the pass that prepares a rolling window's next step;
         what is left, as `pass_left`. May be broken off and begun again anywhere."""
 
@@ -198,11 +198,11 @@ class Index(Protocol):
     def tallies(self, board: int, scope: str = "") -> list[RankingKey]:
         """The tallies of a scope's rolling windows that hold anybody and still count."""
 
-    def mark(self, board: int, scope: str) -> int:
-        """What was noted when a scope was brought; 0 for a new one."""
+    def generation(self, board: int, scope: str) -> int:
+        """Return the board's generation when a scope was last advanced; 0 for a new one."""
 
-    def brought(self, board: int, scope: str, mark: int) -> None:
-        """Notes that a scope was brought, and forgets one that holds nobody."""
+    def set_generation(self, board: int, scope: str, generation: int) -> None:
+        """Note that a scope was advanced, and forget one that holds nobody."""
 
     def holding(self, board: int, member: bytes, scopes: Iterable[str]) -> list[str]:
         """Those of the scopes in which a member is ranked. O(scopes)."""

@@ -1,12 +1,13 @@
-"""Refreshes: when the windows are due whose rankings are made only now and then.
+"""Refreshes: which windows are due whose rankings are recomputed only at intervals.
 
-Such a window shows what its last logged refresh said, so a refresh is a record like any other and
-what stands stays a function of the log. Here is who knows which are due, and has the rankings built
-ahead in shares, so that the record itself takes no time. What is small is built when it is written.
+Such a window shows the result of its last logged refresh. A refresh is a record like any other, so
+the state stays a function of the log. This module knows which refreshes are due and has large
+rankings built ahead, in shares, so that applying the record is O(1); small ones are built when the
+record is written.
 
-A refresh is due when a multiple of the window's interval has passed since the last one, at once
-where there was none, and only while there may be anybody to list. A build is begun anew when a step
-of its window passes.
+A refresh is due when a multiple of the window's interval has passed since the last one, or at once
+if there was none, and only while there may be anybody to list. A build starts over when a step of
+its window passes.
 """
 
 import heapq
@@ -25,16 +26,16 @@ from .refreshed import NEVER, Refreshed
 AT_ONCE = 4_096
 """Cells that a commit may add up for refreshes that were not built ahead: about a millisecond."""
 MOST = 100
-"""Refreshes of one commit."""
+"""Maximum number of refreshes in one commit."""
 SCOPE_WORK = 10
-"""What coming to a scope costs, in cells."""
+"""Cost of visiting a scope, in cells."""
 
 Due = tuple[BoardState, str]
-"""A board, and the window of it that is to be refreshed."""
+"""A board, and the name of the window to refresh."""
 
 
 class Build(Struct):
-    """How far the next ranking of a window is built: in which step, up to which scope."""
+    """How far the next ranking of a window is built: for which step, up to which scope."""
 
     running: int | None = None
     place: tuple[str, str] | None = None
@@ -42,23 +43,26 @@ class Build(Struct):
 
 
 class Refreshes:
-    """The windows of all boards that are refreshed. `time_of`, `bring` and `bring_scopes` are the
-    fold's. In event time a window may be due by the time of other boards and not yet by that of its
-    own: it is set aside (`_parked`) until something is counted there."""
+    """The refreshed windows of all boards.
+
+    `time_of`, `advance` and `advance_scopes` are the fold's. In event time a window may be due by
+    the time of other boards and not yet by that of its own: it is set aside (`_parked`) until
+    something is counted there.
+    """
 
     def __init__(
         self,
         index: Index,
         numbered: Callable[[int], BoardState | None],
         time_of: Callable[[BoardState], int],
-        bring: Callable[[BoardState, int], bool],
-        bring_scopes: Callable[[BoardState, Iterable[str], int], bool],
+        advance: Callable[[BoardState, int], bool],
+        advance_scopes: Callable[[BoardState, Iterable[str], int], bool],
     ) -> None:
         self._index = index
         self._numbered = numbered
         self._time_of = time_of
-        self._bring = bring
-        self._bring_scopes = bring_scopes
+        self._advance = advance
+        self._advance_scopes = advance_scopes
         self._due: list[tuple[int, int, str]] = []
         self._parked: dict[int, list[tuple[int, int, str]]] = {}
         self._builds: dict[tuple[int, str], Build] = {}
@@ -66,12 +70,12 @@ class Refreshes:
     # What is noted
 
     def watch(self, state: BoardState) -> None:
-        """Has the windows of a board refreshed when they are due."""
+        """Schedule the refreshes of a board's windows."""
         for name in state.refreshed:
             self._push(state, name)
 
     def counted(self, state: BoardState, plan: Plan, outcomes: Outcomes) -> None:
-        """Notes that events of a board were counted."""
+        """Note that events of a board were counted."""
         for due in self._parked.pop(state.number, ()):
             heapq.heappush(self._due, due)
         for name in state.rules.refreshed:
@@ -80,27 +84,27 @@ class Refreshes:
                 self._become(state, name, replace(known, waiting=True))
 
     def changed(self, state: BoardState, offset: int) -> None:
-        """Notes that an entry of the log changed what refreshed windows show."""
+        """Note that a log entry changed what refreshed windows show."""
         for name, known in state.refreshed.items():
             if known.now_ms is not None:
                 state.refreshed[name] = replace(known, offset=offset)
         self._index.touch(state.number)
 
     def refreshed(self, state: BoardState, window: str, now_ms: int, offset: int) -> None:
-        """Refreshes a window of a board that has been brought: O(1) where it is built, and
-        otherwise with all scopes, which have been brought."""
+        """Refresh a window of a board that has been advanced: O(1) where it is built; otherwise all
+        scopes are refreshed here, and have to be advanced before."""
         show = self._index.show_built if self.is_built(state, window) else self._index.refresh
         self._builds.pop((state.number, window), None)
         self._become(state, window, Refreshed(offset, now_ms, show(state.number, window)))
 
     def is_built(self, state: BoardState, window: str) -> bool:
-        """Whether nothing is left to build in any scope."""
+        """Return whether nothing is left to build in any scope."""
         build = self._builds.get((state.number, window))
         running = state.rules.refreshed[window].number_at(self._time_of(state))
         return build is not None and build.complete and build.running == running
 
     def forget(self, number: int) -> None:
-        """Forgets a board."""
+        """Forget a board."""
         self._parked.pop(number, None)
         for each in [each for each in self._builds if each[0] == number]:
             del self._builds[each]
@@ -118,8 +122,8 @@ class Refreshes:
     # What is due
 
     def ready(self, now_ms: int) -> list[Due]:
-        """The refreshes that are due and that a commit may write now: those that are built, and
-        small ones. Others are begun. No board is later than `now_ms`."""
+        """Return the refreshes that are due and may be written now: those that are built, and small
+        ones. Builds of the others are begun. No board is later than `now_ms`."""
         found: list[Due] = []
         for number, window in self._builds:
             state = self._state(number)
@@ -162,7 +166,7 @@ class Refreshes:
     # What is built
 
     def work(self, limit: int) -> int:
-        """Does a share, of about `limit` cells, of the builds; what is left of `limit`."""
+        """Do about `limit` cells of the builds; return what is left of `limit`."""
         for number, window in list(self._builds):
             if limit <= 0:
                 break
@@ -170,8 +174,8 @@ class Refreshes:
         return limit
 
     def left(self) -> int:
-        """About how many cells the builds have left, 0 when all are complete. Scopes that they have
-        not come to count for one."""
+        """Return about how many cells the builds have left, 0 when all are complete. A scope not
+        visited yet counts for one."""
         total = 0
         for number, window in self._builds:
             if not self.is_built(self._state(number), window):
@@ -180,7 +184,7 @@ class Refreshes:
 
     @property
     def interval_ms(self) -> int:
-        """The shortest interval of those that are being built; MAX_MS without any."""
+        """The shortest interval of the windows being built; MAX_MS if there are none."""
         return min(
             (
                 self._state(number).rules.refreshed[window].interval_ms
@@ -190,9 +194,9 @@ class Refreshes:
         )
 
     def _build(self, state: BoardState, window: str, limit: int) -> int:
-        """Goes on with a build; what that cost."""
+        """Continue a build; return the cost."""
         build = self._builds[state.number, window]
-        if not self._bring(state, limit):
+        if not self._advance(state, limit):
             return limit
         running = state.rules.refreshed[window].number_at(self._time_of(state))
         if build.running != running:
@@ -222,8 +226,8 @@ class Refreshes:
     def _build_scope(
         self, state: BoardState, window: str, scope: str, limit: int
     ) -> tuple[int, bool]:
-        """Goes on with the build of one scope; what that cost, and whether it is ready."""
-        if scope and not self._bring_scopes(state, [scope], max(limit, SCOPE_WORK)):
+        """Continue the build of one scope; return the cost, and whether it is complete."""
+        if scope and not self._advance_scopes(state, [scope], max(limit, SCOPE_WORK)):
             return limit, False
         before = self._index.build_left(state.number, window, scope)
         left = self._index.build(state.number, window, limit, scope) if before else 0
@@ -231,7 +235,7 @@ class Refreshes:
 
 
 def _counts_in(window: str, plan: Plan, outcomes: Outcomes) -> bool:
-    """Whether any event was counted in a window."""
+    """Return whether any event was counted in a window."""
     counting = [i for i, place in enumerate(plan.places) if place.window == window]
     return any(
         code in COUNTED and any(plan.index_of(place, event) >= 0 for place in counting)

@@ -132,8 +132,8 @@ class Submission:
         if self._bare is not None:
             return
         fold.see(self.board, self._batches[piece].now_ms)
-        fold.bring(self.board)
-        fold.bring_scopes(self.board, self._plans[piece].scopes)
+        fold.advance(self.board)
+        fold.advance_scopes(self.board, self._plans[piece].scopes)
         if self._ranks:
             self._ranks_before.append(self._ranks_now(fold, piece))
 

@@ -207,9 +207,9 @@ class Service:
         """The same, but where a boundary has passed and much is left to do it raises NotReady."""
         self.ensure_usable()
         with self._lock:
-            state = self._brought(board)
+            state = self._advanced(board)
             question = asked(QueryContext(state, self._fold.time_of(state)))
-            if state.rules.scoped and not self._are_scopes_brought(state, question.asks):
+            if state.rules.scoped and not self._are_scopes_advanced(state, question.asks):
                 raise NotReady(f"a step of the board {board!r} has begun that is being prepared")
             return question.here(self._fold.index, self._fold.offset)
 
@@ -228,10 +228,10 @@ class Service:
             view = cached_view(state, window, now_ms)
             return None if view is None else look(fold.index, view.key)
 
-    def _are_scopes_brought(self, state: BoardState, asks: Iterable[ReadRequest]) -> bool:
-        """Brings the scopes that are asked about to the present, by a share of work."""
-        return self._fold.bring_scopes(state, {ask.key.scope for ask in asks}, SHARE) and all(
-            self._fold.bring_listed(state, ask.scopes, SHARE)
+    def _are_scopes_advanced(self, state: BoardState, asks: Iterable[ReadRequest]) -> bool:
+        """Advance the scopes that are read, by a share of work; return whether that was enough."""
+        return self._fold.advance_scopes(state, {ask.key.scope for ask in asks}, SHARE) and all(
+            self._fold.advance_listed(state, ask.scopes, SHARE)
             for ask in asks
             if ask.scopes is not None
         )
@@ -242,7 +242,7 @@ class Service:
             with suppress(NotReady):
                 return self.board_stats(board, patient=False)
         with self.reading():
-            state = self._brought(board)
+            state = self._advanced(board)
             return board_stats(self._fold, state, self._fold.time_of(state))
 
     def stats(self) -> Stats:
@@ -250,11 +250,12 @@ class Service:
         kept = self._keeper.kept(self._log.first, self._log.doubt)
         return store_stats(self._fold, self._log.nbytes(), self.clock_status(), kept)
 
-    def _brought(self, board: str) -> BoardState:
-        """A board brought to the present, by a share of work that nobody notices."""
+    def _advanced(self, board: str) -> BoardState:
+        """Return a board advanced to its current time, by a share of work; NotReady if more is
+        needed."""
         state = self._fold.named(board)
-        self._advance()
-        if not self._fold.bring(state, SHARE):
+        self._advance_clock()
+        if not self._fold.advance(state, SHARE):
             raise NotReady(f"a step of the board {board!r} has begun that is being prepared")
         return state
 
@@ -262,7 +263,7 @@ class Service:
         """Does a share, of about `limit` members, of what time has made due; answers what is left
         and how many milliseconds there are until the next boundary."""
         with self.reading():
-            self._advance()
+            self._advance_clock()
             with self._sound():
                 left = 0 if self._still else self._fold.work(limit)
                 dropped = self._fold.index.take_dropped()
@@ -309,10 +310,10 @@ class Service:
         latest_ms = self._fold.now_ms
         return now_ms if now_ms > latest_ms else latest_ms
 
-    def _advance(self) -> None:
-        """Has boards follow the clock; in event time each stands at its newest record."""
+    def _advance_clock(self) -> None:
+        """Move the fold's clock to now; in event time each board is at its newest record."""
         if not self._event_time:
-            self._fold.advance(self._now())
+            self._fold.advance_clock(self._now())
 
     def _time_of(self, state: BoardState) -> int:
         """What time it is on a board."""
@@ -376,7 +377,7 @@ class Service:
         they ask next shows it. By the thread that commits, while time stands still.
         """
         with self._lock:
-            self._advance()
+            self._advance_clock()
             drafted = [
                 records.Refresh(state.number, state.version, self._fold.time_of(state), window)
                 for state, window in self._fold.refreshes.ready(self._fold.now_ms)
@@ -471,18 +472,19 @@ class Service:
             with self._lock:
                 surveyed = write.survey(self._fold)
         if write.board is not None:
-            self._bring(write.board, write.scopes)
+            self._advance_board(write.board, write.scopes)
 
-    def _bring(self, board: BoardState, scopes: Collection[str]) -> None:
-        """Brings a board, and those of its scopes, to the commit's now, share by share, with the
-        readers in between."""
-        brought = False
-        while not brought:
+    def _advance_board(self, board: BoardState, scopes: Collection[str]) -> None:
+        """Advance a board and those of its scopes to the commit's time, in shares, letting readers
+        in between."""
+        advanced = False
+        while not advanced:
             with self._lock:
-                self._advance()
+                self._advance_clock()
                 state = self._fold.numbered(board.number)
-                brought = state is None or (
-                    self._fold.bring(state, SHARE) and self._fold.bring_scopes(state, scopes, SHARE)
+                advanced = state is None or (
+                    self._fold.advance(state, SHARE)
+                    and self._fold.advance_scopes(state, scopes, SHARE)
                 )
 
     def _fold_all(self, accepted: list[tuple[list[Ticket], FoldedWrite]], offset: int) -> None:
@@ -594,7 +596,7 @@ class Service:
                 verify(snapshot.path)
             with self._standing_still():
                 self._fold.index.check()
-                return compare(self._fold, self._brought_alike(self._refolded()))
+                return compare(self._fold, self._advanced_alike(self._refolded()))
 
         with self._keeper.alone():
             report: CheckReport = self.write(Task(compared))
@@ -604,20 +606,20 @@ class Service:
         """Puts a fold of the log in the place of the index."""
 
         def exchange() -> None:
-            rebuilt = self._brought_alike(self._refolded())
+            rebuilt = self._advanced_alike(self._refolded())
             with self._lock:
                 self._fold = rebuilt
 
         with self._keeper.alone():
             self.write(Task(exchange))
 
-    def _brought_alike(self, fold: Fold) -> Fold:
-        """Another fold of this log, brought to where time has come to here."""
+    def _advanced_alike(self, fold: Fold) -> Fold:
+        """Return another fold of this log, advanced to the same time as this one."""
         fold.event_time = self._event_time
-        fold.advance(self._fold.clock_ms)
+        fold.advance_clock(self._fold.clock_ms)
         for state in self._fold.boards.values():
             fold.see(fold.by_number(state.number), state.now_ms)
-        fold.bring_all()
+        fold.advance_all()
         return fold
 
     @contextmanager
@@ -625,8 +627,8 @@ class Service:
         """Keeps the index as it is within a commit: every board is brought to the commit's now,
         so questions change nothing, and no pass goes on."""
         with self._lock:
-            self._advance()
-            self._fold.bring_all()
+            self._advance_clock()
+            self._fold.advance_all()
             self._still = True
         try:
             yield

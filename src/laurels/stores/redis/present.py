@@ -112,10 +112,10 @@ class BoardCatalog:
                 reread = True
             except DefinitionOutdated:
                 await self.refresh(state)
-            except PlanExpired as behind:
-                self.see(state, behind.now_ms)
-            except StepNotReady as behind_:
-                await self.bring(state, self.time_of(state), behind_)
+            except PlanExpired as stale:
+                self.see(state, stale.now_ms)
+            except StepNotReady as stale:
+                await self.advance(state, self.time_of(state), stale)
             except RefreshChanged:
                 continue
         raise NotReady(f"the board {board!r} does not stand still")
@@ -160,22 +160,22 @@ class BoardCatalog:
             else:
                 raise _not_ready(state)
 
-    async def bring(self, state: BoardState, now_ms: int, behind: StepNotReady) -> None:
+    async def advance(self, state: BoardState, now_ms: int, stale: StepNotReady) -> None:
         """Brings what the index says is behind to the present; NotReady after MOST members. A
         definition that changed meanwhile is read again, and who asked asks again."""
         try:
             with ends_in(inf, anew=True):  # it gets on as long as the server answers
-                await self._bring(state, now_ms, behind)
+                await self._advance(state, now_ms, stale)
         except DefinitionOutdated:
             await self.refresh(state)
 
-    async def _bring(self, state: BoardState, now_ms: int, behind: StepNotReady) -> None:
-        if ALL in behind.scopes:
+    async def _advance(self, state: BoardState, now_ms: int, stale: StepNotReady) -> None:
+        if ALL in stale.scopes:
             await self.turn(state, now_ms)
-        scopes = [scope for scope in behind.scopes if scope]
-        full = isinstance(behind, ScopesNotReady)
+        scopes = [scope for scope in stale.scopes if scope]
+        full = isinstance(stale, ScopesNotReady)
         opened, due = opened_as(state), self.due(state, now_ms)
-        if scopes and not await self.index.bring(opened, scopes, due, MOST, full=full):
+        if scopes and not await self.index.advance_scopes(opened, scopes, due, MOST, full=full):
             raise _not_ready(state)
         if full:  # those that hold nobody have gone, and there may be many more of them
             await self.index.sweep(opened, due, SHARE)
@@ -284,7 +284,7 @@ class BoardCatalog:
             roll = roll_of(state.number, window, now_ms)
             if roll is None or self._prepared.get((state.number, window.name)) == roll.running:
                 continue
-            of_window = await self.index.advance(opened_as(state), window.name, limit)
+            of_window = await self.index.advance_pass(opened_as(state), window.name, limit)
             if not of_window:
                 self._prepared[state.number, window.name] = roll.running
             left += of_window

@@ -149,7 +149,7 @@ class RemoteIndex(Protocol):
         """Brings a rolling window to the step that runs; False when `limit` members were not
         enough."""
 
-    async def advance(self, board: Opened, window: str, limit: int) -> int:
+    async def advance_pass(self, board: Opened, window: str, limit: int) -> int:
         """Does about `limit` members of the pass for the next step; what is left."""
 
     async def remove(self, board: Opened, member: bytes, due: Due) -> bool:
@@ -170,7 +170,7 @@ class RemoteIndex(Protocol):
         """The rankings over all that hold anybody, or with `empty` all that there should be; not
         those of scopes."""
 
-    async def bring(
+    async def advance_scopes(
         self, board: Opened, scopes: Sequence[str], due: Due, limit: int, *, full: bool
     ) -> bool:
         """Turns the rolling windows of scopes, with `full` also forgets what they no longer keep

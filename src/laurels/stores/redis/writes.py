@@ -155,10 +155,10 @@ class Writer:
                 applied = await attempts.answer(apply)
             except DefinitionOutdated:
                 await self._present.refresh(state)
-            except PlanExpired as behind:
-                batch = batch.accepted_from(behind.now_ms)
-            except StepNotReady as behind_:
-                await self._present.bring(state, batch.now_ms, behind_)
+            except PlanExpired as stale:
+                batch = batch.accepted_from(stale.now_ms)
+            except StepNotReady as stale:
+                await self._present.advance(state, batch.now_ms, stale)
             else:
                 if state.rules.refreshed:
                     self._present.note(state, applied.stands)

@@ -6,9 +6,9 @@ shares; scopes that are new meanwhile have theirs built from their first event o
 **A refresh.** When all are built, the ranking shown and the one built change places in every scope.
 There may be a million scopes, so the refresh itself only counts up (`BoardStore.refreshes`); a
 scope *follows* when something is asked of it or written to it, or when the fold comes to it in its
-rounds (`Fold.bring_scopes`). Until then nothing touches it, so what it has built is still what the
-refresh found. Where not all is built (in recovery, or because it is little), a refresh does all of
-it at once.
+rounds (`Fold.advance_scopes`). Until then nothing touches it, so what it has built is still what
+the refresh found. Where not all is built (in recovery, or because it is little), a refresh does all
+of it at once.
 """
 
 from laurels.engine.rolling.rolling import RollingSet
@@ -85,7 +85,7 @@ class Deferred:
         part = held.parts.get(scope)
         if part is None or part.refreshes == held.refreshes:
             return part
-        for rolling in held.behind(part):
+        for rolling in held.stale_windows(part):
             self._change_places(board, scope, rolling)
         part.refreshes = held.refreshes
         held.drop_empty(scope)

@@ -21,13 +21,15 @@ from .remembered import Remembered
 
 
 class ScopeStore(Struct, eq=False, gc=False):
-    """One scope of a board: its rankings by window and instance, its rolling windows by name;
-    `mark` is what the fold noted when it brought it last, `refreshes` how many refreshes of the
-    board its rankings have followed."""
+    """One scope of a board: its rankings by window and instance, its rolling windows by name.
+
+    `generation` is the board's when the fold advanced the scope last, `refreshes` how many
+    refreshes of the board its rankings have followed.
+    """
 
     rankings: dict[tuple[str, int], RankedSet] = field(default_factory=dict)
     rolling: dict[str, RollingSet] = field(default_factory=dict)
-    mark: int = 0
+    generation: int = 0
     refreshes: int = 0
 
     def __bool__(self) -> bool:
@@ -156,8 +158,9 @@ class BoardStore(Struct, eq=False):
             self.scopes.add(scope)
         return part
 
-    def behind(self, part: ScopeStore) -> list[RollingSet]:
-        """The rolling windows of a part whose rankings have not followed their last refresh."""
+    def stale_windows(self, part: ScopeStore) -> list[RollingSet]:
+        """Return the rolling windows of a part whose rankings have not followed their last
+        refresh."""
         return [
             part.rolling[window]
             for window, number in self.refreshed.items()
@@ -184,7 +187,7 @@ class BoardStore(Struct, eq=False):
         for scope, part in self.parts.items():
             if scope and not part:
                 raise CheckFailed(f"the scope {scope} is there and holds nobody")
-            if not all(rolling.built for rolling in self.behind(part)):
+            if not all(rolling.built for rolling in self.stale_windows(part)):
                 raise CheckFailed(f"the scope {scope} has not built what was refreshed")
         for window, listed in self.building.items():
             self._check_listed(window, listed)
@@ -193,7 +196,7 @@ class BoardStore(Struct, eq=False):
         found = {scope: p.rolling[window] for scope, p in self.parts.items() if window in p.rolling}
         if not listed <= {scope for scope, rolling in found.items() if rolling.cells}:
             raise CheckFailed(f"the next refresh of {window} lists nobody in some of {listed}")
-        known = {scope for scope in found if not self.behind(self.parts[scope])}
+        known = {scope for scope in found if not self.stale_windows(self.parts[scope])}
         if any(found[s].built and found[s].cells for s in known - listed):
             raise CheckFailed(f"the next refresh of {window} lists somebody outside of {listed}")
 

@@ -141,9 +141,9 @@ class MemoryIndex(Deferred):
             self._dropped.append(part.rolling.pop(key.window))
         return True
 
-    def mark(self, board: int, scope: str) -> int:
+    def generation(self, board: int, scope: str) -> int:
         part = self._boards[board].parts.get(scope)
-        return 0 if part is None else part.mark
+        return 0 if part is None else part.generation
 
     def holding(self, board: int, member: bytes, scopes: Iterable[str]) -> list[str]:
         if (id := self._roster.find(member)) < 0:
@@ -151,10 +151,10 @@ class MemoryIndex(Deferred):
         parts = {scope: self._followed(board, scope) for scope in scopes if not is_by(scope)}
         return [scope for scope, part in parts.items() if part is not None and part.holds(id)]
 
-    def brought(self, board: int, scope: str, mark: int) -> None:
+    def set_generation(self, board: int, scope: str, generation: int) -> None:
         held = self._boards[board]
         if (part := held.parts.get(scope)) is not None:
-            part.mark = mark
+            part.generation = generation
             if scope and not part:
                 self._touch(board, scope)
                 held.drop_empty(scope)
@@ -170,7 +170,7 @@ class MemoryIndex(Deferred):
     def scope_count(self, board: int, form: str) -> int:
         return self._boards[board].scopes.count(form)
 
-    def advance(self, board: int, window: str, limit: int, scope: str = "") -> int:
+    def advance_pass(self, board: int, window: str, limit: int, scope: str = "") -> int:
         if self.pass_left(board, window, scope):
             self._part(RankingKey(board, window, 0, scope)).rolling[window].advance(limit)
         return self.pass_left(board, window, scope)

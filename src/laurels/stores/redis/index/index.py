@@ -223,7 +223,7 @@ class RedisIndex:
                 return True
         return False
 
-    async def advance(self, board: Opened, window: str, limit: int) -> int:
+    async def advance_pass(self, board: Opened, window: str, limit: int) -> int:
         """Does about `limit` members of the pass for the next step; what is left."""
         left = 0
         for _ in range(0, limit, SHARE):
@@ -233,7 +233,7 @@ class RedisIndex:
                 break
         return left
 
-    async def bring(
+    async def advance_scopes(
         self, board: Opened, scopes: Sequence[str], due: Due, limit: int, *, full: bool
     ) -> bool:
         """Brings scopes to the present; False where the limit was too low."""

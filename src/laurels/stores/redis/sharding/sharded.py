@@ -93,14 +93,14 @@ class Sharded:
         )
         return all(turned)
 
-    async def advance(self, board: Opened, window: str, limit: int) -> int:
+    async def advance_pass(self, board: Opened, window: str, limit: int) -> int:
         """Does about `limit` members of the pass for the next step; what is left."""
         each = max(1, limit // board.rules.shards)
         return sum(
-            await together(self._index.advance(shard, window, each) for shard in shards(board))
+            await together(self._index.advance_pass(shard, window, each) for shard in shards(board))
         )
 
-    async def bring(
+    async def advance_scopes(
         self, board: Opened, scopes: Sequence[str], due: Due, limit: int, *, full: bool
     ) -> bool:
         """Brings scopes to the present, in every shard, rankings by a label where they are; False
@@ -108,10 +108,12 @@ class Sharded:
         apart = [scope for scope in scopes if board.rules.fed and is_by(scope)]
         rest = [scope for scope in scopes if scope not in apart]
         calls = [
-            self._index.bring(shard, rest, due, limit, full=full) for shard in shards(board) if rest
+            self._index.advance_scopes(shard, rest, due, limit, full=full)
+            for shard in shards(board)
+            if rest
         ]
         if apart:
-            calls.append(self._index.bring(labelled(board), apart, due, limit, full=full))
+            calls.append(self._index.advance_scopes(labelled(board), apart, due, limit, full=full))
         return all(await together(calls))
 
     async def sweep(self, board: Opened, due: Due, limit: int) -> bool:

@@ -63,13 +63,13 @@ def worst(errors: Iterable[BaseException]) -> BaseException:
     found = list(errors)
     error = max(found, key=_badness)
     if isinstance(error, StepNotReady):
-        behind = [each for each in found if isinstance(each, StepNotReady)]
+        stale = [each for each in found if isinstance(each, StepNotReady)]
         kind = (
             ScopesNotReady
-            if any(isinstance(each, ScopesNotReady) for each in behind)
+            if any(isinstance(each, ScopesNotReady) for each in stale)
             else StepNotReady
         )
-        return kind(scope for each in behind for scope in each.scopes)
+        return kind(scope for each in stale for scope in each.scopes)
     return error
 
 
