@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from laurels.core.index import Index, Outcome
-from laurels.core.plan import RankingKey, RollingState, plan_batch, roll_of
+from laurels.core.plan import RankingKey, RollingState, plan_batch, rolling_state
 from laurels.model.board import Board
 from laurels.model.event import EventReader, batch_of
 from laurels.stores.local.index.memory import MemoryIndex
@@ -30,12 +30,12 @@ class Steps:
         index.open_board(1, RULES)
         self.now_ms = NOW
         self.hours: dict[int, Counter[str]] = {}
-        while not index.turn(self.roll, 100):
+        while not index.rotate_step(self.roll, 100):
             pass
 
     @property
     def roll(self) -> RollingState:
-        roll = roll_of(1, RULES.windows["r"], self.now_ms)
+        roll = rolling_state(1, RULES.windows["r"], self.now_ms)
         assert roll is not None
         return roll
 
@@ -87,7 +87,7 @@ def test_a_pass_may_be_done_in_any_shares(steps: Steps, limit: int | None, share
         steps.index.check()
         steps.now_ms += HOUR * rng.choice([1, 1, 1, 2, 3, 4])
         turns = 1
-        while not steps.index.turn(steps.roll, limit):
+        while not steps.index.rotate_step(steps.roll, limit):
             turns += 1
             assert turns < 10_000
         assert limit is not None or turns == 1
@@ -99,14 +99,14 @@ def test_a_pass_comes_to_its_end(steps: Steps) -> None:
     rng = Random(4)
     steps.count(steps.events(rng, 300))
     steps.now_ms += HOUR
-    assert steps.index.turn(steps.roll)
+    assert steps.index.rotate_step(steps.roll)
     lefts = [steps.index.pass_left(1, "r")]
     while lefts[-1]:
         lefts.append(steps.index.advance_pass(1, "r", 10))
         assert lefts[-1] < lefts[-2]
     assert len(lefts) > 2
     steps.now_ms += HOUR
-    assert steps.index.turn(steps.roll, 0) or not steps.index.pass_left(1, "r")
+    assert steps.index.rotate_step(steps.roll, 0) or not steps.index.pass_left(1, "r")
     assert steps.found() == steps.expected()
 
 
@@ -118,10 +118,10 @@ def test_only_steps_that_count_are_kept(steps: Steps) -> None:
         assert held == list(range(max(running - 2, NOW // HOUR), running + 1))
         assert steps.index.keys(1) == [steps.key]
         steps.now_ms += HOUR
-        while not steps.index.turn(steps.roll, 5):
+        while not steps.index.rotate_step(steps.roll, 5):
             pass
     steps.now_ms += 100 * HOUR
-    assert steps.index.turn(steps.roll)
+    assert steps.index.rotate_step(steps.roll)
     assert steps.index.keys(1) == steps.index.tallies(1) == []
 
 

@@ -63,7 +63,7 @@ class Watched:
         self.seconds = 0.0
         self.hub = Hub(
             lb,
-            local(lb).pulse,
+            local(lb).change_token,
             epoch="e",
             clock=lambda: self.seconds,
             failed=_raise,

@@ -23,7 +23,7 @@ class Watched:
         self.failed: list[BaseException] = []
         self.hub = Hub(
             lb,
-            local(lb).pulse,
+            local(lb).change_token,
             epoch="e",
             clock=lambda: self.seconds,
             failed=self.failed.append,

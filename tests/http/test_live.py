@@ -234,14 +234,14 @@ def in_hub(scenario: Callable[[AsyncLeaderboards, Hub], Coroutine[Any, Any, None
         service = config.connect("memory:", laurels.ManualClock(NOW_MS), create=True)
         async with asyncio.timeout(WITHIN_SECONDS), AsyncLeaderboards(service) as lb:
             await lb.create(laurels.Board("b"))
-            await scenario(lb, hub_over(lb, service.pulse))
+            await scenario(lb, hub_over(lb, service.change_token))
 
     asyncio.run(main())
 
 
-def hub_over(lb: Any, pulse: Callable[[str], Any]) -> Hub:
+def hub_over(lb: Any, change_token: Callable[[str], Any]) -> Hub:
     loop = asyncio.get_running_loop()
-    return Hub(lb, pulse, epoch="e", clock=loop.time, failed=print)
+    return Hub(lb, change_token, epoch="e", clock=loop.time, failed=print)
 
 
 WHAT = What("b", None, 10, 20)
@@ -298,14 +298,14 @@ def test_a_reading_that_was_overtaken_does_not_take_the_list_back() -> None:
         frames = await started(await hub.watch(WHAT, None))
         (channel,) = hub._channels.values()
         moment = 1
-        await until(lambda: channel.pulse == 1)
+        await until(lambda: channel.change_token == 1)
         moment = 2
         other = asyncio.create_task(hub.watch(WHAT, None))
         for _turn in range(5):
             await asyncio.sleep(0)
         slow.set()
         await (await other).aclose()
-        await until(lambda: channel.pulse == 2)
+        await until(lambda: channel.change_token == 2)
         assert channel.page is not None
         assert channel.page.as_of.offset == 2
         await frames.aclose()  # type: ignore[attr-defined]

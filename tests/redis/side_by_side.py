@@ -16,7 +16,14 @@ from typing import Any, TypeVar
 from laurels.core.due import Due, due_of
 from laurels.core.fold import ScopeScan
 from laurels.core.index import Outcomes, Scores
-from laurels.core.plan import RankingKey, can_set, next_boundary, plan_batch, ranking_key, roll_of
+from laurels.core.plan import (
+    RankingKey,
+    can_set,
+    next_boundary,
+    plan_batch,
+    ranking_key,
+    rolling_state,
+)
 from laurels.core.requests import (
     AtBound,
     AtMember,
@@ -144,10 +151,10 @@ async def _pass_time(pair: Pair) -> None:
             continue
         if random.random() < 0.5:
             await pair.redis.advance_pass(pair.opened, window.name, random.choice([1, 300]))
-        roll = roll_of(pair.number, window, pair.now_ms)
+        roll = rolling_state(pair.number, window, pair.now_ms)
         assert roll is not None
-        pair.memory.turn(roll)
-        while not await pair.redis.turn(pair.opened, roll, pair.now_ms, 400):
+        pair.memory.rotate_step(roll)
+        while not await pair.redis.rotate_step(pair.opened, roll, pair.now_ms, 400):
             pass
         if random.random() < 0.3:
             await pair.redis.advance_pass(pair.opened, window.name, 300)
@@ -168,8 +175,8 @@ def advance_memory(pair: Pair) -> None:
     oldest_ms = pair.due.oldest_ms
     for scope in scopes_of(pair):
         for window in pair.rules.windows.values():
-            if (roll := roll_of(pair.number, window, pair.now_ms, scope)) is not None:
-                pair.memory.turn(roll)
+            if (roll := rolling_state(pair.number, window, pair.now_ms, scope)) is not None:
+                pair.memory.rotate_step(roll)
         keys = pair.memory.keys(pair.number, scope)
         pair.memory.drop([k for k in keys if k.instance < oldest_ms.get(k.window, k.instance)])
         pair.memory.set_generation(pair.number, scope, 1)

@@ -263,17 +263,17 @@ def test_who_watches_sees_that_a_ranking_by_a_label_has_come_on(
     with config.direct(url, clock) as watching:
         service: Any = watching._service
 
-        def pulse() -> Any:
+        def change_token() -> Any:
             service.run(service.follow(["b"]))
-            return service.pulse("b")
+            return service.change_token("b")
 
-        pulses = [pulse()]
+        tokens = [change_token()]
         unfed(lb, "b", in_room("a", *MEMBERS))
-        pulses.append(pulse())
+        tokens.append(change_token())
         lb.top("b", by="room")
-        pulses.append(pulse())
-        assert len({*pulses}) == 3
-        assert pulse() == pulses[-1]
+        tokens.append(change_token())
+        assert len({*tokens}) == 3
+        assert change_token() == tokens[-1]
 
 
 def test_who_asks_at_once_shares_a_look(url: str, clock: laurels.ManualClock) -> None:

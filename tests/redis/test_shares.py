@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import laurels
-from laurels.core.plan import RankingKey, roll_of
+from laurels.core.plan import RankingKey, rolling_state
 from laurels.model.board import Board
 from laurels.stores.redis.index import index
 from laurels.stores.redis.index.index import RedisIndex
@@ -174,19 +174,19 @@ def test_a_window_that_all_have_left_goes_in_shares(server: Server) -> None:
                 server.call("HSET", f"{BASE}t:r:{step}", "ann", 1)
             server.call("ZADD", f"{BASE}r:r:{run % 2}", 1_000, "ann")
             late, early = (
-                roll_of(1, rules.windows["r"], NOW + hours * HOUR_MS) for hours in (5_000, 1)
+                rolling_state(1, rules.windows["r"], NOW + hours * HOUR_MS) for hours in (5_000, 1)
             )
             assert late
             assert early
             there, lengths = 1_001, []
-            while not await redis.turn(opened, late, NOW + 5_000 * HOUR_MS, 1):
+            while not await redis.rotate_step(opened, late, NOW + 5_000 * HOUR_MS, 1):
                 left = len(server.call("KEYS", f"{BASE}t:*"))
                 lengths.append(there - left)
                 there = left
                 # who is late finds nobody, and is in nobody's way
                 key = RankingKey(1, "r", run)
                 assert await redis.audit(opened, key, mend=True) == 0
-                await redis.turn(opened, early, NOW + HOUR_MS, 100)
+                await redis.rotate_step(opened, early, NOW + HOUR_MS, 100)
             assert lengths
             assert max(lengths) <= 201
             assert await redis.keys(opened) == []

@@ -23,7 +23,7 @@ from .redis import AsyncDirectLeaderboards
 BOARDS_SHOWN = 1_000
 """Boards with figures of their own: more labels than that hurt whoever collects them."""
 
-Pulse = Callable[[str], tuple[int, int, int, bool]]
+ChangeTokenOf = Callable[[str], tuple[int, int, int, bool]]
 
 
 class Viewer(Protocol):
@@ -59,7 +59,7 @@ class StoreFigures(Struct, frozen=True):
 class Backing(Struct, frozen=True):
     """The verbs `lb` and what a server needs besides: its keys, an audit log, and what is below.
 
-    `pulse` tells who watches that a board has changed; where it `is_exact`, it is never late.
+    `change_token` changes with a board (see `Service.change_token`); where it `is_exact`, at once.
     `follow` brings it up to date where it is not; `ensure` raises what keeps the boards from being
     asked or written; `clock` tells how they stand to their clock; `held` are figures of what a
     caller may see. `observe` has a function called after each commit, as `Service.observe`. `risks`
@@ -70,7 +70,7 @@ class Backing(Struct, frozen=True):
     keys: KeyStore
     audit: AuditStore
     observe: Callable[[Callable[[int, float], None], Callable[[], float]], None]
-    pulse: Pulse
+    change_token: ChangeTokenOf
     held: Callable[[Viewer], Awaitable[StoreFigures]]
     is_exact: bool = True
     follow: Callable[[Collection[str]], Awaitable[None]] | None = None
@@ -86,7 +86,7 @@ def on_index_server(service: Direct, keys: KeyStore) -> Backing:
         keys,
         service.audit,
         service.observe,
-        service.pulse,
+        service.change_token,
         lambda caller: _held_there(service, caller),
         is_exact=False,
         follow=service.follow,
@@ -119,7 +119,7 @@ def in_process(
         keys,
         audit,
         service.observe,
-        service.pulse,
+        service.change_token,
         held,
         ensure=ensure,
         clock=service.clock_status,

@@ -23,7 +23,7 @@ class Followed:
         self._lb: AsyncDirectLeaderboards = service.run(_verbs(service))
         self._hub = Hub(
             self._lb,
-            service.pulse,
+            service.change_token,
             epoch=secrets.token_hex(4),
             clock=time.monotonic,
             failed=_raise,

@@ -174,9 +174,10 @@ def redefine(state: BoardState, board: Board, version: int, now_ms: int) -> None
     state.reader = EventReader(rules)
 
 
-def pulse_of(state: BoardState, now_ms: int) -> tuple[int, bool]:
-    """What is another one when time has changed the answers of a board: up to when it was brought,
-    and whether it has to be brought on. Where scores fade, the second, and that they have."""
+def time_token(state: BoardState, now_ms: int) -> tuple[int, bool]:
+    """Return the part of a change token that time changes: the end up to which the board was
+    advanced, and whether it has to be advanced further. Where scores decay: the second, and
+    True."""
     if state.rules.weighings:
         return now_ms // 1_000, True
     return state.due_ms, now_ms >= state.due_ms

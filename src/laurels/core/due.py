@@ -8,28 +8,28 @@ from msgspec import Struct
 
 from laurels.model.rules import Rules
 
-from .plan import Floors, RollingState, oldest_stored, roll_of
+from .plan import Floors, RollingState, oldest_stored, rolling_state
 
 
 class Due(Struct, frozen=True):
     """What stale scopes need: those last advanced before `since_ms` are stale. `oldest_ms` is, by
-    window, the start of the oldest period that is kept; `rolls` is the state of each rolling
+    window, the start of the oldest period that is kept; `rolling` is the state of each rolling
     window."""
 
     now_ms: int
     since_ms: int
     oldest_ms: dict[str, int]
-    rolls: tuple[RollingState, ...]
+    rolling: tuple[RollingState, ...]
 
 
 def due_of(number: int, rules: Rules, floors: Floors, now_ms: int) -> Due:
     """Return what is due for the scopes of a board at `now_ms`."""
-    rolls = [roll_of(number, window, now_ms) for window in rules.windows.values()]
+    rolls = [rolling_state(number, window, now_ms) for window in rules.windows.values()]
     return Due(
         now_ms=now_ms,
         since_ms=since_ms(rules, now_ms),
         oldest_ms=oldest_stored(rules, floors, now_ms),
-        rolls=tuple([roll for roll in rolls if roll is not None]),
+        rolling=tuple([roll for roll in rolls if roll is not None]),
     )
 
 

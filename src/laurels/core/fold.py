@@ -29,7 +29,7 @@ from .board_record import Head, board_record, encode
 from .board_state import Boards, BoardState, record_of, redefine
 from .index import Index, Outcomes
 from .lifecycle import Refreshes
-from .plan import Plan, next_boundary, oldest_stored, roll_of
+from .plan import Plan, next_boundary, oldest_stored, rolling_state
 from .requests import Listing
 
 BOUNDARY_WORK = 50
@@ -182,9 +182,9 @@ class Fold(Boards):
     def _advance_scope(self, state: BoardState, scope: str, limit: int | None) -> bool:
         """Rotate the rolling windows of a scope and drop what it no longer keeps."""
         for window in state.rules.windows.values():
-            roll = roll_of(state.number, window, self.time_of(state), scope)
+            roll = rolling_state(state.number, window, self.time_of(state), scope)
             if roll is not None:
-                if not self.index.turn(roll, limit):
+                if not self.index.rotate_step(roll, limit):
                     return False
                 if not scope or self.index.pass_left(state.number, window.name, scope):
                     self._passes[state.number, window.name, scope] = None

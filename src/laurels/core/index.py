@@ -159,7 +159,7 @@ class Index(Protocol):
     def remembered(self, board: int, now_ms: int) -> int:
         """How many event ids the board remembers at `now_ms`."""
 
-    def turn(self, roll: RollingState, limit: int | None = None) -> bool:
+    def rotate_step(self, roll: RollingState, limit: int | None = None) -> bool:
         """Brings a rolling window to the step that runs: finishes the pass for each step missed
         and changes the rankings' places. False when `limit` members were not enough."""
 

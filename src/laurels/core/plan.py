@@ -77,7 +77,7 @@ class Plan(Struct, frozen=True):
 
     `routes` has one item per place of the board, in its order: an index into `targets` that holds
     for every event, or one index per event, LATE where the window refuses the event, APART where
-    it has not the labels. `rolls` says, in the same order, where a rolling window stands (its
+    it has not the labels. `rolling` says, in the same order, where a rolling window stands (its
     ranking is that of all; in a scope it is another); None for another one. `late` are the events
     that are refused wherever they have the labels. `all_window` is the place of the window `all`
     over all events in `routes`, -1 without one.
@@ -86,7 +86,7 @@ class Plan(Struct, frozen=True):
     places: tuple[RankingSpec, ...]
     targets: tuple[Target, ...]
     routes: tuple["int | array[int]", ...]
-    rolls: tuple[RollingState | None, ...]
+    rolling: tuple[RollingState | None, ...]
     late: tuple[int, ...]
     all_window: int
 
@@ -105,7 +105,7 @@ class Plan(Struct, frozen=True):
         index = self.index_of(place, event)
         if index < 0:
             return None
-        target, roll = self.targets[index], self.rolls[place]
+        target, roll = self.targets[index], self.rolling[place]
         return target if roll is None else roll.in_scope(target.key.scope)
 
     def late_by_window(self, size: int) -> list[tuple[str, int]]:
@@ -140,7 +140,7 @@ class Plan(Struct, frozen=True):
             places=self.places[:kept],
             targets=tuple([target for target in self.targets if not is_by(target.key.scope)]),
             routes=self.routes[:kept],
-            rolls=self.rolls[:kept],
+            rolling=self.rolling[:kept],
         )
 
     def refused_by(self, event: int) -> tuple[str, ...]:
@@ -178,7 +178,9 @@ def plan_batch(
     if routes and all(_passes_over(route) for route in routes):
         per_event = [_spread(route, batch.size) for route in routes]
         late = tuple(i for i, taken in enumerate(zip(*per_event, strict=True)) if max(taken) < 0)
-    rolls = {name: roll_of(batch.board, window, batch.now_ms) for name, window in windows.items()}
+    rolls = {
+        name: rolling_state(batch.board, window, batch.now_ms) for name, window in windows.items()
+    }
     for name, step in shown.items():
         if (roll := rolls[name]) is not None:
             rolls[name] = roll._replace(shown=step)
@@ -186,7 +188,7 @@ def plan_batch(
         places=places,
         targets=tuple(targets),
         routes=tuple(routes),
-        rolls=tuple([rolls[place.window] for place in places]),
+        rolling=tuple([rolls[place.window] for place in places]),
         late=late,
         all_window=all_window(rules),
     )
@@ -230,7 +232,7 @@ def _placed(
     return array("i", map(of_group.__getitem__, groups))
 
 
-def roll_of(board: int, window: Window, now_ms: int, scope: str = "") -> RollingState | None:
+def rolling_state(board: int, window: Window, now_ms: int, scope: str = "") -> RollingState | None:
     """Where a window that counts by steps stands at `now_ms`; None for another one."""
     if not window.steps:
         return None

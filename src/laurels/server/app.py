@@ -49,9 +49,9 @@ from laurels.wire.answers import (
 from laurels.wire.audit_entry import is_recorded
 
 from .admission import Admission
+from .answer_cache import AnswerCache
 from .asking import RequestContext, Response, Server, Streamed
 from .cors import PREFLIGHT, Headers, Origins
-from .kept import AnswerCache
 from .limits import Rates
 from .metrics import CONTENT_TYPE, Exposed, exposition
 from .open_streams import OpenStreams
@@ -359,11 +359,11 @@ class Application:
     ) -> Written:
         """The answer that others may have got already."""
         question = scope.path, scope.query_string, accept
-        pulse = self._server.backing.pulse(ask.board)
-        written: Written | None = self._kept.find(question, pulse)
+        change_token = self._server.backing.change_token(ask.board)
+        written: Written | None = self._kept.find(question, change_token)
         if written is None:
             written = Written(*_encoded(row, await row.handler(ask, query), accept))
-            self._kept.keep(question, pulse, written, len(written.content))
+            self._kept.keep(question, change_token, written, len(written.content))
         return written
 
     async def _once(

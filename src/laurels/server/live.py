@@ -201,7 +201,7 @@ class Channel:
     def __init__(self, what: What, epoch: str) -> None:
         self.what = what
         self.watchers: set[FeedWatcher] = set()
-        self.pulse: object = None
+        self.change_token: object = None
         self.told_at = 0.0
         self.page: Page | None = None
         self.standing: Standing | None = None
@@ -281,14 +281,14 @@ class Hub:
     def __init__(
         self,
         lb: AsyncLeaderboards,
-        pulse: Callable[[str], tuple[int, int, int, bool]],
+        change_token: Callable[[str], tuple[int, int, int, bool]],
         epoch: str,
         clock: Callable[[], float],
         failed: Callable[[BaseException], object],
         follow: Callable[[Collection[str]], Awaitable[None]] | None = None,
     ) -> None:
         self._lb = lb
-        self._pulse = pulse
+        self._change_token = change_token
         self._epoch = epoch
         self._clock = clock
         self._failed = failed
@@ -316,7 +316,7 @@ class Hub:
             channel = Channel(what, f"{self._epoch}-{next(self._made)}")
             self._debts.charge([payer], channel.cost)
             await self._read(channel)
-        elif self._pulse(what.board) != channel.pulse:
+        elif self._change_token(what.board) != channel.change_token:
             self._debts.charge([payer], channel.cost)
             await self._read(channel)  # what a write was answered for is in the first frame after
         return self._frames(channel, last, payer)
@@ -415,7 +415,7 @@ class Hub:
 
     def _may_differ(self, channel: Channel) -> bool:
         try:
-            return self._pulse(channel.what.board) != channel.pulse
+            return self._change_token(channel.what.board) != channel.change_token
         except LaurelsError:
             self._drop(channel)
             return False
@@ -425,7 +425,7 @@ class Hub:
         try:
             await self._read(channel)
         except Unavailable:
-            channel.pulse = None
+            channel.change_token = None
         except LaurelsError:
             self._drop(channel)
         except Exception as error:
@@ -439,7 +439,7 @@ class Hub:
 
     async def _read_alone(self, channel: Channel) -> None:
         what = channel.what
-        channel.pulse = self._pulse(what.board)
+        channel.change_token = self._change_token(what.board)
         if what.member is None:
             channel.tell(await self._top(what, what.limit), None, self._clock())
             return

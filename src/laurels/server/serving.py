@@ -174,7 +174,7 @@ class _Served:
         backing.observe(self._figures.committed, time.perf_counter)
         self._hub = Hub(
             backing.lb,
-            backing.pulse,
+            backing.change_token,
             epoch=secrets.token_hex(4),
             clock=time.monotonic,
             failed=lambda error: _log.error("live feed failed", exc_info=error),

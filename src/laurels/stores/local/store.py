@@ -21,7 +21,7 @@ from typing import Any, TypeVar, Unpack
 import msgspec
 
 from laurels.core import record as records
-from laurels.core.board_state import BoardState, pulse_of
+from laurels.core.board_state import BoardState, time_token
 from laurels.core.clock_status import ClockStatus, accept_clock, clock_status
 from laurels.core.fold import Fold
 from laurels.core.index import Index
@@ -176,12 +176,15 @@ class Service:
         """The position committed last for a source, None without one."""
         return self.named(board).positions.get(source)
 
-    def pulse(self, board: str) -> tuple[int, int, int, bool]:
-        """What is another one when the board may have another list: which board it is, how often
-        it changed, up to when it was brought, and whether a period or step has ended since. Needs
-        no lock, costs nothing. Where scores fade, it is another one every second."""
+    def change_token(self, board: str) -> tuple[int, int, int, bool]:
+        """Return a token that changes whenever the board may have another list.
+
+        It consists of the board's number, how often it changed, the end up to which it was
+        advanced, and whether a period or step has ended since. Where scores decay, it changes every
+        second. Takes no lock; O(1).
+        """
         state = self.named(board)
-        return (state.number, state.changes, *pulse_of(state, self._time_of(state)))
+        return (state.number, state.changes, *time_token(state, self._time_of(state)))
 
     def boards(self) -> list[BoardState]:
         """All boards, in the order of their names; asked under the lock."""

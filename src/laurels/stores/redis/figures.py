@@ -31,7 +31,7 @@ class BoardFigures:
 
     async def _board_stats(self, state: BoardState) -> BoardStats:
         opened, now_ms = opened_as(state), self._present.time_of(state)
-        await self._present.turn(state, now_ms)
+        await self._present.rotate_step(state, now_ms)
         keys = await self._present.index.keys(opened)
         sizes = {key: await self._present.index.nbytes(opened, key) for key in keys}
         asks = [
@@ -124,7 +124,7 @@ class BoardFigures:
         async def look(state: BoardState) -> None:
             nonlocal rankings, entries, offset
             opened = opened_as(state)
-            await self._present.turn(state, self._present.time_of(state))
+            await self._present.rotate_step(state, self._present.time_of(state))
             for key in await self._present.index.keys(opened, empty=True):
                 entries += await self._present.index.audit(opened, key, mend=mend)
                 rankings += 1

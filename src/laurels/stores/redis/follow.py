@@ -1,35 +1,35 @@
-"""Whether boards have changed, for those who watch them.
+"""Whether boards have changed, for their watchers.
 
-A write through another process is seen by the offset of its board, which is cheap to ask for. Who
-watches asks often (`server.live`); while nobody does, nothing is asked.
+A write through another process shows in the offset of its board, which is cheap to read. Watchers
+read it often (`server.live`); while there are none, nothing is read.
 """
 
 import asyncio
 from collections.abc import Collection
 
-from laurels.core.board_state import BoardState, pulse_of
+from laurels.core.board_state import BoardState, time_token
 
 from .present import BoardCatalog, opened_as
 from .retry import read_only
 
 
 class Follower:
-    """The offsets of boards, as of when they were looked at last."""
+    """The offsets of boards, as of the last look at them."""
 
     def __init__(self, present: BoardCatalog) -> None:
         self._present = present
         self._offsets: dict[int, int] = {}
 
-    def pulse(self, board: str) -> tuple[int, int, int, bool]:
-        """Which board it is, its offset, up to when it was brought, and whether a period or step
-        has ended since. Costs nothing. Raises UnknownBoard."""
+    def change_token(self, board: str) -> tuple[int, int, int, bool]:
+        """Return the board's number, its offset, the end up to which it was advanced, and whether a
+        period or step has ended since. O(1). Raises UnknownBoard."""
         state = self._present.boards.named(board)
         offset = self._offsets.get(state.number, -1)
-        return (state.number, offset, *pulse_of(state, self._present.time_of(state)))
+        return (state.number, offset, *time_token(state, self._present.time_of(state)))
 
     @read_only
     async def look(self, boards: Collection[str]) -> None:
-        """Asks for the offsets of boards, all at once."""
+        """Read the offsets of boards, all at once."""
         names = self._present.boards.boards
         if any(board not in names for board in boards):
             await self._present.registry.load()

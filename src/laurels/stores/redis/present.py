@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from laurels.core.board_state import Boards, BoardState
 from laurels.core.due import Due, due_of
-from laurels.core.plan import next_boundary, oldest_stored, roll_of
+from laurels.core.plan import next_boundary, oldest_stored, rolling_state
 from laurels.core.refreshed import NEVER, Refreshed
 from laurels.errors import (
     Closed,
@@ -147,15 +147,15 @@ class BoardCatalog:
         if (now_ms := await self.index.time(opened_as(state))) is not None:
             self.see(state, now_ms)
 
-    async def turn(self, state: BoardState, now_ms: int) -> None:
+    async def rotate_step(self, state: BoardState, now_ms: int) -> None:
         """Brings the rolling windows of a board to the step that runs; NotReady after MOST
         members: another call goes on from there."""
         for window in state.rules.windows.values():
-            roll = roll_of(state.number, window, now_ms)
+            roll = rolling_state(state.number, window, now_ms)
             if roll is None:
                 continue
             for _ in range(0, MOST, SHARE):
-                if await self.index.turn(opened_as(state), roll, now_ms, SHARE):
+                if await self.index.rotate_step(opened_as(state), roll, now_ms, SHARE):
                     break
             else:
                 raise _not_ready(state)
@@ -171,7 +171,7 @@ class BoardCatalog:
 
     async def _advance(self, state: BoardState, now_ms: int, stale: StepNotReady) -> None:
         if ALL in stale.scopes:
-            await self.turn(state, now_ms)
+            await self.rotate_step(state, now_ms)
         scopes = [scope for scope in stale.scopes if scope]
         full = isinstance(stale, ScopesNotReady)
         opened, due = opened_as(state), self.due(state, now_ms)
@@ -281,7 +281,7 @@ class BoardCatalog:
         left."""
         left = 0
         for window in state.rules.windows.values():
-            roll = roll_of(state.number, window, now_ms)
+            roll = rolling_state(state.number, window, now_ms)
             if roll is None or self._prepared.get((state.number, window.name)) == roll.running:
                 continue
             of_window = await self.index.advance_pass(opened_as(state), window.name, limit)
@@ -313,7 +313,7 @@ class BoardCatalog:
     async def pass_boundary(self, state: BoardState, now_ms: int) -> None:
         """Does what the end of a period or step has made due for a board."""
         try:
-            await self.turn(state, now_ms)
+            await self.rotate_step(state, now_ms)
             oldest_ms = oldest_stored(state.rules, state.floors, now_ms)
             keys = await self.index.keys(opened_as(state), empty=True)
             periods = [key for key in keys if key.window in oldest_ms]

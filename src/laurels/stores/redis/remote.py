@@ -145,7 +145,7 @@ class RemoteIndex(Protocol):
     ) -> Awaitable[Reading]:
         """Answers asks from one state."""
 
-    async def turn(self, board: Opened, roll: RollingState, now_ms: int, limit: int) -> bool:
+    async def rotate_step(self, board: Opened, roll: RollingState, now_ms: int, limit: int) -> bool:
         """Brings a rolling window to the step that runs; False when `limit` members were not
         enough."""
 

@@ -261,13 +261,13 @@ class Direct:
         how many seconds it took by `clock`."""
         self._gatherer.observed = told, clock
 
-    def pulse(self, board: str) -> tuple[int, int, int, bool]:
-        """What is another one when the board may have another list, as `Service.pulse`, as of when
-        the board was followed last."""
-        return self._follower.pulse(board)
+    def change_token(self, board: str) -> tuple[int, int, int, bool]:
+        """Return a token that changes whenever the board may have another list, as
+        `Service.change_token` does, as of the last call of `follow`."""
+        return self._follower.change_token(board)
 
     async def follow(self, boards: Collection[str]) -> None:
-        """Brings the pulses of boards up to date, in one go; those that are not there are left."""
+        """Bring the change tokens of boards up to date, in one go; unknown boards are skipped."""
         self.ensure_usable()
         await self._follower.look(boards)
 

@@ -39,7 +39,7 @@ class BatchApplication:
         self._batch = batch
         self._plan = plan
         self._watch = -1 if watch is None else watch
-        rolls = {roll.ranking.key.window: roll for roll in plan.rolls if roll is not None}
+        rolls = {roll.ranking.key.window: roll for roll in plan.rolling if roll is not None}
         self._rollings = [self._roll(t, rolls.get(t.key.window), roster) for t in plan.targets]
         self._stores = [
             held.open_ranking(target.key, roster)

@@ -116,7 +116,7 @@ class MemoryIndex(Deferred):
     def ids(self, board: int) -> list[tuple[bytes, int]]:
         return self._boards[board].remembered.items()
 
-    def turn(self, roll: RollingState, limit: int | None = None) -> bool:
+    def rotate_step(self, roll: RollingState, limit: int | None = None) -> bool:
         key = roll.ranking.key
         part = self._part(key)
         rolling = part.rolling.get(key.window)

@@ -34,7 +34,7 @@ def batch_told(
         "now": batch.now_ms,
         "rolls": [
             encode_rolling_state(roll)
-            for place, roll in zip(plan.places, plan.rolls, strict=True)
+            for place, roll in zip(plan.places, plan.rolling, strict=True)
             if roll is not None and not place.name
         ],
         "windows": [_window(known, batch, plan, i) for i in range(len(plan.places))],
@@ -86,7 +86,7 @@ def _events_told(
 
 
 def _window(known: Known, batch: Batch, plan: Plan, i: int) -> dict[str, Any]:
-    roll, window = plan.rolls[i], plan.places[i].window
+    roll, window = plan.rolling[i], plan.places[i].window
     if roll is None:
         return {"name": window, "steps": 0} | _weights(batch, known.rules.weighing(window))
     lows, highs = known.steps[window]

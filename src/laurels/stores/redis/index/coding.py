@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from laurels.core.index import Located, Outcomes, Scores, Slice
-from laurels.core.plan import RankingKey, RollingState, roll_of
+from laurels.core.plan import RankingKey, RollingState, rolling_state
 from laurels.core.refreshed import Stand
 from laurels.core.requests import Anchor, AtBound, AtMember, ReadRequest, ReadResult, Span, Start
 from laurels.errors.index_server import IndexUnavailable
@@ -111,7 +111,7 @@ def encode_rolling(
     known: Known, board: int, now_ms: int, keys: Iterable[RankingKey] = ()
 ) -> list[dict[str, Any]]:
     """Where the rolling windows of a board stand at an instant, and those of the scopes of keys."""
-    found = [encode_rolling_state(roll) for roll in rolls_of(known, board, now_ms)]
+    found = [encode_rolling_state(roll) for roll in rolling_states(known, board, now_ms)]
     if known.rules.scoped and found:
         running = {each["name"]: each for each in found}
         for key in dict.fromkeys(keys):
@@ -120,8 +120,8 @@ def encode_rolling(
     return found
 
 
-def rolls_of(known: Known, board: int, now_ms: int) -> list[RollingState]:
-    rolls = [roll_of(board, window, now_ms) for window in known.rolling]
+def rolling_states(known: Known, board: int, now_ms: int) -> list[RollingState]:
+    rolls = [rolling_state(board, window, now_ms) for window in known.rolling]
     return [roll for roll in rolls if roll is not None]
 
 

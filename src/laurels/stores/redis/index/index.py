@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from laurels.core.due import Due, since_ms
-from laurels.core.plan import Plan, RankingKey, RollingState, roll_of
+from laurels.core.plan import Plan, RankingKey, RollingState, rolling_state
 from laurels.core.requests import ReadRequest
 from laurels.core.stats import BoardLayout
 from laurels.errors import CheckFailed
@@ -215,7 +215,7 @@ class RedisIndex:
         offset = tuple(seq) if board.feeds else seq
         return Reading(found, offset, stands_of(board, stands))
 
-    async def turn(self, board: Opened, roll: RollingState, now_ms: int, limit: int) -> bool:
+    async def rotate_step(self, board: Opened, roll: RollingState, now_ms: int, limit: int) -> bool:
         """Brings a rolling window to the step that runs; False where the limit was too low."""
         said = {"roll": encode_rolling_state(roll), "now": now_ms, "limit": SHARE}
         for _ in range(0, limit, SHARE):
@@ -260,7 +260,7 @@ class RedisIndex:
         """Goes on with the refresh of a window, in one call; about how many members are left, and
         how the windows stand."""
         refreshed = board.rules.refreshed[window]
-        roll = roll_of(board.number, refreshed, now_ms)
+        roll = rolling_state(board.number, refreshed, now_ms)
         assert roll is not None
         left, stands = await self._keep(
             "refresh",
@@ -514,5 +514,5 @@ def _due_told(due: Due) -> dict[str, Any]:
         "now": due.now_ms,
         "before": due.since_ms,
         "oldest": due.oldest_ms,
-        "windows": list(map(encode_rolling_state, due.rolls)),
+        "windows": list(map(encode_rolling_state, due.rolling)),
     }

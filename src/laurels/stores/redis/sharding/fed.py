@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from laurels.core.plan import NO_SCOPE, Plan, RankingKey, Target, roll_of
+from laurels.core.plan import NO_SCOPE, Plan, RankingKey, Target, rolling_state
 from laurels.model.event import Batch
 from laurels.model.labels import together
 from laurels.model.rules import RankingSpec
@@ -165,12 +165,12 @@ def _plan(home: Opened, batch: Batch, found: Sequence[tuple[FeedEntry, int]]) ->
                 targets.append(_target(home, place, instance))
             route.append(own[instance])
         routes.append(route)
-    rolls = {n: roll_of(home.number, each, batch.now_ms) for n, each in rules.windows.items()}
+    rolls = {n: rolling_state(home.number, each, batch.now_ms) for n, each in rules.windows.items()}
     return Plan(
         places=rules.places,
         targets=tuple(targets),
         routes=tuple(routes),
-        rolls=tuple([rolls[place.window] for place in rules.places]),
+        rolling=tuple([rolls[place.window] for place in rules.places]),
         late=(),
         all_window=-1,
     )

@@ -85,11 +85,11 @@ class Sharded:
             return self._following.read(board, asks, now_ms=now_ms, due_ms=due_ms)
         return self._merged(board, asks, now_ms, due_ms)
 
-    async def turn(self, board: Opened, roll: RollingState, now_ms: int, limit: int) -> bool:
+    async def rotate_step(self, board: Opened, roll: RollingState, now_ms: int, limit: int) -> bool:
         """Brings a rolling window to the step that runs; False where the limit was too low."""
         each = max(1, limit // board.rules.shards)
         turned = await together(
-            self._index.turn(shard, roll, now_ms, each) for shard in shards(board)
+            self._index.rotate_step(shard, roll, now_ms, each) for shard in shards(board)
         )
         return all(turned)
 
@@ -326,7 +326,7 @@ class Sharded:
 
 def _rolling(plan: Plan) -> set[RankingKey]:
     """The rankings of rolling windows that a batch goes to, in scopes."""
-    rolls = {roll.ranking.key.window: roll for roll in plan.rolls if roll is not None}
+    rolls = {roll.ranking.key.window: roll for roll in plan.rolling if roll is not None}
     return {
         rolls[target.key.window].in_scope(target.key.scope).key
         for target in plan.targets

@@ -1,4 +1,4 @@
-"""The pulse of a board: as long as it is the same, so is every answer about the board."""
+"""The change token of a board: while it stays the same, so does every answer about the board."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from laurels import config
 from tests.calendar_by_scanning import HOUR, utc_ms
 
 
-def test_a_boundary_changes_it_even_where_the_board_was_brought_past_it() -> None:
+def test_a_boundary_changes_it_even_where_the_board_was_advanced_past_it() -> None:
     clock = laurels.ManualClock(utc_ms(datetime(2026, 11, 20, 15, 30, tzinfo=UTC)))
     service = config.connect("memory:", clock, create=True)
     with laurels.Leaderboards(service) as lb:
         lb.create(laurels.Board("b", windows=["day"]))
         lb.submit("b", "ann", 1)
         assert lb.top("b").total == 1
-        before = service.pulse("b")
-        assert service.pulse("b") == before
+        before = service.change_token("b")
+        assert service.change_token("b") == before
         clock.advance(24 * HOUR)
-        at_the_boundary = service.pulse("b")
+        at_the_boundary = service.change_token("b")
         assert lb.top("b").total == 0
-        after = service.pulse("b")
+        after = service.change_token("b")
         assert len({before, at_the_boundary, after}) == 3
-        assert service.pulse("b") == after
+        assert service.change_token("b") == after
         lb.submit("b", "ann", 1)
-        assert service.pulse("b") != after
+        assert service.change_token("b") != after

@@ -1,0 +1,41 @@
+"""A cache of encoded answers, each valid until its board changes.
+
+An answer is a function of the board, the time and the request. The *change token* of a board (see
+`Service.change_token`) changes whenever the board has changed or a period has ended. It is read
+before the answer is made, so a cached answer is never older than its token.
+"""
+
+from collections import OrderedDict
+from typing import Any
+
+MOST = 1_000
+LARGE = 256 << 10
+
+Question = tuple[str, str, str | None]
+"""Path, query, accept."""
+ChangeToken = tuple[int, int, int, bool]
+
+
+class AnswerCache:
+    """The newest answers, each with the change token it was made at."""
+
+    def __init__(self) -> None:
+        self._answers: OrderedDict[Question, tuple[ChangeToken, Any]] = OrderedDict()
+
+    def find(self, question: Question, change_token: ChangeToken) -> Any:
+        """Return the cached answer, or None if there is none with this token.
+
+        Nothing is found for a board in which a period has ended, since it has to be advanced first,
+        nor where scores decay, since they change all the time.
+        """
+        found = self._answers.get(question)
+        return None if found is None or found[0] != change_token or change_token[3] else found[1]
+
+    def keep(self, question: Question, change_token: ChangeToken, answer: Any, nbytes: int) -> None:
+        """Cache an answer that was made after its token was read."""
+        if nbytes > LARGE:
+            return
+        self._answers[question] = change_token, answer
+        self._answers.move_to_end(question)
+        if len(self._answers) > MOST:
+            self._answers.popitem(last=False)
