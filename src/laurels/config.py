@@ -25,7 +25,7 @@ from uuid import uuid4
 from laurels.api.aio import AsyncLeaderboards
 from laurels.api.leaderboards import Leaderboards
 from laurels.model.durations import duration_ms
-from laurels.model.validation import is_unicode, shown
+from laurels.model.validation import is_unicode, safe_repr
 from laurels.stores.local.backup import Backup, Progress
 from laurels.stores.local.backup import back_up as back_up_folder
 from laurels.stores.local.backup import restore as restore_folder
@@ -114,7 +114,7 @@ def _compose(
     kept = log.note("clock")
     name = clock or kept or "system"
     if not isinstance(name, str) or name not in _CLOCKS:
-        raise InvalidClock(f"there is no clock {shown(name)}")
+        raise InvalidClock(f"there is no clock {safe_repr(name)}")
     chosen = system_clock() if name == "system" else EventClock()
     service = Service(log, _new_index, chosen, name, snapshots, _rest, time.perf_counter)
     if name == "event" and kept != "event" and service.begun:
@@ -153,7 +153,7 @@ def _max_step_ms(max_clock_step: str | int | None) -> int:
     except BoardInvalid as error:
         raise InvalidClock(f"max_clock_step: {error.what}") from error
     if step_ms < MIN_STEP_MS:
-        raise InvalidClock(f"max_clock_step is {shown(max_clock_step)}, expected 1s or more")
+        raise InvalidClock(f"max_clock_step is {safe_repr(max_clock_step)}, expected 1s or more")
     return step_ms
 
 
@@ -348,7 +348,7 @@ async def direct_here(
     from laurels.stores.redis.store import Direct  # noqa: PLC0415
 
     if log_keep is not None:
-        raise InvalidClock(f"log_keep is {shown(log_keep)}, but an index server keeps no log")
+        raise InvalidClock(f"log_keep is {safe_repr(log_keep)}, but an index server keeps no log")
     address = redis_address(url)
     with _opening_counts_nothing():
         connection = await connect_to(address)
@@ -405,7 +405,7 @@ async def _followed(
     kept = await definitions.note("clock")
     name = clock or kept or "system"
     if not isinstance(name, str) or name not in _CLOCKS:
-        raise InvalidClock(f"there is no clock {shown(name)}")
+        raise InvalidClock(f"there is no clock {safe_repr(name)}")
     if kept is None and create:
         kept = await definitions.first_note("clock", name)
     if kept not in (None, name):
@@ -439,7 +439,9 @@ def _ensure_not_told(clock: object, log_keep: object, max_clock_step: object) ->
     settings = (("clock", clock), ("log_keep", log_keep), ("max_clock_step", max_clock_step))
     for name, said in settings:
         if said is not None:
-            raise InvalidClock(f"{name} is {shown(said)}, but a server decides on its own {name}")
+            raise InvalidClock(
+                f"{name} is {safe_repr(said)}, but a server decides on its own {name}"
+            )
 
 
 def _ensure_client() -> None:
@@ -457,9 +459,9 @@ def _address(url: str) -> "ServiceAddress":
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError as error:
-        raise UnknownUrl(f"{shown(_without_key(url))} is no URL ({error})") from error
+        raise UnknownUrl(f"{safe_repr(_without_key(url))} is no URL ({error})") from error
     if not host or parts.query or parts.fragment or not is_unicode(url):
-        raise UnknownUrl(f"{shown(_without_key(url))} is not the address of a server")
+        raise UnknownUrl(f"{safe_repr(_without_key(url))} is not the address of a server")
     named = f"[{host}]" if ":" in host else host
     place = named if port is None else f"{named}:{port}"
     key = unquote(parts.username or "") or os.environ.get(KEY_VARIABLE) or None
@@ -532,5 +534,5 @@ def _folder_of(url: str) -> Path:
 
 def _folder_path(url: object) -> Path:
     if not isinstance(url, str) or not url or "://" in url or "\0" in url or not is_unicode(url):
-        raise UnknownUrl(f"{shown(url)} names no deployment this version knows")
+        raise UnknownUrl(f"{safe_repr(url)} names no deployment this version knows")
     return Path(url.removeprefix("file:"))

@@ -7,7 +7,7 @@ from laurels.errors import InvalidPercentile, InvalidRange
 from laurels.model.rules import Rules
 from laurels.model.scale import Faded
 from laurels.model.score import exact_units
-from laurels.model.validation import integer, shown
+from laurels.model.validation import integer, safe_repr
 
 from .requests import Anchor, AtBound, End, Start
 
@@ -18,7 +18,7 @@ def between(rules: Rules, low: Bound | None, high: Bound | None) -> tuple[Anchor
     """The first and the end of the entries between two scores, ends included."""
     lower, upper = _prefix(rules, low), _prefix(rules, high)
     if len(rules.columns) == 1 and _beyond(lower, upper):
-        raise InvalidRange(f"low {shown(low)} lies above high {shown(high)}")
+        raise InvalidRange(f"low {safe_repr(low)} lies above high {safe_repr(high)}")
     worst, best = _signed(rules, lower), _signed(rules, upper)
     if rules.columns[0].sign > 0:
         worst, best = best, worst
@@ -35,7 +35,7 @@ def between_faded(scale: Faded, low: Bound | None, high: Bound | None) -> tuple[
     `high`."""
     lower, upper = scale.bound(low), scale.bound(high)
     if lower is not None and upper is not None and lower > upper:
-        raise InvalidRange(f"low {shown(low)} lies above high {shown(high)}")
+        raise InvalidRange(f"low {safe_repr(low)} lies above high {safe_repr(high)}")
     turned = scale.sign < 0
     least = None if lower is None else AtBound(scale.words(lower), None, right=turned)
     beyond = None if upper is None else AtBound(scale.words(upper + 1), None, right=turned)
@@ -55,7 +55,7 @@ def percentile_share(percentile: object) -> Fraction:
         exponent = share.as_tuple().exponent
         if isinstance(exponent, int) and exponent >= -30 and 0 <= share <= 100:
             return Fraction(share) / 100
-    raise InvalidPercentile(f"{shown(percentile)} is not within 0 to 100")
+    raise InvalidPercentile(f"{safe_repr(percentile)} is not within 0 to 100")
 
 
 def _prefix(rules: Rules, bound: Bound | None) -> tuple[int, ...] | None:
@@ -66,7 +66,7 @@ def _prefix(rules: Rules, bound: Bound | None) -> tuple[int, ...] | None:
         names = ", ".join(column.name for column in rules.columns)
         most = len(rules.columns)
         values = "1 value" if most == 1 else f"1 to {most} values"
-        raise InvalidRange(f"expected {values} ({names}) for a bound, got {shown(bound)}")
+        raise InvalidRange(f"expected {values} ({names}) for a bound, got {safe_repr(bound)}")
     return tuple(
         exact_units(part, column.scale, column.name)
         for part, column in zip(parts, rules.columns, strict=False)

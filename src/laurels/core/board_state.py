@@ -12,7 +12,7 @@ from laurels.model.board import Board
 from laurels.model.event import Batch, EventReader
 from laurels.model.labels import ALL, is_by
 from laurels.model.rules import Rules
-from laurels.model.validation import shown
+from laurels.model.validation import safe_repr
 from laurels.model.windows.kinds import Window
 from laurels.timeline.instants import MIN_MS
 
@@ -85,7 +85,7 @@ class Boards:
         try:
             return self.boards[name]
         except (KeyError, TypeError):
-            raise UnknownBoard(f"there is no board {shown(name)}") from None
+            raise UnknownBoard(f"there is no board {safe_repr(name)}") from None
 
     def numbered(self, number: int) -> BoardState | None:
         """Return the board of that number, None once it is deleted."""

@@ -20,7 +20,7 @@ from laurels.errors import PeriodExpired, PeriodFuture, UnknownWindow
 from laurels.model.event import Batch
 from laurels.model.labels import is_by, label_names
 from laurels.model.rules import RankingSpec, Rules
-from laurels.model.validation import shown
+from laurels.model.validation import safe_repr
 from laurels.model.windows.forms import is_text_of
 from laurels.model.windows.kinds import Window
 from laurels.timeline.calendar import Period
@@ -334,7 +334,7 @@ def window_named(rules: Rules, name: str | None) -> Window:
     if len(meant) == 1:
         return meant[0]
     known = ", ".join(rules.windows)
-    raise UnknownWindow(f"no window {shown(name)}: the board has {known}") from None
+    raise UnknownWindow(f"no window {safe_repr(name)}: the board has {known}") from None
 
 
 def place_named(rules: Rules, window: str | None, scope: Sequence[str] | None) -> RankingSpec:

@@ -13,7 +13,7 @@ from laurels.engine.batch.intake import are_plain
 from laurels.errors import InvalidLimit, InvalidMember, UnknownScope
 from laurels.model.event import member_bytes
 from laurels.model.labels import label_names, labels_of, scope_named
-from laurels.model.validation import shown
+from laurels.model.validation import safe_repr
 from laurels.timeline.instants import MIN_MS
 
 from .board_state import BoardState
@@ -79,7 +79,7 @@ class QueryContext(Struct, frozen=True, gc=False):
         form = ",".join(names)
         limit = whole(limit, 0, MAX_LIMIT, InvalidLimit)
         if after is not None and (not isinstance(after, Mapping) or {*after} != {*names}):
-            raise UnknownScope(f"{shown(after)} is none of those by {form}, to go on after it")
+            raise UnknownScope(f"{safe_repr(after)} is none of those by {form}, to go on after it")
         behind = "" if after is None else scope_named(state.rules, after)
 
         def answer(found: Sequence[ReadResult], _: Offset) -> list[dict[str, str]]:
@@ -127,9 +127,11 @@ def named(members: Iterable[str]) -> list[str]:
     if type(members) is list:
         asked = members.copy()
     elif isinstance(members, str):
-        raise InvalidMember(f"expected a list of members, got the text {shown(members)}: [member]")
+        raise InvalidMember(
+            f"expected a list of members, got the text {safe_repr(members)}: [member]"
+        )
     elif not isinstance(members, Iterable):
-        raise InvalidMember(f"expected a list of members, got {shown(members)}")
+        raise InvalidMember(f"expected a list of members, got {safe_repr(members)}")
     else:
         asked = list(islice(members, MAX_LIMIT + 1))
     whole(len(asked), 0, MAX_LIMIT, InvalidLimit)

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 
 from laurels.errors import LaurelsError
-from laurels.model.validation import integer, shown
+from laurels.model.validation import integer, safe_repr
 
 from .index import Index, Offset
 from .requests import ReadRequest, ReadResult, find
@@ -26,11 +26,11 @@ def whole(value: object, low: int, high: int | None, refusal: Callable[[str], La
     """An integer argument within its bounds, ends included, or the refusal."""
     count = integer(value)
     if count is None:
-        raise refusal(f"{shown(value)} is no whole number")
+        raise refusal(f"{safe_repr(value)} is no whole number")
     if count < low:
-        raise refusal(f"{shown(value)} is below {low}")
+        raise refusal(f"{safe_repr(value)} is below {low}")
     if high is not None and count > high:
-        raise refusal(f"{shown(value)} is above {high:,}")
+        raise refusal(f"{safe_repr(value)} is above {high:,}")
     return count
 
 

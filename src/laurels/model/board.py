@@ -41,7 +41,7 @@ from .definition_errors import Faults
 from .durations import MAX_DURATION_MS, duration_ms, duration_of, duration_text
 from .rules import ColumnRule, RankStyle, Rules
 from .scopes import judged_rank_by, judged_scopes, place_faults
-from .validation import integer_within, is_name, is_unicode, one_of, shown
+from .validation import integer_within, is_name, is_unicode, one_of, safe_repr
 
 __all__ = ["FORMAT", "Board", "Column", "ColumnRule", "Rules", "named_as", "safe_change"]
 
@@ -184,9 +184,9 @@ class Board(Plain, Struct, frozen=True):
             )
         faults = Faults()
         if integer_within(format, 1) is None:
-            faults.add(f"format is {shown(format)}, not {FORMAT}")
+            faults.add(f"format is {safe_repr(format)}, not {FORMAT}")
         for unknown in sorted(fields.keys() - set(cls.__struct_fields__), key=str):
-            faults.add(f"unknown field {shown(unknown)}")
+            faults.add(f"unknown field {safe_repr(unknown)}")
             del fields[unknown]
         try:
             board = cls(**{"name": "", **fields})
@@ -269,7 +269,7 @@ def _fields_of(written: object) -> dict[str, Any]:
     if isinstance(written, Mapping):
         return dict(written)
     if not isinstance(written, (bytes, str)):
-        raise BoardInvalid(f"{shown(written)} is no board: give a Board, a mapping or JSON")
+        raise BoardInvalid(f"{safe_repr(written)} is no board: give a Board, a mapping or JSON")
     try:
         fields = _decoder.decode(written)
     except RecursionError as error:
@@ -363,30 +363,30 @@ def _decay_faults(windows: Sequence[WindowForm], columns: object) -> Iterator[st
 def _name(value: object) -> str:
     if is_name(value):
         return value
-    raise InvalidName(f"{shown(value)} is no name for a board")
+    raise InvalidName(f"{safe_repr(value)} is no name for a board")
 
 
 def _title(value: object) -> str:
     if isinstance(value, str) and len(value) <= MAX_TITLE and is_unicode(value):
         return value
-    raise BoardInvalid(f"title is {shown(value)}, not text of at most {MAX_TITLE} characters")
+    raise BoardInvalid(f"title is {safe_repr(value)}, not text of at most {MAX_TITLE} characters")
 
 
 def _dedupe_max(value: object) -> int:
     if (most := integer_within(value, 0, MAX_DEDUPE)) is not None:
         return most
-    raise BoardInvalid(f"dedupe_max is {shown(value)}, not a number from 0 to {MAX_DEDUPE}")
+    raise BoardInvalid(f"dedupe_max is {safe_repr(value)}, not a number from 0 to {MAX_DEDUPE}")
 
 
 def _shards(value: object) -> int:
     if (count := integer_within(value, 1, MAX_SHARDS)) is not None:
         return count
-    raise BoardInvalid(f"shards is {shown(value)}, not a number from 1 to {MAX_SHARDS}")
+    raise BoardInvalid(f"shards is {safe_repr(value)}, not a number from 1 to {MAX_SHARDS}")
 
 
 def _windows(given: object) -> tuple[WindowForm, ...]:
     if not isinstance(given, Sequence) or isinstance(given, (str, bytes)):
-        raise BoardInvalid(f"windows is {shown(given)}, not a list of windows")
+        raise BoardInvalid(f"windows is {safe_repr(given)}, not a list of windows")
     if not 1 <= len(given) <= MAX_WINDOWS:
         raise BoardInvalid(f"there are {len(given)} windows, not 1 to {MAX_WINDOWS}")
     faults = Faults()

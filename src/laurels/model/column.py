@@ -13,7 +13,7 @@ from .answer import Plain
 from .definition_errors import Faults
 from .rules import ColumnRule, Op
 from .score import LIMIT, MAX_SCALE, exact_units, to_value
-from .validation import integer_within, is_name, one_of, shown
+from .validation import integer_within, is_name, one_of, safe_repr
 
 MAX_COLUMNS = 4
 
@@ -54,7 +54,7 @@ def rule_of(column: Column) -> ColumnRule:
 def judged_columns(given: object) -> tuple[Column, ...]:
     """The columns of a board in canonical form; BoardInvalid with every fault they have."""
     if not isinstance(given, Sequence) or isinstance(given, (str, bytes)):
-        raise BoardInvalid(f"columns is {shown(given)}, not a list of columns")
+        raise BoardInvalid(f"columns is {safe_repr(given)}, not a list of columns")
     if not 1 <= len(given) <= MAX_COLUMNS:
         raise BoardInvalid(f"there are {len(given)} columns, not 1 to {MAX_COLUMNS}")
     faults = Faults()
@@ -76,11 +76,11 @@ def _judged(given: object) -> Column:
     elif isinstance(given, Mapping):
         fields = given
     else:
-        raise BoardInvalid(f"{shown(given)} is no column: give a Column or a mapping")
-    faults = Faults(f"column {shown(fields.get('name', 'score'))}")
+        raise BoardInvalid(f"{safe_repr(given)} is no column: give a Column or a mapping")
+    faults = Faults(f"column {safe_repr(fields.get('name', 'score'))}")
     for key in fields:
         if key not in Column.__struct_fields__:
-            faults.add(f"unknown field {shown(key)}")
+            faults.add(f"unknown field {safe_repr(key)}")
     scale = faults.read(_scale, fields.get("scale", 0), MAX_SCALE)
     column = Column(
         name=faults.read(_name, fields.get("name", "score"), "score"),
@@ -100,7 +100,7 @@ def _judged(given: object) -> Column:
 def _name(value: object) -> str:
     if is_name(value):
         return value
-    raise InvalidName(f"{shown(value)} is no name for a column")
+    raise InvalidName(f"{safe_repr(value)} is no name for a column")
 
 
 def _op(value: object) -> Op:
@@ -114,7 +114,7 @@ def _order(value: object) -> Order:
 def _scale(value: object) -> int:
     if (places := integer_within(value, 0, MAX_SCALE)) is not None:
         return places
-    raise BoardInvalid(f"scale is {shown(value)}, not a number from 0 to {MAX_SCALE}")
+    raise BoardInvalid(f"scale is {safe_repr(value)}, not a number from 0 to {MAX_SCALE}")
 
 
 def _bound(faults: Faults, value: object, scale: int, which: str) -> int | Decimal | None:

@@ -7,7 +7,7 @@ import re
 
 from laurels.errors import BoardInvalid
 
-from .validation import integer_within, shown
+from .validation import integer_within, safe_repr
 
 DAY_MS = 86_400_000
 _UNITS_MS = {"d": DAY_MS, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
@@ -27,10 +27,11 @@ def duration_ms(value: object) -> int:
         length_ms = whole_ms
     else:
         raise BoardInvalid(
-            f"{shown(value)} is no duration: write 500ms, 5s, 5m, 1h or 7d, or give milliseconds"
+            f"{safe_repr(value)} is no duration: write 500ms, 5s, 5m, 1h or 7d, or give "
+            "milliseconds"
         )
     if length_ms > MAX_DURATION_MS:
-        raise BoardInvalid(f"{shown(value)} is longer than 36525d")
+        raise BoardInvalid(f"{safe_repr(value)} is longer than 36525d")
     return length_ms
 
 

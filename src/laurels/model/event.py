@@ -38,7 +38,7 @@ from laurels.timeline.instants import MAX_MS, MIN_MS
 from .labels import Groups, Labels, Values
 from .rules import Rules
 from .score import LIMIT, to_units
-from .validation import integer, shown
+from .validation import integer, safe_repr
 
 MAX_ID_BYTES = 128
 MAX_BATCH = 100_000
@@ -201,7 +201,7 @@ def _utf8(
 def member_bytes(member: object) -> bytes:
     """The UTF-8 bytes of a member id of 1 to 128 bytes; anything else is refused."""
     if not isinstance(member, str):
-        raise InvalidMember(f"{shown(member)} is no member id")
+        raise InvalidMember(f"{safe_repr(member)} is no member id")
     return _utf8(member, MemberEmpty, MemberTooLong, MemberNotUtf8, "a member id")
 
 
@@ -210,7 +210,7 @@ def id_bytes(id: object) -> bytes | None:
     if id is None:
         return None
     if not isinstance(id, str):
-        raise InvalidId(f"{shown(id)} is no event id")
+        raise InvalidId(f"{safe_repr(id)} is no event id")
     return _utf8(id, IdEmpty, IdTooLong, IdNotUtf8, "an event id")
 
 
@@ -224,7 +224,7 @@ def at_ms(at: object) -> int | None:
         at = (at - _EPOCH) // timedelta(milliseconds=1)
     instant_ms = integer(at)
     if instant_ms is None:
-        raise InvalidAt(f"{shown(at)} is no time")
+        raise InvalidAt(f"{safe_repr(at)} is no time")
     if not MIN_MS <= instant_ms < MAX_MS:
         raise InvalidAt(f"`at` = {instant_ms} ms lies outside the years 1900 to 9899")
     return instant_ms
@@ -310,7 +310,7 @@ def event_fields(event: object) -> Fields:
         return member, value, at, id, labels
     if isinstance(event, (tuple, list)):
         raise InvalidEvent(f"expected 2 to 5 parts of an event, got {len(event)}")
-    raise InvalidEvent(f"expected an event, got {shown(event)} of type {type(event).__name__}")
+    raise InvalidEvent(f"expected an event, got {safe_repr(event)} of type {type(event).__name__}")
 
 
 def _of_named_tuple(event: tuple[object, ...], names: tuple[str, ...]) -> Fields:

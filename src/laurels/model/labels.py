@@ -17,7 +17,7 @@ from msgspec import Struct
 from laurels.errors import InvalidLabel, UnknownLabel, UnknownScope
 
 from .rules import RankingSpec, Rules
-from .validation import shown
+from .validation import safe_repr
 
 MAX_VALUE_BYTES = 128
 
@@ -173,11 +173,11 @@ def labels_of(scope: str) -> dict[str, str]:
 def label_value(label: str, value: object) -> str:
     """A value of a label: text of 1 to 128 bytes; InvalidLabel for anything else."""
     if not isinstance(value, str):
-        raise InvalidLabel(f"{label} is {shown(value)}, which is no text")
+        raise InvalidLabel(f"{label} is {safe_repr(value)}, which is no text")
     try:
         size = len(value.encode())
     except UnicodeEncodeError as error:
-        raise InvalidLabel(f"{label} is {shown(value)}, which is no valid Unicode") from error
+        raise InvalidLabel(f"{label} is {safe_repr(value)}, which is no valid Unicode") from error
     if not 1 <= size <= MAX_VALUE_BYTES:
         raise InvalidLabel(f"{label} has {size} bytes, not 1 to {MAX_VALUE_BYTES}")
     return value
@@ -193,10 +193,10 @@ def label_texts(given: object) -> dict[str, str] | None:
 def _named(given: object) -> Iterator[tuple[str, object]]:
     """Labels by their names; InvalidLabel for what are no labels."""
     if not isinstance(given, Mapping):
-        raise InvalidLabel(f"{shown(given)} are no labels: give names and values")
+        raise InvalidLabel(f"{safe_repr(given)} are no labels: give names and values")
     for label, value in given.items():
         if not isinstance(label, str):
-            raise InvalidLabel(f"{shown(label)} is no name of a label")
+            raise InvalidLabel(f"{safe_repr(label)} is no name of a label")
         yield label, value
 
 
@@ -217,11 +217,11 @@ def label_values(names: Sequence[str], given: object, *, ignores: bool = False) 
     if given is None:
         return (None,) * len(names)
     if not isinstance(given, Mapping):
-        raise InvalidLabel(f"{shown(given)} are no labels: give names and values")
+        raise InvalidLabel(f"{safe_repr(given)} are no labels: give names and values")
     for label in given:
         if label not in names and not ignores:
             known = f"it has {', '.join(names)}" if names else "it has none"
-            raise UnknownLabel(f"the board knows no label {shown(label)}: {known}")
+            raise UnknownLabel(f"the board knows no label {safe_repr(label)}: {known}")
     return tuple(
         [None if given.get(name) is None else label_value(name, given[name]) for name in names]
     )
@@ -231,7 +231,7 @@ def label_names(rules: Rules, scope: object) -> tuple[str, ...]:
     """The labels of the scope that a list of names means; UnknownScope where there is none."""
     names = _sorted_names(scope)
     if names is None or names not in rules.scopes:
-        raise UnknownScope(f"there is no scope {shown(scope)}: {_scopes_of(rules)}")
+        raise UnknownScope(f"there is no scope {safe_repr(scope)}: {_scopes_of(rules)}")
     return names
 
 
@@ -256,7 +256,7 @@ def scope_named(rules: Rules, labels: Mapping[str, object] | None, by: object = 
         return ALL
     if by is not None:
         if labels or by not in rules.rank_by:
-            asked = f"by {shown(by)}" + (f" within {_names(labels)}" if labels else "")
+            asked = f"by {safe_repr(by)}" + (f" within {_names(labels)}" if labels else "")
             raise UnknownScope(f"nothing is ranked {asked}: {_scopes_of(rules)}")
         return f"@{by}"
     names = tuple(sorted(labels))

@@ -6,7 +6,7 @@ from typing import TypeVar
 from laurels.errors import BoardInvalid
 
 from .definition_errors import Faults
-from .validation import is_name, shown
+from .validation import is_name, safe_repr
 
 MAX_SCOPES = 8
 MAX_PLACES = 64
@@ -18,7 +18,7 @@ T = TypeVar("T")
 def judged_scopes(given: object) -> tuple[tuple[str, ...], ...]:
     """The scopes of a board in canonical form; BoardInvalid with every fault they have."""
     if not isinstance(given, Sequence) or isinstance(given, (str, bytes)):
-        raise BoardInvalid(f"scopes is {shown(given)}, not a list of lists of labels")
+        raise BoardInvalid(f"scopes is {safe_repr(given)}, not a list of lists of labels")
     if not 1 <= len(given) <= MAX_SCOPES:
         raise BoardInvalid(f"there are {len(given)} scopes, not 1 to {MAX_SCOPES}")
     faults = Faults()
@@ -33,7 +33,7 @@ def judged_rank_by(given: object) -> tuple[str, ...]:
     """The labels whose values a board ranks; BoardInvalid with every fault they have."""
     labels = [given] if isinstance(given, str) else given
     if not isinstance(labels, Sequence) or isinstance(labels, bytes):
-        raise BoardInvalid(f"rank_by is {shown(given)}, not a label or a list of labels")
+        raise BoardInvalid(f"rank_by is {safe_repr(given)}, not a label or a list of labels")
     if len(labels) > MAX_SCOPES:
         raise BoardInvalid(f"rank_by has {len(labels)} labels, not up to {MAX_SCOPES}")
     faults = Faults()
@@ -55,16 +55,16 @@ def place_faults(windows: int, scopes: int, rank_by: int) -> Iterator[str]:
 
 def _scope(given: object) -> tuple[str, ...]:
     if not isinstance(given, Sequence) or isinstance(given, (str, bytes)):
-        raise BoardInvalid(f"the scope {shown(given)} is no list of labels")
+        raise BoardInvalid(f"the scope {safe_repr(given)} is no list of labels")
     labels = sorted(map(_label, given))
     if next(_twice(labels), None) is not None:
-        raise BoardInvalid(f"the scope {shown(list(given))} has a label twice")
+        raise BoardInvalid(f"the scope {safe_repr(list(given))} has a label twice")
     return tuple(labels)
 
 
 def _label(given: object) -> str:
     if not is_name(given) or not given.isidentifier():
-        raise BoardInvalid(f"{shown(given)} is no name for a label")
+        raise BoardInvalid(f"{safe_repr(given)} is no name for a label")
     return given
 
 

@@ -19,7 +19,7 @@ from operator import neg
 from laurels.errors import InvalidValue, NotFinite, TooManyPlaces, ValueOutOfRange
 
 from .rules import ColumnRule, Rules
-from .validation import integer, shown
+from .validation import integer, safe_repr
 
 LIMIT = 2**53 - 1
 """The greatest number of units a total may have, either side of zero."""
@@ -43,7 +43,7 @@ def to_units(value: object, column: ColumnRule) -> int:
     units = exact_units(value, column.scale, column.name)
     if column.op != "sum" and not column.low <= units <= column.high:
         low, high = to_value(column.low, column.scale), to_value(column.high, column.scale)
-        raise ValueOutOfRange(f"{shown(value)} is outside {column.name!r}, {low} to {high}")
+        raise ValueOutOfRange(f"{safe_repr(value)} is outside {column.name!r}, {low} to {high}")
     return units
 
 
@@ -62,15 +62,17 @@ def exact_units(value: object, scale: int, name: str, limit: int = LIMIT) -> int
     elif isinstance(value, float) and not isfinite(value):
         raise NotFinite(f"{value} is no score for {name!r}")
     else:
-        raise InvalidValue(f"{shown(value)} is no exact number for {name!r}")
+        raise InvalidValue(f"{safe_repr(value)} is no exact number for {name!r}")
     if not -limit <= units <= limit:
-        raise ValueOutOfRange(f"{shown(value)} is outside the range of {name!r} at scale {scale}")
+        raise ValueOutOfRange(
+            f"{safe_repr(value)} is outside the range of {name!r} at scale {scale}"
+        )
     return units
 
 
 def _units_of_decimal(value: Decimal, scale: int, name: str, limit: int) -> int:
     if not value.is_finite():
-        raise NotFinite(f"{shown(value)} is no score for {name!r}")
+        raise NotFinite(f"{safe_repr(value)} is no score for {name!r}")
     sign, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int), "only NaN and the infinities have another exponent"
     text = "".join(map(str, digits))
@@ -81,8 +83,8 @@ def _units_of_text(value: str, scale: int, name: str, limit: int) -> int:
     found = _TEXT.fullmatch(value) if len(value) <= MAX_TEXT else None
     if found is None:
         if value.strip().lstrip("+-").lower() in {"nan", "inf", "infinity"}:
-            raise NotFinite(f"{shown(value)} is no score for {name!r}")
-        raise InvalidValue(f"{shown(value)} is no decimal number for {name!r}")
+            raise NotFinite(f"{safe_repr(value)} is no score for {name!r}")
+        raise InvalidValue(f"{safe_repr(value)} is no decimal number for {name!r}")
     sign, whole, places, bare, exponent = found.groups()
     places = places or bare or ""
     shift = int(exponent or 0) - len(places) + scale
@@ -98,7 +100,7 @@ def _scaled(digits: str, shift: int, value: object, name: str, limit: int) -> in
         return 0
     shift += len(significant) - len(whole)
     if shift < 0:
-        raise TooManyPlaces(f"{shown(value)} has more decimal places than {name!r} keeps")
+        raise TooManyPlaces(f"{safe_repr(value)} has more decimal places than {name!r} keeps")
     most = _LIMIT_DIGITS if limit == LIMIT else len(str(limit))
     return int(whole) * 10**shift if len(whole) + shift <= most else limit + 1
 

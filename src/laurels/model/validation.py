@@ -55,10 +55,10 @@ def one_of(value: object, choices: Iterable[T], what: str) -> T:
     for choice in choices:
         if value == choice:
             return choice
-    raise BoardInvalid(f"{what} is {shown(value)}, not one of {', '.join(map(str, choices))}")
+    raise BoardInvalid(f"{what} is {safe_repr(value)}, not one of {', '.join(map(str, choices))}")
 
 
-def shown(value: object, most: int = 60) -> str:
+def safe_repr(value: object, most: int = 60) -> str:
     """A value short enough to stand in a message."""
     if isinstance(value, int) and value.bit_length() > 200:
         return "an integer of more than 60 digits"

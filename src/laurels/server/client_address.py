@@ -18,7 +18,7 @@ from ipaddress import (
 from typing import Protocol
 
 from laurels.errors.service import InvalidSettings
-from laurels.model.validation import shown
+from laurels.model.validation import safe_repr
 
 X_FORWARDED_FOR, FORWARDED = "x-forwarded-for", "forwarded"
 _MOST_HOPS = 64
@@ -91,7 +91,8 @@ def _network(text: str) -> IPv4Network | IPv6Network:
         return ip_network(text.strip(), strict=False)
     except ValueError as error:
         raise InvalidSettings(
-            f"trusted_proxy is {shown(text)}: expected an address or a network such as 10.0.0.0/8"
+            f"trusted_proxy is {safe_repr(text)}: expected an address or a network such "
+            "as 10.0.0.0/8"
         ) from error
 
 

@@ -10,7 +10,7 @@ from granian.server.embed import Server as Granian
 from msgspec import Struct
 
 from laurels.errors.service import AddressInUse, InvalidSettings
-from laurels.model.validation import shown
+from laurels.model.validation import safe_repr
 
 from .settings import Settings
 
@@ -59,7 +59,7 @@ def free(settings: Settings) -> tuple[str, int]:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise InvalidSettings(f"host is {shown(host)}: it is no address ({error})") from error
+        raise InvalidSettings(f"host is {safe_repr(host)}: it is no address ({error})") from error
     family, kind, _, _, address = found[0]
     try:
         with socket.socket(family, kind) as tried:

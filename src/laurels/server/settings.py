@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 
 from laurels.config import KEY_VARIABLE
 from laurels.errors.service import InvalidSettings
-from laurels.model.validation import shown
+from laurels.model.validation import safe_repr
 
 PREFIX = "LAURELS_"
 ADMIN_KEY = "LAURELS_ADMIN_KEY"
@@ -257,4 +257,4 @@ def _named(message: str, values: Mapping[str, Any]) -> str:
     """The message of a refusal with the setting and its value in place of a JSON path."""
     what, _, path = message.partition(" - at `$.")
     name = path.rstrip("`").split("[")[0]
-    return f"{name} is {shown(values[name])}: {what}" if name in values else message
+    return f"{name} is {safe_repr(values[name])}: {what}" if name in values else message

@@ -25,7 +25,7 @@ import uvloop
 from laurels import config
 from laurels.errors import LaurelsError
 from laurels.errors.service import InvalidSettings, WorkerFailed
-from laurels.model.validation import shown
+from laurels.model.validation import safe_repr
 from laurels.wire.answers import problem
 from laurels.wire.problems import error_of
 
@@ -44,7 +44,8 @@ def ensure_possible(settings: Settings) -> None:
     """Raises InvalidSettings where there cannot be several workers."""
     if not config.is_direct(settings.data):
         raise InvalidSettings(
-            f"workers is {settings.workers}, but {shown(settings.data)} is kept by one process: "
+            f"workers is {settings.workers}, but {safe_repr(settings.data)} is kept by "
+            "one process: "
             "several workers need an index server (data redis://...)"
         )
     if sys.platform != "linux":

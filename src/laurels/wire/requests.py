@@ -32,7 +32,7 @@ from laurels.errors.service import (
     UnsupportedMediaType,
 )
 from laurels.model.exact_json import exact
-from laurels.model.validation import shown
+from laurels.model.validation import safe_repr
 
 MAX_BATCH = 10_000
 _UNKNOWN = "Object contains unknown field"
@@ -76,9 +76,9 @@ def _parameters(raw: str) -> dict[str, str]:
         if is_escaped:
             name, value = _text(name), _text(value)
         if not is_there:
-            raise InvalidQuery(f"the parameter {shown(name)} has no value")
+            raise InvalidQuery(f"the parameter {safe_repr(name)} has no value")
         if name in found:
-            raise InvalidQuery(f"the parameter {shown(name)} is there twice")
+            raise InvalidQuery(f"the parameter {safe_repr(name)} is there twice")
         found[name] = value
     return found
 
@@ -100,9 +100,9 @@ def scope_read(text: str | None) -> dict[str, str]:
     for part in text.split(",") if text else ():
         name, is_there, value = part.partition("=")
         if not is_there or not name:
-            raise InvalidQuery(f"expected labels as NAME=VALUE,NAME=VALUE, got {shown(text)}")
+            raise InvalidQuery(f"expected labels as NAME=VALUE,NAME=VALUE, got {safe_repr(text)}")
         if name in labels:
-            raise InvalidQuery(f"the label {shown(name)} is there twice: {shown(text)}")
+            raise InvalidQuery(f"the label {safe_repr(name)} is there twice: {safe_repr(text)}")
         labels[name] = _unquoted(value) if "%" in value else value
     return labels
 
@@ -116,7 +116,7 @@ def _fault(message: str, found: dict[str, str], form: type[Struct]) -> str:
     what, _, path = message.partition(" - at `$.")
     name = path.rstrip("`")
     if name in found:
-        return f"{name} is {shown(found[name])}: {what[:1].lower()}{what[1:]}"
+        return f"{name} is {safe_repr(found[name])}: {what[:1].lower()}{what[1:]}"
     return message.replace("Object missing required field", "the query lacks")
 
 
@@ -172,7 +172,7 @@ def media_type(content_type: str | None) -> str:
         return kind
     if kind in ("application/vnd.msgpack", "application/x-msgpack"):
         return MSGPACK
-    raise UnsupportedMediaType(f"the Content-Type is {shown(content_type)}")
+    raise UnsupportedMediaType(f"the Content-Type is {safe_repr(content_type)}")
 
 
 def document(raw: bytes, kind: str) -> Any:
@@ -219,7 +219,7 @@ def ensure_count(count: int) -> None:
 def _as_they_are(read: Any, *, single: bool) -> list[Any]:
     """Events of any form, their times read, each to be judged by the board."""
     if not single and not isinstance(read, list):
-        raise InvalidBody(f"{shown(read)} is neither an event nor a list of events")
+        raise InvalidBody(f"{safe_repr(read)} is neither an event nor a list of events")
     return [timed(event) for event in ([read] if single else read)]
 
 
@@ -273,7 +273,7 @@ def _decoded(decode: Callable[[bytes], T], raw: bytes, refusal: type[LaurelsErro
 def fields(read: Any, *names: str, optional: Sequence[str] = ()) -> list[Any]:
     """The fields of an object in a body, None for those left out that may be. InvalidBody."""
     if not isinstance(read, dict):
-        raise InvalidBody(f"{shown(read)} is no object")
+        raise InvalidBody(f"{safe_repr(read)} is no object")
     if unknown := sorted(str(name) for name in read.keys() - set(names) - set(optional)):
         raise InvalidBody(f"unknown fields: {', '.join(unknown)}")
     if missing := [name for name in names if name not in read]:

@@ -23,7 +23,7 @@ from laurels.cli.importing.lines import standard_input
 from laurels.errors import BoardInvalid, InvalidJson, JsonTooDeep, LaurelsError
 from laurels.model.board import Board
 from laurels.model.exact_json import exact
-from laurels.model.validation import is_name, shown
+from laurels.model.validation import is_name, safe_repr
 
 _FIELDS = frozenset(Board.__struct_fields__) - {"name"}
 _PARTS = ("defaults", "boards")
@@ -68,7 +68,7 @@ def _document(file: str, where: str) -> object:
     except OSError as error:
         raise SourceUnreadable(f"{file}: {error.strerror}") from error
     except ValueError as error:
-        raise SourceUnreadable(f"{shown(file)} is no path: {error}") from error
+        raise SourceUnreadable(f"{safe_repr(file)} is no path: {error}") from error
     is_json = file.lower().endswith(".json")
     try:
         text = raw.decode("utf-8-sig")
@@ -118,7 +118,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(
             name for name, count in Counter(name for name, _ in pairs).items() if count > 1
         )
-        raise InvalidJson(f"{shown(twice)} is there twice in one object")
+        raise InvalidJson(f"{safe_repr(twice)} is there twice in one object")
     return fields
 
 
@@ -145,7 +145,7 @@ def _parts(document: object, faults: _Faults) -> tuple[Mapping[str, Any], object
     if isinstance(document, list):
         return {}, document
     if not isinstance(document, dict):
-        faults.add("", f"{shown(document)} is no boards: write an object with the field boards")
+        faults.add("", f"{safe_repr(document)} is no boards: write an object with the field boards")
         return {}, ()
     if "name" in document and "boards" not in document and "defaults" not in document:
         return {}, [document]
@@ -162,17 +162,17 @@ def _misplaced(name: str, value: object) -> str:
     if name in _FIELDS:
         return f"{name} belongs to a board: write it below [boards.NAME], or below [defaults]"
     if isinstance(value, dict):
-        return f"unknown table {shown(name)}: a board is written [boards.{_key(name)}]"
-    return f"unknown field {shown(name)}: there are {' and '.join(_PARTS)}"
+        return f"unknown table {safe_repr(name)}: a board is written [boards.{_key(name)}]"
+    return f"unknown field {safe_repr(name)}: there are {' and '.join(_PARTS)}"
 
 
 def _defaults(given: object, faults: _Faults) -> Mapping[str, Any]:
     if not isinstance(given, dict):
-        faults.add("defaults", f"{shown(given)} is no table of fields")
+        faults.add("defaults", f"{safe_repr(given)} is no table of fields")
         return {}
     for field in given:
         if field not in _FIELDS:
-            unknown = f"unknown field {shown(field)}"
+            unknown = f"unknown field {safe_repr(field)}"
             faults.add("defaults", "a name is one board's" if field == "name" else unknown)
     return {field: value for field, value in given.items() if field in _FIELDS}
 
@@ -182,21 +182,21 @@ def _given(boards: object, faults: _Faults) -> Iterator[Given]:
     if isinstance(boards, dict):
         for name, fields in boards.items():
             if not isinstance(fields, dict):
-                faults.add(_place(name), f"{shown(fields)} is no table of fields")
+                faults.add(_place(name), f"{safe_repr(fields)} is no table of fields")
             elif fields.get("name", name) != name:
-                faults.add(_place(name), f"its name is {shown(fields['name'])} inside")
+                faults.add(_place(name), f"its name is {safe_repr(fields['name'])} inside")
             else:
                 yield Given(_place(name), {**fields, "name": name})
     elif isinstance(boards, list):
         for number, fields in enumerate(boards, 1):
             if not isinstance(fields, dict):
-                faults.add(f"board {number}", f"{shown(fields)} is no table of fields")
+                faults.add(f"board {number}", f"{safe_repr(fields)} is no table of fields")
             elif not isinstance(fields.get("name"), str):
                 faults.add(f"board {number}", "has no name")
             else:
                 yield Given(_place(fields["name"]), fields)
     else:
-        faults.add("boards", f"{shown(boards)} is no table of boards, and no array of them")
+        faults.add("boards", f"{safe_repr(boards)} is no table of boards, and no array of them")
 
 
 def _board(
@@ -208,7 +208,7 @@ def _board(
     for name in [name for name in fields if _is_dotted(name, fields[name])]:
         whole = f"{fields['name']}.{name}"
         hint = f"for a board called {whole} write [boards.{_key(whole)}]"
-        own.add(given.place, f"unknown field {shown(name)}: {hint}")
+        own.add(given.place, f"unknown field {safe_repr(name)}: {hint}")
         del fields[name]
     found = _faults_of({**defaults, **fields})
     if isinstance(found, Board):
@@ -240,7 +240,7 @@ def _faults_of(fields: Mapping[str, Any]) -> Board | list[str]:
 
 
 def _place(name: object) -> str:
-    return f"board {name if is_name(name) else shown(name)}"
+    return f"board {name if is_name(name) else safe_repr(name)}"
 
 
 def _key(name: str) -> str:

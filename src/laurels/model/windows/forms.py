@@ -39,7 +39,7 @@ from msgspec.structs import replace
 from laurels.errors import BoardInvalid, InvalidName
 from laurels.model.definition_errors import Faults
 from laurels.model.durations import DAY_MS, duration_ms, duration_of, duration_text
-from laurels.model.validation import integer_within, is_name, one_of, shown
+from laurels.model.validation import integer_within, is_name, one_of, safe_repr
 from laurels.timeline.zones import zone_names
 
 from .decay import MAX_HALF_LIFE_MS, MIN_HALF_LIFE_MS
@@ -194,7 +194,7 @@ def parse_window(written: object) -> WindowForm:
         return _form(_fields_of_text(written))
     if isinstance(written, Mapping):
         return _form(written)
-    raise BoardInvalid(f"{shown(written)} is no window: write text such as day, or an object")
+    raise BoardInvalid(f"{safe_repr(written)} is no window: write text such as day, or an object")
 
 
 def stored_window(written: object) -> WindowForm:
@@ -234,14 +234,14 @@ def keep_of(value: object) -> int:
     """A number of periods to keep, 1 to MAX_KEEP; BoardInvalid for another."""
     if (count := integer_within(value, 1, MAX_KEEP)) is not None:
         return count
-    raise BoardInvalid(f"keep is {shown(value)}, not a number from 1 to {MAX_KEEP}")
+    raise BoardInvalid(f"keep is {safe_repr(value)}, not a number from 1 to {MAX_KEEP}")
 
 
 def tz_of(value: object) -> str:
     """The name of a time zone; BoardInvalid where tzdata has none of that name."""
     if isinstance(value, str) and value in zone_names():
         return value
-    raise BoardInvalid(f"tz is {shown(value)}, not an IANA time zone such as Asia/Shanghai")
+    raise BoardInvalid(f"tz is {safe_repr(value)}, not an IANA time zone such as Asia/Shanghai")
 
 
 def week_start_of(value: object) -> Weekday:
@@ -253,7 +253,7 @@ def _fields_of_text(text: str) -> dict[str, object]:
     found = _TEXT.fullmatch(text)
     if found is None:
         raise BoardInvalid(
-            f"{shown(text)} is no window: write one of {', '.join(TYPES)}, with options as in "
+            f"{safe_repr(text)} is no window: write one of {', '.join(TYPES)}, with options as in "
             "month:keep=12, with a name of its own as in today=day"
         )
     fields: dict[str, object] = {"name": found["name"], "type": found["type"]}
@@ -268,14 +268,16 @@ def _fields_of_text(text: str) -> dict[str, object]:
     for option in options:
         key, _, value = option.partition("=")
         if not value or key in fields:
-            raise BoardInvalid(f"window {shown(text)}: {shown(option)} is no option, or a second")
+            raise BoardInvalid(
+                f"window {safe_repr(text)}: {safe_repr(option)} is no option, or a second"
+            )
         fields[key] = int(value) if _NUMBER.fullmatch(value) else value
     return fields
 
 
 def _form(fields: Mapping[str, object]) -> WindowForm:
     type = one_of(fields.get("type"), TYPES, "the type of a window")
-    faults = Faults(f"window {shown(fields.get('name') or type)}")
+    faults = Faults(f"window {safe_repr(fields.get('name') or type)}")
 
     def option(name: str, parse: Callable[[object], T]) -> T | None:
         value = fields.get(name)
@@ -296,7 +298,7 @@ def _form(fields: Mapping[str, object]) -> WindowForm:
     )
     for key in fields:
         if key not in {"name", "type", *_OPTIONS}:
-            faults.add(f"unknown option {shown(key)}: there are {', '.join(_OPTIONS)}")
+            faults.add(f"unknown option {safe_repr(key)}: there are {', '.join(_OPTIONS)}")
         elif key not in {"name", "type", *_options_of(type)} and fields[key] is not None:
             faults.add(f"a window of type {type} takes no {key}")
     if type == "rolling":
@@ -329,7 +331,7 @@ def _refresh(value: object) -> tuple[int, int | None]:
     if not isinstance(value, str) or not value.startswith(_DAILY):
         return duration_of("refresh", value), None
     if (found := _LOCAL_TIME.fullmatch(value.removeprefix(_DAILY))) is None:
-        raise BoardInvalid(f"refresh is {shown(value)}, expected a local time as in day@04:00")
+        raise BoardInvalid(f"refresh is {safe_repr(value)}, expected a local time as in day@04:00")
     return DAY_MS, 60 * int(found[1]) + int(found[2])
 
 
@@ -337,7 +339,9 @@ def _written(field: str, value: object) -> str:
     """A span, step or half-life as it was written, without zeros in front."""
     duration_of(field, value)
     if not isinstance(value, str):
-        raise BoardInvalid(f"{field} is {shown(value)}: write it with a unit, as in 7d, 1h or 60m")
+        raise BoardInvalid(
+            f"{field} is {safe_repr(value)}: write it with a unit, as in 7d, 1h or 60m"
+        )
     unit = value.lstrip("0123456789")
     return f"{int(value.removesuffix(unit))}{unit}"
 
@@ -415,4 +419,4 @@ def _named(form: WindowForm, name: object) -> WindowForm:
         and parse_window(name).full_name == name
     ):
         return replace(form, own_name=name)
-    raise InvalidName(f"{shown(name)} is no name for a window of type {form.type}")
+    raise InvalidName(f"{safe_repr(name)} is no name for a window of type {form.type}")

@@ -26,7 +26,7 @@ from msgspec import Struct
 
 from laurels.errors import UnknownPeriod
 from laurels.model.durations import duration_text
-from laurels.model.validation import shown
+from laurels.model.validation import safe_repr
 from laurels.timeline.calendar import Cut, Days, Hours, Months, Period, Weeks
 from laurels.timeline.instants import MAX_MS, MIN_MS
 from laurels.timeline.steps import DaySteps, FixedSteps, Steps
@@ -399,7 +399,7 @@ class _Steps:
         except (ValueError, OverflowError):
             step = None
         if step is None or not (step.end_ms > MIN_MS and step.start_ms < MAX_MS):
-            raise UnknownPeriod(f"{shown(label)} names no {self._called}")
+            raise UnknownPeriod(f"{safe_repr(label)} names no {self._called}")
         return step
 
 
@@ -439,9 +439,9 @@ class _Periods:
             named = []
         if len(named) > 1:
             both = " and ".join(period.label for period in named)
-            raise UnknownPeriod(f"{shown(label)} names two periods, {both}")
+            raise UnknownPeriod(f"{safe_repr(label)} names two periods, {both}")
         if not named or not (named[0].end_ms > MIN_MS and named[0].start_ms < MAX_MS):
-            raise UnknownPeriod(f"{shown(label)} names no {self._called}")
+            raise UnknownPeriod(f"{safe_repr(label)} names no {self._called}")
         return named[0]
 
     def oldest_kept(self, now_ms: int) -> Period:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from laurels.errors import LaurelsError
 from laurels.errors.service import InvalidQuery
-from laurels.model.validation import shown
+from laurels.model.validation import safe_repr
 from laurels.server.auth.caller import Caller
 from laurels.wire import requests
 from laurels.wire.audit_entry import MAX_REQUEST_BYTES, AuditEntry, AuditStore
@@ -144,7 +144,7 @@ class Auditor:
         if not 1 <= limit <= MAX_PAGE:
             raise InvalidQuery(f"limit is {limit}: expected an integer from 1 to {MAX_PAGE:,}")
         if before is not None and _ID.fullmatch(before) is None:
-            raise InvalidQuery(f"before is {shown(before)}: expected the `next` of an answer")
+            raise InvalidQuery(f"before is {safe_repr(before)}: expected the `next` of an answer")
         return await page_of(
             self._store,
             lambda entry: _may_see(caller, entry) and board in (None, entry.board),

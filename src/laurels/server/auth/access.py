@@ -28,7 +28,7 @@ from laurels.errors.service import (
     Unauthorized,
     UnknownKey,
 )
-from laurels.model.validation import shown
+from laurels.model.validation import safe_repr
 from laurels.wire.keys import Edit, Key, KeySet, KeyStore, SigningSecret
 
 from .board_patterns import ALL_BOARDS, covers_all, parse_patterns
@@ -299,7 +299,7 @@ class Keys:
     def _managed(self, stored: KeySet, name: str, by: Caller) -> Key:
         key = stored.named(name)
         if key is None or not by.manages(key, self._default_rate):
-            raise UnknownKey(f"there is no key {shown(name)}")
+            raise UnknownKey(f"there is no key {safe_repr(name)}")
         return key
 
     def _change(self, edit: Edit) -> KeySet:
@@ -334,7 +334,9 @@ class Keys:
         lasts_ms = 1_000 * parse_seconds(seconds, "token", 1, MAX_TOKEN_SECONDS)
         patterns = parse_patterns(boards)
         if not covers_all(caller.boards, patterns):
-            raise Forbidden(f"{caller.name!r} does not reach all boards {shown(list(patterns))}")
+            raise Forbidden(
+                f"{caller.name!r} does not reach all boards {safe_repr(list(patterns))}"
+            )
         if submission is not None:
             caller.ensure(LEVEL["write"], None)
         now_ms = self.now_ms()

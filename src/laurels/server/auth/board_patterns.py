@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from laurels.errors.service import InvalidKey
-from laurels.model.validation import shown
+from laurels.model.validation import safe_repr
 
 ALL_BOARDS = ("*",)
 MAX_PATTERNS = 100
@@ -65,13 +65,13 @@ def _covers(wide: str, pattern: str) -> bool:
 def parse_patterns(value: object) -> tuple[str, ...]:
     """Return patterns as they are stored. Raise InvalidKey for anything but 1 to 100 of them."""
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
-        raise InvalidKey(f"expected a list of board patterns, got {shown(value)}")
+        raise InvalidKey(f"expected a list of board patterns, got {safe_repr(value)}")
     if not 1 <= len(value) <= MAX_PATTERNS:
         raise InvalidKey(f"expected 1 to {MAX_PATTERNS} board patterns, got {len(value):,}")
     for pattern in value:
         if not isinstance(pattern, str) or _PATTERN.fullmatch(pattern) is None:
             raise InvalidKey(
                 f"expected a board pattern of 1 to {MAX_PATTERN_LENGTH} letters, digits and "
-                f"_ . - / * ? [ ] !, got {shown(pattern)}"
+                f"_ . - / * ? [ ] !, got {safe_repr(pattern)}"
             )
     return tuple(dict.fromkeys(value))

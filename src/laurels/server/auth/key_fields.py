@@ -7,7 +7,7 @@ import hashlib
 from typing import TypeGuard
 
 from laurels.errors.service import InvalidKey
-from laurels.model.validation import is_name, shown
+from laurels.model.validation import is_name, safe_repr
 from laurels.wire.keys import Scope
 
 from .caller import LEVEL, RESERVED_NAMES
@@ -24,14 +24,14 @@ def _is_scope(value: object) -> TypeGuard[Scope]:
 def parse_scope(value: object) -> Scope:
     """Return a scope."""
     if not _is_scope(value):
-        raise InvalidKey(f"expected a scope ({', '.join(LEVEL)}), got {shown(value)}")
+        raise InvalidKey(f"expected a scope ({', '.join(LEVEL)}), got {safe_repr(value)}")
     return value
 
 
 def parse_key_name(value: object) -> str:
     """Return a name that a key may have."""
     if not is_name(value):
-        raise InvalidKey(f"expected a name of letters, digits, _ . and -, got {shown(value)}")
+        raise InvalidKey(f"expected a name of letters, digits, _ . and -, got {safe_repr(value)}")
     if value.lower() in RESERVED_NAMES:
         raise InvalidKey(f"the name {value!r} is reserved: choose another one")
     return value
@@ -40,7 +40,7 @@ def parse_key_name(value: object) -> str:
 def parse_rate(value: object) -> float:
     """Return requests a second."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e9:
-        raise InvalidKey(f"expected a rate (requests a second above 0), got {shown(value)}")
+        raise InvalidKey(f"expected a rate (requests a second above 0), got {safe_repr(value)}")
     return float(value)
 
 
@@ -54,7 +54,7 @@ def parse_token_rate(value: object, submission: SubmissionRule | None) -> float 
 def parse_seconds(value: object, what: str, least: int, most: int) -> int:
     """Return seconds within their bounds."""
     if type(value) is not int or not least <= value <= most:
-        raise InvalidKey(f"expected {least} to {most} seconds for a {what}, got {shown(value)}")
+        raise InvalidKey(f"expected {least} to {most} seconds for a {what}, got {safe_repr(value)}")
     return value
 
 
@@ -69,6 +69,6 @@ def parse_subject(value: object) -> str:
     """Return what a token stands for: requests and streams are charged to it."""
     if not isinstance(value, str) or not 1 <= len(value) <= MAX_SUBJECT or not value.isprintable():
         raise InvalidKey(
-            f"expected a subject of 1 to {MAX_SUBJECT} printable characters, got {shown(value)}"
+            f"expected a subject of 1 to {MAX_SUBJECT} printable characters, got {safe_repr(value)}"
         )
     return value

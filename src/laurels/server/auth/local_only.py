@@ -13,7 +13,7 @@ import re
 from typing import Protocol
 
 from laurels.errors.service import NotLocal
-from laurels.model.validation import shown
+from laurels.model.validation import safe_repr
 
 FORWARDING = frozenset(
     (
@@ -75,11 +75,11 @@ def ensure_local(http_version: str, authority: str | None, headers: OriginHeader
     hosts = sent.get("host") or ([authority] if authority else [])
     if len(hosts) != 1 or _LOOPBACK.fullmatch(hosts[0]) is None:
         raise NotLocal(
-            f"expected a Host of this machine such as localhost:8080, got {shown(hosts)}"
+            f"expected a Host of this machine such as localhost:8080, got {safe_repr(hosts)}"
         )
     for origin in sent.get("origin", ()):
         if origin.lower() != f"http://{hosts[0].lower()}":
-            raise NotLocal(f"the request comes from a page of another origin, {shown(origin)}")
+            raise NotLocal(f"the request comes from a page of another origin, {safe_repr(origin)}")
     # Without an Origin: what a page embeds, prefetches or follows. A link to the page is welcome.
     is_foreign = bool(_FOREIGN_SITES.intersection(sent.get("sec-fetch-site", ())))
     is_link = (sent.get("sec-fetch-mode"), sent.get("sec-fetch-dest")) == _LINK

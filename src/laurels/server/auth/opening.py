@@ -5,7 +5,7 @@ import ipaddress
 
 from laurels import config
 from laurels.errors.service import InvalidSettings, KeysNeeded, NotLoopback
-from laurels.model.validation import shown
+from laurels.model.validation import safe_repr
 from laurels.server.settings import Settings
 from laurels.wire.keys import KeyStore
 
@@ -19,7 +19,8 @@ def ensure_possible(settings: Settings, admin_key: str | None) -> None:
         return
     if config.is_direct(settings.data):
         raise InvalidSettings(
-            f"open is true, but {shown(config.without_login(settings.data))} is an index server "
+            f"open is true, but {safe_repr(config.without_login(settings.data))} is an "
+            "index server "
             "that others reach: expected a folder or memory:"
         )
     if not _is_loopback(settings.host):

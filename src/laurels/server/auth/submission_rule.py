@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from laurels.errors.service import Forbidden, InvalidKey
-from laurels.model.validation import shown
+from laurels.model.validation import safe_repr
 
 MAX_LABELS = 16
 MAX_TEXT = 256
@@ -27,12 +27,14 @@ class SubmissionRule(Struct, frozen=True):
         """Return the event as it is to be counted. Raise Forbidden where the rule refuses it."""
         member, value, at, id, labels = event_fields(event)
         if member != self.member:
-            raise Forbidden(f"the token submits for {shown(self.member)}, not for {shown(member)}")
+            raise Forbidden(
+                f"the token submits for {safe_repr(self.member)}, not for {safe_repr(member)}"
+            )
         if at is not None:
             raise Forbidden("the token submits events of now: leave out `at`")
         if labels is not None and not _is_part(labels, self.labels):
             raise Forbidden(
-                f"the token permits the labels {shown(self.labels)}, got {shown(labels)}"
+                f"the token permits the labels {safe_repr(self.labels)}, got {safe_repr(labels)}"
             )
         for each in value if isinstance(value, (tuple, list)) else (value,):
             self._ensure_within(each)
@@ -51,23 +53,29 @@ class SubmissionRule(Struct, frozen=True):
         ):
             if text is not None and is_beyond:
                 bounds = f"{self.min or 'any'} to {self.max or 'any'}"
-                raise Forbidden(f"the token permits values from {bounds}, got {shown(value)}")
+                raise Forbidden(f"the token permits values from {bounds}, got {safe_repr(value)}")
 
 
 def submission_rule(member: object, labels: object, least: object, most: object) -> SubmissionRule:
     """Return the rule that a token is to carry. Raise InvalidKey for what is not of its form."""
     if not isinstance(member, str) or not 1 <= len(member) <= MAX_TEXT:
-        raise InvalidKey(f"expected a member of 1 to {MAX_TEXT} characters, got {shown(member)}")
+        raise InvalidKey(
+            f"expected a member of 1 to {MAX_TEXT} characters, got {safe_repr(member)}"
+        )
     found = {} if labels is None else labels
     if not isinstance(found, Mapping) or len(found) > MAX_LABELS:
-        raise InvalidKey(f"expected at most {MAX_LABELS} labels as an object, got {shown(labels)}")
+        raise InvalidKey(
+            f"expected at most {MAX_LABELS} labels as an object, got {safe_repr(labels)}"
+        )
     for name, text in found.items():
         if not all(isinstance(each, str) and 1 <= len(each) <= MAX_TEXT for each in (name, text)):
-            raise InvalidKey(f"expected labels of 1 to {MAX_TEXT} characters, got {shown(text)}")
+            raise InvalidKey(
+                f"expected labels of 1 to {MAX_TEXT} characters, got {safe_repr(text)}"
+            )
     bounds = [None if each is None else _number(each) for each in (least, most)]
     for given, number in zip((least, most), bounds, strict=True):
         if given is not None and number is None:
-            raise InvalidKey(f"expected a number as a bound, got {shown(given)}")
+            raise InvalidKey(f"expected a number as a bound, got {safe_repr(given)}")
     low, high = bounds
     if low is not None and high is not None and low > high:
         raise InvalidKey(f"expected min to be at most max, got {low} and {high}")

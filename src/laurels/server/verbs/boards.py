@@ -9,7 +9,7 @@ from msgspec import Struct
 from laurels.errors import UnknownBoard
 from laurels.errors.service import InvalidBody
 from laurels.model.board import Board
-from laurels.model.validation import shown
+from laurels.model.validation import safe_repr
 from laurels.server.asking import RequestContext, Response
 from laurels.server.route import CREATED, NO_CONTENT, NoQuery, Routes
 from laurels.wire import requests
@@ -67,9 +67,9 @@ def _definition(board: Board) -> msgspec.Raw:
 def _definition_in(ask: RequestContext) -> dict[str, Any]:
     said = requests.document(ask.raw, ask.media_type)
     if not isinstance(said, dict):
-        raise InvalidBody(f"{shown(said)} is no definition of a board")
+        raise InvalidBody(f"{safe_repr(said)} is no definition of a board")
     if said.get("name", ask.board) != ask.board:
-        raise InvalidBody(f"the name {shown(said['name'])} is not the one in the path")
+        raise InvalidBody(f"the name {safe_repr(said['name'])} is not the one in the path")
     return {**said, "name": ask.board}
 
 
@@ -127,7 +127,7 @@ async def change(ask: RequestContext, _: NoQuery) -> object:
     some)."""
     said = requests.document(ask.raw, ask.media_type)
     if not isinstance(said, dict) or not all(isinstance(name, str) for name in said):
-        raise InvalidBody(f"{shown(said)} is not an object of fields of a board to change")
+        raise InvalidBody(f"{safe_repr(said)} is not an object of fields of a board to change")
     return _definition(await ask.lb.change(ask.board, **said))
 
 

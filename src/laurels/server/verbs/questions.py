@@ -8,7 +8,7 @@ from laurels.core.standing import Page, PeriodInfo, Standing
 from laurels.core.stats import BoardStats
 from laurels.errors.service import InvalidBody, InvalidQuery, MemberNotRanked, RankNotHeld
 from laurels.model.score import Score
-from laurels.model.validation import shown
+from laurels.model.validation import safe_repr
 from laurels.server.asking import RequestContext
 from laurels.server.route import NoQuery, Routes
 from laurels.wire import requests
@@ -151,7 +151,7 @@ async def around(ask: RequestContext, query: AroundQuery) -> object:
 
 def _ranked(found: Struct | None, member: str) -> Struct:
     if found is None:
-        raise MemberNotRanked(f"{shown(member)} is not ranked there")
+        raise MemberNotRanked(f"{safe_repr(member)} is not ranked there")
     return found
 
 
@@ -259,7 +259,7 @@ async def _members(ask: RequestContext) -> list[Any]:
     if isinstance(members, dict):
         (members,) = requests.fields(members, "members")
     if not isinstance(members, list):
-        raise InvalidBody(f"{shown(members)} is no list of members")
+        raise InvalidBody(f"{safe_repr(members)} is no list of members")
     return members
 
 

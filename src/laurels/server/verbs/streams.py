@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from laurels.core.standing import Page
 from laurels.errors import LaurelsError
 from laurels.errors.service import InvalidQuery
-from laurels.model.validation import shown
+from laurels.model.validation import safe_repr
 from laurels.server.asking import RequestContext, Streamed
 from laurels.server.live import What
 from laurels.server.route import Routes
@@ -72,10 +72,11 @@ async def live(ask: RequestContext, query: LiveQuery) -> object:
         interval_ms = ask.server.settings.live_interval
     if not LEAST_INTERVAL_MS <= interval_ms <= MOST_INTERVAL_MS:
         raise InvalidQuery(
-            f"interval is {shown(interval_ms)}, not {LEAST_INTERVAL_MS} to {MOST_INTERVAL_MS} ms"
+            f"interval is {safe_repr(interval_ms)}, not {LEAST_INTERVAL_MS} to "
+            f"{MOST_INTERVAL_MS} ms"
         )
     if not 1 <= query.limit <= MOST_LIVE:
-        raise InvalidQuery(f"limit is {shown(query.limit)}, not 1 to {MOST_LIVE}")
+        raise InvalidQuery(f"limit is {safe_repr(query.limit)}, not 1 to {MOST_LIVE}")
     labels = tuple(sorted(requests.scope_read(query.labels).items()))
     what = What(ask.board, query.window, query.limit, interval_ms, query.member, query.by, labels)
     frames = await ask.server.hub.watch(what, ask.last_event_id, ask.caller.identity)

@@ -8,7 +8,7 @@ from msgspec import Struct
 from laurels.core.receipt import Receipt, Receipts
 from laurels.errors import BatchRefused, BoardExists, LaurelsError
 from laurels.errors.service import Forbidden, InvalidBody, InvalidQuery
-from laurels.model.validation import shown
+from laurels.model.validation import safe_repr
 from laurels.server.asking import RequestContext
 from laurels.server.auth.caller import LEVEL
 from laurels.server.route import NO_CONTENT, NoQuery, Routes
@@ -121,13 +121,13 @@ def _board_events(raw: bytes, kind: str) -> tuple[list[tuple[str, Any]], bool]:
     """Events of several boards, each behind the name of its board."""
     read = requests.document(raw, kind)
     if not isinstance(read, list):
-        raise InvalidBody(f"{shown(read)} is no list of events")
+        raise InvalidBody(f"{safe_repr(read)} is no list of events")
     return [_board_event(event) for event in read], False
 
 
 def _board_event(event: Any) -> tuple[str, Any]:
     if not isinstance(event, dict) or not isinstance(event.get("board"), str):
-        raise InvalidBody(f"{shown(event)} is no event with a board")
+        raise InvalidBody(f"{safe_repr(event)} is no event with a board")
     board = event.pop("board")
     return board, requests.timed(event)
 

@@ -29,7 +29,7 @@ from laurels.errors.service import InvalidQuery
 from laurels.model.event import at_ms, event_fields, id_bytes, member_bytes, member_of
 from laurels.model.labels import label_texts, label_value, scope_labels
 from laurels.model.score import LIMIT
-from laurels.model.validation import integer, is_name, is_unicode, shown
+from laurels.model.validation import integer, is_name, is_unicode, safe_repr
 from laurels.wire.requests import scope_written
 
 Number = int | Decimal | str
@@ -112,7 +112,7 @@ def _said(part: object) -> object:
         return part
     if isinstance(part, str) and is_unicode(part):
         return part
-    raise InvalidLabel(f"{shown(part)} is no label: give names and values as text")
+    raise InvalidLabel(f"{safe_repr(part)} is no label: give names and values as text")
 
 
 def member_text(member: object) -> str:
@@ -129,19 +129,19 @@ def number(value: object) -> Number:
     """An exact number; text is left as it is, for the column to judge."""
     if (count := integer(value)) is not None:
         if not -LIMIT <= count <= LIMIT:
-            raise ValueOutOfRange(f"{shown(value)} is outside the range of any column")
+            raise ValueOutOfRange(f"{safe_repr(value)} is outside the range of any column")
         return count
     if isinstance(value, Decimal):
         if not value.is_finite():
-            raise NotFinite(f"{shown(value)} is no score")
+            raise NotFinite(f"{safe_repr(value)} is no score")
         if value and value.adjusted() > _DIGITS:
-            raise ValueOutOfRange(f"{shown(value)} is outside the range of any column")
+            raise ValueOutOfRange(f"{safe_repr(value)} is outside the range of any column")
         return value
     if isinstance(value, str) and is_unicode(value):
         return str(value)
     if isinstance(value, float) and not isfinite(value):
         raise NotFinite(f"{value} is no score")
-    raise InvalidValue(f"{shown(value)} is no exact number")
+    raise InvalidValue(f"{safe_repr(value)} is no exact number")
 
 
 def bound(given: Bound | None) -> str | None:
@@ -153,7 +153,7 @@ def bound(given: Bound | None) -> str | None:
         raise InvalidRange("() has no part")
     texts = [str(number(part)) for part in parts]
     if any("," in text for text in texts):
-        raise InvalidValue(f"{shown(given)} is no decimal number")
+        raise InvalidValue(f"{safe_repr(given)} is no decimal number")
     return ",".join(texts)
 
 
@@ -163,7 +163,7 @@ def percent(given: object) -> str:
         return str(count)
     if isinstance(given, (float, Decimal, str)):
         return str(given)
-    raise InvalidPercentile(f"{shown(given)} is not within 0 to 100")
+    raise InvalidPercentile(f"{safe_repr(given)} is not within 0 to 100")
 
 
 def window_name(window: str | None) -> str | None:
@@ -179,7 +179,7 @@ def labels_text(labels: object) -> str | None:
     found = scope_labels(labels)
     for name in found:
         if not name.isidentifier():
-            raise UnknownScope(f"no board has a label called {shown(name)}")
+            raise UnknownScope(f"no board has a label called {safe_repr(name)}")
     return scope_written({name: label_value(name, found[name]) for name in found}) or None
 
 
@@ -197,13 +197,13 @@ def scope_text(scope: object) -> str | None:
         names = [str(name) for name in scope]
         if all(map(str.isidentifier, names)):
             return ",".join(names)
-    raise UnknownScope(f"there is no scope {shown(scope)}: give a list of the names of labels")
+    raise UnknownScope(f"there is no scope {safe_repr(scope)}: give a list of the names of labels")
 
 
 def scope_after(labels: Mapping[str, str] | None) -> str | None:
     """The labels of one scope, as text. Raises InvalidLabel, UnknownScope for what is none."""
     if labels is not None and not (isinstance(labels, Mapping) and labels):
-        raise UnknownScope(f"{shown(labels)} is no scope to go on after")
+        raise UnknownScope(f"{safe_repr(labels)} is no scope to go on after")
     said = label_texts(labels)
     return None if said is None else scope_written(said)
 
@@ -224,5 +224,5 @@ def target(path: str, /, **query: object) -> str:
 def board_path(board: object, *rest: str) -> str:
     """The path of a board; what cannot be the name of one is not looked for."""
     if not is_name(board):
-        raise UnknownBoard(f"there is no board {shown(board)}")
+        raise UnknownBoard(f"there is no board {safe_repr(board)}")
     return "/".join(["/v1/boards", quote(board), *rest])

@@ -24,7 +24,7 @@ from laurels.errors import (
 )
 from laurels.model.event import MAX_BATCH, id_bytes, member_of
 from laurels.model.rules import RankingSpec
-from laurels.model.validation import is_unicode, shown
+from laurels.model.validation import is_unicode, safe_repr
 
 from .commit import Ticket
 from .submission import Refusals, Submission
@@ -95,7 +95,7 @@ def batch_list(events: Iterable[Any]) -> list[Any]:
     if type(events) is list and len(events) <= MAX_BATCH:
         return events.copy()
     if not isinstance(events, Iterable):
-        raise InvalidEvent(f"{shown(events)} is no batch of events")
+        raise InvalidEvent(f"{safe_repr(events)} is no batch of events")
     given = list(islice(events, MAX_BATCH + 1))
     if len(given) > MAX_BATCH:
         raise BatchTooLarge(f"more than {MAX_BATCH:,} events")
@@ -170,10 +170,12 @@ def ensure_position(position: object) -> None:
     if position is None:
         return
     if not isinstance(position, tuple) or len(position) != 2:
-        raise InvalidPosition(f"{shown(position)} is no pair of a source and a text")
+        raise InvalidPosition(f"{safe_repr(position)} is no pair of a source and a text")
     for part in position:
         if type(part) is not str or not is_unicode(part) or len(part) > MAX_POSITION:
-            raise InvalidPosition(f"{shown(part)} is no text of up to {MAX_POSITION:,} characters")
+            raise InvalidPosition(
+                f"{safe_repr(part)} is no text of up to {MAX_POSITION:,} characters"
+            )
 
 
 def _give_ids(columns: Columns, key: str) -> None:

@@ -41,7 +41,7 @@ from laurels.errors import (
     NotReady,
     StorageFailed,
 )
-from laurels.model.validation import shown
+from laurels.model.validation import safe_repr
 from laurels.stores.intake.accept import How, is_plain, joined, submission
 from laurels.stores.intake.commit import Committer, Ticket, Write, made
 from laurels.stores.intake.forks import forks
@@ -309,7 +309,7 @@ class Service:
         if now_ms == self._fold.now_ms:
             return self._fold.now_ms
         if type(now_ms) is not int or not MIN_MS <= now_ms < MAX_MS:
-            raise InvalidClock(f"the clock says {shown(now_ms)}")
+            raise InvalidClock(f"the clock says {safe_repr(now_ms)}")
         latest_ms = self._fold.now_ms
         return now_ms if now_ms > latest_ms else latest_ms
 
