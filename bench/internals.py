@@ -6,5 +6,5 @@ from laurels.stores.local.store import Service
 
 def local(lb: Leaderboards) -> Service:
     """Return the store of boards that are in this process."""
-    assert isinstance(lb._service, Service)
-    return lb._service
+    assert isinstance(lb._store, Service)
+    return lb._store

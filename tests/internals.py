@@ -2,6 +2,8 @@
 
 from laurels.api.aio import AsyncLeaderboards
 from laurels.api.leaderboards import Leaderboards
+from laurels.stores.http.store import RemoteStore
+from laurels.stores.http.transport import Wire
 from laurels.stores.local.store import Service
 from laurels.stores.redis.store import Direct
 
@@ -10,11 +12,17 @@ Verbs = Leaderboards | AsyncLeaderboards
 
 def local(lb: Verbs) -> Service:
     """Return the store of boards that are in this process."""
-    assert isinstance(lb._service, Service)
-    return lb._service
+    assert isinstance(lb._store, Service)
+    return lb._store
 
 
 def remote(lb: Verbs) -> Direct:
     """Return the store of boards that are on an index server."""
-    assert isinstance(lb._service, Direct)
-    return lb._service
+    assert isinstance(lb._store, Direct)
+    return lb._store
+
+
+def wire_of(lb: Verbs) -> Wire:
+    """Return the connection to the service that the boards are behind."""
+    assert isinstance(lb._store, RemoteStore)
+    return lb._store.wire

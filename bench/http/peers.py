@@ -205,7 +205,7 @@ class RedisPeer:
     )
 
     def __init__(self, service: RedisService, fsync: Fsync) -> None:
-        self._service = service
+        self._store = service
         self._fsync: Fsync = fsync
         self.settings = f"AOF {fsync}"
         self.safety = SAFETY[fsync]
@@ -214,10 +214,10 @@ class RedisPeer:
         self.pids: Sequence[int] = [service.serving.pid, service.redis.pid]
 
     def use(self) -> None:
-        self._service.redis.use(self._fsync)
+        self._store.redis.use(self._fsync)
 
     def scores(self, members: Sequence[str]) -> list[int]:
-        found: Iterable[float | None] = self._service.redis.client.zmscore(BOARD, list(members))
+        found: Iterable[float | None] = self._store.redis.client.zmscore(BOARD, list(members))
         return [int(score or 0) for score in found]
 
 

@@ -131,13 +131,13 @@ class Deployment:
 
     async def settle(self) -> None:
         """Does all shares of what is to be done ahead, one after the other."""
-        work = cast(Any, self.boards)._service.work
+        work = cast(Any, self.boards)._store.work
         while (await asyncio.to_thread(work, SHARE))[0]:
             pass
 
     def do_nothing_ahead(self) -> None:
         """From here on no task does shares: only `settle`, and who comes first after a boundary."""
-        self.boards._pacing.cancel()
+        cast(Any, self.boards)._store._pacing.cancel()
 
     async def standing(self, board: str, member: str, window: str) -> None:
         """A standing, asked for until it is answered."""

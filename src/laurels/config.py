@@ -46,8 +46,7 @@ from .errors import BoardInvalid, DataAtRisk, InvalidClock, NothingToBackUp, Unk
 
 if TYPE_CHECKING:
     from laurels.api.backing import Backing
-    from laurels.api.http import AsyncRemoteLeaderboards, RemoteLeaderboards
-    from laurels.stores.http.transport import ServiceAddress
+    from laurels.stores.http.transport import ServiceAddress, Wire
     from laurels.stores.redis.connection.connection import Connection
     from laurels.stores.redis.index.definitions import RedisDefinitions
     from laurels.stores.redis.index.index import RedisIndex
@@ -173,29 +172,39 @@ def is_remote(url: str | PathLike[str]) -> bool:
 
 def remote(
     url: str, clock: object = None, log_keep: object = None, max_clock_step: object = None
-) -> "RemoteLeaderboards":
+) -> Leaderboards:
     """The verbs over a server; nothing is sent yet.
 
     Raises MissingClient, UnknownUrl, and InvalidClock where something is asked that only whoever
     holds the boards can say.
     """
     _ensure_not_told(clock, log_keep, max_clock_step)
-    _ensure_client()
-    from laurels.api.http import RemoteLeaderboards  # noqa: PLC0415 (httpx is optional)
-    from laurels.stores.http.transport import Wire  # noqa: PLC0415
+    wire = remote_wire(url)
+    from laurels.stores.http.store import RemoteStore  # noqa: PLC0415 (httpx is optional)
 
-    return RemoteLeaderboards(Wire(_address(url), _new_key, time.sleep))
+    return Leaderboards(RemoteStore(wire))
 
 
 def remote_async(
     url: str, clock: object = None, log_keep: object = None, max_clock_step: object = None
-) -> "AsyncRemoteLeaderboards":
+) -> AsyncLeaderboards:
     """The same for event loops."""
-    sync = remote(url, clock, log_keep, max_clock_step)
-    from laurels.api.http import AsyncRemoteLeaderboards  # noqa: PLC0415 (httpx is optional)
+    _ensure_not_told(clock, log_keep, max_clock_step)
+    wire = remote_wire(url)
+    from laurels.stores.http.store import AsyncRemoteStore  # noqa: PLC0415 (httpx is optional)
     from laurels.stores.http.transport import AsyncWire  # noqa: PLC0415
 
-    return AsyncRemoteLeaderboards(AsyncWire(sync.wire.address, _new_key, asyncio.sleep), sync)
+    return AsyncLeaderboards(
+        AsyncRemoteStore(wire, AsyncWire(wire.address, _new_key, asyncio.sleep))
+    )
+
+
+def remote_wire(url: str) -> "Wire":
+    """The connection to a server; nothing is sent yet. Raises MissingClient, UnknownUrl."""
+    _ensure_client()
+    from laurels.stores.http.transport import Wire  # noqa: PLC0415 (httpx is optional)
+
+    return Wire(_address(url), _new_key, time.sleep)
 
 
 @contextmanager
@@ -296,13 +305,11 @@ async def direct_async(
     max_clock_step: str | int | None = None,
 ) -> AsyncLeaderboards:
     """The same on the loop that runs."""
-    from laurels.api.redis import AsyncDirectLeaderboards  # noqa: PLC0415
-
     service = await direct_here(
         url, clock, create=create, log_keep=log_keep, max_clock_step=max_clock_step
     )
     _warn_of(service)
-    return AsyncDirectLeaderboards(service)
+    return AsyncLeaderboards(service)
 
 
 def direct_beside(

@@ -13,7 +13,7 @@ from laurels import config
 from laurels.cli.watch import Ranking, picture
 from laurels.stores.http import feed
 from laurels.stores.local.index import memory
-from tests.internals import local
+from tests.internals import local, wire_of
 from tests.redis.servers import Server
 from tests.serving import Served
 
@@ -301,12 +301,12 @@ def test_a_scope_is_watched(tmp_path: Path) -> None:
     with Served(tmp_path / "served") as served, config.remote(served.url) as lb:
         lb.create(laurels.Board("gifts", scopes=[[], ["room"]], rank_by="room"))
         lb.submit_many("gifts", [("ann", 1, None, None, {"room": "42"}), ("bob", 2)])
-        lines = lb.wire.lines(feed.live("gifts", labels={"room": "42"}))
+        lines = wire_of(lb).lines(feed.live("gifts", labels={"room": "42"}))
         ranking = Ranking()
         ranking.take(next(iter(feed.events(lines))))
         assert [entry.member for entry in ranking.entries] == ["ann"]
         assert drawn(lb.get("gifts"), ranking)[0] == "gifts, all, room=42"
-        ranking.take(next(iter(feed.events(lb.wire.lines(feed.live("gifts", by="room"))))))
+        ranking.take(next(iter(feed.events(wire_of(lb).lines(feed.live("gifts", by="room"))))))
         title, heading, *_ = drawn(lb.get("gifts"), ranking)
         assert (title, heading.split()) == ("gifts, all, by room", ["rank", "room", "score"])
 

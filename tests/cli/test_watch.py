@@ -18,7 +18,7 @@ from rich.console import Console
 
 import laurels
 from laurels.cli.watch import Ranking, picture, standing_line
-from laurels.server.live import ListChange, MemberChange, Moved, Top
+from laurels.server.live import FullList, ListChange, MemberChange, Moved
 from laurels.stores.http.feed import StreamEvent
 from tests.serving import Served
 
@@ -46,7 +46,7 @@ def drawn(ranking: Ranking) -> str:
 
 def test_a_change_makes_the_next_list() -> None:
     ranking = Ranking()
-    ranking.take(event("top", Top(entries("ann", "bob", "cid"), 3, AS_OF, 3)))
+    ranking.take(event("top", FullList(entries("ann", "bob", "cid"), 3, AS_OF, 3)))
     assert [ranking.mark(member) for member in ("ann", "bob", "cid")] == ["", "", ""]
     change = ListChange(
         as_of=AS_OF,
@@ -69,7 +69,7 @@ def test_a_change_makes_the_next_list() -> None:
 
 def test_a_member_cannot_write_to_the_terminal() -> None:
     ranking = Ranking()
-    ranking.take(event("top", Top(entries("\x1b[2J[bold]evil"), 1, AS_OF, 3)))
+    ranking.take(event("top", FullList(entries("\x1b[2J[bold]evil"), 1, AS_OF, 3)))
     assert "\x1b[2J" not in drawn(ranking)
     assert "\\x1b[2J[bold]evil" in drawn(ranking)
 

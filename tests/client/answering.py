@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 
 import httpx
 
-from laurels.api.http import RemoteLeaderboards
+from laurels.api.leaderboards import Leaderboards
+from laurels.stores.http.store import RemoteStore
 from laurels.stores.http.transport import ServiceAddress, Wire
 
 Answer = httpx.Response | Exception
@@ -27,12 +28,12 @@ class Script:
             raise answer
         return answer
 
-    def open(self, key: str | None = None) -> RemoteLeaderboards:
+    def open(self, key: str | None = None) -> Leaderboards:
         """The verbs over this server; time passes when they wait."""
         keys = numbered("key")
         address = ServiceAddress("http://boards", key)
         transport = httpx.MockTransport(self)
-        return RemoteLeaderboards(Wire(address, keys, self.slept.append, transport))
+        return Leaderboards(RemoteStore(Wire(address, keys, self.slept.append, transport)))
 
 
 def numbered(name: str) -> Callable[[], str]:

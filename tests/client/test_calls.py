@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import os
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,17 @@ import msgspec
 import pytest
 
 import laurels
-from laurels.api.http import AsyncRemoteLeaderboards, RemoteLeaderboards
+from laurels.api.aio import AsyncLeaderboards
+from laurels.core.commands import (
+    ChangeBoard,
+    Command,
+    CreateBoard,
+    DeleteBoard,
+    RemoveMember,
+    SetData,
+    Submit,
+    SubmitMany,
+)
 from laurels.errors import (
     Closed,
     Conflict,
@@ -21,7 +30,6 @@ from laurels.errors import (
     LaurelsError,
     UnknownBoard,
     UnknownUrl,
-    UnknownWindow,
 )
 from laurels.errors.service import (
     Overloaded,
@@ -31,14 +39,14 @@ from laurels.errors.service import (
     UnknownAnswer,
 )
 from laurels.stores.http import calls
+from laurels.stores.http.store import AsyncRemoteStore
 from laurels.stores.http.transport import AsyncWire, ServiceAddress
 from laurels.wire.requests import BatchTooLong
 from tests.client.answering import Script, refusal
+from tests.internals import wire_of
 from tests.serving import Served
 
 RECEIPT = {"member": "ann", "status": "applied", "window": "all", "offset": 1, "score": 1}
-DESCRIBED = [name for name, made in vars(calls).items() if inspect.isfunction(made)]
-VERBS = sorted(set(DESCRIBED) & set(vars(laurels.Leaderboards)))
 
 
 def counted() -> httpx.Response:
@@ -55,23 +63,23 @@ def events_of(request: httpx.Request) -> Any:
     return msgspec.json.decode(request.content)
 
 
-# The verbs are those of the embedded store
+# Every query and command is a request
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_descriptions_take_what_the_verbs_take(verb: str) -> None:
-    _, *parameters = inspect.signature(getattr(laurels.Leaderboards, verb)).parameters.values()
-    assert list(inspect.signature(getattr(calls, verb)).parameters.values()) == parameters
-
-
-@pytest.mark.parametrize("surface", [RemoteLeaderboards, AsyncRemoteLeaderboards])
-def test_surfaces_have_every_verb_with_its_parameters(surface: type[Any]) -> None:
-    for name, verb in inspect.getmembers(laurels.Leaderboards, inspect.isfunction):
-        if not name.startswith("_"):
-            ours = getattr(surface, name)
-            assert inspect.signature(ours).parameters == inspect.signature(verb).parameters
-            assert inspect.getdoc(ours) == inspect.getdoc(verb)
-    assert len(VERBS) >= 23
+def test_every_command_has_a_request() -> None:
+    event = ("ann", 1, None, None, None)
+    commands: list[Command[Any]] = [
+        Submit("b", event),
+        Submit("b", event, absolute=True),
+        SetData("b", "ann", 1),
+        RemoveMember("b", "ann"),
+        CreateBoard(laurels.Board("b")),
+        ChangeBoard("b", {"title": "B"}),
+        DeleteBoard("b"),
+    ]
+    assert {*map(type, commands)} == {*Command.__subclasses__()} - {SubmitMany}
+    paths = [(call.method, call.target) for call in map(calls.command_call, commands)]
+    assert len({*paths}) == len(paths)
 
 
 # Asking again
@@ -164,7 +172,8 @@ def test_loops_ask_again_too() -> None:
 
     async def main() -> int:
         wire = AsyncWire(ServiceAddress("http://boards"), str, sleep, httpx.MockTransport(script))
-        async with AsyncRemoteLeaderboards(wire, script.open()) as lb:
+        store = AsyncRemoteStore(wire_of(script.open()), wire)
+        async with AsyncLeaderboards(store) as lb:
             return await lb.count("b")
 
     assert asyncio.run(main()) == 3
@@ -271,8 +280,7 @@ def test_an_address_is_a_url_and_a_key(
     if environment is not None:
         monkeypatch.setenv("LAURELS_KEY", environment)
     with laurels.open(url) as lb:
-        assert isinstance(lb, RemoteLeaderboards)
-        assert lb.wire.address == ServiceAddress(base, key)
+        assert wire_of(lb).address == ServiceAddress(base, key)
 
 
 @pytest.mark.parametrize("url", ["http://", "http://x:port", "http://x/?a=1", "http://x/#a"])
@@ -298,8 +306,6 @@ def test_what_cannot_be_a_name_is_not_looked_for() -> None:
     for board in ("a/b", "", "..", "ä"):
         with pytest.raises(UnknownBoard):
             lb.top(board)
-    with pytest.raises(UnknownWindow):
-        lb.standing("b", "ann", window="*")
 
 
 def test_nothing_listens_there() -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import laurels
-from laurels.api.http import RemoteLeaderboards
 from laurels.errors import LaurelsError, UnknownBoard
 from laurels.errors.service import ServerUnreachable
 from laurels.stores.http import feed
 from laurels.stores.http.call import Call
+from tests.internals import wire_of
 from tests.serving import Served
 
 
@@ -84,13 +84,12 @@ def test_what_is_wrong_from_the_beginning_is_raised() -> None:
 def test_a_server_is_followed(tmp_path: Path) -> None:
     with Served(tmp_path / "boards") as served, laurels.open(served.url) as lb:
         lb.create(laurels.Board("b"))
-        assert isinstance(lb, RemoteLeaderboards)
         events = feed.watched(
-            lb.wire, lambda last: feed.live("b", after=last), lambda _: None, lambda _: None
+            wire_of(lb), lambda last: feed.live("b", after=last), lambda _: None, lambda _: None
         )
         assert next(events).kind == "top"
         lb.submit("b", "ann", 1)
         changed = next(events)
         assert (changed.kind, b'"member":"ann"' in changed.data) == ("change", True)
         with pytest.raises(UnknownBoard):
-            lb.wire.lines(feed.live("none"))
+            wire_of(lb).lines(feed.live("none"))

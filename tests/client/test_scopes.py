@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 import laurels
+from laurels.core.queries import Top
 from laurels.errors import LaurelsError, UnknownScope
-from laurels.stores.http import arguments, calls
+from laurels.wire.parameters import write_labels
+from laurels.wire.queries import query_target
 from tests.calendar_by_scanning import utc_ms
 from tests.serving import Served
 
@@ -198,10 +200,10 @@ def test_a_scope_is_exported(embedded: laurels.Leaderboards) -> None:
 @pytest.mark.parametrize("name", ["", "a=b", "a,b", "a b", "5", "%61"])
 def test_what_cannot_name_a_label_is_not_sent(name: str) -> None:
     with pytest.raises(UnknownScope):
-        arguments.labels_text({name: "x"})
+        write_labels(((name, "x"),))
 
 
 def test_labels_are_sent_as_one_parameter() -> None:
-    assert arguments.labels_text({"zone": "c n", "limit": "5,%"}) == "limit=5%2C%25,zone=c%20n"
-    assert arguments.labels_text({}) is arguments.labels_text(None) is None
-    assert calls.top("b", labels={"room": "a b"}).target.endswith("&labels=room%3Da%2520b")
+    assert write_labels((("limit", "5,%"), ("zone", "c n"))) == "limit=5%2C%25,zone=c%20n"
+    assert write_labels(()) is None
+    assert "labels=room%3Da%2520b" in query_target("b", Top(labels=(("room", "a b"),)))

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 import laurels
+from laurels.core.queries import ListQuery
 from laurels.server.asking import RequestContext, Streamed
 from laurels.server.auth.caller import ANYBODY
-from laurels.server.verbs.questions import Listed
 from laurels.server.verbs.streams import EXPORT_PAGE, export
+from laurels.wire.queries import parameters_of
 from tests.calendar_by_scanning import HOUR, utc_ms
 
 CLOCK = laurels.ManualClock(utc_ms(datetime(2026, 11, 20, 15, 30, tzinfo=UTC)))
@@ -24,8 +25,9 @@ def test_a_turn_of_a_rolling_window_ends_it_with_the_reason() -> None:
         async with laurels.open_async("memory:", clock=CLOCK) as lb:
             await lb.create(laurels.Board("b", windows=["rolling:3h/1h"]))
             await lb.submit_many("b", [(f"m{i}", i) for i in range(2 * EXPORT_PAGE)])
+            server: Any = SimpleNamespace(backing=SimpleNamespace(store=lb._store))
             streamed = await export(
-                RequestContext(cast(Any, SimpleNamespace(lb=lb)), ANYBODY, "b"), Listed()
+                RequestContext(server, ANYBODY, "b"), parameters_of(ListQuery)()
             )
             assert isinstance(streamed, Streamed)
             first = await anext(streamed.parts)

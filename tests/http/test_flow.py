@@ -11,8 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
-from laurels.api.aio import AsyncLeaderboards
+from laurels.core.queries import Query
 from laurels.server.flow import Flow
+from laurels.stores.local.store import Service
 from tests.http.listening import WITHIN_SECONDS, feed
 from tests.serving import Served
 
@@ -80,12 +81,12 @@ def test_an_export_that_is_not_read_is_not_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = 0
-    top = AsyncLeaderboards.top
+    ask = Service.ask_async
 
-    async def counted(self: AsyncLeaderboards, *args: Any, **kwargs: Any) -> Any:
+    async def counted(self: Service, board: str, query: Query[Any]) -> Any:
         nonlocal made
         made += 1
-        return await top(self, *args, **kwargs)
+        return await ask(self, board, query)
 
     async def settled(http: httpx.AsyncClient) -> int:
         """How many pages were made by the time that no more are, while others are served."""
@@ -106,6 +107,6 @@ def test_an_export_that_is_not_read_is_not_made(
                 lines = (await unread.rest()).count(b'"member"')
                 assert (lines, made) == (MEMBERS, PAGES)
 
-    monkeypatch.setattr(AsyncLeaderboards, "top", counted)
+    monkeypatch.setattr(Service, "ask_async", counted)
     with Served(tmp_path / "boards") as server:
         asyncio.run(main(server.url))

@@ -30,13 +30,13 @@ def set_wrong(ahead_seconds: float) -> None:
 
 def clock_of(lb: laurels.Leaderboards) -> Callable[[], int]:
     """The time a deployment goes by, in milliseconds."""
-    service: Any = lb._service
+    service: Any = lb._store
     now_ms: Callable[[], int] = service._clock.now_ms
     return now_ms
 
 
 def tell(lb: laurels.Leaderboards, instants: list[float]) -> dict[str, Any]:
-    service: Any = lb._service
+    service: Any = lb._store
     now_ms, found = clock_of(lb), []
     for instant in instants:
         time.sleep(max(0.0, instant - time.monotonic() - 0.005))

@@ -261,7 +261,7 @@ def test_who_watches_sees_that_a_ranking_by_a_label_has_come_on(
 ) -> None:
     lb.create(board())
     with config.direct(url, clock) as watching:
-        service: Any = watching._service
+        service: Any = watching._store
 
         def change_token() -> Any:
             service.run(service.follow(["b"]))
@@ -281,7 +281,7 @@ def test_who_asks_at_once_shares_a_look(url: str, clock: laurels.ManualClock) ->
         async with await config.direct_async(url, clock) as lb:
             await lb.create(board())
             await lb.submit_many("b", in_room("a", *MEMBERS))
-            index: Any = lb._service._present.index  # type: ignore[attr-defined]
+            index: Any = lb._store._present.index  # type: ignore[attr-defined]
             with patch.object(
                 index._following, "_feed", side_effect=index._following._feed
             ) as looked:
@@ -327,7 +327,7 @@ def test_nothing_is_lost_or_doubled_whatever_call_is_the_last(
     lb.submit_many("b", in_room("a", *MEMBERS))
     with config.direct(url, clock) as dying:
         dying.boards()
-        present: Any = dying._service._present  # type: ignore[attr-defined]
+        present: Any = dying._store._present  # type: ignore[attr-defined]
         present.index = Sharded(Dying(present.index._index, last, done=done))
         for room in "bab":
             try:

@@ -113,7 +113,7 @@ def change_before(
     """Has the other add a scope to the board right before the first such call of the one."""
     one, other = both
     scopes = [*one.get("b").scopes, [*labels]]
-    present: Any = one._service._present  # type: ignore[attr-defined]
+    present: Any = one._store._present  # type: ignore[attr-defined]
     carried_out = getattr(present.index, call)
     changes = iter([lambda: other.change("b", scopes=scopes)])
 
@@ -139,7 +139,7 @@ def test_a_scope_that_is_added_between_an_event_and_the_sweep(
     rooms: Both, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = rooms
-    other._service._clock.advance(HOUR_MS)  # type: ignore[attr-defined]
+    other._store._clock.advance(HOUR_MS)  # type: ignore[attr-defined]
     change_before("sweep", rooms, monkeypatch, ["zone"])
     [receipt] = one.submit_many("b", [IN_ROOM])
     assert (receipt.status, receipt.score) == ("applied", 4)
@@ -152,7 +152,7 @@ def test_a_scope_that_is_added_while_a_window_is_brought(
     rooms: Both, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, _ = rooms
-    one._service._clock.advance(HOUR_MS)  # type: ignore[attr-defined]
+    one._store._clock.advance(HOUR_MS)  # type: ignore[attr-defined]
     change_before("advance_scopes", rooms, monkeypatch, ["zone"])
     [receipt] = one.submit_many("b", [IN_ROOM], scope=["room"], window="2h")
     assert (receipt.status, receipt.score) == ("applied", 3)

@@ -65,7 +65,7 @@ def board(**fields: Any) -> Board:
 
 def share(lb: laurels.Leaderboards) -> int:
     """One call for the refresh of the window; what is left."""
-    service: Any = lb._service
+    service: Any = lb._store
     state = service.named("b")
     now_ms = service._present.now()
 

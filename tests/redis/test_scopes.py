@@ -237,7 +237,7 @@ def test_no_call_goes_through_all_scopes(fresh: Server) -> None:
         crowd(lb, clock, 600)
         clock.advance(HOUR_MS)
         assert fresh.call("SCARD", f"{PREFIX}i") == 2, "a boundary lists the rankings of all only"
-        service: Any = lb._service
+        service: Any = lb._store
         left, more = behind(fresh, clock.now_ms()), 1
         while more:
             more, _ = remote(lb).work(1)
@@ -267,4 +267,4 @@ def test_a_scope_that_is_behind_is_brought_by_who_asks(fresh: Server) -> None:
 
 
 def opened(lb: laurels.Leaderboards) -> Any:
-    return opened_as(lb._service.named("b"))
+    return opened_as(remote(lb).named("b"))

@@ -60,12 +60,12 @@ def lb(server: Server, request: pytest.FixtureRequest) -> Iterator[laurels.Leade
 
 def failing(lb: laurels.Leaderboards, failure: Callable[[Opened], Exception | None]) -> None:
     """Has calls of shards fail from here on."""
-    present: Any = lb._service._present  # type: ignore[attr-defined]
+    present: Any = lb._store._present  # type: ignore[attr-defined]
     present.index = Sharded(Failing(present.index._index, failure))
 
 
 def healed(lb: laurels.Leaderboards) -> None:
-    present: Any = lb._service._present  # type: ignore[attr-defined]
+    present: Any = lb._store._present  # type: ignore[attr-defined]
     present.index = Sharded(present.index._index._index)
 
 

@@ -42,7 +42,7 @@ async def _together(
 ) -> list[Any]:
     """What the verbs answer or raise that were called while a commit was held up."""
     inbox = local(boards)._committer._inbox
-    with boards._service.reading():
+    with local(boards).reading():
         first = asyncio.ensure_future(boards.submit("b", "first", 1))
         while not inbox.waiting:
             await asyncio.sleep(0)

@@ -10,10 +10,10 @@ from tests.internals import local
 import laurels
 from laurels.api.leaderboards import Leaderboards
 from laurels.errors import NotReady
+from laurels.stores.intake.pacing import IDLE_S, LONGEST_S, pause_s
 from laurels.stores.intake.shares import SHARE
 from laurels.stores.local.index.memory import MemoryIndex
 from laurels.stores.local.log.memory import MemoryLog
-from laurels.stores.local.pacing import IDLE_S, LONGEST_S, pause_s
 from laurels.stores.local.store import Service
 
 NOON = 1_795_176_000_000  # 2026-11-20T12:00Z

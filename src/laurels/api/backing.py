@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from laurels.core.clock_status import ClockStatus
 from laurels.core.stats import Stats
 from laurels.errors import Unavailable
+from laurels.stores.base import Servable
 from laurels.stores.local.store import Service
 from laurels.stores.local.write_failures import WriteFailures
 from laurels.stores.redis.store import Direct
@@ -18,7 +19,6 @@ from laurels.wire.audit_entry import AuditStore
 from laurels.wire.keys import KeyStore
 
 from .aio import AsyncLeaderboards
-from .redis import AsyncDirectLeaderboards
 
 BOARDS_SHOWN = 1_000
 """Boards with figures of their own: more labels than that hurt whoever collects them."""
@@ -57,7 +57,8 @@ class StoreFigures(Struct, frozen=True):
 
 
 class Backing(Struct, frozen=True):
-    """The verbs `lb` and what a server needs besides: its keys, an audit log, and what is below.
+    """The store, the verbs `lb` over it, and what a server needs besides: its keys, an audit log,
+    and what is below.
 
     `change_token` changes with a board (see `Service.change_token`); where it `is_exact`, at once.
     `follow` brings it up to date where it is not; `ensure` raises what keeps the boards from being
@@ -66,6 +67,7 @@ class Backing(Struct, frozen=True):
     are sentences on how what was counted may be lost.
     """
 
+    store: Servable
     lb: AsyncLeaderboards
     keys: KeyStore
     audit: AuditStore
@@ -82,7 +84,8 @@ class Backing(Struct, frozen=True):
 def on_index_server(service: Direct, keys: KeyStore) -> Backing:
     """Boards on an index server; on the loop of the service."""
     return Backing(
-        AsyncDirectLeaderboards(service),
+        service,
+        AsyncLeaderboards(service),
         keys,
         service.audit,
         service.observe,
@@ -115,6 +118,7 @@ def in_process(
             await asyncio.to_thread(service.ensure_writable)
 
     return Backing(
+        service,
         lb,
         keys,
         audit,

@@ -6,17 +6,42 @@ from typing import Any, Self, overload
 
 from laurels.core.between import Bound
 from laurels.core.clock_status import ClockStatus
-from laurels.core.queries import friends, member_asked, named
+from laurels.core.commands import (
+    ChangeBoard,
+    CreateBoard,
+    DeleteBoard,
+    RemoveMember,
+    SetData,
+    Submit,
+    SubmitMany,
+)
+from laurels.core.queries import (
+    Around,
+    AtRank,
+    Card,
+    Count,
+    Periods,
+    Range,
+    RankOf,
+    RanksOf,
+    Scopes,
+    ScoreAtPercentile,
+    StandingOf,
+    StandingsOf,
+    Top,
+    checked_members,
+    ensure_member,
+    scope_after,
+)
 from laurels.core.receipt import Receipt, Receipts
 from laurels.core.standing import FIRST, Entry, Page, PeriodInfo, Standing, rank_or_none
 from laurels.core.stats import BoardStats, CheckReport, Stats
 from laurels.model.board import Board
-from laurels.model.event import Value, member_bytes
+from laurels.model.event import Value
+from laurels.model.labels import label_pairs
 from laurels.model.score import Score
 from laurels.stores.base import Store
-from laurels.stores.intake import writes
-from laurels.stores.intake.accept import data_bytes, receipt_at, warn_if_all_refused
-from laurels.stores.intake.submission import Submission
+from laurels.stores.intake.accept import warn_if_all_refused
 
 EXPORT_CHUNK = 1_000
 
@@ -35,11 +60,10 @@ class Leaderboards:
     values of a label: `lb.top("gifts", by="room")`. UnknownScope where the board has none such.
     """
 
-    def __init__(self, service: Store, *, patient: bool = True) -> None:
-        self._service = service
-        self._ask = service.ask if patient else service.ask_at_once
-        self._at_hand = service.cached_view
-        self._patient = patient
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._ask = store.ask
+        self._cached_view = store.cached_view
 
     # Boards
 
@@ -50,8 +74,7 @@ class Leaderboards:
         (every fault named), BoardExists.
         """
         defined = board if isinstance(board, Board) else Board.from_json(board)
-        self._service.write(writes.creation(defined, exist_ok=exist_ok))
-        return self.get(defined.name)
+        return self._store.write(CreateBoard(defined, exist_ok))
 
     def change(self, name: str, /, **changes: Any) -> Board:
         """Changes a board's `title` or `keep`, or adds `windows`, `scopes` or labels to `rank_by`,
@@ -59,22 +82,19 @@ class Leaderboards:
 
         Anything else, and taking one of these away, is refused as UnsafeChange with the reasons.
         """
-        self._service.write(writes.change(name, changes))
-        return self.get(name)
+        return self._store.write(ChangeBoard(name, changes))
 
     def get(self, name: str) -> Board:
         """The definition of a board."""
-        with self._service.reading():
-            return self._service.newest(name).board
+        return self._store.definition(name)
 
     def boards(self) -> list[Board]:
         """All definitions, in the order of their names."""
-        with self._service.reading():
-            return [state.board for state in self._service.boards()]
+        return self._store.definitions()
 
     def delete(self, name: str) -> None:
         """Deletes a board with everything it holds."""
-        self._service.write(writes.deletion(name))
+        return self._store.write(DeleteBoard(name))
 
     # Writes
 
@@ -97,11 +117,7 @@ class Leaderboards:
         the scope whose score and rank the receipt tells, by default the board's first. O(log n) a
         window and scope, one flush.
         """
-        return self._submit(
-            self._service.submission(
-                board, [(member, value, at, id, labels)], window, ranks=True, scope=scope
-            )
-        )
+        return self._store.write(Submit(board, (member, value, at, id, labels), window, scope))
 
     def submit_many(
         self,
@@ -126,17 +142,8 @@ class Leaderboards:
         `position`, a pair (source, text), is kept with the batch in one commit and read back by
         `position()`: an import goes on from there and counts nothing twice.
         """
-        submission = self._service.submission(
-            board,
-            events,
-            window,
-            ranks=ranks,
-            atomic=all_or_nothing,
-            key=key,
-            position=position,
-            scope=scope,
-        )
-        receipts: Receipts = self._service.write(submission)
+        command = SubmitMany(board, events, window, ranks, all_or_nothing, key, position, scope)
+        receipts = self._store.write(command)
         warn_if_all_refused(receipts)
         return receipts
 
@@ -156,38 +163,26 @@ class Leaderboards:
         in the window `all`, counted in every window; on `last` and `best` by an event of the
         value. Raises NoAllWindow on a board with a sum column and without that window.
         """
-        submission = self._service.submission(
-            board,
-            [(member, value, at, id, labels)],
-            window,
-            ranks=True,
-            absolute=True,
-            scope=scope,
-        )
-        return self._submit(submission)
+        event = member, value, at, id, labels
+        return self._store.write(Submit(board, event, window, scope, absolute=True))
 
     def set_data(self, board: str, member: str, data: Any) -> None:
         """Gives a member JSON of up to 1 KiB to carry (a name, an avatar); None takes it away.
 
         Lists return it with `with_data=True`. It never ranks. Raises InvalidData, DataTooLarge.
         """
-        self._service.write(
-            writes.data_change(self._service.named(board), member_bytes(member), data_bytes(data))
-        )
+        return self._store.write(SetData(board, member, data))
 
     def remove(self, board: str, member: str) -> bool:
         """Takes a member and its data out of every ranking of a board; whether it was in any.
 
         Ids of its events stay remembered.
         """
-        removed: bool = self._service.write(
-            writes.removal(self._service.named(board), member_bytes(member))
-        )
-        return removed
+        return self._store.write(RemoveMember(board, member))
 
     def position(self, board: str, source: str) -> str | None:
         """The position committed last for a source imported into a board, None without one."""
-        return self._service.position(board, str(source))
+        return self._store.position(board, str(source))
 
     # Questions
 
@@ -213,8 +208,16 @@ class Leaderboards:
         """
         return self._ask(
             board,
-            lambda now: now.view(window, period, after, labels=labels, by=by).top(
-                limit, offset, reverse, with_data
+            Top(
+                window=window,
+                period=period,
+                with_data=with_data,
+                limit=limit,
+                offset=offset,
+                reverse=reverse,
+                after=after,
+                labels=label_pairs(labels),
+                by=by,
             ),
         )
 
@@ -236,8 +239,14 @@ class Leaderboards:
         """
         return self._ask(
             board,
-            lambda now: now.view(window, period, labels=labels, by=by).around(
-                member, radius, with_data
+            Around(
+                window=window,
+                period=period,
+                with_data=with_data,
+                member=member,
+                radius=radius,
+                labels=label_pairs(labels),
+                by=by,
             ),
         )
 
@@ -260,8 +269,14 @@ class Leaderboards:
         """
         return self._ask(
             board,
-            lambda now: now.view(window, period, labels=labels, by=by).standing(
-                member, to_rank, with_data
+            StandingOf(
+                window=window,
+                period=period,
+                with_data=with_data,
+                member=member,
+                to_rank=to_rank,
+                labels=label_pairs(labels),
+                by=by,
             ),
         )
 
@@ -277,15 +292,16 @@ class Leaderboards:
     ) -> int | None:
         """A member's rank and nothing else, in a fraction of the time of `standing`; None for a
         member that is not ranked. O(log n)."""
-        asked = member_asked(member)
         if period is None and by is None and not labels and type(board) is str:
-            rank = self._at_hand(
-                board, window, lambda index, key: rank_or_none(index.rank(key, asked))
+            ensure_member(member)
+            rank = self._cached_view(
+                board, window, lambda index, key: rank_or_none(index.rank(key, member))
             )
             if rank is not None:
                 return rank
         return self._ask(
-            board, lambda now: now.view(window, period, labels=labels, by=by).rank(asked)
+            board,
+            RankOf(window=window, period=period, member=member, labels=label_pairs(labels), by=by),
         )
 
     def ranks(
@@ -300,15 +316,18 @@ class Leaderboards:
     ) -> list[int | None]:
         """The ranks of up to 10,000 members, all of one moment, in the order given; None for each
         that is not ranked. O(k log n)."""
-        asked = named(members)
+        listed = checked_members(members)
         if period is None and by is None and not labels and type(board) is str:
-            ranks = self._at_hand(
-                board, window, lambda index, key: index.ranks_from(key, asked, FIRST)
+            ranks = self._cached_view(
+                board, window, lambda index, key: index.ranks_from(key, listed, FIRST)
             )
             if ranks is not None:
                 return ranks
         return self._ask(
-            board, lambda now: now.view(window, period, labels=labels, by=by).ranks(asked)
+            board,
+            RanksOf(
+                window=window, period=period, members=listed, labels=label_pairs(labels), by=by
+            ),
         )
 
     def card(
@@ -324,7 +343,14 @@ class Leaderboards:
         """A member's card: its standing in the running period of every window of the board, all
         of one moment; None for a window it is not ranked in. O(windows · log n)."""
         return self._ask(
-            board, lambda now: now.card(member, to_rank, with_data, labels=labels, by=by)
+            board,
+            Card(
+                member=member,
+                to_rank=to_rank,
+                with_data=with_data,
+                labels=label_pairs(labels),
+                by=by,
+            ),
         )
 
     def standings(
@@ -340,10 +366,16 @@ class Leaderboards:
     ) -> Page:
         """Friends: those of the members who are ranked, in standing order; `place` is the rank
         among them, in the board's rank style. At most 10,000. O(k log n)."""
-        asked = friends(members)
         return self._ask(
             board,
-            lambda now: now.view(window, period, labels=labels, by=by).standings(asked, with_data),
+            StandingsOf(
+                window=window,
+                period=period,
+                with_data=with_data,
+                members=checked_members(members),
+                labels=label_pairs(labels),
+                by=by,
+            ),
         )
 
     def range(
@@ -368,8 +400,17 @@ class Leaderboards:
         """
         return self._ask(
             board,
-            lambda now: now.view(window, period, after, labels=labels, by=by).range(
-                low, high, limit, offset, with_data
+            Range(
+                window=window,
+                period=period,
+                with_data=with_data,
+                low=low,
+                high=high,
+                limit=limit,
+                offset=offset,
+                after=after,
+                labels=label_pairs(labels),
+                by=by,
             ),
         )
 
@@ -387,7 +428,14 @@ class Leaderboards:
         """Who stands at that position, counted from 1; None beyond the last. O(log n)."""
         return self._ask(
             board,
-            lambda now: now.view(window, period, labels=labels, by=by).at_rank(rank, with_data),
+            AtRank(
+                window=window,
+                period=period,
+                with_data=with_data,
+                rank=rank,
+                labels=label_pairs(labels),
+                by=by,
+            ),
         )
 
     def score_at_percentile(
@@ -404,8 +452,12 @@ class Leaderboards:
         best, 50 the median. None on an empty ranking. O(log n)."""
         return self._ask(
             board,
-            lambda now: now.view(window, period, labels=labels, by=by).score_at_percentile(
-                percentile
+            ScoreAtPercentile(
+                window=window,
+                period=period,
+                percentile=percentile,
+                labels=label_pairs(labels),
+                by=by,
             ),
         )
 
@@ -422,7 +474,10 @@ class Leaderboards:
     ) -> int:
         """How many members have scores from low to high, ends included. O(log n)."""
         return self._ask(
-            board, lambda now: now.view(window, period, labels=labels, by=by).count(low, high)
+            board,
+            Count(
+                window=window, period=period, low=low, high=high, labels=label_pairs(labels), by=by
+            ),
         )
 
     def periods(
@@ -434,7 +489,10 @@ class Leaderboards:
         by: str | None = None,
     ) -> list[PeriodInfo]:
         """The periods of a window that can be read, newest first. O(keep)."""
-        return self._ask(board, lambda now: now.periods(window, labels=labels, by=by))
+        return self._ask(
+            board,
+            Periods(window=window, labels=label_pairs(labels), by=by),
+        )
 
     def scopes(
         self,
@@ -446,7 +504,7 @@ class Leaderboards:
         """The scopes of these label names that hold anybody, in the order of their values' texts:
         `lb.scopes("gifts", "room")` are the rooms. `after` is the last one of those listed before;
         at most 10,000. O(log n + limit)."""
-        return self._ask(board, lambda now: now.scopes(labels, after, limit))
+        return self._ask(board, Scopes(labels=labels, after=scope_after(after), limit=limit))
 
     def export(
         self,
@@ -484,10 +542,7 @@ class Leaderboards:
 
         O(rankings).
         """
-        if board is not None:
-            return self._service.board_stats(board, patient=self._patient)
-        with self._service.reading():
-            return self._service.stats()
+        return self._store.stats() if board is None else self._store.board_stats(board)
 
     # Keeping it in order
 
@@ -495,33 +550,33 @@ class Leaderboards:
         """Asserts every invariant of every structure, and that the index equals a fold of the
         log from its beginning. Raises CheckFailed with the first difference. Writes wait,
         reads go on."""
-        return self._service.check()
+        return self._store.check()
 
     def rebuild(self) -> None:
         """Folds the log anew and puts the result in the place of the present index. Writes
         wait; reads go on until the exchange."""
-        self._service.rebuild()
+        return self._store.rebuild()
 
     def snapshot(self) -> int:
         """Takes a snapshot of everything, so that opening need not read the log before it; the
         offset it is of. Reads and writes go on. Snapshots are taken by themselves, too, as the log
         grows; two are kept, and the log is trimmed to the older one unless it is kept whole.
         Raises StorageFailed where the disk refuses, NothingToBackUp for `memory:`."""
-        return self._service.snapshot()
+        return self._store.snapshot()
 
     def clock_status(self) -> ClockStatus:
         """The time the store goes by, and how it stands to the system's clock."""
-        return self._service.clock_status()
+        return self._store.clock_status()
 
     def accept_clock(self) -> ClockStatus:
         """Follow the system's clock from now on, wherever it has leapt; the status afterwards.
         Time does not go back by it: where the clock is behind the newest record, it stands still.
         Raises InvalidClock where the store goes by another clock."""
-        return self._service.accept_clock()
+        return self._store.accept_clock()
 
     def close(self) -> None:
         """Commits what is queued and closes; another close does nothing."""
-        self._service.close()
+        self._store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -533,9 +588,6 @@ class Leaderboards:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-    def _submit(self, submission: Submission) -> Receipt:
-        return receipt_at(self._service.write(submission), 0)
 
 
 def _pages(page: Callable[[str | None], Page]) -> Iterator[Entry]:

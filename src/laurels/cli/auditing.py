@@ -1,5 +1,6 @@
 """`audit`: who administered what, when and why."""
 
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -60,17 +61,14 @@ def _entries(url: str, board: str | None, limit: int) -> list[AuditEntry]:
     if not config.is_remote(url):
         with audit_of(url, create=False) as log:
             return log.page(board, None, limit).entries
-    lb = config.remote(url)
-    try:
+    with closing(config.remote_wire(url)) as wire:
         page, found = AuditPage([], None), list[AuditEntry]()
         while True:
             left = limit - len(found)
-            page = lb.wire.answer(call_of(board, page.next, min(left, MAX_PAGE)))
+            page = wire.answer(call_of(board, page.next, min(left, MAX_PAGE)))
             found += page.entries
             if page.next is None or len(found) >= limit:
                 return found
-    finally:
-        lb.close()
 
 
 def _row(entry: AuditEntry) -> list[str]:

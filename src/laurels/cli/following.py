@@ -6,8 +6,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from laurels import Board, config
-from laurels.api.redis import AsyncDirectLeaderboards
+from laurels import AsyncLeaderboards, Board, config
 from laurels.server.live import Hub, What
 from laurels.stores.http import feed
 from laurels.stores.redis.store import Direct
@@ -20,7 +19,7 @@ class Followed:
 
     def __init__(self, service: Direct) -> None:
         self._service = service
-        self._lb: AsyncDirectLeaderboards = service.run(_verbs(service))
+        self._lb: AsyncLeaderboards = service.run(_verbs(service))
         self._hub = Hub(
             self._lb,
             service.change_token,
@@ -69,8 +68,8 @@ def followed(url: str) -> Iterator[Followed]:
         service.close()
 
 
-async def _verbs(service: Direct) -> AsyncDirectLeaderboards:
-    return AsyncDirectLeaderboards(service)
+async def _verbs(service: Direct) -> AsyncLeaderboards:
+    return AsyncLeaderboards(service)
 
 
 async def _next(frames: AsyncGenerator[bytes, None]) -> bytes | None:

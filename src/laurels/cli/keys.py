@@ -96,7 +96,7 @@ class _OfServer:
     """The keys of a running server."""
 
     def __init__(self, url: str) -> None:
-        self._wire = config.remote(url).wire
+        self._wire = config.remote_wire(url)
 
     def listed(self) -> list[KeyTold]:
         return self._wire.answer(calls.listed())

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from functools import partial
 from typing import Annotated
 
@@ -14,8 +15,9 @@ from rich.text import Text
 import laurels
 from laurels import config
 from laurels.cli.boards.scoping import By, Labels, labels_given, scope_words
-from laurels.server.live import ListChange, MemberChange, Top
+from laurels.server.live import FullList, ListChange, MemberChange
 from laurels.stores.http import feed
+from laurels.stores.http.calls import definition
 
 from .failures import Usage
 from .following import followed
@@ -35,7 +37,7 @@ from .show import (
 _REFRESHES = 10
 """Of the screen, a second."""
 
-_top = msgspec.json.Decoder(Top).decode
+_top = msgspec.json.Decoder(FullList).decode
 _change = msgspec.json.Decoder(ListChange).decode
 _member_change = msgspec.json.Decoder(MemberChange).decode
 
@@ -112,12 +114,12 @@ def watch(
         return 0
     if not config.is_remote(at):
         raise Usage("a board is watched at a server: give --at http://... or redis://...")
-    with config.remote(at) as lb:
+    with closing(config.remote_wire(at)) as wire:
         asked = partial(
             feed.live, board, window=window, limit=limit, member=member, by=by, labels=labels
         )
-        events = feed.watched(lb.wire, lambda last: asked(after=last), time.sleep, lost=complain_of)
-        _put(lb.get(board), events, member, json=json)
+        events = feed.watched(wire, lambda last: asked(after=last), time.sleep, lost=complain_of)
+        _put(wire.answer(definition(board)), events, member, json=json)
     return 0
 
 

@@ -12,6 +12,7 @@ from laurels.model.validation import integer, safe_repr
 from .requests import Anchor, AtBound, End, Start
 
 Bound = int | Decimal | str | tuple[int | Decimal | str, ...]
+Percentile = int | float | Decimal | str
 
 
 def between(rules: Rules, low: Bound | None, high: Bound | None) -> tuple[Anchor, Anchor]:

@@ -1,131 +1,556 @@
-"""Queries: from what a user asks of a board to the questions an index answers.
+"""The queries: every question about a board, each declared once.
 
-A board as it is at some time is a `QueryContext`; a window and a period of it name one ranking, a
-`RankingView`. Every method of these makes a `Question`.
+A query is a type: its fields are the arguments, in canonical form; `plan` says what is read of a
+board and what is made of it; `path`, `body` and `returns` say how it looks over HTTP. The verbs of
+`Leaderboards`, the endpoints of the service, their description and the client are made from it, so
+a new question is one more class here, in `QUERIES`, and a verb.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
+from typing import Any, ClassVar, Generic, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from laurels.engine.batch.intake import are_plain
-from laurels.errors import InvalidLimit, InvalidMember, UnknownScope
+from laurels.errors import (
+    InvalidLimit,
+    InvalidMember,
+    InvalidOffset,
+    InvalidRadius,
+    InvalidRank,
+    LaurelsError,
+    UnknownScope,
+)
+from laurels.errors.service import MemberNotRanked, RankNotHeld
 from laurels.model.event import member_bytes
-from laurels.model.labels import label_names, labels_of, scope_named
+from laurels.model.labels import (
+    LabelNames,
+    LabelPairs,
+    label_names,
+    label_pairs,
+    labels_of,
+    labels_text,
+    scope_named,
+)
+from laurels.model.score import Score
 from laurels.model.validation import safe_repr
 from laurels.timeline.instants import MIN_MS
 
-from .board_state import BoardState
+from .between import Bound, Percentile, percentile_share
 from .index import Offset
 from .plan import RankingKey, ranking_key, window_named
-from .question import MAX_LIMIT, Question, final, whole
-from .reads import RankingView, cached_view
+from .query_context import QueryContext
+from .read_plan import MAX_LIMIT, MAX_RADIUS, ReadPlan, final, whole
+from .reads import RankingView
 from .requests import Listing, ReadRequest, ReadResult
-from .standing import PeriodInfo, Standing
+from .standing import Page, PeriodInfo, Standing
+
+T = TypeVar("T")
 
 
-class QueryContext(Struct, frozen=True, gc=False):
-    """A board at some time, and what can be asked of it."""
+class Query(Struct, Generic[T], frozen=True, kw_only=True):
+    """A question about one board whose answer is a T.
 
-    state: BoardState
-    now_ms: int
+    Its fields are judged when it is made: whatever is wrong with one alone is raised then, the same
+    in every store.
+    """
 
-    def view(
-        self,
-        window: str | None,
-        period: str | None,
-        after: str | None = None,
-        *,
-        labels: Mapping[str, str] | None = None,
-        by: str | None = None,
-    ) -> RankingView:
-        """One ranking of the board, in the scope of some labels or by one. The running period over
-        all events is made ready once for as long as it runs."""
-        if period is not None or after is not None or by is not None or labels:
-            return RankingView(self.state, self.now_ms, window, period, after, labels=labels, by=by)
-        view = cached_view(self.state, window, self.now_ms)
-        if view is None:
-            view = self.state.views[window] = RankingView(self.state, self.now_ms, window, None)
-        return view
+    verb: ClassVar[str]
+    """The method of `Leaderboards` that asks it."""
+    path: ClassVar[str]
+    """The end of its path over HTTP: `/v1/boards/{board}/…`."""
+    returns: ClassVar[Any]
+    """The type that is sent as its answer."""
+    absent: ClassVar[type[LaurelsError] | None] = None
+    """The error that is sent where the answer is None."""
+    body: ClassVar[str | None] = None
+    """The field that is sent as the body of a POST; the others are parameters."""
+    shared: ClassVar[bool] = False
+    """Whether many ask just this, so that an answer is worth keeping."""
 
-    def card(
-        self,
-        member: str,
-        to_rank: int | None,
-        data: bool,
-        *,
-        labels: Mapping[str, str] | None = None,
-        by: str | None = None,
-    ) -> Question[dict[str, Standing | None]]:
-        """A member's standing in every window."""
-        asked = [
-            self.view(window, None, labels=labels, by=by).standing(member, to_rank, data)
-            for window in self.state.rules.windows
+    @property
+    def size(self) -> int:
+        """About how many entries it reads: many would hold an event loop up."""
+        return 1
+
+    def plan(self, now: QueryContext) -> ReadPlan[T]:
+        """Return what is read of the board, and what is made of it."""
+        raise NotImplementedError
+
+    def to_answer(self, result: T) -> Any:
+        """Return what is sent for a result. Raises `absent` where that stands for None."""
+        if result is None and self.absent is not None:
+            raise self.absent(self._absence())
+        return result
+
+    def from_answer(self, answer: Any) -> T:
+        """Return the result, from what was sent."""
+        result: T = answer
+        return result
+
+    def _absence(self) -> str:
+        """Return the message of `absent`."""
+        raise NotImplementedError
+
+    def _ensure(self, name: str, low: int, high: int | None, refusal: type[LaurelsError]) -> None:
+        """Have a field be an integer within bounds."""
+        value = getattr(self, name)
+        if type(value) is not int or value < low or (high is not None and value > high):
+            force_setattr(self, name, whole(value, low, high, refusal))
+
+    def _ensure_rank(self, name: str) -> None:
+        if getattr(self, name) is not None:
+            self._ensure(name, 1, None, InvalidRank)
+
+
+class ScopedQuery(Query[T], frozen=True, kw_only=True):
+    """Of a scope: that of `labels`, or the ranking `by` the values of a label."""
+
+    labels: LabelPairs = ()
+    by: str | None = None
+
+
+class RankingQuery(ScopedQuery[T], frozen=True, kw_only=True):
+    """Of one ranking: a window, by default the board's first, and a period of it, by default the
+    running one."""
+
+    window: str | None = None
+    period: str | None = None
+
+    def _view(self, now: QueryContext, after: str | None = None) -> RankingView:
+        return now.view(self.window, self.period, after, labels=self.labels, by=self.by)
+
+
+class ListQuery(RankingQuery[T], frozen=True, kw_only=True):
+    """Of entries, which may show what members carry."""
+
+    with_data: bool = False
+
+
+class Top(ListQuery[Page], frozen=True, kw_only=True):
+    """Who leads."""
+
+    verb = "top"
+    path = "top"
+    returns = Page
+    shared = True
+
+    limit: int = 10
+    offset: int = 0
+    reverse: bool = False
+    after: str | None = None
+
+    def __post_init__(self) -> None:
+        self._ensure("limit", 0, MAX_LIMIT, InvalidLimit)
+        self._ensure("offset", 0, None, InvalidOffset)
+
+    @property
+    def size(self) -> int:
+        return self.limit
+
+    def plan(self, now: QueryContext) -> ReadPlan[Page]:
+        view = self._view(now, self.after)
+        return view.top(self.limit, self.offset, self.reverse, self.with_data)
+
+
+class _OfMember(ListQuery[T], frozen=True, kw_only=True):
+    absent = MemberNotRanked
+
+    member: str
+
+    def __post_init__(self) -> None:
+        ensure_member(self.member)
+
+    def _absence(self) -> str:
+        return _not_ranked(self.member)
+
+
+class Around(_OfMember[Page | None], frozen=True, kw_only=True):
+    """A member and its neighbours."""
+
+    verb = "around"
+    path = "around"
+    returns = Page
+
+    radius: int = 5
+
+    def __post_init__(self) -> None:
+        ensure_member(self.member)
+        self._ensure("radius", 0, MAX_RADIUS, InvalidRadius)
+
+    @property
+    def size(self) -> int:
+        return self.radius
+
+    def plan(self, now: QueryContext) -> ReadPlan[Page | None]:
+        return self._view(now).around(self.member, self.radius, self.with_data)
+
+
+class StandingOf(_OfMember[Standing | None], frozen=True, kw_only=True):
+    """Where a member stands: rank, score, neighbours and gaps."""
+
+    verb = "standing"
+    path = "standing"
+    returns = Standing
+
+    to_rank: int | None = None
+
+    def __post_init__(self) -> None:
+        ensure_member(self.member)
+        self._ensure_rank("to_rank")
+
+    def plan(self, now: QueryContext) -> ReadPlan[Standing | None]:
+        return self._view(now).standing(self.member, self.to_rank, self.with_data)
+
+
+class RankAnswer(Struct, frozen=True):
+    """A member's rank."""
+
+    rank: int
+
+
+class RankOf(RankingQuery[int | None], frozen=True, kw_only=True):
+    """A member's rank and nothing else, in a fraction of the time of `standing`."""
+
+    verb = "rank"
+    path = "rank"
+    returns = RankAnswer
+    absent = MemberNotRanked
+
+    member: str
+
+    def __post_init__(self) -> None:
+        ensure_member(self.member)
+
+    def plan(self, now: QueryContext) -> ReadPlan[int | None]:
+        return self._view(now).rank(self.member)
+
+    def to_answer(self, result: int | None) -> RankAnswer:
+        if result is None:
+            raise MemberNotRanked(_not_ranked(self.member))
+        return RankAnswer(result)
+
+    def from_answer(self, answer: RankAnswer) -> int | None:
+        return answer.rank
+
+
+class RanksAnswer(Struct, frozen=True):
+    """Ranks in the order of the members; null for each that is not ranked."""
+
+    ranks: list[int | None]
+
+
+class RanksOf(RankingQuery[list[int | None]], frozen=True, kw_only=True):
+    """The ranks of the members in the body (an array, or `{"members": […]}`), in their order and
+    all of one moment."""
+
+    verb = "ranks"
+    path = "ranks"
+    returns = RanksAnswer
+    body = "members"
+
+    members: Sequence[str]
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "members", checked_members(self.members))
+
+    @property
+    def size(self) -> int:
+        return len(self.members)
+
+    def plan(self, now: QueryContext) -> ReadPlan[list[int | None]]:
+        return self._view(now).ranks(self.members)
+
+    def to_answer(self, result: list[int | None]) -> RanksAnswer:
+        return RanksAnswer(result)
+
+    def from_answer(self, answer: RanksAnswer) -> list[int | None]:
+        return answer.ranks
+
+
+class CardAnswer(Struct, frozen=True):
+    """A member's standing in every window, all of one moment; null where it is not ranked."""
+
+    member: str
+    windows: dict[str, Standing | None]
+
+
+class Card(ScopedQuery[dict[str, Standing | None]], frozen=True, kw_only=True):
+    """A member's standing in the running period of every window, all of one moment; null for each
+    window that it is not ranked in."""
+
+    verb = "card"
+    path = "card"
+    returns = CardAnswer
+
+    member: str
+    to_rank: int | None = None
+    with_data: bool = False
+
+    def __post_init__(self) -> None:
+        ensure_member(self.member)
+        self._ensure_rank("to_rank")
+
+    def plan(self, now: QueryContext) -> ReadPlan[dict[str, Standing | None]]:
+        windows = now.state.rules.windows
+        plans = [
+            now.view(window, None, labels=self.labels, by=self.by).standing(
+                self.member, self.to_rank, self.with_data
+            )
+            for window in windows
         ]
 
-        def answer(found: Sequence[ReadResult], offset: Offset) -> dict[str, Standing | None]:
-            each = zip(self.state.rules.windows, asked, found, strict=True)
-            return {window: final(one.answer([part], offset)) for window, one, part in each}
+        def finish(results: Sequence[ReadResult], offset: Offset) -> dict[str, Standing | None]:
+            each = zip(windows, plans, results, strict=True)
+            return {window: final(plan.finish([one], offset)) for window, plan, one in each}
 
-        return Question(tuple([one.asks[0] for one in asked]), answer)
+        return ReadPlan(tuple([plan.requests[0] for plan in plans]), finish)
 
-    def scopes(
-        self, labels: Sequence[str], after: Mapping[str, str] | None, limit: int
-    ) -> Question[list[dict[str, str]]]:
-        """The scopes of some labels that hold anybody."""
-        state = self.state
-        names = label_names(state.rules, labels)
-        form = ",".join(names)
-        limit = whole(limit, 0, MAX_LIMIT, InvalidLimit)
-        if after is not None and (not isinstance(after, Mapping) or {*after} != {*names}):
-            raise UnknownScope(f"{safe_repr(after)} is none of those by {form}, to go on after it")
-        behind = "" if after is None else scope_named(state.rules, after)
+    def to_answer(self, result: dict[str, Standing | None]) -> CardAnswer:
+        return CardAnswer(self.member, result)
 
-        def answer(found: Sequence[ReadResult], _: Offset) -> list[dict[str, str]]:
-            return [labels_of(scope) for scope in found[0].scopes]
+    def from_answer(self, answer: CardAnswer) -> dict[str, Standing | None]:
+        return answer.windows
 
-        listing = Listing(form, behind, limit)
-        return Question((ReadRequest(RankingKey(state.number, "", 0), scopes=listing),), answer)
 
-    def periods(
-        self, window: str | None, *, labels: Mapping[str, str] | None = None, by: str | None = None
-    ) -> Question[list[PeriodInfo]]:
-        """The periods of a window that can be read, newest first; a rolling window has one, from
-        the beginning of the oldest step it counts to the end of the one that runs."""
-        state = self.state
-        scope = scope_named(state.rules, labels, by)
-        chosen = window_named(state.rules, window)
-        seen_ms = state.seen_ms(chosen, self.now_ms, scope)
-        kept = chosen.kept_periods(state.floors.get(chosen.name, MIN_MS), seen_ms)
+class StandingsOf(ListQuery[Page], frozen=True, kw_only=True):
+    """Friends: those of the members in the body (an array, or `{"members": […]}`) who are ranked,
+    ranked among themselves too."""
 
-        def answer(found: Sequence[ReadResult], _: Offset) -> list[PeriodInfo]:
+    verb = "standings"
+    path = "standings"
+    returns = Page
+    body = "members"
+
+    members: Sequence[str]
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "members", list(dict.fromkeys(checked_members(self.members))))
+
+    @property
+    def size(self) -> int:
+        return len(self.members)
+
+    def plan(self, now: QueryContext) -> ReadPlan[Page]:
+        return self._view(now).standings(self.members, self.with_data)
+
+
+class Range(ListQuery[Page], frozen=True, kw_only=True):
+    """The entries with scores from low to high."""
+
+    verb = "range"
+    path = "range"
+    returns = Page
+
+    low: Bound | None = None
+    high: Bound | None = None
+    limit: int = 100
+    offset: int = 0
+    after: str | None = None
+
+    def __post_init__(self) -> None:
+        self._ensure("limit", 0, MAX_LIMIT, InvalidLimit)
+        self._ensure("offset", 0, None, InvalidOffset)
+
+    @property
+    def size(self) -> int:
+        return self.limit
+
+    def plan(self, now: QueryContext) -> ReadPlan[Page]:
+        view = self._view(now, self.after)
+        return view.range(self.low, self.high, self.limit, self.offset, self.with_data)
+
+
+class AtRank(ListQuery[Standing | None], frozen=True, kw_only=True):
+    """Who stands at a position."""
+
+    verb = "at_rank"
+    path = "at-rank"
+    returns = Standing
+    absent = RankNotHeld
+
+    rank: int
+
+    def __post_init__(self) -> None:
+        self._ensure("rank", 1, None, InvalidRank)
+
+    def plan(self, now: QueryContext) -> ReadPlan[Standing | None]:
+        return self._view(now).at_rank(self.rank, self.with_data)
+
+    def _absence(self) -> str:
+        return f"nobody stands at {self.rank}"
+
+
+class ScoreAnswer(Struct, frozen=True):
+    """A score; null on an empty ranking."""
+
+    score: Score | None
+
+
+class ScoreAtPercentile(RankingQuery[Score | None], frozen=True, kw_only=True):
+    """The score that this percent of the members do not exceed."""
+
+    verb = "score_at_percentile"
+    path = "percentile"
+    returns = ScoreAnswer
+
+    percentile: Percentile = field(name="percent")
+
+    def __post_init__(self) -> None:
+        percentile_share(self.percentile)
+
+    def plan(self, now: QueryContext) -> ReadPlan[Score | None]:
+        return self._view(now).score_at_percentile(self.percentile)
+
+    def to_answer(self, result: Score | None) -> ScoreAnswer:
+        return ScoreAnswer(result)
+
+    def from_answer(self, answer: ScoreAnswer) -> Score | None:
+        return answer.score
+
+
+class CountAnswer(Struct, frozen=True):
+    """How many members."""
+
+    count: int
+
+
+class Count(RankingQuery[int], frozen=True, kw_only=True):
+    """How many members have scores from low to high."""
+
+    verb = "count"
+    path = "count"
+    returns = CountAnswer
+
+    low: Bound | None = None
+    high: Bound | None = None
+
+    def plan(self, now: QueryContext) -> ReadPlan[int]:
+        return self._view(now).count(self.low, self.high)
+
+    def to_answer(self, result: int) -> CountAnswer:
+        return CountAnswer(result)
+
+    def from_answer(self, answer: CountAnswer) -> int:
+        return answer.count
+
+
+class Periods(ScopedQuery[list[PeriodInfo]], frozen=True, kw_only=True):
+    """The periods of a window that can be read, newest first."""
+
+    verb = "periods"
+    path = "periods"
+    returns = list[PeriodInfo]
+
+    window: str | None = None
+
+    def plan(self, now: QueryContext) -> ReadPlan[list[PeriodInfo]]:
+        """A rolling window has one period, from the beginning of the oldest step it counts to the
+        end of the one that runs."""
+        state = now.state
+        scope = scope_named(state.rules, dict(self.labels), self.by)
+        window = window_named(state.rules, self.window)
+        seen_ms = state.seen_ms(window, now.now_ms, scope)
+        kept = window.kept_periods(state.floors.get(window.name, MIN_MS), seen_ms)
+
+        def finish(results: Sequence[ReadResult], _: Offset) -> list[PeriodInfo]:
             return [
                 PeriodInfo(
                     label=period.label,
-                    start_ms=chosen.counts_from(period),
+                    start_ms=window.counts_from(period),
                     end_ms=period.end_ms,
-                    total=part.total,
+                    total=result.total,
                     current=period is kept[0],
                 )
-                for period, part in zip(kept, found, strict=True)
+                for period, result in zip(kept, results, strict=True)
             ]
 
-        keys = [ranking_key(state.number, chosen, period, scope) for period in kept]
-        return Question(tuple([ReadRequest(key) for key in keys]), answer)
+        keys = [ranking_key(state.number, window, period, scope) for period in kept]
+        return ReadPlan(tuple([ReadRequest(key) for key in keys]), finish)
 
 
-def member_asked(member: str) -> str:
-    """The member asked for; refused when it is none."""
+class ScopesAnswer(Struct, frozen=True):
+    """Scopes by their labels, and `after` what to ask for more; null where there are none."""
+
+    scopes: list[dict[str, str]]
+    next: str | None = None
+
+
+class Scopes(Query[list[dict[str, str]]], frozen=True, kw_only=True):
+    """The scopes of some labels that hold anybody, in the order of their values."""
+
+    verb = "scopes"
+    path = "scopes"
+    returns = ScopesAnswer
+
+    labels: LabelNames = ()
+    after: LabelPairs | None = None
+    limit: int = 1_000
+
+    def __post_init__(self) -> None:
+        self._ensure("limit", 0, MAX_LIMIT, InvalidLimit)
+
+    @property
+    def size(self) -> int:
+        return self.limit
+
+    def plan(self, now: QueryContext) -> ReadPlan[list[dict[str, str]]]:
+        state = now.state
+        names = label_names(state.rules, self.labels)
+        form = ",".join(names)
+        after = None if self.after is None else dict(self.after)
+        if after is not None and {*after} != {*names}:
+            raise UnknownScope(f"{safe_repr(after)} is none of those by {form}, to go on after it")
+        behind = "" if after is None else scope_named(state.rules, after)
+
+        def finish(results: Sequence[ReadResult], _: Offset) -> list[dict[str, str]]:
+            return [labels_of(scope) for scope in results[0].scopes]
+
+        listing = Listing(form, behind, self.limit)
+        return ReadPlan((ReadRequest(RankingKey(state.number, "", 0), scopes=listing),), finish)
+
+    def to_answer(self, result: list[dict[str, str]]) -> ScopesAnswer:
+        more = labels_text(result[-1]) if result and len(result) == self.limit else None
+        return ScopesAnswer(result, more)
+
+    def from_answer(self, answer: ScopesAnswer) -> list[dict[str, str]]:
+        return answer.scopes
+
+
+QUERIES: tuple[type[Query[Any]], ...] = (
+    Top,
+    Around,
+    StandingOf,
+    RankOf,
+    RanksOf,
+    Card,
+    StandingsOf,
+    Range,
+    AtRank,
+    ScoreAtPercentile,
+    Count,
+    Periods,
+    Scopes,
+)
+"""All of them, in the order they are documented."""
+
+
+def _not_ranked(member: str) -> str:
+    return f"{safe_repr(member)} is not ranked there"
+
+
+def ensure_member(member: str) -> None:
+    """Raise InvalidMember or its kin for what is no member id."""
     if not are_plain([member]):
         member_bytes(member)
-    return member
 
 
-def named(members: Iterable[str]) -> list[str]:
-    """The members asked for; refused when they are too many or one is none."""
+def checked_members(members: Iterable[str]) -> list[str]:
+    """Return the members asked for; raise where they are too many or one is none."""
     if type(members) is list:
-        asked = members.copy()
+        listed = members.copy()
     elif isinstance(members, str):
         raise InvalidMember(
             f"expected a list of members, got the text {safe_repr(members)}: [member]"
@@ -133,14 +558,17 @@ def named(members: Iterable[str]) -> list[str]:
     elif not isinstance(members, Iterable):
         raise InvalidMember(f"expected a list of members, got {safe_repr(members)}")
     else:
-        asked = list(islice(members, MAX_LIMIT + 1))
-    whole(len(asked), 0, MAX_LIMIT, InvalidLimit)
-    if not are_plain(asked):
-        for member in asked:
+        listed = list(islice(members, MAX_LIMIT + 1))
+    whole(len(listed), 0, MAX_LIMIT, InvalidLimit)
+    if not are_plain(listed):
+        for member in listed:
             member_bytes(member)
-    return asked
+    return listed
 
 
-def friends(members: Iterable[str]) -> list[str]:
-    """The members asked for, each once; refused as `named` does."""
-    return list(dict.fromkeys(named(members)))
+def scope_after(labels: Mapping[str, str] | None) -> LabelPairs | None:
+    """Return the labels of the scope to go on after. Raises UnknownScope for what is none,
+    InvalidLabel."""
+    if labels is not None and not (isinstance(labels, Mapping) and labels):
+        raise UnknownScope(f"{safe_repr(labels)} is no scope to go on after")
+    return None if labels is None else label_pairs(labels)

@@ -1,6 +1,6 @@
-"""A view: one ranking of a board at one moment, and what can be asked of it."""
+"""A view: one ranking of a board at one moment, and what can be read of it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from math import ceil
 from typing import Any, TypeVar
 
@@ -8,14 +8,11 @@ import msgspec
 
 from laurels.errors import (
     InvalidCursor,
-    InvalidLimit,
     InvalidOffset,
-    InvalidRadius,
-    InvalidRank,
     PeriodExpired,
 )
 from laurels.model.event import member_bytes
-from laurels.model.labels import labels_of, scope_named
+from laurels.model.labels import LabelPairs, labels_of, scope_named
 from laurels.model.scale import Scale, Whole, faded_scale
 from laurels.model.score import Score
 from laurels.timeline.instants import MIN_MS
@@ -25,7 +22,7 @@ from .between import Bound, between, between_faded, percentile_share
 from .board_state import BoardState
 from .index import Index, Offset, Slice
 from .plan import ranking_key, readable, window_named
-from .question import FAR, MAX_LIMIT, MAX_RADIUS, Question, whole
+from .read_plan import FAR, ReadPlan
 from .requests import Anchor, AtBound, AtMember, End, ReadRequest, ReadResult, Span, Start
 from .standing import (
     FIRST,
@@ -51,7 +48,7 @@ T = TypeVar("T")
 
 
 class RankingView:
-    """One ranking at one moment, and what can be asked of it."""
+    """One ranking at one moment, and what can be read of it."""
 
     def __init__(
         self,
@@ -61,10 +58,10 @@ class RankingView:
         period: str | None,
         after: str | None = None,
         *,
-        labels: Mapping[str, str] | None = None,
+        labels: LabelPairs = (),
         by: str | None = None,
     ) -> None:
-        scope = scope_named(state.rules, labels, by)
+        scope = scope_named(state.rules, dict(labels), by)
         chosen = window_named(state.rules, window)
         floor_ms = state.floors.get(chosen.name, MIN_MS)
         self._after = (
@@ -92,98 +89,94 @@ class RankingView:
         """How many words decide the order: the columns, and the tie stamp if there is one."""
         return self.rules.order_words(self._window)
 
-    def top(self, limit: int, offset: int, reverse: bool, data: bool) -> Question[Page]:
-        limit = whole(limit, 0, MAX_LIMIT, InvalidLimit)
+    def top(self, limit: int, offset: int, reverse: bool, data: bool) -> ReadPlan[Page]:
         offset = self._offset(offset)
         anchor: Anchor = End() if reverse else Start()
         if self._after is not None:
             anchor = self._place(self._after, reverse)
         low, high = (-offset - limit, -offset) if reverse else (offset, offset + limit)
-        return self._asked(
-            lambda found, offset: self._page(found, offset, reverse=reverse),
+        return self._plan(
+            lambda result, offset: self._page(result, offset, reverse=reverse),
             anchors=(anchor,),
             spans=(Span(0, low, high),),
             data=data,
         )
 
-    def around(self, member: str, radius: int, data: bool) -> Question[Page | None]:
-        radius = whole(radius, 0, MAX_RADIUS, InvalidRadius)
-
-        def answer(found: ReadResult, offset: Offset) -> Page | None:
-            if found.positions[0] < 0:
+    def around(self, member: str, radius: int, data: bool) -> ReadPlan[Page | None]:
+        def finish(result: ReadResult, offset: Offset) -> Page | None:
+            if result.positions[0] < 0:
                 return None
-            return Page(self._entries(found), found.total, self._as_of(offset))
+            return Page(self._entries(result), result.total, self._as_of(offset))
 
-        return self._asked(
-            answer,
+        return self._plan(
+            finish,
             anchors=(AtMember(member_bytes(member)),),
             spans=(Span(0, -radius, radius + 1, fit=True),),
             data=data,
         )
 
-    def standing(self, member: str, to_rank: int | None, data: bool) -> Question[Standing | None]:
-        if to_rank is not None:
-            to_rank = whole(to_rank, 1, None, InvalidRank)
-
-        def answer(found: ReadResult, offset: Offset) -> Standing | None:
-            position = found.positions[0]
+    def standing(self, member: str, to_rank: int | None, data: bool) -> ReadPlan[Standing | None]:
+        def finish(result: ReadResult, offset: Offset) -> Standing | None:
+            position = result.positions[0]
             if position < 0:
                 return None
-            return self._standing(found, position, offset, to_rank)
+            return self._standing(result, position, offset, to_rank)
 
-        def here(index: Index, offset: Offset) -> Standing | None:
-            found = index.beside(self.key, member)
-            if found is None:
+        def look(index: Index, offset: Offset) -> Standing | None:
+            result = index.beside(self.key, member)
+            if result is None:
                 return None
-            own = found.position - found.part.start
-            return standing(found.part, own, found.total, self._as_of(offset), self._scale)
+            own = result.position - result.part.start
+            return standing(result.part, own, result.total, self._as_of(offset), self._scale)
 
         anchors: tuple[Anchor, ...] = (AtMember(member_bytes(member)),)
         if to_rank is None:
-            ask = ReadRequest(self.key, anchors, _BESIDE, (), data)
-            return Question((ask,), lambda found, at: answer(found[0], at), None if data else here)
+            request = ReadRequest(self.key, anchors, _BESIDE, (), data)
+            return ReadPlan(
+                (request,), lambda result, at: finish(result[0], at), None if data else look
+            )
         place = min(to_rank, FAR) - 1
         spans = (*_BESIDE, Span(1, place, place + 1))
-        return self._asked(answer, anchors=(*anchors, Start()), spans=spans, data=data)
+        return self._plan(finish, anchors=(*anchors, Start()), spans=spans, data=data)
 
-    def at_rank(self, rank: int, data: bool) -> Question[Standing | None]:
-        position = min(whole(rank, 1, None, InvalidRank), FAR) - 1
+    def at_rank(self, rank: int, data: bool) -> ReadPlan[Standing | None]:
+        position = min(rank, FAR) - 1
 
-        def answer(found: ReadResult, offset: Offset) -> Standing | None:
-            if position >= found.total:
+        def finish(result: ReadResult, offset: Offset) -> Standing | None:
+            if position >= result.total:
                 return None
-            return self._standing(found, position, offset)
+            return self._standing(result, position, offset)
 
         span = Span(0, position - 1, position + 2)
-        return self._asked(answer, anchors=(Start(),), spans=(span,), data=data)
+        return self._plan(finish, anchors=(Start(),), spans=(span,), data=data)
 
-    def standings(self, asked: Sequence[str], data: bool) -> Question[Page]:
+    def standings(self, members: Sequence[str], data: bool) -> ReadPlan[Page]:
         """Those of the members who are ranked, in standing order, ranked among themselves."""
 
-        def answer(found: ReadResult, offset: Offset) -> Page:
-            return Page(self._friends(asked, found), found.total, self._as_of(offset))
+        def finish(result: ReadResult, offset: Offset) -> Page:
+            return Page(self._friends(members, result), result.total, self._as_of(offset))
 
-        return self._asked(answer, members=tuple(asked), data=data)
+        return self._plan(finish, members=tuple(members), data=data)
 
-    def ranks(self, asked: Sequence[str]) -> Question[list[int | None]]:
+    def ranks(self, members: Sequence[str]) -> ReadPlan[list[int | None]]:
         key = self.key
-        ask = ReadRequest(key, (), (), tuple(asked), False, None, True)
-        return Question((ask,), _ranks, lambda index, _: index.ranks_from(key, asked, FIRST))
+        request = ReadRequest(key, (), (), tuple(members), False, None, True)
+        return ReadPlan((request,), _ranks, lambda index, _: index.ranks_from(key, members, FIRST))
 
-    def rank(self, member: str) -> Question[int | None]:
+    def rank(self, member: str) -> ReadPlan[int | None]:
         key = self.key
-        ask = ReadRequest(key, (), (), (member,), False, None, True)
-        return Question((ask,), _rank, lambda index, _: rank_or_none(index.rank(key, member)))
+        request = ReadRequest(key, (), (), (member,), False, None, True)
+        return ReadPlan((request,), _rank, lambda index, _: rank_or_none(index.rank(key, member)))
 
-    def _friends(self, asked: Sequence[str], found: ReadResult) -> list[Entry]:
-        located = found.located
+    def _friends(self, members: Sequence[str], result: ReadResult) -> list[Entry]:
+        located = result.located
         if located is None:
             return []
         order = sorted(
             (i for i, position in enumerate(located.positions) if position >= 0),
             key=located.positions.__getitem__,
         )
-        ranked = [asked[i] for i in order]
+        ranked = [members[i] for i in order]
         ranks = [public_rank(located.ranks[i]) for i in order]
         words = [[column[i] for i in order] for column in located.words]
         scores = self._scale.scores(words)
@@ -191,8 +184,8 @@ class RankingView:
             list(zip(*words[: self.rules.score_words(self._window)], strict=True))
         )
         carried: list[Any] = [None] * len(ranked)
-        if found.data is not None:
-            carried = _decoded([found.data[-1][i] for i in order])
+        if result.data is not None:
+            carried = _decoded([result.data[-1][i] for i in order])
         return list(map(Entry, ranked, ranks, scores, carried, places))
 
     def _places(self, scores: Sequence[tuple[int, ...]]) -> list[int]:
@@ -209,60 +202,59 @@ class RankingView:
 
     def range(
         self, low: Bound | None, high: Bound | None, limit: int, offset: int, data: bool
-    ) -> Question[Page]:
-        limit = whole(limit, 0, MAX_LIMIT, InvalidLimit)
+    ) -> ReadPlan[Page]:
         offset = self._offset(offset)
         anchors: tuple[Anchor, ...] = self._between(low, high)
         if self._after is not None:
             anchors += (self._place(self._after, False),)
 
-        def answer(found: ReadResult, at: Offset) -> Page:
-            first, last = found.positions[:2]
-            return self._page(found, at, end=max(first, last))
+        def finish(result: ReadResult, at: Offset) -> Page:
+            first, last = result.positions[:2]
+            return self._page(result, at, end=max(first, last))
 
         span = Span(len(anchors) - 1 if self._after else 0, offset, offset + limit, 0, 1)
-        return self._asked(answer, anchors=anchors, spans=(span,), data=data)
+        return self._plan(finish, anchors=anchors, spans=(span,), data=data)
 
-    def count(self, low: Bound | None, high: Bound | None) -> Question[int]:
-        def answer(found: ReadResult, _: Offset) -> int:
-            first, last = found.positions
+    def count(self, low: Bound | None, high: Bound | None) -> ReadPlan[int]:
+        def finish(result: ReadResult, _: Offset) -> int:
+            first, last = result.positions
             return max(0, last - first)
 
-        return self._asked(answer, anchors=self._between(low, high))
+        return self._plan(finish, anchors=self._between(low, high))
 
-    def score_at_percentile(self, percentile: object) -> Question[Score | None]:
+    def score_at_percentile(self, percentile: object) -> ReadPlan[Score | None]:
         """The score that at least this percent of the members do not exceed (nearest rank)."""
         share = percentile_share(percentile)
 
-        def look(total: int) -> Question[Score | None]:
+        def look(total: int) -> ReadPlan[Score | None]:
             place = total - max(1, ceil(share * total))
 
-            def answer(found: ReadResult, _: Offset) -> Score | Question[Score | None] | None:
-                if not found.total:
+            def finish(result: ReadResult, _: Offset) -> Score | ReadPlan[Score | None] | None:
+                if not result.total:
                     return None
-                wanted = found.total - max(1, ceil(share * found.total))
-                part = found.slices[0]
+                wanted = result.total - max(1, ceil(share * result.total))
+                part = result.slices[0]
                 if not part.start <= wanted < part.start + len(part.members):
-                    return look(found.total)
+                    return look(result.total)
                 return self._scale.score(words_at(part.words, wanted - part.start))
 
             near = Span(0, place - PERCENTILE_MARGIN, place + PERCENTILE_MARGIN)
-            return self._asked(answer, anchors=(Start(),), spans=(near,))
+            return self._plan(finish, anchors=(Start(),), spans=(near,))
 
-        return self._asked(lambda found, _: look(found.total) if found.total else None)
+        return self._plan(lambda result, _: look(result.total) if result.total else None)
 
-    def _asked(
+    def _plan(
         self,
-        answer: Callable[[ReadResult, Offset], "T | Question[T]"],
+        finish: Callable[[ReadResult, Offset], "T | ReadPlan[T]"],
         *,
         anchors: tuple[Anchor, ...] = (),
         spans: tuple[Span, ...] = (),
         members: tuple[str, ...] = (),
         data: bool = False,
-    ) -> Question[T]:
-        """A question of this ranking."""
-        ask = ReadRequest(self.key, anchors, spans, members, data)
-        return Question((ask,), lambda found, offset: answer(found[0], offset))
+    ) -> ReadPlan[T]:
+        """Return a plan that reads this ranking."""
+        request = ReadRequest(self.key, anchors, spans, members, data)
+        return ReadPlan((request,), lambda result, offset: finish(result[0], offset))
 
     def _as_of(self, offset: Offset) -> AsOf:
         if self._refreshed is not None:
@@ -272,41 +264,41 @@ class RankingView:
         return AsOf(offset, self._window, label, now_ms, self._labels, self._by)
 
     def _standing(
-        self, found: ReadResult, position: int, offset: Offset, to_rank: int | None = None
+        self, result: ReadResult, position: int, offset: Offset, to_rank: int | None = None
     ) -> Standing:
-        part = found.slices[0]
+        part = result.slices[0]
         at = position - part.start
         return standing(
             part,
             at,
-            found.total,
+            result.total,
             self._as_of(offset),
             self._scale,
-            to_rank=None if to_rank is None else self._gap(found, position, to_rank),
-            data=None if found.data is None else _decoded([found.data[0][at]])[0],
+            to_rank=None if to_rank is None else self._gap(result, position, to_rank),
+            data=None if result.data is None else _decoded([result.data[0][at]])[0],
         )
 
-    def _gap(self, found: ReadResult, position: int, to_rank: int) -> Gap:
-        part = found.slices[0]
+    def _gap(self, result: ReadResult, position: int, to_rank: int) -> Gap:
+        part = result.slices[0]
         own = target = words_at(part.words, position - part.start)
         if to_rank - 1 < position:
-            target = words_at(found.slices[1].words, 0)
+            target = words_at(result.slices[1].words, 0)
         return Gap(to_rank, self._scale.gap(target, own))
 
     def _page(
-        self, found: ReadResult, offset: Offset, *, reverse: bool = False, end: int | None = None
+        self, result: ReadResult, offset: Offset, *, reverse: bool = False, end: int | None = None
     ) -> Page:
-        """The entries found; `end` is where there is nothing more to show."""
-        part = found.slices[0]
-        listed = self._entries(found)
+        """The entries result; `end` is where there is nothing more to show."""
+        part = result.slices[0]
+        listed = self._entries(result)
         stop = part.start + len(listed)
-        more = part.start > 0 if reverse else stop < (found.total if end is None else end)
+        more = part.start > 0 if reverse else stop < (result.total if end is None else end)
         after = self._cursor(part, 0 if reverse else -1, reverse) if more and listed else None
-        return Page(listed[::-1] if reverse else listed, found.total, self._as_of(offset), after)
+        return Page(listed[::-1] if reverse else listed, result.total, self._as_of(offset), after)
 
-    def _entries(self, found: ReadResult) -> list[Entry]:
-        carried = None if found.data is None else _decoded(found.data[0])
-        return entries(found.slices[0], self._scale, carried)
+    def _entries(self, result: ReadResult) -> list[Entry]:
+        carried = None if result.data is None else _decoded(result.data[0])
+        return entries(result.slices[0], self._scale, carried)
 
     def _cursor(self, part: Slice, i: int, reverse: bool) -> str:
         member = part.members[i].encode()
@@ -314,7 +306,6 @@ class RankingView:
 
     def _offset(self, offset: int) -> int:
         """How many entries to pass over, where no cursor says it."""
-        offset = whole(offset, 0, None, InvalidOffset)
         if offset and self._after is not None:
             raise InvalidOffset("an offset stands beside a cursor")
         return min(offset, FAR)
@@ -342,18 +333,18 @@ def cached_view(state: BoardState, window: str | None, now_ms: int) -> RankingVi
     return view
 
 
-def _rank(found: Sequence[ReadResult], _: Offset) -> int | None:
-    located = found[0].located
+def _rank(result: Sequence[ReadResult], _: Offset) -> int | None:
+    located = result[0].located
     return None if located is None else rank_or_none(located.ranks[0])
 
 
-def _ranks(found: Sequence[ReadResult], _: Offset) -> list[int | None]:
-    located = found[0].located
+def _ranks(result: Sequence[ReadResult], _: Offset) -> list[int | None]:
+    located = result[0].located
     return [] if located is None else ranks_or_none(located.ranks)
 
 
 def _decoded(carried: Sequence[bytes | None]) -> list[Any]:
-    """What members carry, as they gave it."""
+    """Return what members carry, decoded."""
     return [None if data is None else msgspec.json.decode(data) for data in carried]
 
 

@@ -10,7 +10,7 @@ would be taken for a part of it is quoted in values, so that no two scopes have 
 import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from msgspec import Struct
 
@@ -23,6 +23,12 @@ MAX_VALUE_BYTES = 128
 
 ALL = ""
 """The scope of all events."""
+
+LabelPairs = tuple[tuple[str, str], ...]
+"""Labels and their values, in the order of the labels."""
+
+LabelNames = tuple[str, ...]
+"""The labels of a scope without their values."""
 
 _QUOTED = re.compile(r"[%=,:{}@\x00-\x20\x7f]")
 
@@ -206,6 +212,18 @@ def scope_labels(given: object) -> dict[str, object]:
     if given is None:
         return {}
     return dict(_named(given))
+
+
+def label_pairs(labels: object) -> LabelPairs:
+    """Return the labels of the scope that a query names; InvalidLabel for what are no labels."""
+    if labels is None:
+        return ()
+    return tuple([(name, label_value(name, value)) for name, value in sorted(_named(labels))])
+
+
+def labels_text(labels: Mapping[str, str]) -> str:
+    """Return labels as one text, with values percent-encoded: `gender=f,zone=cn`."""
+    return ",".join([f"{name}={quote(value, safe='')}" for name, value in sorted(labels.items())])
 
 
 def label_values(names: Sequence[str], given: object, *, ignores: bool = False) -> Values:

@@ -10,6 +10,7 @@ from laurels.api.backing import Backing
 from laurels.server.audit.auditing import Auditor
 from laurels.server.auth.access import Keys
 from laurels.server.auth.caller import Caller
+from laurels.stores.base import Servable
 from laurels.wire.requests import JSON
 
 from .bodies import Bodies
@@ -54,6 +55,10 @@ class RequestContext(Struct):
     def board(self) -> str:
         """The board in the path."""
         return self.part
+
+    @property
+    def store(self) -> Servable:
+        return self.server.backing.store
 
     @property
     def lb(self) -> AsyncLeaderboards:

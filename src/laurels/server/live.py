@@ -59,7 +59,7 @@ class Moved(Struct, frozen=True):
     score: Score
 
 
-class Top(Struct, frozen=True):
+class FullList(Struct, frozen=True):
     """The whole list."""
 
     entries: list[Entry]
@@ -230,7 +230,7 @@ class Channel:
             said = member_change(self.what.member, self.standing, self.standing, self.page)
             return frame("standing", self.number, said)
         page = self.page
-        top = Top(page.entries, page.total, page.as_of, self.what.limit)
+        top = FullList(page.entries, page.total, page.as_of, self.what.limit)
         return frame("top", self.number, top)
 
     def after(self, last: str | None) -> Sequence[bytes]:

@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from laurels.core.index import Offset
 from laurels.core.receipt import Receipt, Receipts
-from laurels.core.standing import Standing
 from laurels.errors import BatchRefused, LaurelsError
 from laurels.errors.index_server import IndexUnavailable
 
@@ -45,20 +44,6 @@ class BoardsAnswer(Struct, frozen=True):
     duplicates: int
     refused: int
     boards: dict[str, BatchAnswer]
-
-
-class CardAnswer(Struct, frozen=True):
-    """A member's standing in every window, all of one moment; null where it is not ranked."""
-
-    member: str
-    windows: dict[str, Standing | None]
-
-
-class ScopesAnswer(Struct, frozen=True):
-    """Scopes by their labels, and `after` what to ask for more; null where there are none."""
-
-    scopes: list[dict[str, str]]
-    next: str | None = None
 
 
 class Problem(Struct, frozen=True, omit_defaults=True):

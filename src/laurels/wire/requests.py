@@ -10,11 +10,10 @@ itself, with its receipt.
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import Annotated, Any, TypeVar
-from urllib.parse import quote, unquote_to_bytes
+from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from laurels.errors import (
     InvalidJson,
@@ -34,9 +33,10 @@ from laurels.errors.service import (
 from laurels.model.exact_json import exact
 from laurels.model.validation import safe_repr
 
+from .parameters import read_parameters
+
 MAX_BATCH = 10_000
 _UNKNOWN = "Object contains unknown field"
-_LABELS = "The labels of a scope of the board, values percent-encoded: room=42, or gender=f,room=42"
 _NOT_UTF8 = "\N{REPLACEMENT CHARACTER}"
 JSON, NDJSON, MSGPACK = "application/json", "application/x-ndjson", "application/msgpack"
 
@@ -51,84 +51,28 @@ class BatchTooLong(TooLarge):
     advice = "send them in several requests, each with an Idempotency-Key of its own"
 
 
-class Scoped(Struct, forbid_unknown_fields=True):
-    """The parameters of a question that may name a scope: by its `labels`, `gender=f,room=42`, or
-    `by` the label whose values are ranked."""
-
-    labels: Annotated[str, Meta(description=_LABELS)] | None = None
-    by: str | None = None
-
-
 def query_of(raw: str, form: type[Q]) -> Q:
     """The parameters of a query. Raises InvalidQuery."""
-    found = _parameters(raw) if raw else {}
+    parameters = read_parameters(raw)
     try:
-        return msgspec.convert(found, form, strict=False)
+        return msgspec.convert(parameters, form, strict=False)
     except msgspec.ValidationError as error:
-        raise InvalidQuery(_fault(str(error), found, form)) from error
+        raise InvalidQuery(_fault(str(error), parameters, form)) from error
 
 
-def _parameters(raw: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    is_escaped = "%" in raw or "+" in raw
-    for part in raw.split("&"):
-        name, is_there, value = part.partition("=")
-        if is_escaped:
-            name, value = _text(name), _text(value)
-        if not is_there:
-            raise InvalidQuery(f"the parameter {safe_repr(name)} has no value")
-        if name in found:
-            raise InvalidQuery(f"the parameter {safe_repr(name)} is there twice")
-        found[name] = value
-    return found
-
-
-def scope_names(text: str | None) -> list[str] | None:
-    """The names of labels in a parameter: `zone,gender`; nothing stands for the scope of all."""
-    return None if text is None else [name for name in text.split(",") if name]
-
-
-def scope_written(labels: Mapping[str, str]) -> str:
-    """A scope as one parameter, which `scope_read` reads: `gender=f,zone=cn`."""
-    return ",".join([f"{name}={quote(value, safe='')}" for name, value in sorted(labels.items())])
-
-
-def scope_read(text: str | None) -> dict[str, str]:
-    """The labels of a scope in a parameter, their values percent-encoded; none in nothing. Raises
-    InvalidQuery."""
-    labels: dict[str, str] = {}
-    for part in text.split(",") if text else ():
-        name, is_there, value = part.partition("=")
-        if not is_there or not name:
-            raise InvalidQuery(f"expected labels as NAME=VALUE,NAME=VALUE, got {safe_repr(text)}")
-        if name in labels:
-            raise InvalidQuery(f"the label {safe_repr(name)} is there twice: {safe_repr(text)}")
-        labels[name] = _unquoted(value) if "%" in value else value
-    return labels
-
-
-def _fault(message: str, found: dict[str, str], form: type[Struct]) -> str:
+def _fault(message: str, found: Mapping[str, str], form: type[Struct]) -> str:
     """What is wrong with a parameter, by its name."""
     if message.startswith(_UNKNOWN):
         name = message.removeprefix(_UNKNOWN).strip(" `")
-        hint = "; labels are given as labels=NAME=VALUE" if issubclass(form, Scoped) else ""
+        hint = (
+            "; labels are given as labels=NAME=VALUE" if "labels" in form.__struct_fields__ else ""
+        )
         return f"there is no parameter `{name}`{hint}"
     what, _, path = message.partition(" - at `$.")
     name = path.rstrip("`")
     if name in found:
         return f"{name} is {safe_repr(found[name])}: {what[:1].lower()}{what[1:]}"
     return message.replace("Object missing required field", "the query lacks")
-
-
-def _text(raw: str) -> str:
-    return _unquoted(raw.replace("+", " "))
-
-
-def _unquoted(text: str) -> str:
-    try:
-        return unquote_to_bytes(text).decode()
-    except UnicodeDecodeError as error:
-        raise InvalidQuery("the query is not UTF-8") from error
 
 
 def ensure_text(path: str) -> None:

@@ -1,7 +1,12 @@
 """Answers that go on: the whole ranking line by line, and the live feed."""
 
 from collections.abc import AsyncGenerator
+from typing import Annotated
 
+from msgspec import Meta, Struct
+from msgspec.structs import asdict
+
+from laurels.core.queries import ListQuery, Top
 from laurels.core.standing import Page
 from laurels.errors import LaurelsError
 from laurels.errors.service import InvalidQuery
@@ -11,9 +16,8 @@ from laurels.server.live import What
 from laurels.server.route import Routes
 from laurels.wire import requests
 from laurels.wire.answers import lines, problem
-from laurels.wire.requests import Scoped
-
-from .questions import Listed, scope_of
+from laurels.wire.parameters import read_labels
+from laurels.wire.queries import LABELS, parameters_of, read_query
 
 ROUTES = Routes()
 EXPORT_PAGE = 1_000
@@ -21,19 +25,22 @@ MOST_LIVE = 1_000
 LEAST_INTERVAL_MS, MOST_INTERVAL_MS = 20, 60_000
 
 
-@ROUTES.row("GET", "/v1/boards/{board}/export", "read", query=Listed, returns=bytes)
-async def export(ask: RequestContext, query: Listed) -> object:
+@ROUTES.row(
+    "GET", "/v1/boards/{board}/export", "read", query=parameters_of(ListQuery), returns=bytes
+)
+async def export(ask: RequestContext, parameters: Struct) -> object:
     """All entries in standing order, a line of JSON each (NDJSON). Members that do not move across
     the place read so far are seen exactly once. Where it cannot go on (a rolling window has turned,
     say), the last line is a problem document instead of an entry."""
-    first = await _export_page(ask, query, None)
+    listed: ListQuery[Page] = read_query(ListQuery, parameters)
+    first = await _export_page(ask, listed, None)
 
     async def parts() -> AsyncGenerator[bytes, None]:
         page = first
         yield lines(page.entries)
         try:
             while page.next is not None:
-                page = await _export_page(ask, query, page.next)
+                page = await _export_page(ask, listed, page.next)
                 yield lines(page.entries)
         except LaurelsError as error:
             yield lines([problem(error, error.status, "")])
@@ -41,22 +48,17 @@ async def export(ask: RequestContext, query: Listed) -> object:
     return Streamed(parts(), requests.NDJSON)
 
 
-async def _export_page(ask: RequestContext, query: Listed, after: str | None) -> Page:
-    return await ask.lb.top(
-        ask.board,
-        window=query.window,
-        period=query.period,
-        limit=EXPORT_PAGE,
-        after=after,
-        with_data=query.with_data,
-        **scope_of(query),
-    )
+async def _export_page(ask: RequestContext, listed: ListQuery[Page], after: str | None) -> Page:
+    page = Top(**asdict(listed), limit=EXPORT_PAGE, after=after)
+    return await ask.store.ask_async(ask.board, page)
 
 
-class LiveQuery(Scoped):
+class LiveQuery(Struct, forbid_unknown_fields=True):
     """The first `limit` of a window, or a `member`, in a scope; changes at most every `interval`
     ms."""
 
+    labels: Annotated[str, Meta(description=LABELS)] | None = None
+    by: str | None = None
     window: str | None = None
     limit: int = 10
     interval: int | None = None
@@ -77,7 +79,7 @@ async def live(ask: RequestContext, query: LiveQuery) -> object:
         )
     if not 1 <= query.limit <= MOST_LIVE:
         raise InvalidQuery(f"limit is {safe_repr(query.limit)}, not 1 to {MOST_LIVE}")
-    labels = tuple(sorted(requests.scope_read(query.labels).items()))
+    labels = read_labels(query.labels)
     what = What(ask.board, query.window, query.limit, interval_ms, query.member, query.by, labels)
     frames = await ask.server.hub.watch(what, ask.last_event_id, ask.caller.identity)
     return Streamed(frames, "text/event-stream")

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from laurels.core.commands import SubmitMany
 from laurels.core.receipt import Receipt, Receipts
 from laurels.errors import BatchRefused, BoardExists, LaurelsError
 from laurels.errors.service import Forbidden, InvalidBody, InvalidQuery
@@ -20,6 +21,7 @@ from laurels.wire.answers import (
     batch_answer,
     boards_answer,
 )
+from laurels.wire.parameters import read_label_names
 from laurels.wire.requests import EventFields
 
 ROUTES = Routes()
@@ -68,29 +70,28 @@ async def scores(ask: RequestContext, query: ScoresQuery) -> object:
     position = None
     if query.position is not None and query.position_source is not None:
         position = query.position_source, query.position
-    scope = requests.scope_names(query.scope)
+    scope = read_label_names(query.scope)
     if ask.caller.submission is not None:
         if not single or position is not None:
             raise Forbidden("the token submits one event at a time, and no position")
         found = [ask.caller.submission.bound(found[0])]
     if single and ask.key is None and position is None:
         with ask.server.room.writing():
-            receipts, place = await ask.lb.submitted(
-                ask.board, found[0], window=query.window, scope=scope
-            )
+            receipts, place = await ask.store.submit_one(ask.board, found[0], query.window, scope)
         return _counted(ask, receipts, place)
     with ask.server.room.writing():
         try:
-            receipts = await ask.lb.submitted_many(
+            batch = SubmitMany(
                 ask.board,
                 found,
                 query.window,
                 ranks=query.ranks or single,
-                atomic=query.all_or_nothing and not single,
+                all_or_nothing=query.all_or_nothing and not single,
                 key=ask.key,
                 position=position,
                 scope=scope,
             )
+            receipts = await ask.store.write_async(batch)
         except BatchRefused as refused:
             ask.server.figures.submitted(refused.receipts)
             raise
@@ -154,7 +155,7 @@ async def scores_of_boards(ask: RequestContext, _: NoQuery) -> object:
     answers: dict[str, BatchAnswer] = {}
     with ask.server.room.writing():
         for name, found in by_board.items():
-            receipts = await ask.lb.submitted_many(name, found, key=ask.key)
+            receipts = await ask.store.write_async(SubmitMany(name, found, key=ask.key))
             ask.server.figures.submitted(receipts)
             answers[name] = await asyncio.to_thread(batch_answer, receipts, "all")
     return boards_answer(answers)
@@ -187,7 +188,7 @@ async def set_(ask: RequestContext, query: SetQuery) -> object:
                 id=id,
                 window=query.window,
                 labels=labels,
-                scope=requests.scope_names(query.scope),
+                scope=read_label_names(query.scope),
             )
         except LaurelsError as error:
             if not _is_of_event(error):

@@ -1,6 +1,6 @@
-"""The verbs over HTTP: what `laurels.open("http://…")` gives.
+"""The client of a service: what `laurels.open("http://…")` stands on.
 
-`calls` describes each verb once, as a pure function from its arguments to a `Call`; `transport`
-sends calls and judges when one may be sent again. `laurels.api.http` has the verbs over both. Only
-`transport` and `laurels.api.http` need httpx.
+`calls` describes each query and command once, as a pure function to a `Call`; `transport` sends
+calls and judges when one may be sent again; `store` is the store made of both. Only `transport` and
+`store` need httpx.
 """

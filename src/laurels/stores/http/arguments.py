@@ -1,40 +1,18 @@
-"""What a caller gave, as it is written to a server.
+"""Events as they are sent to a service.
 
-What can be judged of an argument alone is judged here, by the functions that judge it everywhere;
-the rest is left to the server, which gets it digit for digit.
+What can be judged of an event alone is judged here, by the functions that judge it everywhere; the
+rest is left to the service, which gets it digit for digit.
 """
 
-from collections.abc import Mapping, Sequence
-from decimal import Decimal
-from math import isfinite
+from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote, urlencode
 
 from msgspec import Struct
 
-from laurels.core.between import Bound
-from laurels.errors import (
-    InvalidLabel,
-    InvalidPercentile,
-    InvalidRange,
-    InvalidValue,
-    LaurelsError,
-    NotFinite,
-    UnknownBoard,
-    UnknownScope,
-    UnknownWindow,
-    ValueOutOfRange,
-)
-from laurels.errors.service import InvalidQuery
+from laurels.errors import InvalidLabel, LaurelsError
 from laurels.model.event import at_ms, event_fields, id_bytes, member_bytes, member_of
-from laurels.model.labels import label_texts, label_value, scope_labels
-from laurels.model.score import LIMIT
-from laurels.model.validation import integer, is_name, is_unicode, safe_repr
-from laurels.wire.requests import scope_written
-
-Number = int | Decimal | str
-_DIGITS = len(str(LIMIT))
-ALL_WINDOWS = "*"
+from laurels.model.validation import is_unicode, safe_repr
+from laurels.wire.parameters import Number, number
 
 
 class SubmittedEvent(Struct, omit_defaults=True):
@@ -103,11 +81,11 @@ def event_labels(labels: object) -> object:
     """What an event carries as labels, as JSON has it: the server judges them, as it knows those of
     the board. InvalidLabel for what has no form there."""
     if not isinstance(labels, Mapping):
-        return _said(labels)
-    return {str(_said(label)): _said(value) for label, value in labels.items()}
+        return _plain_label(labels)
+    return {str(_plain_label(label)): _plain_label(value) for label, value in labels.items()}
 
 
-def _said(part: object) -> object:
+def _plain_label(part: object) -> object:
     if part is None or isinstance(part, int | float | list | tuple):
         return part
     if isinstance(part, str) and is_unicode(part):
@@ -123,106 +101,3 @@ def member_text(member: object) -> str:
 def values(value: object) -> Number | list[Number]:
     """A score as JSON writes it. Raises InvalidValue, NotFinite, ValueOutOfRange."""
     return [number(each) for each in value] if isinstance(value, (tuple, list)) else number(value)
-
-
-def number(value: object) -> Number:
-    """An exact number; text is left as it is, for the column to judge."""
-    if (count := integer(value)) is not None:
-        if not -LIMIT <= count <= LIMIT:
-            raise ValueOutOfRange(f"{safe_repr(value)} is outside the range of any column")
-        return count
-    if isinstance(value, Decimal):
-        if not value.is_finite():
-            raise NotFinite(f"{safe_repr(value)} is no score")
-        if value and value.adjusted() > _DIGITS:
-            raise ValueOutOfRange(f"{safe_repr(value)} is outside the range of any column")
-        return value
-    if isinstance(value, str) and is_unicode(value):
-        return str(value)
-    if isinstance(value, float) and not isfinite(value):
-        raise NotFinite(f"{value} is no score")
-    raise InvalidValue(f"{safe_repr(value)} is no exact number")
-
-
-def bound(given: Bound | None) -> str | None:
-    """An end of a range, as text. Raises InvalidRange, and as `number`."""
-    if given is None:
-        return None
-    parts = given if isinstance(given, (tuple, list)) else (given,)
-    if not parts:
-        raise InvalidRange("() has no part")
-    texts = [str(number(part)) for part in parts]
-    if any("," in text for text in texts):
-        raise InvalidValue(f"{safe_repr(given)} is no decimal number")
-    return ",".join(texts)
-
-
-def percent(given: object) -> str:
-    """A percentile, as text. Raises InvalidPercentile."""
-    if (count := integer(given)) is not None:
-        return str(count)
-    if isinstance(given, (float, Decimal, str)):
-        return str(given)
-    raise InvalidPercentile(f"{safe_repr(given)} is not within 0 to 100")
-
-
-def window_name(window: str | None) -> str | None:
-    """A window's name: the sign for all of them is none."""
-    if window == ALL_WINDOWS:
-        raise UnknownWindow(f"there is no window {window!r}")
-    return window
-
-
-def labels_text(labels: object) -> str | None:
-    """The labels of a scope, as one parameter. Raises UnknownScope where no board can have such a
-    label, InvalidLabel."""
-    found = scope_labels(labels)
-    for name in found:
-        if not name.isidentifier():
-            raise UnknownScope(f"no board has a label called {safe_repr(name)}")
-    return scope_written({name: label_value(name, found[name]) for name in found}) or None
-
-
-def by_text(label: object) -> str | None:
-    """The label that a question ranks by, as text."""
-    return None if label is None else str(label)
-
-
-def scope_text(scope: object) -> str | None:
-    """The labels of a scope by their names, as text. Raises UnknownScope for what is no list of
-    them."""
-    if scope is None:
-        return None
-    if isinstance(scope, Sequence) and not isinstance(scope, str):
-        names = [str(name) for name in scope]
-        if all(map(str.isidentifier, names)):
-            return ",".join(names)
-    raise UnknownScope(f"there is no scope {safe_repr(scope)}: give a list of the names of labels")
-
-
-def scope_after(labels: Mapping[str, str] | None) -> str | None:
-    """The labels of one scope, as text. Raises InvalidLabel, UnknownScope for what is none."""
-    if labels is not None and not (isinstance(labels, Mapping) and labels):
-        raise UnknownScope(f"{safe_repr(labels)} is no scope to go on after")
-    said = label_texts(labels)
-    return None if said is None else scope_written(said)
-
-
-def target(path: str, /, **query: object) -> str:
-    """A path with its query: None is left out. Raises InvalidQuery for what is not Unicode."""
-    said = {
-        name: str(value).lower() if isinstance(value, bool) else str(value)
-        for name, value in query.items()
-        if value is not None
-    }
-    try:
-        return f"{path}?{urlencode(said)}" if said else path
-    except UnicodeEncodeError as error:
-        raise InvalidQuery("a parameter is not valid Unicode") from error
-
-
-def board_path(board: object, *rest: str) -> str:
-    """The path of a board; what cannot be the name of one is not looked for."""
-    if not is_name(board):
-        raise UnknownBoard(f"there is no board {safe_repr(board)}")
-    return "/".join(["/v1/boards", quote(board), *rest])

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 
 from laurels.wire.audit_page import AuditPage
+from laurels.wire.parameters import target
 
-from .arguments import target
 from .call import Call
 
 _page: Any = msgspec.json.Decoder(AuditPage).decode

@@ -1,91 +1,46 @@
-"""Every verb as the request that stands for it: pure functions, with the verbs' own signatures.
+"""Every query and command as the request that stands for it: pure functions.
 
 A write is sent again after a broken connection only where that cannot count twice: where each of
 its events has an id, its own or by the batch key. One without may have been counted though no
 answer came, and whoever sent it is told so.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple, overload
+from functools import cache
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from laurels.core.clock_status import ClockStatus
+from laurels.core.commands import (
+    ChangeBoard,
+    Command,
+    CreateBoard,
+    DeleteBoard,
+    RemoveMember,
+    SetData,
+    Submit,
+    SubmitMany,
+)
+from laurels.core.queries import Query
 from laurels.core.receipt import Receipt, Receipts
 from laurels.core.stats import BoardStats, CheckReport, Stats
-from laurels.errors import (
-    BatchRefused,
-)
+from laurels.errors import BatchRefused
 from laurels.errors.service import InvalidBody
 from laurels.model.board import Board
-from laurels.model.event import Value
 from laurels.model.validation import integer
 from laurels.stores.intake.accept import batch_list, data_bytes, ensure_position
 from laurels.wire.answers import BatchAnswer, to_json
+from laurels.wire.parameters import board_path, target, write_label_names
+from laurels.wire.queries import query_target
 from laurels.wire.receipts import RemoteReceipts, joined
 from laurels.wire.requests import MAX_BATCH, BatchTooLong
 
-from .arguments import (
-    EventBatch,
-    SubmittedEvent,
-    batch,
-    board_path,
-    member_text,
-    scope_text,
-    target,
-)
-from .arguments import event as event_sent
+from .arguments import EventBatch, batch, event, member_text
 from .call import Call, decoder, nothing, then
-from .questions import (
-    around,
-    at_rank,
-    card,
-    count,
-    periods,
-    range,  # noqa: A004
-    rank,
-    ranks,
-    scopes,
-    score_at_percentile,
-    standing,
-    standings,
-    top,
-)
 
-__all__ = [
-    "SubmissionCalls",
-    "accept_clock",
-    "around",
-    "at_rank",
-    "boards",
-    "card",
-    "change",
-    "check",
-    "clock_status",
-    "count",
-    "create",
-    "delete",
-    "get",
-    "periods",
-    "position",
-    "range",
-    "rank",
-    "ranks",
-    "rebuild",
-    "remove",
-    "scopes",
-    "score_at_percentile",
-    "set",
-    "set_data",
-    "snapshot",
-    "standing",
-    "standings",
-    "stats",
-    "submit",
-    "submit_many",
-    "top",
-]
+T = TypeVar("T")
 
 _receipt = decoder(Receipt)
 _batch = decoder(BatchAnswer)
@@ -101,73 +56,59 @@ _definitions = then(
 )
 
 
-# Boards
+def query_call(board: str, query: Query[T]) -> Call[T]:
+    """Return the request of a query."""
+    path = query_target(board, query)
+    otherwise: dict[str, Any] = {} if query.absent is None else {query.absent.code: None}
+    decode = then(_answer_decoder(type(query)), query.from_answer)
+    if query.body is None:
+        return Call("GET", path, decode, otherwise=otherwise)
+    body = to_json.encode(getattr(query, query.body))
+    return Call("POST", path, decode, body=body, otherwise=otherwise)
 
 
-def create(board: Board | Mapping[str, Any], *, exist_ok: bool = False) -> Call[Board]:
-    defined = board if isinstance(board, Board) else Board.from_json(board)
-    on_exists = "accept" if exist_ok else "refuse"
-    path = target(board_path(defined.name), on_exists=on_exists)
-    return Call("PUT", path, Board.from_json, body=defined.to_json(), keyed=True)
+@cache
+def _answer_decoder(kind: type[Query[Any]]) -> Any:
+    return decoder(kind.returns)
 
 
-def change(name: str, /, **changes: Any) -> Call[Board]:
-    told = {name: v if (whole := integer(v)) is None else whole for name, v in changes.items()}
+def command_call(command: Command[Any]) -> Call[Any]:
+    """Return the request of a command that takes one: any but a batch."""
+    match command:
+        case Submit(board, given, window, scope, absolute):
+            sent = event(*given)
+            verb = "set" if absolute else "scores"
+            path = target(board_path(board, verb), window=window, scope=write_label_names(scope))
+            has_id = sent.id is not None
+            body = to_json.encode(sent)
+            return Call("POST", path, _receipt, body, repeats=has_id, keyed=has_id)
+        case SetData(board, member, data):
+            written = data_bytes(data)
+            fields = {
+                "member": member_text(member),
+                "data": None if written is None else msgspec.Raw(written),
+            }
+            return Call("PUT", board_path(board, "data"), nothing, body=to_json.encode(fields))
+        case RemoveMember(board, member):
+            body = to_json.encode({"member": member_text(member)})
+            return Call("POST", board_path(board, "remove"), _removed, body=body, keyed=True)
+        case CreateBoard(defined, exist_ok):
+            on_exists = "accept" if exist_ok else "refuse"
+            path = target(board_path(defined.name), on_exists=on_exists)
+            return Call("PUT", path, Board.from_json, body=defined.to_json(), keyed=True)
+        case ChangeBoard(name, changes):
+            return Call("PATCH", board_path(name), Board.from_json, body=_changes(changes))
+        case DeleteBoard(name):
+            return Call("DELETE", board_path(name), nothing, keyed=True)
+    raise TypeError(f"{command!r} is no command of one request")
+
+
+def _changes(changes: Mapping[str, Any]) -> bytes:
+    plain = {name: v if (whole := integer(v)) is None else whole for name, v in changes.items()}
     try:
-        body = to_json.encode(told)
+        return to_json.encode(plain)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidBody(f"the changes cannot be written as JSON ({error})") from error
-    return Call("PATCH", board_path(name), Board.from_json, body=body)
-
-
-def get(name: str) -> Call[Board]:
-    return Call("GET", board_path(name), Board.from_json)
-
-
-def boards() -> Call[list[Board]]:
-    return Call("GET", "/v1/boards", _definitions)
-
-
-def delete(name: str) -> Call[None]:
-    return Call("DELETE", board_path(name), nothing, keyed=True)
-
-
-# Writes
-
-
-def submit(
-    board: str,
-    member: str,
-    value: Value,
-    *,
-    at: Any = None,
-    id: str | None = None,
-    window: str | None = None,
-    labels: Mapping[str, str] | None = None,
-    scope: Sequence[str] | None = None,
-) -> Call[Receipt]:
-    path = target(board_path(board, "scores"), window=window, scope=scope_text(scope))
-    return _of_event(path, event_sent(member, value, at, id, labels))
-
-
-def set(
-    board: str,
-    member: str,
-    value: Value,
-    *,
-    at: Any = None,
-    id: str | None = None,
-    window: str | None = None,
-    labels: Mapping[str, str] | None = None,
-    scope: Sequence[str] | None = None,
-) -> Call[Receipt]:
-    path = target(board_path(board, "set"), window=window, scope=scope_text(scope))
-    return _of_event(path, event_sent(member, value, at, id, labels))
-
-
-def _of_event(path: str, event: SubmittedEvent) -> Call[Receipt]:
-    named = event.id is not None
-    return Call("POST", path, _receipt, to_json.encode(event), repeats=named, keyed=named)
 
 
 class SubmissionCalls(NamedTuple):
@@ -195,71 +136,51 @@ class SubmissionCalls(NamedTuple):
         return receipts.with_refusals(read.refusals, read.members) if read.refusals else receipts
 
 
-def submit_many(
-    board: str,
-    events: Iterable[Any],
-    *,
-    window: str | None = None,
-    ranks: bool = False,
-    all_or_nothing: bool = False,
-    key: str | None = None,
-    position: tuple[str, str] | None = None,
-    scope: Sequence[str] | None = None,
-) -> SubmissionCalls:
-    """The requests of a batch. Raises BatchTooLong where several have to be one commit."""
-    given = batch_list(events)
+def batch_calls(command: SubmitMany) -> SubmissionCalls:
+    """Return the requests of a batch. Raises BatchTooLong where several have to be one commit."""
+    events = batch_list(command.events)
+    position = command.position
     ensure_position(position)
-    if len(given) > MAX_BATCH and (all_or_nothing or position is not None):
+    if len(events) > MAX_BATCH and (command.all_or_nothing or position is not None):
         raise BatchTooLong(
-            f"{len(given):,} events are to be one commit, over HTTP the limit is {MAX_BATCH:,}"
+            f"{len(events):,} events are to be one commit, over HTTP the limit is {MAX_BATCH:,}"
         )
-    read = batch(given, key)
+    sent = batch(events, command.key)
     source, text = position or (None, None)
     path = target(
-        board_path(board, "scores"),
-        window=window,
-        ranks=True if ranks else None,
-        all_or_nothing=True if all_or_nothing else None,
+        board_path(command.board, "scores"),
+        window=command.window,
+        ranks=True if command.ranks else None,
+        all_or_nothing=True if command.all_or_nothing else None,
         position_source=source,
         position=text,
-        scope=scope_text(scope),
+        scope=write_label_names(command.scope),
     )
     calls = [
-        Call("POST", path, _batch, body=body, repeats=read.repeats, keyed=read.repeats)
-        for body in map(to_json.encode, read.parts(MAX_BATCH))
+        Call("POST", path, _batch, body=body, repeats=sent.repeats, keyed=sent.repeats)
+        for body in map(to_json.encode, sent.parts(MAX_BATCH))
     ]
-    return SubmissionCalls(calls, read)
+    return SubmissionCalls(calls, sent)
 
 
-def set_data(board: str, member: str, data: Any) -> Call[None]:
-    written = data_bytes(data)
-    said = {
-        "member": member_text(member),
-        "data": None if written is None else msgspec.Raw(written),
-    }
-    return Call("PUT", board_path(board, "data"), nothing, body=to_json.encode(said))
+def definition(name: str) -> Call[Board]:
+    return Call("GET", board_path(name), Board.from_json)
 
 
-def remove(board: str, member: str) -> Call[bool]:
-    body = to_json.encode({"member": member_text(member)})
-    return Call("POST", board_path(board, "remove"), _removed, body=body, keyed=True)
+def definitions() -> Call[list[Board]]:
+    return Call("GET", "/v1/boards", _definitions)
 
 
 def position(board: str, source: str) -> Call[str | None]:
     return Call("GET", target(board_path(board, "position"), source=source), _position)
 
 
-@overload
-def stats() -> Call[Stats]: ...
-@overload
-def stats(board: str) -> Call[BoardStats]: ...
-def stats(board: str | None = None) -> Call[Stats] | Call[BoardStats]:
-    if board is None:
-        return Call("GET", "/v1/stats", _stats)
+def stats() -> Call[Stats]:
+    return Call("GET", "/v1/stats", _stats)
+
+
+def board_stats(board: str) -> Call[BoardStats]:
     return Call("GET", board_path(board, "stats"), _board_stats)
-
-
-# Keeping it in order
 
 
 def check() -> Call[CheckReport]:

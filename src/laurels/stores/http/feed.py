@@ -6,9 +6,11 @@ from typing import Protocol
 from msgspec import Struct
 
 from laurels.errors import Unavailable
+from laurels.model.labels import label_pairs
 from laurels.wire.live import RETRY_MS
+from laurels.wire.parameters import board_path, target, write_labels
 
-from .arguments import board_path, by_text, labels_text, member_text, target
+from .arguments import member_text
 from .call import Call, nothing
 
 
@@ -42,8 +44,8 @@ def live(
         window=window,
         limit=limit if member is None else None,
         member=None if member is None else member_text(member),
-        labels=labels_text(labels),
-        by=by_text(by),
+        labels=write_labels(label_pairs(labels)),
+        by=by,
     )
     also = {"Accept": "text/event-stream"} | ({"Last-Event-ID": after} if after else {})
     return Call("GET", path, nothing, also=also)

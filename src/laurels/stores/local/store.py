@@ -7,8 +7,10 @@ a failed append leaves the index untouched. `Leaderboards` and `AsyncLeaderboard
 on top of this.
 """
 
+import asyncio
 import logging
 import threading
+import weakref
 from asyncio import Future
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -23,11 +25,12 @@ import msgspec
 from laurels.core import record as records
 from laurels.core.board_state import BoardState, time_token
 from laurels.core.clock_status import ClockStatus, accept_clock, clock_status
+from laurels.core.commands import Command, Submit
 from laurels.core.fold import Fold
 from laurels.core.index import Index
 from laurels.core.plan import RankingKey, place_named
-from laurels.core.queries import QueryContext
-from laurels.core.question import Question
+from laurels.core.queries import Query
+from laurels.core.query_context import QueryContext
 from laurels.core.reads import cached_view
 from laurels.core.receipt import Receipts
 from laurels.core.requests import ReadRequest
@@ -41,10 +44,13 @@ from laurels.errors import (
     NotReady,
     StorageFailed,
 )
+from laurels.model.board import Board
 from laurels.model.validation import safe_repr
 from laurels.stores.intake.accept import How, is_plain, joined, submission
+from laurels.stores.intake.commands import ON_LOOP, accepted, defined_by, is_long, own, result_of
 from laurels.stores.intake.commit import Committer, Ticket, Write, made
 from laurels.stores.intake.forks import forks
+from laurels.stores.intake.pacing import pace
 from laurels.stores.intake.shares import MOST, SHARE
 from laurels.stores.intake.submission import Submission
 from laurels.stores.intake.writes import FoldedWrite, Task
@@ -95,6 +101,7 @@ class Service:
         self._committing_ms: int | None = None
         self._still = False
         self.paced = False
+        self._pacing: asyncio.Task[None] | None = None
         self._closing = threading.Lock()
         self._on_close: list[Callable[[], None]] = [log.close]
         self.write_failures = WriteFailures(stopwatch)
@@ -117,6 +124,17 @@ class Service:
         """Whether anything was recorded besides the creation of boards."""
         return self._fold.now_ms > MIN_MS
 
+    def start(self) -> None:
+        """Prepare rolling windows by a task of the loop that runs, rather than after commits."""
+        self.paced = True
+        self._pacing = asyncio.get_running_loop().create_task(pace(weakref.ref(self)))
+
+    async def close_async(self) -> None:
+        """Close from a loop."""
+        if self._pacing is not None:
+            self._pacing.cancel()
+        await asyncio.to_thread(self.close)
+
     def on_close(self, action: Callable[[], None]) -> None:
         """Has `action` called when this is closed, after the log is."""
         self._on_close.append(action)
@@ -132,7 +150,7 @@ class Service:
 
     def set_note(self, key: str, value: str) -> None:
         """Keep a fact beside the log's entries; it is durable when this returns."""
-        self.write(Task(partial(self._log.set_note, key, value)))
+        self.commit(Task(partial(self._log.set_note, key, value)))
 
     def close(self) -> None:
         """Commits what is queued and closes; another close does nothing."""
@@ -170,8 +188,6 @@ class Service:
         self.ensure_usable()
         return self._fold.named(board)
 
-    newest = named
-
     def position(self, board: str, source: str) -> str | None:
         """The position committed last for a source, None without one."""
         return self.named(board).positions.get(source)
@@ -186,11 +202,16 @@ class Service:
         state = self.named(board)
         return (state.number, state.changes, *time_token(state, self._time_of(state)))
 
-    def boards(self) -> list[BoardState]:
-        """All boards, in the order of their names; asked under the lock."""
-        return [self._fold.boards[name] for name in sorted(self._fold.boards)]
+    def definition(self, name: str) -> Board:
+        """Return the definition of a board."""
+        return self.named(name).board
 
-    def ask(self, board: str, asked: Callable[[QueryContext], Question[T]]) -> T:
+    def definitions(self) -> list[Board]:
+        """Return all definitions, in the order of their names."""
+        with self.reading():
+            return [self._fold.boards[name].board for name in sorted(self._fold.boards)]
+
+    def ask(self, board: str, query: Query[T]) -> T:
         """The answer to a question about a board, all of one state.
 
         Where a boundary has passed and much of a pass is left to do, it does that first, share by
@@ -198,23 +219,45 @@ class Service:
         from there.
         """
         try:
-            return self.ask_at_once(board, asked)
+            return self.ask_at_once(board, query)
         except NotReady:
             pass
         for _ in range(0, MOST, SHARE):
             with suppress(NotReady):
-                return self.ask_at_once(board, asked)
-        return self.ask_at_once(board, asked)
+                return self.ask_at_once(board, query)
+        return self.ask_at_once(board, query)
 
-    def ask_at_once(self, board: str, asked: Callable[[QueryContext], Question[T]]) -> T:
+    def ask_at_once(self, board: str, query: Query[T]) -> T:
         """The same, but where a boundary has passed and much is left to do it raises NotReady."""
         self.ensure_usable()
         with self._lock:
             state = self._advanced(board)
-            question = asked(QueryContext(state, self._fold.time_of(state)))
-            if state.rules.scoped and not self._are_scopes_advanced(state, question.asks):
+            plan = query.plan(QueryContext(state, self._fold.time_of(state)))
+            if state.rules.scoped and not self._are_scopes_advanced(state, plan.requests):
                 raise NotReady(f"a step of the board {board!r} has begun that is being prepared")
-            return question.here(self._fold.index, self._fold.offset)
+            return plan.run_local(self._fold.index, self._fold.offset)
+
+    async def ask_async(self, board: str, query: Query[T]) -> T:
+        """Return the answer to a query: on the loop where it is a short one and nothing is in its
+        way, else from a thread."""
+        if query.size > ON_LOOP:
+            return await asyncio.to_thread(self.ask, board, query)
+        return await self.look_async(
+            lambda patient: (self.ask if patient else self.ask_at_once)(board, query)
+        )
+
+    async def look_async(self, look: Callable[[bool], T]) -> T:
+        """Return what a short read returns: `look(False)` on the loop where no commit is being
+        counted and no step prepared, else `look(True)` in a thread."""
+        lock = self.lock_at_once()
+        if lock is not None:
+            try:
+                return look(False)
+            except NotReady:
+                pass  # the thread does what is left
+            finally:
+                lock.release()
+        return await asyncio.to_thread(look, True)
 
     def cached_view(
         self, board: str, window: str | None, look: Callable[[Index, RankingKey], T]
@@ -249,9 +292,10 @@ class Service:
             return board_stats(self._fold, state, self._fold.time_of(state))
 
     def stats(self) -> Stats:
-        """The figures of the whole store; asked under the lock."""
-        kept = self._keeper.kept(self._log.first, self._log.doubt)
-        return store_stats(self._fold, self._log.nbytes(), self.clock_status(), kept)
+        """Return the figures of the whole store."""
+        with self.reading():
+            kept = self._keeper.kept(self._log.first, self._log.doubt)
+            return store_stats(self._fold, self._log.nbytes(), self.clock_status(), kept)
 
     def _advanced(self, board: str) -> BoardState:
         """Return a board advanced to its current time, by a share of work; NotReady if more is
@@ -282,7 +326,7 @@ class Service:
             ready = not self._still and bool(self._fold.refreshes.ready(self._fold.now_ms))
             until_ms = min(until_ms, self._fold.refreshes.interval_ms)
         if ready:
-            self.write(Task(self._refresh))
+            self.commit(Task(self._refresh))
         return max(left, int(ready)), until_ms
 
     def clock_status(self) -> ClockStatus:
@@ -330,15 +374,50 @@ class Service:
         """Accepts events: judges their form and makes them columns."""
         return submission(self.named(board), events, window, event_time=self._event_time, **how)
 
-    def write(self, write: Write) -> Any:
-        """Commits a write and answers its result; raises what refused it."""
+    def write(self, command: Command[T]) -> T:
+        """Carry out a command and return its result; raise what refused it."""
+        committed = self.commit(accepted(self, command))
+        if (name := defined_by(command)) is not None:
+            committed = self.definition(name)
+        return result_of(command, committed)
+
+    def commit(self, write: Write) -> Any:
+        """Commit a write and return its result; raise what refused it."""
         self.ensure_usable()
         return self._committer.submit(write)
 
-    def write_async(self, write: Write) -> Future[Any]:
-        """The same for a caller on an event loop: a future of the result."""
+    async def write_async(self, command: Command[T]) -> T:
+        """Carry out a command for a task of an event loop, which waits for no disk."""
+        self.ensure_usable()
+        committed: Any
+        place = 0
+        if isinstance(command, Submit) and not command.absolute:
+            committed, place = await self.submit_one(
+                command.board, own(command.event), command.window, command.scope
+            )
+        else:
+            accept = partial(accepted, self, command)
+            write = await asyncio.to_thread(accept) if is_long(command) else accept()
+            committed = await self.commit_async(write)
+        if (name := defined_by(command)) is not None:
+            committed = self.definition(name)
+        return result_of(command, committed, place)
+
+    def commit_async(self, write: Write) -> Future[Any]:
+        """Commit a write for a caller on an event loop: return a future of its result."""
         self.ensure_usable()
         return self._committer.submit_async(write)
+
+    async def submit_one(
+        self, board: str, event: Any, window: str | None, scope: Sequence[str] | None
+    ) -> tuple[Receipts, int]:
+        """Submit an event, together with others that ask for the same where it can be; return the
+        receipts of them all and its place there."""
+        shared = self.share_async(board, event, window, scope)
+        if shared is not None:
+            return await shared
+        write = self.submission(board, [event], window, ranks=True, scope=scope)
+        return await self.commit_async(write), 0
 
     def share_async(
         self, board: str, event: Any, window: str | None, scope: Sequence[str] | None
@@ -420,7 +499,7 @@ class Service:
     def ensure_writable(self) -> None:
         """Raise StorageFailed where the disk refused the last write and still does."""
         if self.write_failures.reason is not None:
-            self.write(Task(self._try_to_write))
+            self.commit(Task(self._try_to_write))
         self.write_failures.ensure_none()
 
     def _try_to_write(self) -> None:
@@ -557,7 +636,7 @@ class Service:
     def _keep(self) -> int:
         """Takes a snapshot, takes away those before the last, trims the log to that one."""
         offset, until = self._take_snapshot()
-        while until and self.write(Task(partial(self._log.trim, until))):
+        while until and self.commit(Task(partial(self._log.trim, until))):
             pass
         return offset
 
@@ -602,7 +681,7 @@ class Service:
                 return compare(self._fold, self._advanced_alike(self._refolded()))
 
         with self._keeper.alone():
-            report: CheckReport = self.write(Task(compared))
+            report: CheckReport = self.commit(Task(compared))
         return report
 
     def rebuild(self) -> None:
@@ -614,7 +693,7 @@ class Service:
                 self._fold = rebuilt
 
         with self._keeper.alone():
-            self.write(Task(exchange))
+            self.commit(Task(exchange))
 
     def _advanced_alike(self, fold: Fold) -> Fold:
         """Return another fold of this log, advanced to the same time as this one."""

@@ -1,6 +1,5 @@
-"""Questions about one board, each answered of one state of it."""
+"""Queries about one board, each answered of one state of it."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
@@ -8,8 +7,9 @@ from msgspec import Struct
 
 from laurels.core.board_state import BoardState
 from laurels.core.plan import next_boundary
-from laurels.core.queries import QueryContext
-from laurels.core.question import Question
+from laurels.core.queries import Query
+from laurels.core.query_context import QueryContext
+from laurels.core.read_plan import ReadPlan
 from laurels.stores.redis.connection.deadline import VERB_SECONDS, ends_in
 
 from .present import BoardCatalog, opened_as
@@ -40,26 +40,26 @@ class Questions:
         self._nows: dict[int, _Now] = {}
 
     @read_only
-    async def ask(self, board: str, asked: Callable[[QueryContext], Question[T]]) -> T:
-        """The answer to a question about a board."""
+    async def ask(self, board: str, query: Query[T]) -> T:
+        """Return the answer to a query about a board."""
         with ends_in(VERB_SECONDS):
-            return await self._present.again(board, partial(self._answer, asked))
+            return await self._present.again(board, partial(self._answer, query))
 
-    async def _answer(self, asked: Callable[[QueryContext], Question[T]], state: BoardState) -> T:
+    async def _answer(self, query: Query[T], state: BoardState) -> T:
         now_ms = self._present.time_of(state)
         known = state.refreshed.copy(), state.refreshed_by.copy()
-        question = asked(QueryContext(state, now_ms))
+        plan = query.plan(QueryContext(state, now_ms))
         now = self._now(state, now_ms)
         while True:
             read = await self._present.index.read(
-                now.opened, question.asks, now_ms=now_ms, due_ms=now.due_ms
+                now.opened, plan.requests, now_ms=now_ms, due_ms=now.due_ms
             )
             if state.rules.refreshed:
                 self._present.ensure_shown(state, known, read.stands)
-            answer = question.answer(read.found, read.offset)
-            if not isinstance(answer, Question):
-                return answer
-            question = answer
+            result = plan.finish(read.found, read.offset)
+            if not isinstance(result, ReadPlan):
+                return result
+            plan = result
 
     def _now(self, state: BoardState, now_ms: int) -> _Now:
         """Worked out once for as long as it holds: time does not go back here."""

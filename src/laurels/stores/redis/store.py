@@ -6,20 +6,27 @@ process knows, and carried out by one call; where the server knows better, it is
 """
 
 import asyncio
+import weakref
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
-from contextlib import nullcontext
+from functools import partial
 from typing import Any, TypeVar, Unpack
+
+from msgspec.structs import replace
 
 from laurels.core.board_state import BoardState
 from laurels.core.clock_status import ClockStatus, SharedSource, accept_clock, clock_status
+from laurels.core.commands import Command, RemoveMember, SetData, Submit, SubmitMany
 from laurels.core.plan import window_named
-from laurels.core.queries import QueryContext
-from laurels.core.question import Question
+from laurels.core.queries import Query
+from laurels.core.receipt import Receipts
 from laurels.core.stats import BoardStats, CheckReport, Stats
 from laurels.errors import Closed, Forked, LaurelsError, NothingToBackUp, UnknownWindow
+from laurels.model.board import Board
 from laurels.model.labels import has_scope
 from laurels.stores.intake.accept import How, batch_list, submission
+from laurels.stores.intake.commands import accepted, defined_by, is_long, result_of
 from laurels.stores.intake.forks import forks
+from laurels.stores.intake.pacing import pace
 from laurels.stores.intake.submission import Submission
 from laurels.stores.intake.writes import FoldedWrite
 from laurels.timeline.clock import Clock
@@ -39,7 +46,9 @@ from .writes import Writer
 T = TypeVar("T")
 
 
-def is_newer(state: BoardState, events: Sequence[Any], window: str | None, how: How) -> bool:
+def is_newer(
+    state: BoardState, events: Sequence[Any], window: str | None, scope: Sequence[str] | None
+) -> bool:
     """Whether events name what the board as it is known here has not: another process may have
     added it."""
     rules = state.rules
@@ -47,7 +56,6 @@ def is_newer(state: BoardState, events: Sequence[Any], window: str | None, how: 
         window_named(rules, window)
     except UnknownWindow:
         return True
-    scope = how.get("scope")
     if scope is not None and not has_scope(rules, scope):
         return True
     known = {*rules.labels}
@@ -98,6 +106,7 @@ class Direct:
         self._close = close
         self._on_close: list[Callable[[], None]] = []
         self._ended: str | None = None
+        self._pacing: asyncio.Task[None] | None = None
         self._forks = forks()
 
     @property
@@ -129,20 +138,25 @@ class Direct:
         finally:
             future.cancel()
 
-    def ask(self, board: str, asked: Callable[[QueryContext], Question[T]]) -> T:
-        """The answer to a question about a board, all of one state."""
-        answer: T = self.run(self.ask_async(board, asked))
+    def ask(self, board: str, query: Query[T]) -> T:
+        """Return the answer to a query about a board, all of one state."""
+        answer: T = self.run(self.ask_async(board, query))
         return answer
-
-    ask_at_once = ask
 
     def cached_view(self, _board: str, _window: str | None, _look: Callable[..., T]) -> T | None:
         """Nothing is at hand where rankings are elsewhere."""
         return None
 
-    def write(self, write: FoldedWrite) -> Any:
-        """Carries out a write and answers its result; raises what refused it."""
-        return self.run(self.write_async(write))
+    def write(self, command: Command[T]) -> T:
+        """Carry out a command and return its result; raise what refused it."""
+        committed = self.commit(accepted(self, command))
+        if (name := defined_by(command)) is not None:
+            committed = self.definition(name)
+        return result_of(command, committed)
+
+    def commit(self, write: FoldedWrite) -> Any:
+        """Carry out a write and return its result; raise what refused it."""
+        return self.run(self.commit_async(write))
 
     def named(self, board: str) -> BoardState:
         """The board of that name."""
@@ -156,23 +170,15 @@ class Direct:
         self.run(self._present.registry.load())
         return self._present.boards.named(board)
 
-    def boards(self) -> list[BoardState]:
-        """All boards, in the order of their names."""
+    def definition(self, name: str) -> Board:
+        """Return the definition of a board as the server has it now."""
+        return self.newest(name).board
+
+    def definitions(self) -> list[Board]:
+        """Return all definitions as the server has them now, in the order of their names."""
         self.run(self._present.registry.load())
-        known = self._present.boards.boards
-        return [known[name] for name in sorted(known)]
-
-    def reading(self) -> nullcontext[None]:
-        """There is nothing to hold while a question is asked. Raises Closed after the end."""
-        self.ensure_usable()
-        return nullcontext()
-
-    def lock_at_once(self) -> None:
-        """Return None: there is no lock."""
-        self.ensure_usable()
-
-    def share_async(self, *_: object) -> None:
-        """Return None: writes are joined when a call takes them."""
+        boards = self._present.boards.boards
+        return [boards[name].board for name in sorted(boards)]
 
     def submission(
         self, board: str, events: Iterable[Any], window: str | None, **how: Unpack[How]
@@ -180,7 +186,7 @@ class Direct:
         """Accepts events: judges their form and makes them columns."""
         given = batch_list(events)
         state = self.named(board)
-        if is_newer(state, given, window, how):
+        if is_newer(state, given, window, how.get("scope")):
             state = self.newest(board)
         return submission(state, given, window, event_time=self._present.event_time, **how)
 
@@ -229,6 +235,17 @@ class Direct:
             raise Forked("the boards were opened by the process that this one was forked from")
         if self._ended is not None:
             raise Closed(self._ended)
+
+    def start(self) -> None:
+        """Do what time makes due by a task of the loop that runs, rather than after calls."""
+        self.paced = True
+        self._pacing = asyncio.get_running_loop().create_task(pace(weakref.ref(self)))
+
+    async def close_async(self) -> None:
+        """Close from a loop."""
+        if self._pacing is not None:
+            self._pacing.cancel()
+        await asyncio.to_thread(self.close)
 
     def close(self) -> None:
         """Carries out what is queued and closes; another close does nothing."""
@@ -297,25 +314,56 @@ class Direct:
         await self._present.registry.load()
         return self._present.boards.named(board)
 
-    async def boards_async(self) -> list[BoardState]:
-        """As `boards`."""
-        self.ensure_usable()
-        await self._present.registry.load()
-        known = self._present.boards.boards
-        return [known[name] for name in sorted(known)]
-
     async def know(self, board: str) -> BoardState:
         """The board of that name."""
         return await self._present.know(board)
 
-    def ask_async(
-        self, board: str, asked: Callable[[QueryContext], Question[T]]
-    ) -> Coroutine[Any, Any, T]:
-        """The answer to a question about a board, all of one state."""
+    def ask_async(self, board: str, query: Query[T]) -> Coroutine[Any, Any, T]:
+        """Return an awaitable of the answer to a query about a board, all of one state."""
         self.ensure_usable()
-        return self._questions.ask(board, asked)
+        return self._questions.ask(board, query)
 
-    async def write_async(self, write: FoldedWrite) -> Any:
-        """Carries out a write and answers its result; raises what refused it."""
+    async def look_async(self, look: Callable[[bool], T]) -> T:
+        """Return what a read returns that waits for the server, in a thread."""
+        self.ensure_usable()
+        return await asyncio.to_thread(look, True)
+
+    async def write_async(self, command: Command[T]) -> T:
+        """Carry out a command; return its result, raise what refused it."""
+        self.ensure_usable()
+        committed = await self.commit_async(await self._accepted(command))
+        if (name := defined_by(command)) is not None:
+            committed = (await self.newest_async(name)).board
+        return result_of(command, committed)
+
+    async def commit_async(self, write: FoldedWrite) -> Any:
+        """Carry out a write and return its result; raise what refused it."""
         self.ensure_usable()
         return await self._gatherer.write(write)
+
+    async def submit_one(
+        self, board: str, event: Any, window: str | None, scope: Sequence[str] | None
+    ) -> tuple[Receipts, int]:
+        """Submit an event; return its receipts, and its place there. Writes for one board are
+        joined when a call takes them."""
+        command = SubmitMany(board, [event], window, ranks=True, scope=scope)
+        return await self.commit_async(await self._accepted(command)), 0
+
+    async def _accepted(self, command: Command[Any]) -> FoldedWrite:
+        """Judge a command by its board as it is now, where it names what is not known here."""
+        if isinstance(command, Submit):
+            await self._know_labels(command.board, [command.event], command)
+        elif isinstance(command, SubmitMany):
+            events = batch_list(command.events)  # once: it may be an iterator
+            await self._know_labels(command.board, events, command)
+            command = replace(command, events=events)
+        elif isinstance(command, SetData | RemoveMember):
+            await self.know(command.board)
+        accept = partial(accepted, self, command)
+        return await asyncio.to_thread(accept) if is_long(command) else accept()
+
+    async def _know_labels(
+        self, board: str, events: Sequence[Any], how: Submit | SubmitMany
+    ) -> None:
+        if is_newer(await self.know(board), events, how.window, how.scope):
+            await self.newest_async(board)

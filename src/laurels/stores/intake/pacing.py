@@ -9,16 +9,24 @@ refreshed, over half of their interval, and due refreshes written that no commit
 import asyncio
 import weakref
 from contextlib import suppress
+from typing import Protocol
 
 from laurels.errors import Closed, Forked, LaurelsError
-from laurels.stores.base import LoopStore
 from laurels.stores.intake.shares import SHARE
 
 IDLE_S = 0.25
 LONGEST_S = 0.05
 
 
-async def pace(held: "weakref.ref[LoopStore]") -> None:
+class Paced(Protocol):
+    """A store in which time makes work due."""
+
+    def pace(self, limit: int) -> tuple[int, int]:
+        """Do a share of what time has made due; return what is left, and the milliseconds until
+        there is more. Blocks."""
+
+
+async def pace(held: "weakref.ref[Paced]") -> None:
     """Sees to the passes of a service for as long as somebody holds it and it is usable."""
     with suppress(LaurelsError):
         while (service := held()) is not None:

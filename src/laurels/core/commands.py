@@ -1,0 +1,76 @@
+"""The commands: every write to a board, in the words of the caller. A store judges and carries it
+out."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
+
+from laurels.model.board import Board
+
+from .receipt import Receipt, Receipts
+
+T = TypeVar("T")
+
+
+class Command(Struct, Generic[T], frozen=True):
+    """A write whose result is a T."""
+
+
+class Submit(Command[Receipt], frozen=True):
+    """One event: (member, value, at, id, labels). With `absolute` its value is the score that the
+    member is to have."""
+
+    board: str
+    event: tuple[Any, ...]
+    window: str | None = None
+    scope: Sequence[str] | None = None
+    absolute: bool = False
+
+
+class SubmitMany(Command[Receipts], frozen=True):
+    """A batch of events, committed together."""
+
+    board: str
+    events: Iterable[Any]
+    window: str | None = None
+    ranks: bool = False
+    all_or_nothing: bool = False
+    key: str | None = None
+    position: tuple[str, str] | None = None
+    scope: Sequence[str] | None = None
+
+
+class SetData(Command[None], frozen=True):
+    """The JSON that a member carries; None takes it away."""
+
+    board: str
+    member: str
+    data: Any
+
+
+class RemoveMember(Command[bool], frozen=True):
+    """A member taken out of every ranking of a board. The result is whether it was in any."""
+
+    board: str
+    member: str
+
+
+class CreateBoard(Command[Board], frozen=True):
+    """A new board; with `exist_ok` an equal one may be there."""
+
+    board: Board
+    exist_ok: bool = False
+
+
+class ChangeBoard(Command[Board], frozen=True):
+    """Another definition of a board."""
+
+    name: str
+    changes: Mapping[str, Any]
+
+
+class DeleteBoard(Command[None], frozen=True):
+    """A board deleted with all it holds."""
+
+    name: str

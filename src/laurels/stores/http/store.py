@@ -1,0 +1,115 @@
+"""The store of boards behind a service: queries and commands as requests to it."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from laurels.core.clock_status import ClockStatus
+from laurels.core.commands import Command, SubmitMany
+from laurels.core.queries import Query
+from laurels.core.stats import BoardStats, CheckReport, Stats
+from laurels.model.board import Board
+from laurels.stores.intake.commands import is_long
+
+from . import calls
+from .transport import AsyncWire, Wire
+
+T = TypeVar("T")
+
+
+class RemoteStore:
+    """Boards on a service, with the answers and errors they have anywhere, and besides them
+    `ServerUnreachable`, `UnknownAnswer` and what the service alone refuses by.
+
+    A batch of more than 10,000 events goes in several commits; where it has to be one it is
+    refused as BatchTooLong. A write of events without ids is not repeated when its connection
+    breaks: ServerUnreachable then says that it may have counted.
+    """
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+
+    def ask(self, board: str, query: Query[T]) -> T:
+        return self.wire.answer(calls.query_call(board, query))
+
+    def cached_view(self, *_: object) -> None:
+        """Return None: no ranking is in this process."""
+
+    def write(self, command: Command[T]) -> T:
+        result: Any
+        if isinstance(command, SubmitMany):
+            parts = calls.batch_calls(command)
+            with parts.seen_through():
+                result = parts.join([self.wire.answer(call) for call in parts.calls])
+        else:
+            result = self.wire.answer(calls.command_call(command))
+        done: T = result
+        return done
+
+    def definition(self, name: str) -> Board:
+        return self.wire.answer(calls.definition(name))
+
+    def definitions(self) -> list[Board]:
+        return self.wire.answer(calls.definitions())
+
+    def position(self, board: str, source: str) -> str | None:
+        return self.wire.answer(calls.position(board, source))
+
+    def board_stats(self, board: str, *, patient: bool = True) -> BoardStats:
+        return self.wire.answer(calls.board_stats(board))
+
+    def stats(self) -> Stats:
+        return self.wire.answer(calls.stats())
+
+    def check(self) -> CheckReport:
+        return self.wire.answer(calls.check())
+
+    def rebuild(self) -> None:
+        return self.wire.answer(calls.rebuild())
+
+    def snapshot(self) -> int:
+        return self.wire.answer(calls.snapshot())
+
+    def clock_status(self) -> ClockStatus:
+        return self.wire.answer(calls.clock_status())
+
+    def accept_clock(self) -> ClockStatus:
+        return self.wire.answer(calls.accept_clock())
+
+    def close(self) -> None:
+        self.wire.close()
+
+
+class AsyncRemoteStore(RemoteStore):
+    """The same for event loops: queries and commands of tasks go over `on_loop`."""
+
+    def __init__(self, wire: Wire, on_loop: AsyncWire) -> None:
+        super().__init__(wire)
+        self._on_loop = on_loop
+
+    def start(self) -> None:
+        """Nothing needs to be done on the loop: the service sees to it."""
+
+    async def ask_async(self, board: str, query: Query[T]) -> T:
+        return await self._on_loop.answer(calls.query_call(board, query))
+
+    async def look_async(self, look: Callable[[bool], T]) -> T:
+        return await asyncio.to_thread(look, True)
+
+    async def write_async(self, command: Command[T]) -> T:
+        result: Any
+        if isinstance(command, SubmitMany):
+            if is_long(command):
+                parts = await asyncio.to_thread(calls.batch_calls, command)
+            else:
+                parts = calls.batch_calls(command)
+            with parts.seen_through():
+                result = parts.join([await self._on_loop.answer(call) for call in parts.calls])
+        else:
+            result = await self._on_loop.answer(calls.command_call(command))
+        done: T = result
+        return done
+
+    async def close_async(self) -> None:
+        await self._on_loop.close()
+        self.close()

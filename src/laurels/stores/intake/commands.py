@@ -1,0 +1,101 @@
+"""From a command to the write that a commit carries out, for stores that plan their writes."""
+
+from collections.abc import Sized
+from typing import Any, Protocol, TypeVar, Unpack
+
+from laurels.core.board_state import BoardState
+from laurels.core.commands import (
+    ChangeBoard,
+    Command,
+    CreateBoard,
+    DeleteBoard,
+    RemoveMember,
+    SetData,
+    Submit,
+    SubmitMany,
+)
+from laurels.model.event import member_bytes
+
+from . import writes
+from .accept import How, data_bytes, receipt_at
+from .submission import Submission
+from .writes import FoldedWrite
+
+T = TypeVar("T")
+
+ON_LOOP = 1_000
+"""A batch of more events, or a query for more entries, goes to a thread."""
+
+
+class Accepting(Protocol):
+    """A store that knows boards and judges the form of events."""
+
+    def named(self, board: str) -> BoardState: ...
+
+    def submission(
+        self, board: str, events: Any, window: str | None, **how: Unpack[How]
+    ) -> Submission: ...
+
+
+def accepted(store: Accepting, command: Command[Any]) -> FoldedWrite:
+    """Return the write that carries a command out; raise what is wrong with its form."""
+    match command:
+        case Submit(board, event, window, scope, absolute):
+            return store.submission(
+                board, [event], window, ranks=True, absolute=absolute, scope=scope
+            )
+        case SubmitMany():
+            return store.submission(
+                command.board,
+                command.events,
+                command.window,
+                ranks=command.ranks,
+                atomic=command.all_or_nothing,
+                key=command.key,
+                position=command.position,
+                scope=command.scope,
+            )
+        case SetData(board, member, data):
+            state = store.named(board)
+            return writes.data_change(state, member_bytes(member), data_bytes(data))
+        case RemoveMember(board, member):
+            return writes.removal(store.named(board), member_bytes(member))
+        case CreateBoard(definition, exist_ok):
+            return writes.creation(definition, exist_ok=exist_ok)
+        case ChangeBoard(name, changes):
+            return writes.change(name, changes)
+        case DeleteBoard(name):
+            return writes.deletion(name)
+    raise TypeError(f"{command!r} is no command")
+
+
+def result_of(command: Command[T], committed: Any, place: int = 0) -> T:
+    """Return the result of a command, from what its write came to: of an event the receipt at its
+    place, of a definition the board. Raises what refused a single event."""
+    result: Any = None
+    if isinstance(command, Submit):
+        result = receipt_at(committed, place)
+    elif not isinstance(command, SetData | DeleteBoard):
+        result = committed
+    done: T = result
+    return done
+
+
+def defined_by(command: Command[Any]) -> str | None:
+    """Return the board whose definition is the result of a command; None for other commands."""
+    if isinstance(command, CreateBoard):
+        return command.board.name
+    return command.name if isinstance(command, ChangeBoard) else None
+
+
+def is_long(command: Command[Any]) -> bool:
+    """Whether judging the form of a command would hold an event loop up."""
+    if not isinstance(command, SubmitMany):
+        return False
+    return not isinstance(command.events, Sized) or len(command.events) > ON_LOOP
+
+
+def own(event: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return an event as it is now, for one that is accepted in a while: with labels of its own."""
+    *others, labels = event
+    return (*others, dict(labels)) if type(labels) is dict else event

@@ -1,0 +1,160 @@
+"""Single values as parameters of a request, written by the client and read by the service."""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from math import isfinite
+from urllib.parse import quote, unquote_to_bytes, urlencode
+
+from laurels.core.between import Bound
+from laurels.errors import (
+    InvalidPercentile,
+    InvalidRange,
+    InvalidValue,
+    NotFinite,
+    UnknownBoard,
+    UnknownScope,
+    ValueOutOfRange,
+)
+from laurels.errors.service import InvalidQuery
+from laurels.model.labels import LabelPairs, label_pairs, labels_text
+from laurels.model.score import LIMIT
+from laurels.model.validation import integer, is_name, is_unicode, safe_repr
+
+Number = int | Decimal | str
+_DIGITS = len(str(LIMIT))
+
+
+def number(value: object) -> Number:
+    """Return an exact number; text is left as it is, for the column to judge. Raises InvalidValue,
+    NotFinite, ValueOutOfRange."""
+    if (count := integer(value)) is not None:
+        if not -LIMIT <= count <= LIMIT:
+            raise ValueOutOfRange(f"{safe_repr(value)} is outside the range of any column")
+        return count
+    if isinstance(value, Decimal):
+        if not value.is_finite():
+            raise NotFinite(f"{safe_repr(value)} is no score")
+        if value and value.adjusted() > _DIGITS:
+            raise ValueOutOfRange(f"{safe_repr(value)} is outside the range of any column")
+        return value
+    if isinstance(value, str) and is_unicode(value):
+        return str(value)
+    if isinstance(value, float) and not isfinite(value):
+        raise NotFinite(f"{value} is no score")
+    raise InvalidValue(f"{safe_repr(value)} is no exact number")
+
+
+def write_bound(bound: Bound | None) -> str | None:
+    """Return an end of a range as text. Raises InvalidRange, and as `number`."""
+    if bound is None:
+        return None
+    parts = bound if isinstance(bound, (tuple, list)) else (bound,)
+    if not parts:
+        raise InvalidRange("() has no part")
+    texts = [str(number(part)) for part in parts]
+    if any("," in text for text in texts):
+        raise InvalidValue(f"{safe_repr(bound)} is no decimal number")
+    return ",".join(texts)
+
+
+def read_bound(text: str | None) -> Bound | None:
+    """Return an end of a range: several columns are written `10,3`."""
+    return tuple(text.split(",")) if text is not None and "," in text else text
+
+
+def write_percentile(percentile: object) -> str:
+    """Return a percentile as text. Raises InvalidPercentile."""
+    if (count := integer(percentile)) is not None:
+        return str(count)
+    if isinstance(percentile, (float, Decimal, str)):
+        return str(percentile)
+    raise InvalidPercentile(f"{safe_repr(percentile)} is not within 0 to 100")
+
+
+def write_labels(labels: LabelPairs | None) -> str | None:
+    """Return the labels of a scope as one parameter, None for none. Raises UnknownScope where no
+    board can have such a label."""
+    for name, _ in labels or ():
+        if not name.isidentifier():
+            raise UnknownScope(f"no board has a label called {safe_repr(name)}")
+    return labels_text(dict(labels or ())) or None
+
+
+def read_labels(text: str | None) -> LabelPairs:
+    """Return the labels of a scope in a parameter, their values percent-encoded; none in nothing.
+    Raises InvalidQuery, InvalidLabel."""
+    labels: dict[str, str] = {}
+    for part in text.split(",") if text else ():
+        name, is_there, value = part.partition("=")
+        if not is_there or not name:
+            raise InvalidQuery(f"expected labels as NAME=VALUE,NAME=VALUE, got {safe_repr(text)}")
+        if name in labels:
+            raise InvalidQuery(f"the label {safe_repr(name)} is there twice: {safe_repr(text)}")
+        labels[name] = unquoted(value) if "%" in value else value
+    return label_pairs(labels)
+
+
+def write_label_names(labels: object) -> str | None:
+    """Return the names of labels as one parameter. Raises UnknownScope for what is no list of
+    them."""
+    if labels is None:
+        return None
+    if isinstance(labels, Sequence) and not isinstance(labels, str):
+        names = [str(name) for name in labels]
+        if all(map(str.isidentifier, names)):
+            return ",".join(names)
+    raise UnknownScope(f"there is no scope {safe_repr(labels)}: give a list of the names of labels")
+
+
+def read_label_names(text: str | None) -> tuple[str, ...] | None:
+    """Return the names of labels in a parameter: `zone,gender`; nothing is the scope of all."""
+    return None if text is None else tuple([name for name in text.split(",") if name])
+
+
+def target(path: str, /, **query: object) -> str:
+    """Return a path with its query: None is left out. Raises InvalidQuery for what is not
+    Unicode."""
+    texts = {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in query.items()
+        if value is not None
+    }
+    try:
+        return f"{path}?{urlencode(texts)}" if texts else path
+    except UnicodeEncodeError as error:
+        raise InvalidQuery("a parameter is not valid Unicode") from error
+
+
+def board_path(board: object, *rest: str) -> str:
+    """Return the path of a board; what cannot be the name of one is not looked for."""
+    if not is_name(board):
+        raise UnknownBoard(f"there is no board {safe_repr(board)}")
+    return "/".join(["/v1/boards", quote(board), *rest])
+
+
+def read_parameters(raw: str) -> Mapping[str, str]:
+    """Return the parameters of a query string. Raises InvalidQuery."""
+    parameters: dict[str, str] = {}
+    is_escaped = "%" in raw or "+" in raw
+    for part in raw.split("&") if raw else ():
+        name, is_there, value = part.partition("=")
+        if is_escaped:
+            name, value = _text(name), _text(value)
+        if not is_there:
+            raise InvalidQuery(f"the parameter {safe_repr(name)} has no value")
+        if name in parameters:
+            raise InvalidQuery(f"the parameter {safe_repr(name)} is there twice")
+        parameters[name] = value
+    return parameters
+
+
+def _text(raw: str) -> str:
+    return unquoted(raw.replace("+", " "))
+
+
+def unquoted(text: str) -> str:
+    """Return text that was percent-encoded. Raises InvalidQuery where it is not UTF-8."""
+    try:
+        return unquote_to_bytes(text).decode()
+    except UnicodeDecodeError as error:
+        raise InvalidQuery("the query is not UTF-8") from error

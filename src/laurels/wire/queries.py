@@ -1,0 +1,117 @@
+"""Queries over HTTP: what the service reads and the client writes, from the types of their fields.
+
+Neither names a query: a field is a parameter of its name, in the form of its type.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
+
+import msgspec
+from msgspec import NODEFAULT, Meta, Struct
+from msgspec.structs import FieldInfo
+
+from laurels.core.between import Bound, Percentile
+from laurels.core.queries import Query
+from laurels.model.labels import LabelNames, LabelPairs
+
+from .parameters import (
+    board_path,
+    read_bound,
+    read_label_names,
+    read_labels,
+    target,
+    write_bound,
+    write_label_names,
+    write_labels,
+    write_percentile,
+)
+
+Q = TypeVar("Q", bound=Query[Any])
+
+LABELS = "The labels of a scope of the board, values percent-encoded: room=42, or gender=f,room=42"
+
+
+class _Form(NamedTuple):
+    """A field as a parameter, whose type is `kind`; how it is read and written."""
+
+    kind: Any
+    read: Callable[[Any], Any]
+    write: Callable[[Any], object]
+    default: Any = None
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+_FORMS: Mapping[Any, _Form] = {
+    LabelPairs: _Form(Annotated[str, Meta(description=LABELS)] | None, read_labels, write_labels),
+    LabelPairs | None: _Form(
+        str | None, lambda text: None if text is None else read_labels(text), write_labels
+    ),
+    LabelNames: _Form(str, read_label_names, write_label_names, ""),
+    Bound | None: _Form(str | None, read_bound, write_bound),
+    Percentile: _Form(str, _as_it_is, write_percentile, NODEFAULT),
+}
+"""The types of fields that are not written as they are."""
+
+
+class _Parameter(NamedTuple):
+    field: str
+    name: str
+    form: _Form
+
+
+class _Parameters(NamedTuple):
+    """What is made of a query type: the type its parameters are read as, and each of them."""
+
+    kind: type[Struct]
+    each: list[_Parameter]
+
+
+@cache
+def _parameters(kind: type[Query[Any]]) -> _Parameters:
+    hints = get_type_hints(kind)
+    each, fields = list[_Parameter](), list[Any]()
+    for info in msgspec.structs.fields(kind):
+        if info.name != kind.body:
+            form = _FORMS.get(hints[info.name]) or _plain(info)
+            each.append(_Parameter(info.name, info.encode_name, form))
+            default = () if form.default is NODEFAULT else (form.default,)
+            fields.append((info.encode_name, form.kind, *default))
+    name = f"{kind.__name__}Parameters"
+    made = msgspec.defstruct(name, fields, kw_only=True, forbid_unknown_fields=True)
+    return _Parameters(made, each)
+
+
+def _plain(info: FieldInfo) -> _Form:
+    """Return the form of a field that is a number, text or a flag."""
+    return _Form(info.type, _as_it_is, _as_it_is, info.default)
+
+
+def parameters_of(kind: type[Query[Any]]) -> type[Struct]:
+    """Return the type that the parameters of a query are read as."""
+    return _parameters(kind).kind
+
+
+def read_query(kind: type[Q], parameters: Struct, body: Any = None) -> Q:
+    """Return a query from its parameters and, where a field is the body, that. Raises what is wrong
+    with a field."""
+    fields = {
+        each.field: each.form.read(getattr(parameters, each.name))
+        for each in _parameters(kind).each
+    }
+    if kind.body is not None:
+        fields[kind.body] = body
+    return kind(**fields)
+
+
+def query_target(board: object, query: Query[Any]) -> str:
+    """Return the path of a query about a board, with its parameters. Raises UnknownBoard for what
+    cannot be a board, InvalidQuery for what is not Unicode."""
+    parameters = {
+        each.name: each.form.write(getattr(query, each.field))
+        for each in _parameters(type(query)).each
+    }
+    return target(board_path(board, query.path), **parameters)
