@@ -1,0 +1,1 @@
+"""What a change of the code takes: a new question is added to a copy of the source."""

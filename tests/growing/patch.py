@@ -1,0 +1,45 @@
+"""Adding to a copy of the source what a developer would write, and asking it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+Insertion = tuple[str, str]
+"""A line of a file, and what is written before it."""
+
+
+def patched(folder: Path, changes: Mapping[str, Sequence[Insertion]]) -> Path:
+    """Copy the package into a folder and write into its files; return the folder."""
+    shutil.copytree(
+        ROOT / "src" / "laurels",
+        folder / "laurels",
+        ignore=shutil.ignore_patterns("__pycache__", "*.c", "*.pyx", "*.pxd"),
+    )
+    for name, insertions in changes.items():
+        path = folder / "laurels" / name
+        source = path.read_text()
+        for line, text in insertions:
+            assert source.count(line) == 1, f"{name} has {source.count(line)} times {line!r}"
+            source = source.replace(line, text + line)
+        path.write_text(source)
+    return folder
+
+
+def run(folder: Path, program: str, *arguments: str) -> str:
+    """Return what a program prints that imports the package in a folder and the tests."""
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
