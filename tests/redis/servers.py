@@ -33,7 +33,7 @@ SLOTS = 16_384
 _POLL_SECONDS = 0.02
 _PORTS = range(12_000, 22_000)
 _BUS = 10_000
-_TRIES = 20
+_ATTEMPTS = 20
 _OPTIONS = (
     *("--bind", "127.0.0.1", "--logfile", "server.log", "--save", ""),
     *("--appendonly", "yes", "--appendfsync", "everysec", "--auto-aof-rewrite-percentage", "0"),
@@ -208,7 +208,7 @@ class Server:
 
     def _start_on_a_free_port(self) -> None:
         """Another program may take the port before the server does: then on another one."""
-        for _ in range(_TRIES):
+        for _ in range(_ATTEMPTS):
             self.port = free_port()
             self._connect()
             self._launch()

@@ -13,7 +13,7 @@ from laurels.errors import Fault
 from laurels.errors.index_server import IndexFailed, IndexFull, IndexMoving, IndexUnavailable
 from laurels.stores.redis.connection import wire
 from laurels.stores.redis.connection.connection import Connection
-from laurels.stores.redis.connection.refusals import error_of
+from laurels.stores.redis.connection.errors import error_of
 
 from .asking import COUNT, ENDLESS, connected, in_the_end, refused, script
 from .servers import Server, until

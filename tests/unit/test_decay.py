@@ -22,7 +22,7 @@ from laurels.model.windows.decay import (
     MAX_HALF_LIFE_MS,
     MIN_HALF_LIFE_MS,
     PLACES,
-    Fading,
+    DecayedTotals,
     Weighing,
     Words,
     restored,
@@ -138,21 +138,21 @@ def test_a_fresh_score_is_shown_as_it_was_given() -> None:
         for half_life_ms in HALF_LIVES:
             value = random.choice([0, 1, -1, 120, -99_999, 2**32])
             words = fading.add((0, 0), value, *weight(at_ms, half_life_ms))
-            assert Fading(half_life_ms, 0, at_ms).units(words) == value * 10**PLACES
+            assert DecayedTotals(half_life_ms, 0, at_ms).units(words) == value * 10**PLACES
 
 
 def test_a_score_halves_with_every_half_life() -> None:
     words = fading.add((0, 0), 64, *weight(999, HOUR_MS))
-    shown = [Fading(HOUR_MS, 2, 999 + i * HOUR_MS).units(words) for i in range(7)]
+    shown = [DecayedTotals(HOUR_MS, 2, 999 + i * HOUR_MS).units(words) for i in range(7)]
     assert shown == [64 * 10**PLACES // 2**i for i in range(7)]
-    assert Fading(HOUR_MS, 2, 999 + 10**6 * HOUR_MS).units(words) == 0
+    assert DecayedTotals(HOUR_MS, 2, 999 + 10**6 * HOUR_MS).units(words) == 0
 
 
 def test_the_least_total_shown_as_a_bound_is_exact() -> None:
     random = Random(6)
     for _ in range(3_000):
         at_ms = random.randrange(-(10**7), 10**7)
-        fading_now = Fading(HOUR_MS, 0, at_ms)
+        fading_now = DecayedTotals(HOUR_MS, 0, at_ms)
         words = fading.add(
             (0, 0),
             random.choice([0, 1, -1, 77, -(10**9), LIMIT]),

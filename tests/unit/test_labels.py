@@ -18,13 +18,13 @@ from laurels.model.event import Batch, EventReader, batch_of
 from laurels.model.labels import (
     Labels,
     Values,
+    concatenate,
     form_of,
     label_names,
     label_texts,
     label_values,
     labels_of,
     scope_named,
-    together,
 )
 from laurels.model.rules import RankingSpec
 
@@ -104,7 +104,7 @@ def test_the_scopes_of_an_event_are_those_a_question_names(labels: dict[str, str
 @given(st.lists(st.lists(carried, max_size=3), min_size=1, max_size=4))
 def test_batches_behind_each_other_keep_their_labels(batches: list[list[dict[str, str]]]) -> None:
     each = [(gathered(*events) if any(events) else None, len(events)) for events in batches]
-    whole = together(each)
+    whole = concatenate(each)
     events = [labels for events in batches for labels in events]
     if whole is None:
         assert not any(events)
@@ -115,7 +115,7 @@ def test_batches_behind_each_other_keep_their_labels(batches: list[list[dict[str
 def test_batches_that_know_different_labels_are_told_apart() -> None:
     old = Labels(("room",), (("1",), (None,)), array("q", [0, 1]))
     new = Labels(("room", "zone"), (("1", "n"), (None, "1")), array("q", [1, 0]))
-    whole = together([(old, 2), (None, 1), (new, 2)])
+    whole = concatenate([(old, 2), (None, 1), (new, 2)])
     assert whole is not None
     found = [whole.of(i) for i in range(5)]
     assert found == [{"room": "1"}, {}, {}, {"zone": "1"}, {"room": "1", "zone": "n"}]

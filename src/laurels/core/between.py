@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from laurels.errors import InvalidPercentile, InvalidRange
 from laurels.model.rules import Rules
-from laurels.model.scale import Faded
+from laurels.model.scale import DecayedScale
 from laurels.model.score import exact_units
 from laurels.model.validation import integer, safe_repr
 
@@ -31,7 +31,9 @@ def between(rules: Rules, low: Bound | None, high: Bound | None) -> tuple[Anchor
     )
 
 
-def between_faded(scale: Faded, low: Bound | None, high: Bound | None) -> tuple[Anchor, Anchor]:
+def between_decayed(
+    scale: DecayedScale, low: Bound | None, high: Bound | None
+) -> tuple[Anchor, Anchor]:
     """The same of what is shown: the totals shown as `low` or more, and not as more than
     `high`."""
     lower, upper = scale.bound(low), scale.bound(high)

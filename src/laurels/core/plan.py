@@ -114,7 +114,7 @@ class Plan(Struct, frozen=True):
         for place, route in zip(self.places, self.routes, strict=True):
             if route == LATE or (isinstance(route, array) and LATE in route):
                 events = refused.setdefault(place.window, set())
-                spread = enumerate(_spread(route, size))
+                spread = enumerate(_per_event(route, size))
                 events.update([event for event, index in spread if index == LATE])
         return [(window, len(events)) for window, events in refused.items()]
 
@@ -176,7 +176,7 @@ def plan_batch(
             routes.append(_placed(scopes[place.name], batch.labels.each, route, own, targets))
     late: tuple[int, ...] = ()
     if routes and all(_passes_over(route) for route in routes):
-        per_event = [_spread(route, batch.size) for route in routes]
+        per_event = [_per_event(route, batch.size) for route in routes]
         late = tuple(i for i, taken in enumerate(zip(*per_event, strict=True)) if max(taken) < 0)
     rolls = {
         name: rolling_state(batch.board, window, batch.now_ms) for name, window in windows.items()
@@ -263,7 +263,7 @@ def _passes_over(route: "int | array[int]") -> bool:
     return route < 0 if isinstance(route, int) else min(route, default=0) < 0
 
 
-def _spread(route: "int | array[int]", size: int) -> "Sequence[int]":
+def _per_event(route: "int | array[int]", size: int) -> "Sequence[int]":
     return [route] * size if isinstance(route, int) else route
 
 

@@ -13,12 +13,12 @@ from laurels.errors import (
 )
 from laurels.model.event import member_bytes
 from laurels.model.labels import LabelPairs, labels_of, scope_named
-from laurels.model.scale import Scale, Whole, faded_scale
+from laurels.model.scale import Scale, Whole, decayed_scale
 from laurels.model.score import Score
 from laurels.timeline.instants import MIN_MS
 
 from . import cursor as cursors
-from .between import Bound, between, between_faded, percentile_share
+from .between import Bound, between, between_decayed, percentile_share
 from .board_state import BoardState
 from .index import Index, Offset, Slice
 from .plan import ranking_key, readable, window_named
@@ -78,7 +78,7 @@ class RankingView:
         if self._after is not None and chosen.steps:
             _ensure_running(self._after.key.instance, self.key.instance)
         self._now_ms = now_ms
-        self._faded = faded_scale(state.rules, chosen.name, now_ms)
+        self._faded = decayed_scale(state.rules, chosen.name, now_ms)
         self._scale: Scale = Whole(state.rules) if self._faded is None else self._faded
         steady = self._faded is None and self._refreshed is None
         self.rules, self.until_ms = state.rules, self._period.end_ms if steady else now_ms
@@ -318,7 +318,7 @@ class RankingView:
 
     def _between(self, low: Bound | None, high: Bound | None) -> tuple[Anchor, Anchor]:
         if self._faded is not None:
-            return between_faded(self._faded, low, high)
+            return between_decayed(self._faded, low, high)
         return between(self.rules, low, high)
 
 

@@ -118,7 +118,7 @@ class Receipts(Plain, Sequence[Receipt]):
         size: int,
         offset: Offset,
         parts: Sequence[ReceiptSegment],
-        refusals: dict[int, tuple[str | None, LaurelsError]],
+        errors: dict[int, tuple[str | None, LaurelsError]],
     ) -> None:
         self._rules = rules
         self.window = watched.window
@@ -126,15 +126,15 @@ class Receipts(Plain, Sequence[Receipt]):
         self._size = size
         self.offset = offset
         self._parts = parts
-        self._refusals = refusals
+        self._errors = errors
         self._starts = [0]
         for part in parts:
             self._starts.append(self._starts[-1] + part.folded.batch.size)
         self._order = _order_of(parts, self._starts)
         self._kept: list[int] | None = None
-        if refusals:
+        if errors:
             kept = iter(range(size))
-            self._kept = [-1 if i in refusals else next(kept) for i in range(size)]
+            self._kept = [-1 if i in errors else next(kept) for i in range(size)]
 
     def share(self, first: int, size: int) -> "Receipts":
         """Those of `size` events from `first` on, for whoever handed just these in: of receipts
@@ -155,7 +155,7 @@ class Receipts(Plain, Sequence[Receipt]):
 
     @property
     def refused(self) -> int:
-        return len(self._refusals) + sum(part.folded.outcomes.refused for part in self._parts)
+        return len(self._errors) + sum(part.folded.outcomes.refused for part in self._parts)
 
     @property
     def late(self) -> dict[str, int]:
@@ -219,10 +219,10 @@ class Receipts(Plain, Sequence[Receipt]):
 
     def error(self, i: int) -> LaurelsError | None:
         """The error that the refusal of event i stands for, None when it was not refused."""
-        if i in self._refusals:
-            return self._refusals[i][1]
+        if i in self._errors:
+            return self._errors[i][1]
         part, j = self._locate(i)
-        return None if part.folded.outcomes.codes[j] in _STATUS else self._refusal(part, j)
+        return None if part.folded.outcomes.codes[j] in _STATUS else self._error(part, j)
 
     @cached_property
     def _codes(self) -> bytes:
@@ -238,8 +238,8 @@ class Receipts(Plain, Sequence[Receipt]):
         return self._parts[at], kept - self._starts[at]
 
     def _receipt(self, i: int) -> Receipt:
-        if i in self._refusals:
-            member, error = self._refusals[i]
+        if i in self._errors:
+            member, error = self._errors[i]
             return Receipt(
                 member=member,
                 status="refused",
@@ -254,7 +254,7 @@ class Receipts(Plain, Sequence[Receipt]):
         plan = part.folded.plan
         target = plan.ranking(self._place, j)
         status = _STATUS.get(part.folded.outcomes.codes[j], "refused")
-        error = self._refusal(part, j) if status == "refused" else None
+        error = self._error(part, j) if status == "refused" else None
         member, score_before, score, rank_before, rank = part.rows(self._rules, self.window)[j]
         return Receipt(
             member=member,
@@ -274,7 +274,7 @@ class Receipts(Plain, Sequence[Receipt]):
             else labels_of(target.key.scope),
         )
 
-    def _refusal(self, part: ReceiptSegment, j: int) -> LaurelsError | None:
+    def _error(self, part: ReceiptSegment, j: int) -> LaurelsError | None:
         member = part.rows(self._rules, self.window)[j][0]
         match Outcome(part.folded.outcomes.codes[j]):
             case Outcome.OUT_OF_RANGE:

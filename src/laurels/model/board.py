@@ -37,10 +37,10 @@ from laurels.model.windows.kinds import Weekday
 
 from .answer import Plain
 from .column import Column, judged_columns, rule_of
-from .definition_errors import Faults
+from .definition_errors import DefinitionErrors
 from .durations import MAX_DURATION_MS, duration_ms, duration_of, duration_text
 from .rules import ColumnRule, RankStyle, Rules
-from .scopes import judged_rank_by, judged_scopes, place_faults
+from .scopes import judged_rank_by, judged_scopes, place_errors
 from .validation import integer_within, is_name, is_unicode, one_of, safe_repr
 
 __all__ = ["FORMAT", "Board", "Column", "ColumnRule", "Rules", "named_as", "safe_change"]
@@ -182,17 +182,17 @@ class Board(Plain, Struct, frozen=True):
             raise FormatTooNew(
                 f"the definition of the board has format {format}, this laurels reads {FORMAT}"
             )
-        faults = Faults()
+        errors = DefinitionErrors()
         if integer_within(format, 1) is None:
-            faults.add(f"format is {safe_repr(format)}, not {FORMAT}")
+            errors.add(f"format is {safe_repr(format)}, not {FORMAT}")
         for unknown in sorted(fields.keys() - set(cls.__struct_fields__), key=str):
-            faults.add(f"unknown field {safe_repr(unknown)}")
+            errors.add(f"unknown field {safe_repr(unknown)}")
             del fields[unknown]
         try:
             board = cls(**{"name": "", **fields})
         except BoardInvalid as error:
-            faults.add_error(error)
-        faults.raise_any()
+            errors.add_error(error)
+        errors.raise_any()
         return board
 
 
@@ -292,10 +292,10 @@ _LEAST_DEDUPE_MS = 3_600_000
 
 def _judged(given: Mapping[str, Any]) -> dict[str, object]:
     """The fields of a board in canonical form; BoardInvalid with every fault they have."""
-    faults = Faults()
+    errors = DefinitionErrors()
 
     def read(field: str, judge: Callable[[object], T], fallback: F) -> T | F:
-        return faults.read(judge, given[field], fallback)
+        return errors.read(judge, given[field], fallback)
 
     windows = read("windows", _windows, ())
     fields: dict[str, object] = {
@@ -326,38 +326,38 @@ def _judged(given: Mapping[str, Any]) -> dict[str, object]:
     durations_ms.setdefault("dedupe", max(_LEAST_DEDUPE_MS, longest_ms))
     fields |= {field: duration_text(length_ms) for field, length_ms in durations_ms.items()}
     if durations_ms["tie_resolution"] == 0:
-        faults.add("tie_resolution is 0, not 1ms or longer")
+        errors.add("tie_resolution is 0, not 1ms or longer")
     if fields["rank"] == "dense" and fields["shards"] != 1:
-        faults.add(
+        errors.add(
             f"dense ranks need the distinct scores in one place, but shards is {fields['shards']}: "
             "take shards 1, or rank by competition"
         )
-    for fault in _decay_faults(windows, fields["columns"]):
-        faults.add(fault)
+    for error in _decay_errors(windows, fields["columns"]):
+        errors.add(error)
     scopes, rank_by = fields["scopes"], fields["rank_by"]
     assert isinstance(scopes, tuple)
     assert isinstance(rank_by, tuple)
-    for fault in place_faults(len(windows), len(scopes), len(rank_by)):
-        faults.add(fault)
+    for error in place_errors(len(windows), len(scopes), len(rank_by)):
+        errors.add(error)
     if durations_ms["dedupe"] < longest_ms:
-        faults.add(f"dedupe is shorter than the longest grace, {duration_text(longest_ms)}")
-    faults.raise_any()
+        errors.add(f"dedupe is shorter than the longest grace, {duration_text(longest_ms)}")
+    errors.raise_any()
     return fields
 
 
-def _decay_faults(windows: Sequence[WindowForm], columns: object) -> Iterator[str]:
+def _decay_errors(windows: Sequence[WindowForm], columns: object) -> Iterator[str]:
     """Why scores of these columns cannot fade; nothing where no window has them fade."""
     assert isinstance(columns, tuple)
-    fades = next((form for form in windows if form.type == "decay"), None)
-    if fades is None or not columns:
+    decay = next((form for form in windows if form.type == "decay"), None)
+    if decay is None or not columns:
         return
     if len(columns) > 1:
         yield (
-            f"window {fades.name!r} fades one total, but there are {len(columns)} columns: give "
+            f"window {decay.name!r} fades one total, but there are {len(columns)} columns: give "
             "the column that is to fade a board of its own"
         )
     elif columns[0].op != "sum":
-        yield f"window {fades.name!r} fades a sum, but op is {columns[0].op}: take op sum"
+        yield f"window {decay.name!r} fades a sum, but op is {columns[0].op}: take op sum"
 
 
 def _name(value: object) -> str:
@@ -389,13 +389,13 @@ def _windows(given: object) -> tuple[WindowForm, ...]:
         raise BoardInvalid(f"windows is {safe_repr(given)}, not a list of windows")
     if not 1 <= len(given) <= MAX_WINDOWS:
         raise BoardInvalid(f"there are {len(given)} windows, not 1 to {MAX_WINDOWS}")
-    faults = Faults()
-    read = [faults.read(parse_window, window, None) for window in given]
+    errors = DefinitionErrors()
+    read = [errors.read(parse_window, window, None) for window in given]
     forms = _told_apart([form for form in read if form])
     for name, count in Counter([form.name for form in forms]).items():
         if count > 1:
-            faults.add(f"window {name!r} is there {count} times")
-    faults.raise_any()
+            errors.add(f"window {name!r} is there {count} times")
+    errors.raise_any()
     return tuple(forms)
 
 

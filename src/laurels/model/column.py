@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 from laurels.errors import BoardInvalid, InvalidName
 
 from .answer import Plain
-from .definition_errors import Faults
+from .definition_errors import DefinitionErrors
 from .rules import ColumnRule, Op
 from .score import LIMIT, MAX_SCALE, exact_units, to_value
 from .validation import integer_within, is_name, one_of, safe_repr
@@ -57,15 +57,15 @@ def judged_columns(given: object) -> tuple[Column, ...]:
         raise BoardInvalid(f"columns is {safe_repr(given)}, not a list of columns")
     if not 1 <= len(given) <= MAX_COLUMNS:
         raise BoardInvalid(f"there are {len(given)} columns, not 1 to {MAX_COLUMNS}")
-    faults = Faults()
-    columns = tuple([faults.read(_judged, column, Column()) for column in given])
-    faults.raise_any()
+    errors = DefinitionErrors()
+    columns = tuple([errors.read(_judged, column, Column()) for column in given])
+    errors.raise_any()
     names = [column.name for column in columns]
     for name in sorted({name for name in names if names.count(name) > 1}):
-        faults.add(f"column {name!r} is there more than once")
+        errors.add(f"column {name!r} is there more than once")
     if len({column.op == "best" for column in columns}) > 1:
-        faults.add("op best is for all columns or none: it keeps the better whole tuple")
-    faults.raise_any()
+        errors.add("op best is for all columns or none: it keeps the better whole tuple")
+    errors.raise_any()
     return columns
 
 
@@ -77,23 +77,23 @@ def _judged(given: object) -> Column:
         fields = given
     else:
         raise BoardInvalid(f"{safe_repr(given)} is no column: give a Column or a mapping")
-    faults = Faults(f"column {safe_repr(fields.get('name', 'score'))}")
+    errors = DefinitionErrors(f"column {safe_repr(fields.get('name', 'score'))}")
     for key in fields:
         if key not in Column.__struct_fields__:
-            faults.add(f"unknown field {safe_repr(key)}")
-    scale = faults.read(_scale, fields.get("scale", 0), MAX_SCALE)
+            errors.add(f"unknown field {safe_repr(key)}")
+    scale = errors.read(_scale, fields.get("scale", 0), MAX_SCALE)
     column = Column(
-        name=faults.read(_name, fields.get("name", "score"), "score"),
-        op=faults.read(_op, fields.get("op", "sum"), "sum"),
-        order=faults.read(_order, fields.get("order", "desc"), "desc"),
+        name=errors.read(_name, fields.get("name", "score"), "score"),
+        op=errors.read(_op, fields.get("op", "sum"), "sum"),
+        order=errors.read(_order, fields.get("order", "desc"), "desc"),
         scale=scale,
-        min=_bound(faults, fields.get("min"), scale, "min"),
-        max=_bound(faults, fields.get("max"), scale, "max"),
+        min=_bound(errors, fields.get("min"), scale, "min"),
+        max=_bound(errors, fields.get("max"), scale, "max"),
     )
     rule = rule_of(column)
     if rule.low > rule.high:
-        faults.add(f"min {column.min} is greater than max {column.max}")
-    faults.raise_any()
+        errors.add(f"min {column.min} is greater than max {column.max}")
+    errors.raise_any()
     return column
 
 
@@ -117,8 +117,8 @@ def _scale(value: object) -> int:
     raise BoardInvalid(f"scale is {safe_repr(value)}, not a number from 0 to {MAX_SCALE}")
 
 
-def _bound(faults: Faults, value: object, scale: int, which: str) -> int | Decimal | None:
+def _bound(errors: DefinitionErrors, value: object, scale: int, which: str) -> int | Decimal | None:
     if value is None:
         return None
-    units = faults.read(lambda given: exact_units(given, scale, which), value, None)
+    units = errors.read(lambda given: exact_units(given, scale, which), value, None)
     return None if units is None else to_value(units, scale)

@@ -9,7 +9,7 @@ T = TypeVar("T")
 F = TypeVar("F")
 
 
-class Faults:
+class DefinitionErrors:
     """The faults found so far, each said of `subject`."""
 
     def __init__(self, subject: str = "") -> None:
@@ -17,16 +17,16 @@ class Faults:
         self._found: list[str] = []
         self._only_names = True
 
-    def add(self, fault: str) -> None:
+    def add(self, error: str) -> None:
         """Notes a fault."""
         self._only_names = False
-        self._found.append(self._prefix + fault)
+        self._found.append(self._prefix + error)
 
     def add_error(self, error: LaurelsError) -> None:
         """Notes the fault, or all the faults, that an error tells of."""
-        faults = error.faults if isinstance(error, BoardInvalid) else [error.what]
+        errors = error.faults if isinstance(error, BoardInvalid) else [error.what]
         self._only_names &= isinstance(error, InvalidName)
-        self._found += [self._prefix + fault for fault in faults]
+        self._found += [self._prefix + error for error in errors]
 
     def read(self, parse: Callable[[object], T], value: object, fallback: F) -> T | F:
         """What `parse` makes of a value; where it refuses, notes why and answers `fallback`."""

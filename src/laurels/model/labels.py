@@ -117,7 +117,7 @@ class Groups:
         return self.numbers.setdefault(values, len(self.numbers))
 
 
-def together(labels: Sequence[tuple[Labels | None, int]]) -> Labels | None:
+def concatenate(labels: Sequence[tuple[Labels | None, int]]) -> Labels | None:
     """The labels of several batches of a board, each of so many events, behind each other; their
     names differ when the board got a label between them."""
     names = tuple(sorted({name for each, _ in labels if each for name in each.names}))

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from laurels.model.windows.decay import Fading
+from laurels.model.windows.decay import DecayedTotals
 
 from .rules import Rules
 from .score import Score, exact_units, gap, gaps, score_of, scores_of, to_value, units_of
@@ -55,26 +55,26 @@ class Whole(Struct, frozen=True, gc=False):
         return gaps(words, self.rules)
 
 
-class Faded(Struct, frozen=True):
+class DecayedScale(Struct, frozen=True):
     """The scale of a window whose scores fade, at an instant."""
 
-    fading: Fading
+    totals: DecayedTotals
     sign: int
     name: str
 
     def score(self, words: Sequence[int]) -> Score:
-        return to_value(self._units(words[0], words[1]), self.fading.places)
+        return to_value(self._units(words[0], words[1]), self.totals.places)
 
     def scores(self, words: Sequence[Sequence[int]]) -> list[Score]:
-        places, sign = self.fading.places, self.sign
+        places, sign = self.totals.places, self.sign
         totals = [
             (sign * first, sign * mantissa) for first, mantissa in zip(*words[:2], strict=True)
         ]
-        return [to_value(units, places) for units in self.fading.units_of_many(totals)]
+        return [to_value(units, places) for units in self.totals.units_of_many(totals)]
 
     def gap(self, better: Sequence[int], worse: Sequence[int]) -> Score:
         ahead = self._units(*worse[:2]) - self._units(*better[:2])
-        return to_value(self.sign * ahead, self.fading.places)
+        return to_value(self.sign * ahead, self.totals.places)
 
     def gaps(self, words: Sequence[Sequence[int]]) -> list[Score]:
         totals = zip(*words[:2], strict=True)
@@ -86,26 +86,26 @@ class Faded(Struct, frozen=True):
             return None
         if isinstance(score, (tuple, list)) and len(score) == 1:
             [score] = score
-        return exact_units(score, self.fading.places, self.name, MOST_UNITS)
+        return exact_units(score, self.totals.places, self.name, MOST_UNITS)
 
     def words(self, units: int) -> tuple[int, int]:
         """The words of the least total that is shown as so many units or more."""
-        first, mantissa = self.fading.least(units)
+        first, mantissa = self.totals.least(units)
         return self.sign * first, self.sign * mantissa
 
     def _units(self, first: int, mantissa: int) -> int:
-        return self.fading.units((self.sign * first, self.sign * mantissa))
+        return self.totals.units((self.sign * first, self.sign * mantissa))
 
 
 def scale_of(rules: Rules, window: str, now_ms: int) -> Scale:
     """How scores of a window are shown at an instant."""
-    faded = faded_scale(rules, window, now_ms)
-    return Whole(rules) if faded is None else faded
+    decayed = decayed_scale(rules, window, now_ms)
+    return Whole(rules) if decayed is None else decayed
 
 
-def faded_scale(rules: Rules, window: str, now_ms: int) -> Faded | None:
+def decayed_scale(rules: Rules, window: str, now_ms: int) -> DecayedScale | None:
     """The same where scores fade; None where they do not."""
     if (weighing := rules.weighing(window)) is None:
         return None
     column = rules.columns[0]
-    return Faded(weighing.fading(column.scale, now_ms), column.sign, column.name)
+    return DecayedScale(weighing.decayed_at(column.scale, now_ms), column.sign, column.name)

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from laurels.errors import BoardInvalid
 
-from .definition_errors import Faults
+from .definition_errors import DefinitionErrors
 from .validation import is_name, safe_repr
 
 MAX_SCOPES = 8
@@ -21,11 +21,11 @@ def judged_scopes(given: object) -> tuple[tuple[str, ...], ...]:
         raise BoardInvalid(f"scopes is {safe_repr(given)}, not a list of lists of labels")
     if not 1 <= len(given) <= MAX_SCOPES:
         raise BoardInvalid(f"there are {len(given)} scopes, not 1 to {MAX_SCOPES}")
-    faults = Faults()
-    scopes = [faults.read(_scope, scope, None) for scope in given]
+    errors = DefinitionErrors()
+    scopes = [errors.read(_scope, scope, None) for scope in given]
     for scope in _twice(scopes):
-        faults.add(f"the scope {list(scope)} is there twice")
-    faults.raise_any()
+        errors.add(f"the scope {list(scope)} is there twice")
+    errors.raise_any()
     return tuple([scope for scope in scopes if scope is not None])
 
 
@@ -36,15 +36,15 @@ def judged_rank_by(given: object) -> tuple[str, ...]:
         raise BoardInvalid(f"rank_by is {safe_repr(given)}, not a label or a list of labels")
     if len(labels) > MAX_SCOPES:
         raise BoardInvalid(f"rank_by has {len(labels)} labels, not up to {MAX_SCOPES}")
-    faults = Faults()
-    found = [faults.read(_label, label, "") for label in labels]
+    errors = DefinitionErrors()
+    found = [errors.read(_label, label, "") for label in labels]
     for label in _twice(found):
-        faults.add(f"rank_by names {label} twice")
-    faults.raise_any()
+        errors.add(f"rank_by names {label} twice")
+    errors.raise_any()
     return tuple(found)
 
 
-def place_faults(windows: int, scopes: int, rank_by: int) -> Iterator[str]:
+def place_errors(windows: int, scopes: int, rank_by: int) -> Iterator[str]:
     """What is wrong with so many windows by so many scopes."""
     if (places := windows * (scopes + rank_by)) > MAX_PLACES:
         yield (

@@ -290,7 +290,7 @@ class Application:
     ) -> None:
         """Counts a request and, where that is asked for, logs it."""
         seconds = self._clock() - began
-        self._server.figures.answered(row.verb, status, seconds, reads=row.reads)
+        self._server.metrics.answered(row.verb, status, seconds, reads=row.reads)
         if self._settings.log_requests:
             _log.info(
                 "request",
@@ -402,12 +402,12 @@ class Application:
             scope.client,
             self._server.deadlines,
             self._settings.stall_seconds,
-            self._server.figures.count_cut_off,
+            self._server.metrics.count_cut_off,
         )
         *of_token, of_key = caller.buckets
         token = of_token[0].name if of_token else None
         with (
-            self._server.room.streaming(of_key.name, token),
+            self._server.admission.streaming(of_key.name, token),
             self._open_streams.opened(_secret(scope, in_query=True)),
         ):
             await send_stream(answered, headers, reader, protocol)
@@ -415,7 +415,7 @@ class Application:
     # Beside the table
 
     async def _ready(self, _scope: Scope) -> Written:
-        if self._server.room.stopping:
+        if self._server.admission.stopping:
             return Written(_NOT_READY, "text/plain", 503)
         if self._server.backing.ensure is not None:
             await self._server.backing.ensure()
@@ -429,7 +429,7 @@ class Application:
         caller.ensure(LEVEL["read"], None)
         server = self._server
         held = await server.backing.held(caller)
-        exposed = Exposed(server.figures, server.room, held, self._worker)
+        exposed = Exposed(server.metrics, server.admission, held, self._worker)
         return Written(exposition(exposed), CONTENT_TYPE)
 
 

@@ -29,12 +29,12 @@ class Server(Struct, frozen=True):
     backing: Backing
     settings: Settings
     keys: Keys
-    room: AdmissionControl
+    admission: AdmissionControl
     deadlines: Deadlines
     bodies: Bodies
     decoder: Decoder
     hub: Hub
-    figures: Metrics
+    metrics: Metrics
     audit: Auditor
 
 

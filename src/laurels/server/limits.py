@@ -58,14 +58,14 @@ class Rates:
 class _Writing:
     """The place of a write, while it is taken; one for all, since it only counts them."""
 
-    def __init__(self, room: "AdmissionControl") -> None:
-        self._room = room
+    def __init__(self, admission: "AdmissionControl") -> None:
+        self._admission = admission
 
     def __enter__(self) -> None:
-        self._room.writes += 1
+        self._admission.writes += 1
 
     def __exit__(self, *_: object) -> None:
-        self._room.writes -= 1
+        self._admission.writes -= 1
 
 
 class AdmissionControl:

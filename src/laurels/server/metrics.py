@@ -72,10 +72,10 @@ class Metrics:
         """Counts a request."""
         self.requests[verb, status] += 1
         if reads:
-            spread = self.reads.get(verb)
-            if spread is None:
-                spread = self.reads[verb] = Histogram(SECONDS)
-            spread.see(seconds)
+            histogram = self.reads.get(verb)
+            if histogram is None:
+                histogram = self.reads[verb] = Histogram(SECONDS)
+            histogram.see(seconds)
 
     def count_cut_off(self) -> None:
         """Counts a feed that was ended since nobody read it."""
@@ -92,10 +92,10 @@ class Exposed(Collector):
     under its number."""
 
     def __init__(
-        self, figures: Metrics, room: AdmissionControl, held: StoreFigures, worker: int | None
+        self, metrics: Metrics, admission: AdmissionControl, held: StoreFigures, worker: int | None
     ) -> None:
-        self._figures = figures
-        self._room = room
+        self._metrics = metrics
+        self._admission = admission
         self._held = held
         self._worker = worker
 
@@ -113,7 +113,7 @@ class Exposed(Collector):
             yield from self._of_boards()
             return
         yield from self._counted()
-        yield from self._spreads()
+        yield from self._histograms()
         yield from self._of_process()
         yield from self._of_store() if self._held.store is not None else self._of_index()
         yield from self._of_boards()
@@ -125,44 +125,46 @@ class Exposed(Collector):
             "laurels_events", "Events by what became of them.", labels=["outcome"]
         )
         for outcome in ("applied", "unchanged", "duplicate", "refused"):
-            events.add_metric([outcome], self._figures.outcomes[outcome])
+            events.add_metric([outcome], self._metrics.outcomes[outcome])
         yield events
         requests = CounterMetricFamily(
             "laurels_requests", "Requests by verb and status.", labels=["verb", "status"]
         )
-        for (verb, status), count in sorted(self._figures.requests.items()):
+        for (verb, status), count in sorted(self._metrics.requests.items()):
             requests.add_metric([verb, str(status)], count)
         yield requests
         yield CounterMetricFamily(
             "laurels_streams_cut_off",
             "Live feeds ended since nobody read them.",
-            value=self._figures.cut_off,
+            value=self._metrics.cut_off,
         )
 
-    def _spreads(self) -> Iterator[Metric]:
-        figures = self._figures
-        for name, said, spread in (
-            ("laurels_commit_events", "Writes gathered into a commit.", figures.commit_events),
+    def _histograms(self) -> Iterator[Metric]:
+        metrics = self._metrics
+        for name, said, histogram in (
+            ("laurels_commit_events", "Writes gathered into a commit.", metrics.commit_events),
             (
                 "laurels_commit_seconds",
                 "Time of a commit, the disk included.",
-                figures.commit_seconds,
+                metrics.commit_seconds,
             ),
         ):
-            buckets, total = spread.buckets()
+            buckets, total = histogram.buckets()
             yield HistogramMetricFamily(name, said, buckets=buckets, sum_value=total)
         reads = HistogramMetricFamily(
             "laurels_read_seconds", "Time of a read in the server, by verb.", labels=["verb"]
         )
-        for verb, spread in sorted(figures.reads.items()):
-            buckets, total = spread.buckets()
+        for verb, histogram in sorted(metrics.reads.items()):
+            buckets, total = histogram.buckets()
             reads.add_metric([verb], buckets, total)
         yield reads
 
     def _of_process(self) -> Iterator[Metric]:
-        room = self._room
-        yield _gauge("laurels_writes_waiting", "Writes accepted and not answered yet.", room.writes)
-        yield _gauge("laurels_streams", "Live feeds open.", room.streams)
+        admission = self._admission
+        yield _gauge(
+            "laurels_writes_waiting", "Writes accepted and not answered yet.", admission.writes
+        )
+        yield _gauge("laurels_streams", "Live feeds open.", admission.streams)
 
     def _of_index(self) -> Iterator[Metric]:
         held = self._held

@@ -159,7 +159,7 @@ class _Served:
         order: Order | None,
     ) -> None:
         self._settings = settings
-        self._room = AdmissionControl(
+        self._admission = AdmissionControl(
             settings.max_writes,
             settings.max_streams,
             settings.streams_per_key,
@@ -170,8 +170,8 @@ class _Served:
             max(settings.max_bodies, 2 * settings.max_body), settings.body_seconds, self._deadlines
         )
         self._decoder = Decoder()
-        self._figures = Metrics()
-        backing.observe(self._figures.committed, time.perf_counter)
+        self._metrics = Metrics()
+        backing.observe(self._metrics.committed, time.perf_counter)
         self._hub = Hub(
             backing.lb,
             backing.change_token,
@@ -186,12 +186,12 @@ class _Served:
                 backing,
                 settings,
                 keys,
-                self._room,
+                self._admission,
                 self._deadlines,
                 bodies,
                 self._decoder,
                 self._hub,
-                self._figures,
+                self._metrics,
                 auditor,
             ),
             Rates(settings.rate, settings.burst, time.monotonic),
@@ -262,10 +262,10 @@ class _Served:
 
     async def _finish(self) -> None:
         """Ends streams, takes no more writes, and lets those under way be answered."""
-        self._room.stopping = True
+        self._admission.stopping = True
         self._hub.stop()
         deadline = time.monotonic() + LET_FINISH_SECONDS
-        while (self._room.writes or self._room.streams) and time.monotonic() < deadline:
+        while (self._admission.writes or self._admission.streams) and time.monotonic() < deadline:
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.02)  # the last answers leave
 

@@ -143,12 +143,12 @@ class Weighing(Struct, frozen=True, order=True):
         """Return weights of which the mantissas are known."""
         return restored(ats_ms, self.half_life_ms, mantissas)
 
-    def fading(self, scale: int, now_ms: int) -> "Fading":
+    def decayed_at(self, scale: int, now_ms: int) -> "DecayedTotals":
         """Return how totals of a column with so many decimal places are shown at an instant."""
-        return Fading(self.half_life_ms, scale, now_ms)
+        return DecayedTotals(self.half_life_ms, scale, now_ms)
 
 
-class Fading(Struct, frozen=True):
+class DecayedTotals(Struct, frozen=True):
     """How totals of a half-life are shown at an instant, in units of 10^-(scale + PLACES)."""
 
     half_life_ms: int

@@ -37,7 +37,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from laurels.errors import BoardInvalid, InvalidName
-from laurels.model.definition_errors import Faults
+from laurels.model.definition_errors import DefinitionErrors
 from laurels.model.durations import DAY_MS, duration_ms, duration_of, duration_text
 from laurels.model.validation import integer_within, is_name, one_of, safe_repr
 from laurels.timeline.zones import zone_names
@@ -277,11 +277,11 @@ def _fields_of_text(text: str) -> dict[str, object]:
 
 def _form(fields: Mapping[str, object]) -> WindowForm:
     type = one_of(fields.get("type"), TYPES, "the type of a window")
-    faults = Faults(f"window {safe_repr(fields.get('name') or type)}")
+    errors = DefinitionErrors(f"window {safe_repr(fields.get('name') or type)}")
 
     def option(name: str, parse: Callable[[object], T]) -> T | None:
         value = fields.get(name)
-        return None if value is None else faults.read(parse, value, None)
+        return None if value is None else errors.read(parse, value, None)
 
     refresh_ms, refresh_minute = option("refresh", _refresh) or (None, None)
     form = WindowForm(
@@ -298,19 +298,19 @@ def _form(fields: Mapping[str, object]) -> WindowForm:
     )
     for key in fields:
         if key not in {"name", "type", *_OPTIONS}:
-            faults.add(f"unknown option {safe_repr(key)}: there are {', '.join(_OPTIONS)}")
+            errors.add(f"unknown option {safe_repr(key)}: there are {', '.join(_OPTIONS)}")
         elif key not in {"name", "type", *_options_of(type)} and fields[key] is not None:
-            faults.add(f"a window of type {type} takes no {key}")
+            errors.add(f"a window of type {type} takes no {key}")
     if type == "rolling":
-        for fault in _rolling_faults(form, fields):
-            faults.add(fault)
+        for error in _rolling_errors(form, fields):
+            errors.add(error)
     if type == "decay":
-        for fault in _decay_faults(form, fields):
-            faults.add(fault)
+        for error in _decay_errors(form, fields):
+            errors.add(error)
     own_name = fields.get("name")
     if own_name is not None:
-        form = faults.read(partial(_named, form), own_name, form)
-    faults.raise_any()
+        form = errors.read(partial(_named, form), own_name, form)
+    errors.raise_any()
     return form
 
 
@@ -346,12 +346,12 @@ def _written(field: str, value: object) -> str:
     return f"{int(value.removesuffix(unit))}{unit}"
 
 
-def _rolling_faults(form: WindowForm, fields: Mapping[str, object]) -> Iterator[str]:
+def _rolling_errors(form: WindowForm, fields: Mapping[str, object]) -> Iterator[str]:
     """What is wrong with the parts of a rolling window together; each alone is judged before."""
     if fields.get("span") is None or fields.get("step") is None:
         yield "a rolling window has a span and a step: write rolling:7d/1h"
     if form.span is not None and form.refresh_ms is not None:
-        yield from _refresh_faults(form.span, form.refresh_ms)
+        yield from _refresh_errors(form.span, form.refresh_ms)
     if form.step is None:
         return
     if form.tz is not None and not in_days(form.step) and (form.refresh_ms or 1) % DAY_MS:
@@ -360,10 +360,10 @@ def _rolling_faults(form: WindowForm, fields: Mapping[str, object]) -> Iterator[
     if step_ms < MIN_STEP_MS or form.step.endswith("ms"):
         yield f"the step {form.step} is no whole number of seconds: write 1s or longer"
     elif form.span is not None:
-        yield from _span_faults(form, form.span, form.step)
+        yield from _span_errors(form, form.span, form.step)
 
 
-def _refresh_faults(span: str, refresh_ms: int) -> Iterator[str]:
+def _refresh_errors(span: str, refresh_ms: int) -> Iterator[str]:
     """What is wrong with how often a window of some span is ranked anew."""
     refresh = duration_text(refresh_ms)
     if refresh_ms < MIN_REFRESH_MS or refresh_ms % 1_000:
@@ -372,7 +372,7 @@ def _refresh_faults(span: str, refresh_ms: int) -> Iterator[str]:
         yield f"refresh is {refresh}, longer than the span {span}: write {span} or less"
 
 
-def _decay_faults(form: WindowForm, fields: Mapping[str, object]) -> Iterator[str]:
+def _decay_errors(form: WindowForm, fields: Mapping[str, object]) -> Iterator[str]:
     """What is wrong with a half-life that is a duration."""
     if fields.get("half_life") is None:
         yield "a decay window has a half-life: write decay:6h"
@@ -383,7 +383,7 @@ def _decay_faults(form: WindowForm, fields: Mapping[str, object]) -> Iterator[st
             yield f"the half-life is {form.half_life}, not {least} to {most}"
 
 
-def _span_faults(form: WindowForm, span: str, step: str) -> Iterator[str]:
+def _span_errors(form: WindowForm, span: str, step: str) -> Iterator[str]:
     """What is wrong between a span and a step that is right by itself."""
     span_ms, step_ms = form.lengths_ms
     steps, rest = divmod(span_ms, step_ms)

@@ -76,10 +76,10 @@ async def scores(ask: RequestContext, query: ScoresQuery) -> object:
             raise Forbidden("the token submits one event at a time, and no position")
         found = [ask.caller.submission.bound(found[0])]
     if single and ask.key is None and position is None:
-        with ask.server.room.writing():
+        with ask.server.admission.writing():
             receipts, place = await ask.store.submit_one(ask.board, found[0], query.window, scope)
         return _counted(ask, receipts, place)
-    with ask.server.room.writing():
+    with ask.server.admission.writing():
         try:
             batch = SubmitMany(
                 ask.board,
@@ -93,11 +93,11 @@ async def scores(ask: RequestContext, query: ScoresQuery) -> object:
             )
             receipts = await ask.store.write_async(batch)
         except BatchRefused as refused:
-            ask.server.figures.submitted(refused.receipts)
+            ask.server.metrics.submitted(refused.receipts)
             raise
     if single:
         return _counted(ask, receipts, 0)
-    ask.server.figures.submitted(receipts)
+    ask.server.metrics.submitted(receipts)
     if len(found) > ON_LOOP:
         return await asyncio.to_thread(batch_answer, receipts, query.receipts)
     return batch_answer(receipts, query.receipts)
@@ -106,7 +106,7 @@ async def scores(ask: RequestContext, query: ScoresQuery) -> object:
 def _counted(ask: RequestContext, receipts: Receipts, place: int) -> Receipt:
     """The receipt of a single event, counted by what became of it. Raises EventRefused."""
     receipt = receipts[place]
-    ask.server.figures.counted(receipt.status)
+    ask.server.metrics.counted(receipt.status)
     if receipt.status == "refused" and (error := receipts.error(place)) is not None:
         raise EventRefused(error)
     return receipt
@@ -153,10 +153,10 @@ async def scores_of_boards(ask: RequestContext, _: NoQuery) -> object:
         ask.caller.ensure(LEVEL["write"], name)
         await ask.lb.get(name)
     answers: dict[str, BatchAnswer] = {}
-    with ask.server.room.writing():
+    with ask.server.admission.writing():
         for name, found in by_board.items():
             receipts = await ask.store.write_async(SubmitMany(name, found, key=ask.key))
-            ask.server.figures.submitted(receipts)
+            ask.server.metrics.submitted(receipts)
             answers[name] = await asyncio.to_thread(batch_answer, receipts, "all")
     return boards_answer(answers)
 
@@ -178,7 +178,7 @@ async def set_(ask: RequestContext, query: SetQuery) -> object:
     member, value, at, id, labels = _parts(found[0])
     if id is None and ask.key is not None:
         id = f"{ask.key}#0"
-    with ask.server.room.writing():
+    with ask.server.admission.writing():
         try:
             receipt = await ask.lb.set(
                 ask.board,
@@ -193,9 +193,9 @@ async def set_(ask: RequestContext, query: SetQuery) -> object:
         except LaurelsError as error:
             if not _is_of_event(error):
                 raise
-            ask.server.figures.counted("refused")
+            ask.server.metrics.counted("refused")
             raise EventRefused(error) from None
-    ask.server.figures.counted(receipt.status)
+    ask.server.metrics.counted(receipt.status)
     return receipt
 
 
@@ -225,7 +225,7 @@ async def set_data(ask: RequestContext, _: NoQuery) -> None:
     """Gives a member JSON of up to 1 KiB to carry: `{"member": …, "data": …}`; null takes it
     away."""
     member, data = requests.fields(requests.document(ask.raw, ask.media_type), "member", "data")
-    with ask.server.room.writing():
+    with ask.server.admission.writing():
         await ask.lb.set_data(ask.board, member, requests.plain(data))
 
 
@@ -252,7 +252,7 @@ class MemberFields(Struct):
 async def remove(ask: RequestContext, _: NoQuery) -> object:
     """Takes a member, `{"member": …}`, and its data out of every ranking of a board."""
     (member,) = requests.fields(requests.document(ask.raw, ask.media_type), "member")
-    with ask.server.room.writing():
+    with ask.server.admission.writing():
         return Removed(await ask.lb.remove(ask.board, member))
 
 

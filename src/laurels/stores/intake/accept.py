@@ -27,7 +27,7 @@ from laurels.model.rules import RankingSpec
 from laurels.model.validation import is_unicode, safe_repr
 
 from .commit import Ticket
-from .submission import Refusals, Submission
+from .submission import EventErrors, Submission
 from .writes import FoldedWrite
 
 MAX_DATA_BYTES = 1_024
@@ -71,7 +71,7 @@ def submission(
     return Submission(
         state,
         columns,
-        _refusals(given, columns) if columns.errors else {},
+        _errors(given, columns) if columns.errors else {},
         watched=watched or place_named(state.rules, window, scope),
         ranks=ranks or len(given) == 1,
         event_time=event_time,
@@ -81,7 +81,7 @@ def submission(
     )
 
 
-def _refusals(given: Sequence[Any], columns: Columns) -> Refusals:
+def _errors(given: Sequence[Any], columns: Columns) -> EventErrors:
     """Why events were refused for what they are, by their places."""
     return {
         i: (member_of(given[i]), error)

@@ -26,7 +26,7 @@ from laurels.errors import Closed, LaurelsError
 
 MAX_EVENTS = 100_000
 MAX_WRITES = 1_000
-PATIENCE = 2
+WAIT_FACTOR = 2
 MOST_SECONDS = 0.005
 """A group waits for as many as the last had: up to so many times as long as that took, and never
 longer than this, which is what a writer loses at most whose company has left."""
@@ -227,8 +227,8 @@ class Inbox:
         self._numbers = count(1)
         self._come = self._gone = 0
         self._wanted = _NEVER
-        self._bell = threading.Lock()
-        self._bell.acquire()
+        self._wakeup = threading.Lock()
+        self._wakeup.acquire()
 
     @property
     def waiting(self) -> int:
@@ -265,7 +265,7 @@ class Inbox:
         process nobody might hold any more."""
         self._ended = True
         self._queue.put(None)
-        self._ring()
+        self._notify()
 
     def _ensure_open(self) -> None:
         if self._closed:
@@ -274,12 +274,12 @@ class Inbox:
     def _count_one(self) -> None:
         self._come = next(self._numbers)
         if self.waiting >= self._wanted:
-            self._ring()
+            self._notify()
 
-    def _ring(self) -> None:
+    def _notify(self) -> None:
         with suppress(RuntimeError):  # it rings already
-            if self._bell.locked():
-                self._bell.release()
+            if self._wakeup.locked():
+                self._wakeup.release()
 
     # Who takes
 
@@ -287,10 +287,10 @@ class Inbox:
         """Returns when about so many writers are there, or after so many seconds."""
         if wanted < 2:
             return
-        self._bell.acquire(blocking=False)  # it may have been rung before
+        self._wakeup.acquire(blocking=False)  # it may have been rung before
         self._wanted = wanted
         if self.waiting < wanted and not self._ended:
-            self._bell.acquire(timeout=seconds)
+            self._wakeup.acquire(timeout=seconds)
         self._wanted = _NEVER
 
     def take(self) -> tuple[list[Ticket], bool]:
@@ -421,7 +421,7 @@ def _run(
         del now
         _wake(group)
         wanted = sum([ticket.writers for ticket in group])
-        seconds = min(PATIENCE * (clock() - began), MOST_SECONDS)
+        seconds = min(WAIT_FACTOR * (clock() - began), MOST_SECONDS)
         if (finish := afterwards()) is not None:
             with suppress(LaurelsError):  # the next commit tells its writers
                 finish(sum([ticket.weight for ticket in group]))

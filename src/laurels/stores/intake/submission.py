@@ -16,10 +16,10 @@ from laurels.engine.batch.intake import MISSING, Columns
 from laurels.engine.batch.packing import bounds
 from laurels.errors import AtInFuture, AtRequired, BatchRefused, LaurelsError
 from laurels.model.event import AHEAD_MS, Batch, batch_of
-from laurels.model.labels import together
+from laurels.model.labels import concatenate
 from laurels.model.rules import RankingSpec
 
-Refusals = dict[int, tuple[str | None, LaurelsError]]
+EventErrors = dict[int, tuple[str | None, LaurelsError]]
 
 
 class Submission:
@@ -37,7 +37,7 @@ class Submission:
         self,
         state: BoardState,
         columns: Columns,
-        refusals: Refusals,
+        errors: EventErrors,
         *,
         watched: RankingSpec,
         ranks: bool,
@@ -51,8 +51,8 @@ class Submission:
         self._ranks = ranks
         self._event_time = event_time
         self._position = position
-        self._refusals = refusals
-        self._size = columns.n + len(refusals)
+        self._errors = errors
+        self._size = columns.n + len(errors)
         self._origin: Sequence[int] = columns.kept or range(columns.n)
         self.weight = columns.n
         self._taken = batch_of(columns, state.number, 0, absolute=absolute, atomic=atomic)
@@ -61,7 +61,7 @@ class Submission:
     def kind(self) -> object:
         """Submissions that are judged, cut or answered as a whole are joined with none."""
         taken = self._taken
-        if self._event_time or self._position is not None or self._refusals:
+        if self._event_time or self._position is not None or self._errors:
             return None
         if taken.absolute or taken.atomic or taken.ats is not None:
             return None
@@ -74,7 +74,7 @@ class Submission:
         self._ranks_before, self._folded = [], []
         stamped = self._in_event_time if self._event_time else self._at_now
         self._batches = stamped(boards.accepts_at(self.board, now_ms))
-        if self._taken.atomic and self._refusals:
+        if self._taken.atomic and self._errors:
             raise self._refused_whole(boards.offset)
         weighings = self.board.rules.weighings
         self._batches = [batch.weighed(weighings) for batch in self._batches if batch.size]
@@ -167,7 +167,7 @@ class Submission:
         """An all-or-nothing batch some of whose events are refused before any is counted."""
         refusal = BatchRefused("no event was counted", self._receipts(offset))
         for i, member in zip(self._origin, self._taken.member_list(), strict=True):
-            self._refusals.setdefault(i, (member.decode(), refusal))
+            self._errors.setdefault(i, (member.decode(), refusal))
         return refusal
 
     def _receipts(self, offset: Offset) -> Receipts:
@@ -177,7 +177,7 @@ class Submission:
             self._size,
             offset,
             self._parts,
-            self._refusals,
+            self._errors,
         )
 
     def _ranks_now(self, fold: Fold, piece: int) -> list[int]:
@@ -202,7 +202,7 @@ class Submission:
         """Refuses the events at these positions."""
         members = self._taken.member_list() if errors else []
         for i, error in errors.items():
-            self._refusals[self._origin[i]] = (members[i].decode(), error)
+            self._errors[self._origin[i]] = (members[i].decode(), error)
 
     def _at_now(self, now_ms: int) -> list[Batch]:
         """The batch accepted at `now_ms`: every event has its `at`, none lies ahead."""
@@ -229,7 +229,7 @@ class Submission:
         ats = self._taken.ats or array("q", [MISSING]) * self._taken.size
         missing = AtRequired("the store runs on event time")
         self._refuse({i: missing for i, at in enumerate(ats) if at == MISSING})
-        if self._taken.atomic and self._refusals:
+        if self._taken.atomic and self._errors:
             return []
         batch = self._without_refused(msgspec.structs.replace(self._taken, ats=ats))
         if not batch.ats:
@@ -241,7 +241,7 @@ class Submission:
         return batch.split(ends, nows)
 
     def _without_refused(self, batch: Batch) -> Batch:
-        kept = [i for i in range(batch.size) if self._origin[i] not in self._refusals]
+        kept = [i for i in range(batch.size) if self._origin[i] not in self._errors]
         return batch if len(kept) == batch.size else batch.take(kept)
 
 
@@ -284,5 +284,5 @@ def _columns_of(batches: Sequence[Batch]) -> Columns:
         ),
         None,
         ids,
-        labels=together([(batch.labels, batch.size) for batch in batches]),
+        labels=concatenate([(batch.labels, batch.size) for batch in batches]),
     )

@@ -37,7 +37,7 @@ from .private_files import make_folder, written_file
 
 CONTENTS, SNAPSHOT, ENTRIES = b"C", b"S", b"L"
 _PIECE = 1 << 20
-_TRIES = 5
+_ATTEMPTS = 5
 
 Progress = Callable[[int, int], None]
 """Is told the bytes done and, about, of how many."""
@@ -75,7 +75,7 @@ def back_up(
         raise FolderMissing(f"there are no boards at {folder}")
     if file.exists() and not overwrite:
         raise BackupExists(f"{file} is there already")
-    for _ in range(_TRIES):
+    for _ in range(_ATTEMPTS):
         with ExitStack() as stack:
             found = _newest_good(folder, stack)
             log = stack.enter_context(closing(LogView(folder / LOG_NAME)))

@@ -10,7 +10,7 @@ from laurels.wire.keys import Edit, Key, KeySet, SigningSecret, with_id
 
 from .keys import ServerKeys, StoredKeys
 
-_TRIES = 20
+_ATTEMPTS = 20
 
 
 class ServerKeyStore:
@@ -46,7 +46,7 @@ class ServerKeyStore:
         return changed
 
     async def _change(self, edit: Edit) -> KeySet:
-        for _ in range(_TRIES):
+        for _ in range(_ATTEMPTS):
             stored = await self._keys.load()
             before = _key_set(stored)
             after = edit(before)
@@ -64,7 +64,7 @@ class ServerKeyStore:
                 [name for name in old if name not in new],
             ):
                 return after
-        raise KeysBusy(f"other processes changed the keys {_TRIES} times in a row")
+        raise KeysBusy(f"other processes changed the keys {_ATTEMPTS} times in a row")
 
     def needs_keys(self) -> bool:
         needed: bool = self._run(self._keys.needs_keys())

@@ -42,7 +42,7 @@ from .remote import (
     StepNotReady,
 )
 
-TRIES = 100
+ATTEMPTS = 100
 AT_ONCE = 6
 """Calls for a window by the commit that finds it due: a small board is refreshed by these."""
 MOST_DUE = 20
@@ -100,7 +100,7 @@ class BoardCatalog:
     async def again(self, board: str, look: Callable[[BoardState], Awaitable[T]]) -> T:
         """What a look at a board says, repeated where the board was known wrongly."""
         reread = False
-        for _ in range(TRIES):
+        for _ in range(ATTEMPTS):
             state = self.boards.boards.get(board) or await self.know(board)
             try:
                 if self.event_time:

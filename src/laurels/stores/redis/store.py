@@ -32,7 +32,6 @@ from laurels.stores.intake.writes import FoldedWrite
 from laurels.timeline.clock import Clock
 from laurels.wire.audit_entry import AuditStore, MemoryAudit
 
-from .figures import BoardFigures
 from .follow import Follower
 from .gather import Gatherer
 from .keys import ServerKeys
@@ -41,6 +40,7 @@ from .questions import Questions
 from .registry import Registry
 from .remote import FollowedIndex
 from .retry import Calls, read_only
+from .statistics import BoardStatistics
 from .writes import Writer
 
 T = TypeVar("T")
@@ -97,7 +97,7 @@ class Direct:
         self.risks = risks
         self._present = BoardCatalog(index, registry, clock)
         self._questions = Questions(self._present)
-        self._figures = BoardFigures(self._present)
+        self._statistics = BoardStatistics(self._present)
         self._follower = Follower(self._present)
         self._writer = Writer(self._present, calls)
         self._gatherer = Gatherer(self._writer.carry_out)
@@ -198,22 +198,22 @@ class Direct:
 
     def board_stats(self, board: str, *, patient: bool = True) -> BoardStats:
         """The figures of a board."""
-        found: BoardStats = self.run(self._figures.of_board(board))
+        found: BoardStats = self.run(self._statistics.of_board(board))
         return found
 
     def stats(self) -> Stats:
         """The figures of all boards."""
-        found: Stats = self.run(self._figures.of_all())
+        found: Stats = self.run(self._statistics.of_all())
         return found
 
     def check(self) -> CheckReport:
         """Compares every ranking with what it follows from, share by share, while others write."""
-        report: CheckReport = self.run(self._figures.check())
+        report: CheckReport = self.run(self._statistics.check())
         return report
 
     def rebuild(self) -> None:
         """Puts every ranking right by what it follows from, share by share, while others write."""
-        self.run(self._figures.audit(mend=True))
+        self.run(self._statistics.audit(mend=True))
 
     def snapshot(self) -> int:
         """There is none: what is kept, the server keeps."""

@@ -35,7 +35,7 @@ from laurels.stores.intake.writes import FoldedWrite, Single
 from laurels.stores.redis.connection.deadline import UPKEEP_SECONDS, VERB_SECONDS, ends_in
 from laurels.timeline.instants import MIN_MS
 
-from .present import TRIES, BoardCatalog, opened_as
+from .present import ATTEMPTS, BoardCatalog, opened_as
 from .remote import DefinitionOutdated, Opened, PlanExpired, StepNotReady
 from .retry import Attempts, Calls, after
 
@@ -137,7 +137,7 @@ class Writer:
         """Counts a piece of a submission, its events at these places; the offset after it."""
         place, ranks = write.watched
         size = batch.size
-        for _ in range(TRIES):
+        for _ in range(ATTEMPTS):
             await self._ensure_there(write)
             state = write.board = self._present.boards.current(write.board)
             batch = msgspec.structs.replace(batch, weights={}).weighed(state.rules.weighings)
@@ -184,7 +184,7 @@ class Writer:
         was anything to do. What is refused by definitions that are old is judged again by those
         there are."""
         reread = False
-        for _ in range(TRIES):
+        for _ in range(ATTEMPTS):
             try:
                 proposed = write.records(self._present.boards, self._present.now())
                 if not proposed or await self._done(write, proposed[0]):

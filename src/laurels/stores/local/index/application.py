@@ -56,7 +56,9 @@ class BatchApplication:
             column if rule.sign > 0 else negated(column)
             for rule, column in zip(rules.columns, batch.values, strict=True)
         ]
-        self._fadings = [_weights(rules.weighing(place.window), batch) for place in plan.places]
+        self._decay_weights = [
+            _weights(rules.weighing(place.window), batch) for place in plan.places
+        ]
         self._ats = batch.now_ms if batch.ats is None else batch.ats
         self._stamps = stamps_of(self._ats, rules.resolution_ms)
         self._sets = b"\1" * batch.size if batch.absolute else None
@@ -150,7 +152,7 @@ class BatchApplication:
             stop,
             self._codes,
             self._journal,
-            self._fadings,
+            self._decay_weights,
         )
         if watched is not None:
             self._before.append(watched[0])

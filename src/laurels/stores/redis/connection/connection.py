@@ -26,8 +26,8 @@ from laurels.stores.intake.forks import forks
 from laurels.stores.redis.scripts import Script
 
 from .deadline import seconds_left
+from .errors import DENIED_WORDS, unanswered
 from .moving import MOVING_SECONDS, beside, guarded, slot_of
-from .refusals import DENIED_WORDS, unanswered
 from .server import ServerInfo, server_info, sync_policy
 from .urls import Host, RedisAddress, redis_address
 

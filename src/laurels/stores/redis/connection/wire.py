@@ -20,7 +20,7 @@ from laurels.errors import Closed, LaurelsError, UnknownUrl
 from laurels.errors.index_server import IndexDenied, IndexUnavailable
 
 from .answers import ensure_read, hand_over
-from .refusals import DENIED_WORDS, NO_SCRIPT, error_of, is_lost, unanswered, word_of
+from .errors import DENIED_WORDS, NO_SCRIPT, error_of, is_lost, unanswered, word_of
 from .urls import RedisAddress
 
 Client: TypeAlias = glide.GlideClient | glide.GlideClusterClient
@@ -93,12 +93,12 @@ class ServerClient:
                 return await client.custom_command(list(parts))
             return await client.custom_command(list(parts), route)
         except glide.GlideError as error:
-            refusal = self._refusal(error)
-            if self._several and is_lost(refusal, str(error)):
+            error = self._error(error)
+            if self._several and is_lost(error, str(error)):
                 self._leave(client)
-            raise refusal from error
+            raise error from error
 
-    def _refusal(self, error: glide.GlideError) -> Exception:
+    def _error(self, error: glide.GlideError) -> Exception:
         place = str(self._address)
         if isinstance(error, glide.TimeoutError):
             return unanswered(place, f"within {self._timeout_ms} ms")

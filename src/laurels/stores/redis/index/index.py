@@ -26,7 +26,7 @@ from laurels.stores.redis.remote import (
     StepNotReady,
 )
 from laurels.stores.redis.scripts import Script
-from laurels.stores.redis.sharding.feed import NOWHERE, FeedPlace, Pending, entry_of
+from laurels.stores.redis.sharding.feed import FEED_START, FeedPlace, Pending, entry_of
 from laurels.stores.redis.sources import script_of
 from laurels.timeline.clock import Clock
 
@@ -182,7 +182,7 @@ class RedisIndex:
         """The last entry of each feed that counts."""
         fields = [f"fed:{shard}".encode() for shard in range(board.feeds)]
         found = await self._command(board, b"HMGET", b"m", *fields)
-        return [NOWHERE if id is None else _feed_place(bytes(id).decode()) for id in found]
+        return [FEED_START if id is None else _feed_place(bytes(id).decode()) for id in found]
 
     async def left_out(self, board: Opened) -> int:
         """How many events of such batches would have left the range."""

@@ -33,7 +33,7 @@ from laurels.model.event import Batch
 from laurels.stores.redis.remote import Applied, CallId, Opened, ShardIndex, Stands
 
 from .feed import told_of
-from .shards import REFUSED, shard_of, shards, together, worst
+from .shards import REFUSED, gather, shard_of, shards, worst
 
 Ranks = Callable[[Batch, Plan, int], Awaitable["array[int]"]]
 """The ranks of a batch's members in the window watched."""
@@ -141,7 +141,7 @@ class Counting:
     async def _measure(self, event: int) -> None:
         """Finds how many ids are remembered when an event is accepted, and how many more fit."""
         now_ms = self._batch.accepted_at(event)
-        self._remembered = await together(
+        self._remembered = await gather(
             self._index.remembered(shard, now_ms) for shard in self._shards
         )
         self._room = max(0, self._board.rules.dedupe_max - sum(self._remembered))
@@ -149,7 +149,7 @@ class Counting:
     async def _positioned(self, source: str, text: str) -> list[_Share]:
         """A share for every shard, with the position it keeps; the keeper of the source is last."""
         keeper = keeper_of(source, len(self._shards))
-        known = await together(self._index.position(shard, source) for shard in self._shards)
+        known = await gather(self._index.position(shard, source) for shard in self._shards)
         before = known[keeper]
         pair = _encode((before, text))
         events = {share.shard: share.events for share in self._shares}

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from laurels.core.plan import NO_SCOPE, Plan, RankingKey, Target, rolling_state
 from laurels.model.event import Batch
-from laurels.model.labels import together
+from laurels.model.labels import concatenate
 from laurels.model.rules import RankingSpec
 from laurels.model.windows.kinds import Window
 from laurels.stores.redis.remote import Opened
@@ -78,7 +78,7 @@ def fed_of(
     for entry in entries:
         firsts.append(size)
         size += len(entry.told.events)
-    labels = together([(labels_told(e.told), len(e.told.events)) for e in entries])
+    labels = concatenate([(labels_told(e.told), len(e.told.events)) for e in entries])
     assert labels is not None
     batch = Batch(
         board=home.number,

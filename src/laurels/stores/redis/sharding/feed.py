@@ -26,7 +26,7 @@ class FeedPlace(NamedTuple):
     number: int
 
 
-NOWHERE = FeedPlace(0, 0)
+FEED_START = FeedPlace(0, 0)
 """Before the first entry."""
 
 

@@ -20,7 +20,7 @@ from laurels.stores.redis.remote import FeedConflict, Opened, Reading, ShardInde
 
 from .fed import chosen, fed_of
 from .feed import FeedPlace, Pending
-from .shards import labelled, shards, together
+from .shards import gather, labelled, shards
 
 ENTRIES = 32
 """Entries that are read of a feed at a time."""
@@ -85,7 +85,7 @@ class Following:
         places = self._places.get(board.number)
         if places is None:
             places = self._places[board.number] = await self._index.followed(labelled(board))
-        return await together(
+        return await gather(
             self._index.pending(shard, place, ENTRIES)
             for shard, place in zip(parts, places, strict=True)
         )

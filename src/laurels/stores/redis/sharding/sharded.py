@@ -26,7 +26,7 @@ from .counting import Counting, keeper_of
 from .following import Following
 from .merging import NEAR, merged, next_of
 from .seeking import seek
-from .shards import home, labelled, parts_of, shards, together
+from .shards import gather, home, labelled, parts_of, shards
 
 LISTED = 2_000
 """Scopes that are listed in one go when they are counted."""
@@ -43,11 +43,11 @@ class Sharded:
 
     async def open(self, board: Opened) -> None:
         """Makes a board known, or its changed definition; again does nothing."""
-        await together(map(self._index.open, parts_of(board)))
+        await gather(map(self._index.open, parts_of(board)))
 
     async def close(self, board: Opened) -> None:
         """Forgets a board with all it holds; again does nothing."""
-        await together(map(self._index.close, parts_of(board)))
+        await gather(map(self._index.close, parts_of(board)))
         self._following.forget(board)
 
     async def apply(
@@ -88,7 +88,7 @@ class Sharded:
     async def rotate_step(self, board: Opened, roll: RollingState, now_ms: int, limit: int) -> bool:
         """Brings a rolling window to the step that runs; False where the limit was too low."""
         each = max(1, limit // board.rules.shards)
-        turned = await together(
+        turned = await gather(
             self._index.rotate_step(shard, roll, now_ms, each) for shard in shards(board)
         )
         return all(turned)
@@ -97,7 +97,7 @@ class Sharded:
         """Does about `limit` members of the pass for the next step; what is left."""
         each = max(1, limit // board.rules.shards)
         return sum(
-            await together(self._index.advance_pass(shard, window, each) for shard in shards(board))
+            await gather(self._index.advance_pass(shard, window, each) for shard in shards(board))
         )
 
     async def advance_scopes(
@@ -114,18 +114,18 @@ class Sharded:
         ]
         if apart:
             calls.append(self._index.advance_scopes(labelled(board), apart, due, limit, full=full))
-        return all(await together(calls))
+        return all(await gather(calls))
 
     async def sweep(self, board: Opened, due: Due, limit: int) -> bool:
         """Brings a share of the scopes that are behind; whether there are no others."""
         each = max(1, limit // board.rules.shards)
-        return all(await together(self._index.sweep(part, due, each) for part in parts_of(board)))
+        return all(await gather(self._index.sweep(part, due, each) for part in parts_of(board)))
 
     async def refresh(
         self, board: Opened, window: str, *, now_ms: int, due_ms: int
     ) -> tuple[int, Stands]:
         """Goes on with the refresh of a window, in every shard in which it is due."""
-        found = await together(
+        found = await gather(
             self._index.refresh(part, window, now_ms=now_ms, due_ms=due_ms)
             for part in parts_of(board)
         )
@@ -147,16 +147,14 @@ class Sharded:
 
     async def scopes(self, board: Opened, form: str, after: str, limit: int) -> list[str]:
         """The next scopes of some labels in any shard, behind one of them."""
-        found = await together(
+        found = await gather(
             self._index.scopes(shard, form, after, limit) for shard in shards(board)
         )
         return next_of(found, limit)
 
     async def audit_scopes(self, board: Opened, *, mend: bool) -> tuple[int, int]:
         """`audit` of every ranking of every scope in every shard."""
-        found = await together(
-            self._index.audit_scopes(part, mend=mend) for part in parts_of(board)
-        )
+        found = await gather(self._index.audit_scopes(part, mend=mend) for part in parts_of(board))
         return sum(rankings for rankings, _ in found), sum(entries for _, entries in found)
 
     async def remove(self, board: Opened, member: bytes, due: Due) -> bool:
@@ -175,7 +173,7 @@ class Sharded:
         """Sets it with its keeper, when the others have forgotten the batches before."""
         keeper = keeper_of(source, board.rules.shards)
         others = [shard for shard in shards(board) if shard.shard != keeper]
-        await together(self._index.set_position(shard, source, "") for shard in others)
+        await gather(self._index.set_position(shard, source, "") for shard in others)
         await self._index.set_position(replace(board, shard=keeper), source, text)
 
     async def position(self, board: Opened, source: str) -> str | None:
@@ -184,28 +182,28 @@ class Sharded:
 
     async def time(self, board: Opened) -> int | None:
         """The latest time that anybody had any shard see, None before the first."""
-        found = await together(self._index.time(shard) for shard in shards(board))
+        found = await gather(self._index.time(shard) for shard in shards(board))
         return max((now_ms for now_ms in found if now_ms is not None), default=None)
 
     async def forget(self, board: Opened, now_ms: int) -> None:
         """Forgets a share of the ids that are no longer remembered at `now_ms`."""
-        await together(self._index.forget(shard, now_ms) for shard in shards(board))
+        await gather(self._index.forget(shard, now_ms) for shard in shards(board))
 
     async def keys(self, board: Opened, *, empty: bool = False) -> list[RankingKey]:
         """The rankings that hold anybody in any shard, or with `empty` all there should be."""
-        found = await together(self._index.keys(shard, empty=empty) for shard in shards(board))
+        found = await gather(self._index.keys(shard, empty=empty) for shard in shards(board))
         return list(dict.fromkeys(key for keys in found for key in keys))
 
     async def expire(self, board: Opened, keys: Sequence[RankingKey], now_ms: int) -> None:
         """Has rankings of periods expire when they are due to, under the server's clock."""
-        await together(self._index.expire(shard, keys, now_ms) for shard in shards(board))
+        await gather(self._index.expire(shard, keys, now_ms) for shard in shards(board))
 
     async def outlive(self, board: Opened, rules: Rules, now_ms: int) -> None:
         """Has all rankings of periods stay as long as these rules want them to."""
-        await together(self._index.outlive(part, rules, now_ms) for part in parts_of(board))
+        await gather(self._index.outlive(part, rules, now_ms) for part in parts_of(board))
 
     async def drop(self, board: Opened, keys: Sequence[RankingKey]) -> None:
-        await together(self._index.drop(shard, keys) for shard in shards(board))
+        await gather(self._index.drop(shard, keys) for shard in shards(board))
 
     def keeps_layout(self, rules: Rules, changed: Rules) -> bool:
         """Whether every shard can stay laid out as it is."""
@@ -223,11 +221,11 @@ class Sharded:
         """How often each shard has changed."""
         if board.rules.shards == 1:
             return await self._index.offset(board)
-        return _vector(await together(map(self._index.offset, shards(board))))
+        return _vector(await gather(map(self._index.offset, shards(board))))
 
     async def changes(self, board: Opened) -> int:
         """How often anything of a board has changed."""
-        return sum(map(changes, await together(map(self._index.offset, parts_of(board)))))
+        return sum(map(changes, await gather(map(self._index.offset, parts_of(board)))))
 
     async def feed(self, board: Opened, now_ms: int) -> bool:
         """Counts in the rankings by a label what the shards have counted before this call."""
@@ -239,17 +237,17 @@ class Sharded:
 
     async def remembered(self, board: Opened, now_ms: int) -> int:
         """How many event ids the board remembers at `now_ms`."""
-        return sum(await together(self._index.remembered(each, now_ms) for each in shards(board)))
+        return sum(await gather(self._index.remembered(each, now_ms) for each in shards(board)))
 
     async def nbytes(self, board: Opened, key: RankingKey) -> int:
         """About how much memory a ranking takes, in bytes."""
-        return sum(await together(self._index.nbytes(shard, key) for shard in shards(board)))
+        return sum(await gather(self._index.nbytes(shard, key) for shard in shards(board)))
 
     async def audit(self, board: Opened, key: RankingKey, *, mend: bool) -> int:
         """Compares a ranking with what it follows from, and with `mend` puts it right; its
         entries. CheckFailed names the first difference."""
         return sum(
-            await together(self._index.audit(shard, key, mend=mend) for shard in shards(board))
+            await gather(self._index.audit(shard, key, mend=mend) for shard in shards(board))
         )
 
     async def _merged(
@@ -269,7 +267,7 @@ class Sharded:
 
         async def read(asked: list[list[ReadRequest]]) -> list[Sequence[ReadResult]]:
             nonlocal offset, stands
-            readings = await together(
+            readings = await gather(
                 self._index.read(shard, of_shard, now_ms=now_ms, due_ms=due_ms)
                 for shard, of_shard in zip(parts, asked, strict=True)
             )

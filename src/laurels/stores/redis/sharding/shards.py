@@ -48,7 +48,7 @@ def parts_of(board: Opened) -> list[Opened]:
     return [*shards(board), labelled(board)] if board.rules.fed else shards(board)
 
 
-async def together(calls: Iterable[Awaitable[T]]) -> list[T]:
+async def gather(calls: Iterable[Awaitable[T]]) -> list[T]:
     """What calls answer that are made at once; when all have ended, the worst of their errors."""
     answers = await asyncio.gather(*calls, return_exceptions=True)
     errors = [answer for answer in answers if isinstance(answer, BaseException)]

@@ -18,7 +18,7 @@ NAMED = 5
 """Boards that a sentence of a check names."""
 
 
-class BoardFigures:
+class BoardStatistics:
     """Looks through everything that the index holds; others go on meanwhile."""
 
     def __init__(self, present: BoardCatalog) -> None:
