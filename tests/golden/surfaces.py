@@ -65,18 +65,29 @@ def described() -> str:
 
 
 def help_texts() -> str:
-    """Every command with its help, and its arguments and options, as they are defined: how `--help`
-    lays them out is up to the library that prints it."""
+    """Every command with its help, and its arguments and options by their panels, as they are
+    defined: how `--help` lays them out is up to the library that prints it."""
     return "\n".join(_command(typer.main.get_command(program.app), "laurels"))
 
 
 def _command(command: Any, path: str) -> Iterator[str]:
     yield f"$ {path}\n"
     yield inspect.cleandoc(command.help or "") + "\n"
-    yield from sorted(map(_parameter, command.params))
-    yield ""
+    panels: dict[str, list[str]] = {}
+    for parameter in command.params:
+        panels.setdefault(_panel(parameter), []).append(_parameter(parameter))
+    for panel, lines in sorted(panels.items()):
+        yield f"{panel}:"
+        yield from sorted(lines)
+        yield ""
     for name, each in sorted(getattr(command, "commands", {}).items()):
         yield from _command(each, f"{path} {name}")
+
+
+def _panel(parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        return "Arguments"
+    return getattr(parameter, "rich_help_panel", None) or "Options"
 
 
 def _parameter(parameter: Any) -> str:

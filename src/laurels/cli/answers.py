@@ -9,7 +9,7 @@ import laurels
 from laurels.cli.boards.scoping import By, Labels, scope_asked, scope_words
 
 from .failures import Usage
-from .options import DEFAULT_URL, AsJson, BoardName, PeriodLabel, Url, WindowName, WithData
+from .options import DEFAULT_URL, READING, AsJson, BoardName, PeriodLabel, Url, WindowName, WithData
 from .show import Side, escaped, json_bytes, numbers, put_json, put_line, put_pairs, put_table
 
 NOT_RANKED = 1
@@ -19,12 +19,23 @@ def top(
     board: BoardName,
     window: WindowName = None,
     period: PeriodLabel = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", help="How many entries.")] = 10,
-    offset: Annotated[int, typer.Option("--offset", help="How many to pass over.")] = 0,
-    reverse: Annotated[bool, typer.Option("--reverse", help="From the last place up.")] = False,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", help="How many entries.", rich_help_panel=READING)
+    ] = 10,
+    offset: Annotated[
+        int, typer.Option("--offset", help="How many to pass over.", rich_help_panel=READING)
+    ] = 0,
+    reverse: Annotated[
+        bool, typer.Option("--reverse", help="From the last place up.", rich_help_panel=READING)
+    ] = False,
     after: Annotated[
         str | None,
-        typer.Option("--after", metavar="CURSOR", help="Go on where the page before ended."),
+        typer.Option(
+            "--after",
+            metavar="CURSOR",
+            help="Go on where the page before ended.",
+            rich_help_panel=READING,
+        ),
     ] = None,
     label: Labels = None,
     by: By = None,
@@ -72,7 +83,9 @@ def rank(
     period: PeriodLabel = None,
     to_rank: Annotated[
         int | None,
-        typer.Option("--to-rank", metavar="K", help="Show the gap to position K."),
+        typer.Option(
+            "--to-rank", metavar="K", help="Show the gap to position K.", rich_help_panel=READING
+        ),
     ] = None,
     label: Labels = None,
     by: By = None,
@@ -142,7 +155,10 @@ def _friends(
 def around(
     board: BoardName,
     member: Annotated[str, typer.Argument(metavar="MEMBER", help="Who.")],
-    radius: Annotated[int, typer.Option("--radius", "-r", help="Neighbours on each side.")] = 5,
+    radius: Annotated[
+        int,
+        typer.Option("--radius", "-r", help="Neighbours on each side.", rich_help_panel=READING),
+    ] = 5,
     window: WindowName = None,
     period: PeriodLabel = None,
     label: Labels = None,

@@ -13,7 +13,7 @@ from laurels.stores.http.audit import audit as call_of
 from laurels.wire.audit_entry import AuditEntry
 from laurels.wire.audit_page import MAX_PAGE, AuditPage
 
-from .options import DEFAULT_URL, AsJson, Url
+from .options import DEFAULT_URL, READING, AsJson, Url
 from .show import Side, put_json, put_table
 
 _COLUMNS: list[tuple[str, Side]] = [
@@ -33,7 +33,14 @@ def audit(
         str | None, typer.Argument(metavar="BOARD", help="Only calls about this board.")
     ] = None,
     limit: Annotated[
-        int, typer.Option("--limit", "-n", min=1, help="How many entries, the newest first.")
+        int,
+        typer.Option(
+            "--limit",
+            "-n",
+            min=1,
+            help="How many entries, the newest first.",
+            rich_help_panel=READING,
+        ),
     ] = 50,
     at: Url = DEFAULT_URL,
     json: AsJson = False,

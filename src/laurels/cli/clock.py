@@ -11,6 +11,7 @@ from laurels.core.clock_status import ClockStatus
 from laurels.stores.local.rewind import Rewound
 from laurels.timeline.zones import zone
 
+from .option_groups import command
 from .options import DEFAULT_URL, AsJson, Url
 from .recording import Recorder
 from .show import put_json, put_line
@@ -21,7 +22,7 @@ PROBLEM = 1
 app = typer.Typer(help="The time that the boards go by.", rich_markup_mode=None)
 
 
-@app.command("show")
+@command(app, "show")
 def show(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
     """Show the time that the boards go by. Ends with 1 where something is wrong with the clock.
 
@@ -35,7 +36,7 @@ def show(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
     return 0 if status.problem is None else PROBLEM
 
 
-@app.command("accept")
+@command(app, "accept")
 def accept(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
     """Follow the machine's clock at once, wherever it has leapt.
 
@@ -57,7 +58,7 @@ def accept(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
     return 0
 
 
-@app.command("rewind")
+@command(app, "rewind")
 def rewind(
     to: Annotated[
         str | None,

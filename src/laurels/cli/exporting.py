@@ -16,7 +16,7 @@ import laurels
 from laurels.cli.boards.scoping import By, Labels, scope_asked
 
 from .failures import OutputFailed, Usage
-from .options import DEFAULT_URL, AsJson, BoardName, PeriodLabel, Url, WindowName, WithData
+from .options import DEFAULT_URL, OUTPUT, AsJson, BoardName, PeriodLabel, Url, WindowName, WithData
 from .show import json_bytes, numbers, put_bytes, readable
 
 _FLUSH_BYTES = 1 << 16
@@ -30,7 +30,7 @@ def export(
     period: PeriodLabel = None,
     form: Annotated[
         Literal["csv", "jsonl"] | None,
-        typer.Option("--format", help="CSV (the default) or JSON Lines."),
+        typer.Option("--format", help="CSV (the default) or JSON Lines.", rich_help_panel=OUTPUT),
     ] = None,
     output: Annotated[
         Path | None,
@@ -39,6 +39,7 @@ def export(
             "-o",
             metavar="FILE",
             help="Write a file, whole or not at all; devices and pipes directly.",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     label: Labels = None,

@@ -15,11 +15,15 @@ from laurels.stores.http import keys as calls
 from laurels.stores.http.keys import KeyTold
 
 from .failures import Usage
+from .option_groups import command
 from .options import DEFAULT_URL, AsJson, Url
 from .recording import Recorder
 from .show import Side, complain, put_json, put_line, put_table
 
 app = typer.Typer(help="Keys: who may ask a server, and for what.", rich_markup_mode=None)
+
+PERMISSIONS = "Permissions"
+"""The panel of what a key may do, and for how long."""
 
 _COLUMNS: list[tuple[str, Side]] = [
     ("key", "left"),
@@ -140,12 +144,16 @@ def _ring(url: str) -> Iterator[KeyRing]:
             yield _OfFolder(keys, record)
 
 
-@app.command()
+@command(app, "create")
 def create(
     name: KeyName,
     scope: Annotated[
         Literal["read", "write", "admin"],
-        typer.Option("--scope", help="What it may do; each may do what those before it may."),
+        typer.Option(
+            "--scope",
+            help="What it may do; each may do what those before it may.",
+            rich_help_panel=PERMISSIONS,
+        ),
     ] = "read",
     board: Annotated[
         list[str] | None,
@@ -153,15 +161,26 @@ def create(
             "--board",
             metavar="PATTERN",
             help="A board it reaches, or a pattern such as room-*; default all. May be repeated.",
+            rich_help_panel=PERMISSIONS,
         ),
     ] = None,
     rate: Annotated[
         float | None,
-        typer.Option("--rate", metavar="N", help="Requests a second; default the server's."),
+        typer.Option(
+            "--rate",
+            metavar="N",
+            help="Requests a second; default the server's.",
+            rich_help_panel=PERMISSIONS,
+        ),
     ] = None,
     expires_in: Annotated[
         str | None,
-        typer.Option("--expires-in", metavar="DURATION", help="As 12h or 90d; without it, never."),
+        typer.Option(
+            "--expires-in",
+            metavar="DURATION",
+            help="As 12h or 90d; without it, never.",
+            rich_help_panel=PERMISSIONS,
+        ),
     ] = None,
     at: Url = DEFAULT_URL,
     json: AsJson = False,
@@ -184,7 +203,7 @@ def create(
     return 0
 
 
-@app.command("list")
+@command(app, "list")
 def list_(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
     """List the keys, without their secrets.
 
@@ -215,7 +234,7 @@ def list_(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
     return 0
 
 
-@app.command()
+@command(app, "revoke")
 def revoke(name: KeyName, at: Url = DEFAULT_URL, json: AsJson = False) -> int:
     """Take a key away at once.
 
@@ -232,7 +251,7 @@ def revoke(name: KeyName, at: Url = DEFAULT_URL, json: AsJson = False) -> int:
     return 0
 
 
-@app.command()
+@command(app, "rotate")
 def rotate(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="The key's name.")] = None,
     tokens: Annotated[

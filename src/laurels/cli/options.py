@@ -1,4 +1,4 @@
-"""The options several commands share, spelled once."""
+"""The options that several commands share, and the panels of `--help` that options are in."""
 
 from typing import Annotated
 
@@ -6,8 +6,15 @@ import typer
 
 from laurels.config import DEFAULT_URL
 
+READING = "What to read"
+OUTPUT = "Output"
+CONNECTION = "Connection"
+
 __all__ = [
+    "CONNECTION",
     "DEFAULT_URL",
+    "OUTPUT",
+    "READING",
     "AsJson",
     "BoardName",
     "PeriodLabel",
@@ -24,13 +31,21 @@ Url = Annotated[
         metavar="URL",
         envvar="LAURELS_URL",
         help="Where the boards are: a folder, or the server at http://...",
+        rich_help_panel=CONNECTION,
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document.", rich_help_panel=OUTPUT)
+]
 BoardName = Annotated[str, typer.Argument(metavar="BOARD", help="The board's name.")]
 WindowName = Annotated[
     str | None,
-    typer.Option("--window", metavar="NAME", help="Which window; by default the board's first."),
+    typer.Option(
+        "--window",
+        metavar="NAME",
+        help="Which window; by default the board's first.",
+        rich_help_panel=READING,
+    ),
 ]
 PeriodLabel = Annotated[
     str | None,
@@ -38,6 +53,10 @@ PeriodLabel = Annotated[
         "--period",
         metavar="LABEL",
         help="A past period, such as 2026-11; by default the current one.",
+        rich_help_panel=READING,
     ),
 ]
-WithData = Annotated[bool, typer.Option("--data", help="Show what the members carry as data.")]
+WithData = Annotated[
+    bool,
+    typer.Option("--data", help="Show what the members carry as data.", rich_help_panel=OUTPUT),
+]

@@ -24,6 +24,7 @@ from laurels.errors import CheckFailed, LaurelsError, LaurelsWarning
 from . import answers, auditing, clock, exporting, keys, serving, upkeep, watch
 from .failures import OutputFailed, Usage
 from .opening_bar import opening_bar
+from .option_groups import command
 from .show import complain_of, put_line, readable
 
 NO = 1
@@ -39,24 +40,24 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-boards.app.command("apply")(applying.apply)
+command(boards.app, "apply")(applying.apply)
 app.add_typer(boards.app, name="board")
 app.add_typer(keys.app, name="key")
 app.add_typer(clock.app, name="clock")
-app.command("serve")(serving.serve)
-app.command("import")(import_command.import_)
-app.command("export")(exporting.export)
-app.command("top")(answers.top)
-app.command("rank")(answers.rank)
-app.command("around")(answers.around)
-app.command("scopes")(scoping.scopes)
-app.command("watch")(watch.watch)
-app.command("audit")(auditing.audit)
-app.command("check")(upkeep.check)
-app.command("rebuild")(upkeep.rebuild)
-app.command("snapshot")(upkeep.snapshot)
-app.command("backup")(upkeep.backup)
-app.command("restore")(upkeep.restore)
+command(app, "serve")(serving.serve)
+command(app, "import")(import_command.import_)
+command(app, "export")(exporting.export)
+command(app, "top")(answers.top)
+command(app, "rank")(answers.rank)
+command(app, "around")(answers.around)
+command(app, "scopes")(scoping.scopes)
+command(app, "watch")(watch.watch)
+command(app, "audit")(auditing.audit)
+command(app, "check")(upkeep.check)
+command(app, "rebuild")(upkeep.rebuild)
+command(app, "snapshot")(upkeep.snapshot)
+command(app, "backup")(upkeep.backup)
+command(app, "restore")(upkeep.restore)
 
 
 def _show_version(wanted: bool) -> None:

@@ -15,6 +15,15 @@ from .failures import MissingExtra
 from .show import complain
 
 _NAMES = {"data": ("--data", "--at")}
+_PANELS = {
+    "data": "Connection",
+    **dict.fromkeys(("host", "port", "workers", "cors_origins"), "Address"),
+    **dict.fromkeys(("trusted_proxy", "forwarded_header"), "Address"),
+    **dict.fromkeys(("open", "max_clock_step"), "Safety"),
+    **dict.fromkeys(("log_format", "log_requests"), "Log"),
+}
+_LIMITS = "Limits"
+"""The panel of every other setting: how much of something there may be."""
 
 
 def serve(config: Path | None = None, **given: Any) -> int:
@@ -74,7 +83,10 @@ def _parameter(setting: Setting) -> inspect.Parameter:
         setting.name,
         inspect.Parameter.KEYWORD_ONLY,
         default=None,
-        annotation=Annotated[kind | None, typer.Option(*names, help=says)],
+        annotation=Annotated[
+            kind | None,
+            typer.Option(*names, help=says, rich_help_panel=_PANELS.get(setting.name, _LIMITS)),
+        ],
     )
 
 

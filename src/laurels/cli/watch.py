@@ -21,7 +21,7 @@ from laurels.stores.http.calls import definition
 
 from .failures import Usage
 from .following import followed
-from .options import DEFAULT_URL, AsJson, BoardName, Url, WindowName
+from .options import DEFAULT_URL, READING, AsJson, BoardName, Url, WindowName
 from .show import (
     Side,
     complain_of,
@@ -87,9 +87,14 @@ class Ranking:
 def watch(
     board: BoardName,
     window: WindowName = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", help="How many entries.")] = 10,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", help="How many entries.", rich_help_panel=READING)
+    ] = 10,
     member: Annotated[
-        str | None, typer.Option("--member", "-m", metavar="MEMBER", help="Watch one member.")
+        str | None,
+        typer.Option(
+            "--member", "-m", metavar="MEMBER", help="Watch one member.", rich_help_panel=READING
+        ),
     ] = None,
     label: Labels = None,
     by: By = None,

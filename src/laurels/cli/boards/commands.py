@@ -9,15 +9,21 @@ import typer
 
 import laurels
 from laurels.cli.failures import Usage
-from laurels.cli.options import DEFAULT_URL, AsJson, BoardName, Url
+from laurels.cli.option_groups import command
+from laurels.cli.options import CONNECTION, DEFAULT_URL, AsJson, BoardName, Url
 from laurels.cli.recording import Recorder
 from laurels.cli.show import put_json, put_line, put_pairs, put_table
 
 from .board_plan import written
 from .definitions import column_of, definition_in, windows_with
-from .scoping import RankBy, Scopes, form_text, scope_given, scopes_text, with_scopes
+from .scoping import LABELS, RankBy, Scopes, form_text, scope_given, scopes_text, with_scopes
 
 NOT_DELETED = 1
+
+DEFINITION = "Definition"
+RANKING = "Ranking"
+WINDOWS = "Windows"
+EVENT_IDS = "Event ids"
 
 app = typer.Typer(help="Define boards: what is ranked, and how.", rich_markup_mode=None)
 
@@ -27,6 +33,7 @@ Clock = Annotated[
         "--clock",
         help="What a new folder is kept by: system time (the default), or event for histories: "
         "now is the latest time among the events.",
+        rich_help_panel=CONNECTION,
     ),
 ]
 Windows = Annotated[
@@ -38,16 +45,24 @@ Windows = Annotated[
         "steps of an hour; decay:6h, scores that fade by half in 6 hours. With options "
         "month:keep=12,tz=Asia/Shanghai,grace=1h or rolling:30d/1d,refresh=1h; with a name "
         "today=day. May be repeated.",
+        rich_help_panel=WINDOWS,
     ),
 ]
-Title = Annotated[str | None, typer.Option("--title", help="What people call it.")]
+Title = Annotated[
+    str | None, typer.Option("--title", help="What people call it.", rich_help_panel=DEFINITION)
+]
 Keep = Annotated[
     int | None,
-    typer.Option("--keep", metavar="N", help="Periods that stay readable, the current included."),
+    typer.Option(
+        "--keep",
+        metavar="N",
+        help="Periods that stay readable, the current included.",
+        rich_help_panel=WINDOWS,
+    ),
 ]
 
 
-@app.command()
+@command(app, "create")
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The board's name.")],
     column: Annotated[
@@ -57,30 +72,55 @@ def create(
             metavar="COLUMN",
             help="score, or with options score:op=sum|last|best,order=desc|asc,scale=2,min=0,"
             "max=100. May be repeated, up to four.",
+            rich_help_panel=RANKING,
         ),
     ] = None,
     window: Windows = None,
     title: Title = None,
     tie: Annotated[
         str | None,
-        typer.Option("--tie", metavar="first|last|member", help="Who of equals stands higher."),
+        typer.Option(
+            "--tie",
+            metavar="first|last|member",
+            help="Who of equals stands higher.",
+            rich_help_panel=RANKING,
+        ),
     ] = None,
     tie_resolution: Annotated[
-        str | None, typer.Option("--tie-resolution", metavar="TIME", help="Such as 1ms or 1s.")
+        str | None,
+        typer.Option(
+            "--tie-resolution", metavar="TIME", help="Such as 1ms or 1s.", rich_help_panel=RANKING
+        ),
     ] = None,
     rank: Annotated[
         str | None,
-        typer.Option("--rank", metavar="ordinal|competition|dense", help="1234, 1224 or 1223."),
+        typer.Option(
+            "--rank",
+            metavar="ordinal|competition|dense",
+            help="1234, 1224 or 1223.",
+            rich_help_panel=RANKING,
+        ),
     ] = None,
     tz: Annotated[
-        str | None, typer.Option("--tz", metavar="ZONE", help="An IANA zone; default UTC.")
+        str | None,
+        typer.Option(
+            "--tz", metavar="ZONE", help="An IANA zone; default UTC.", rich_help_panel=WINDOWS
+        ),
     ] = None,
     week_start: Annotated[
-        str | None, typer.Option("--week-start", metavar="DAY", help="Default monday.")
+        str | None,
+        typer.Option(
+            "--week-start", metavar="DAY", help="Default monday.", rich_help_panel=WINDOWS
+        ),
     ] = None,
     grace: Annotated[
         str | None,
-        typer.Option("--grace", metavar="TIME", help="How late an event may be; default 5m."),
+        typer.Option(
+            "--grace",
+            metavar="TIME",
+            help="How late an event may be; default 5m.",
+            rich_help_panel=WINDOWS,
+        ),
     ] = None,
     dedupe: Annotated[
         str | None,
@@ -88,28 +128,53 @@ def create(
             "--dedupe",
             metavar="TIME",
             help="How long ids are remembered; default 1h, or the longest grace.",
+            rich_help_panel=EVENT_IDS,
         ),
     ] = None,
     dedupe_max: Annotated[
-        int | None, typer.Option("--dedupe-max", metavar="N", help="How many ids are remembered.")
+        int | None,
+        typer.Option(
+            "--dedupe-max",
+            metavar="N",
+            help="How many ids are remembered.",
+            rich_help_panel=EVENT_IDS,
+        ),
     ] = None,
     keep: Keep = None,
     shards: Annotated[
         int | None,
-        typer.Option("--shards", metavar="N", help="Parts of the board on an index server."),
+        typer.Option(
+            "--shards",
+            metavar="N",
+            help="Parts of the board on an index server.",
+            rich_help_panel=DEFINITION,
+        ),
     ] = None,
     scope: Scopes = None,
     rank_by: RankBy = None,
     ignore_labels: Annotated[
-        bool, typer.Option("--ignore-labels", help="Take events with labels of other boards.")
+        bool,
+        typer.Option(
+            "--ignore-labels",
+            help="Take events with labels of other boards.",
+            rich_help_panel=LABELS,
+        ),
     ] = False,
     file: Annotated[
         str | None,
-        typer.Option("--file", metavar="FILE", help="A definition as JSON; - reads it from stdin."),
+        typer.Option(
+            "--file",
+            metavar="FILE",
+            help="A definition as JSON; - reads it from stdin.",
+            rich_help_panel=DEFINITION,
+        ),
     ] = None,
     clock: Clock = None,
     exist_ok: Annotated[
-        bool, typer.Option("--exist-ok", help="Accept a board that is there and equal.")
+        bool,
+        typer.Option(
+            "--exist-ok", help="Accept a board that is there and equal.", rich_help_panel=DEFINITION
+        ),
     ] = False,
     at: Url = DEFAULT_URL,
     json: AsJson = False,
@@ -161,7 +226,7 @@ def create(
     return 0
 
 
-@app.command("list")
+@command(app, "list")
 def list_(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
     """List the boards.
 
@@ -181,7 +246,7 @@ def list_(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
     return 0
 
 
-@app.command()
+@command(app, "show")
 def show(name: BoardName, at: Url = DEFAULT_URL, json: AsJson = False) -> int:
     """Show a board's definition, its windows and the periods they keep.
 
@@ -219,7 +284,7 @@ def show(name: BoardName, at: Url = DEFAULT_URL, json: AsJson = False) -> int:
     return 0
 
 
-@app.command()
+@command(app, "change")
 def change(
     name: BoardName,
     title: Title = None,
@@ -261,7 +326,7 @@ def change(
     return 0
 
 
-@app.command()
+@command(app, "delete")
 def delete(
     name: BoardName,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,

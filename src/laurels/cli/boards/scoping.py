@@ -8,8 +8,11 @@ import typer
 
 import laurels
 from laurels.cli.failures import Usage
-from laurels.cli.options import DEFAULT_URL, AsJson, BoardName, Url
+from laurels.cli.options import DEFAULT_URL, READING, AsJson, BoardName, Url
 from laurels.cli.show import put_json, put_line, put_table
+
+LABELS = "Labels"
+"""The panel of what a board counts by labels."""
 
 Labels = Annotated[
     list[str] | None,
@@ -17,11 +20,17 @@ Labels = Annotated[
         "--label",
         metavar="NAME=VALUE",
         help="In the scope of this label, such as room=42. Repeat it where the scope has several.",
+        rich_help_panel=READING,
     ),
 ]
 By = Annotated[
     str | None,
-    typer.Option("--by", metavar="LABEL", help="Rank the values of a label instead of members."),
+    typer.Option(
+        "--by",
+        metavar="LABEL",
+        help="Rank the values of a label instead of members.",
+        rich_help_panel=READING,
+    ),
 ]
 Scopes = Annotated[
     list[str] | None,
@@ -30,12 +39,16 @@ Scopes = Annotated[
         metavar="LABELS",
         help='Count events by these labels too, such as room or zone,gender; "" is the scope of '
         "all. May be repeated; the first is what receipts tell of.",
+        rich_help_panel=LABELS,
     ),
 ]
 RankBy = Annotated[
     list[str] | None,
     typer.Option(
-        "--rank-by", metavar="LABEL", help="Rank the values of a label, too. May be repeated."
+        "--rank-by",
+        metavar="LABEL",
+        help="Rank the values of a label, too. May be repeated.",
+        rich_help_panel=LABELS,
     ),
 ]
 
@@ -98,10 +111,14 @@ def scopes(
     labels: Annotated[
         list[str], typer.Argument(metavar="LABEL...", help="The labels of the scopes.")
     ],
-    limit: Annotated[int, typer.Option("--limit", "-n", help="How many.")] = 100,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", help="How many.", rich_help_panel=READING)
+    ] = 100,
     after: Annotated[
         list[str] | None,
-        typer.Option("--after", metavar="NAME=VALUE", help="Go on after this scope."),
+        typer.Option(
+            "--after", metavar="NAME=VALUE", help="Go on after this scope.", rich_help_panel=READING
+        ),
     ] = None,
     at: Url = DEFAULT_URL,
     json: AsJson = False,

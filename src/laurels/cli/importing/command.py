@@ -18,7 +18,7 @@ from laurels.cli.migrating.command import (
     refuse_options_of_files,
     refuse_options_of_sets,
 )
-from laurels.cli.options import DEFAULT_URL, AsJson, BoardName, Url
+from laurels.cli.options import CONNECTION, DEFAULT_URL, AsJson, BoardName, Url
 from laurels.cli.progress import progress_bar
 from laurels.cli.show import readable
 from laurels.cli.times import time_reader
@@ -39,6 +39,12 @@ MAX_SENT = 10_000
 _MEMBER, _AT, _ID = "member", "at", "id"
 
 
+FILE_FORMAT = "File format"
+COLUMNS = "Columns"
+TIME_ORDER = "Time order"
+RESUMING = "Batches and rejects"
+SORTED_SET = "Sorted set of Redis"
+
 FROM_VARIABLE = "LAURELS_FROM"
 """The address of --from, where it has a password that the list of processes need not show."""
 
@@ -52,17 +58,34 @@ def import_(
     ] = None,
     form: Annotated[
         Format,
-        typer.Option("--format", help="auto: JSON Lines where the first line begins with {."),
+        typer.Option(
+            "--format",
+            help="auto: JSON Lines where the first line begins with {.",
+            rich_help_panel=FILE_FORMAT,
+        ),
     ] = "auto",
     header: Annotated[
         bool,
-        typer.Option("--header/--no-header", help="Without a header columns are numbered from 1."),
+        typer.Option(
+            "--header/--no-header",
+            help="Without a header columns are numbered from 1.",
+            rich_help_panel=FILE_FORMAT,
+        ),
     ] = True,
     delimiter: Annotated[
-        str, typer.Option("--delimiter", metavar="CHAR", help="Between CSV fields; tab for a tab.")
+        str,
+        typer.Option(
+            "--delimiter",
+            metavar="CHAR",
+            help="Between CSV fields; tab for a tab.",
+            rich_help_panel=FILE_FORMAT,
+        ),
     ] = ",",
     member: Annotated[
-        str | None, typer.Option("--member", metavar="COL", help="Default: member, or column 1.")
+        str | None,
+        typer.Option(
+            "--member", metavar="COL", help="Default: member, or column 1.", rich_help_panel=COLUMNS
+        ),
     ] = None,
     value: Annotated[
         list[str] | None,
@@ -71,15 +94,26 @@ def import_(
             metavar="COL",
             help="Once for each column of the board, in its order. Default: value, or the names "
             "of the board's columns, or columns 2, 3, ...",
+            rich_help_panel=COLUMNS,
         ),
     ] = None,
     at_column: Annotated[
         str | None,
-        typer.Option("--at-column", metavar="COL", help="When it happened. Default: at, if any."),
+        typer.Option(
+            "--at-column",
+            metavar="COL",
+            help="When it happened. Default: at, if any.",
+            rich_help_panel=COLUMNS,
+        ),
     ] = None,
     id_column: Annotated[
         str | None,
-        typer.Option("--id", metavar="COL", help="The event's id. Default: id, if any."),
+        typer.Option(
+            "--id",
+            metavar="COL",
+            help="The event's id. Default: id, if any.",
+            rich_help_panel=COLUMNS,
+        ),
     ] = None,
     label: Annotated[
         list[str] | None,
@@ -88,6 +122,7 @@ def import_(
             metavar="NAME=VALUE",
             help="A label of all events, such as room=42, or room=@COL for what a column has (@@ "
             "stands for @). May be repeated. Default: the columns of the labels' names, if any.",
+            rich_help_panel=COLUMNS,
         ),
     ] = None,
     at_format: Annotated[
@@ -96,11 +131,17 @@ def import_(
             "--at-format",
             metavar="iso|ms|s|PATTERN",
             help="iso: date, or date and time; ms, s: since 1970 UTC; or such as %Y%m%d.",
+            rich_help_panel=COLUMNS,
         ),
     ] = "iso",
     tz: Annotated[
         str | None,
-        typer.Option("--tz", metavar="ZONE", help="Of times without one. Default: the board's."),
+        typer.Option(
+            "--tz",
+            metavar="ZONE",
+            help="Of times without one. Default: the board's.",
+            rich_help_panel=COLUMNS,
+        ),
     ] = None,
     clock: Annotated[
         Literal["system", "event"] | None,
@@ -108,6 +149,7 @@ def import_(
             "--clock",
             help="event: put the events in time order (whole files, in memory) and replay them "
             "as if live. Default: the clock the folder remembers, and the order of the file.",
+            rich_help_panel=TIME_ORDER,
         ),
     ] = None,
     late: Annotated[
@@ -116,6 +158,7 @@ def import_(
             "--late",
             help="ok: count a source of which windows refuse events as too late. Default: nothing "
             "of such a file is counted; of standard input, nothing from the batch with the first.",
+            rich_help_panel=TIME_ORDER,
         ),
     ] = "refuse",
     until: Annotated[
@@ -124,10 +167,12 @@ def import_(
             "--until",
             metavar="TIME",
             help="With --clock event: pause after what happened by then; the same command goes on.",
+            rich_help_panel=TIME_ORDER,
         ),
     ] = None,
     batch: Annotated[
-        int, typer.Option("--batch", metavar="N", help="Lines of one commit.")
+        int,
+        typer.Option("--batch", metavar="N", help="Lines of one commit.", rich_help_panel=RESUMING),
     ] = 5_000,
     source: Annotated[
         str | None,
@@ -136,6 +181,7 @@ def import_(
             metavar="NAME",
             help="What the file is known by when it is imported again. Default: its path. "
             "Standard input is only resumed with a name.",
+            rich_help_panel=RESUMING,
         ),
     ] = None,
     rejects: Annotated[
@@ -144,6 +190,7 @@ def import_(
             "--rejects",
             metavar="FILE",
             help="Lines that were not counted. Default: NAME.BOARD.rejects.csv beside the file.",
+            rich_help_panel=RESUMING,
         ),
     ] = None,
     allow_future: Annotated[
@@ -152,11 +199,16 @@ def import_(
             "--allow-future",
             help="Take times ahead of this machine's clock: in event time they move the boards "
             "there for good.",
+            rich_help_panel=TIME_ORDER,
         ),
     ] = False,
     create: Annotated[
         bool,
-        typer.Option("--create", help="Create what is missing: the folder, a default board."),
+        typer.Option(
+            "--create",
+            help="Create what is missing: the folder, a default board.",
+            rich_help_panel=CONNECTION,
+        ),
     ] = False,
     from_: Annotated[
         str | None,
@@ -166,10 +218,12 @@ def import_(
             help="Instead of files, the sorted set at --key: redis://[user:password@]host[:port]"
             "[/db], rediss://, redis+cluster://. It is only read. Default: the variable "
             f"{FROM_VARIABLE}.",
+            rich_help_panel=SORTED_SET,
         ),
     ] = None,
     key: Annotated[
-        str | None, typer.Option("--key", metavar="KEY", help="Of the sorted set.")
+        str | None,
+        typer.Option("--key", metavar="KEY", help="Of the sorted set.", rich_help_panel=SORTED_SET),
     ] = None,
     data_key: Annotated[
         str | None,
@@ -177,10 +231,14 @@ def import_(
             "--data-key",
             metavar="KEY",
             help="A hash with the members' data. Default: KEY:member_data, if there.",
+            rich_help_panel=SORTED_SET,
         ),
     ] = None,
     no_data: Annotated[
-        bool, typer.Option("--no-data", help="Leave the members' data where it is.")
+        bool,
+        typer.Option(
+            "--no-data", help="Leave the members' data where it is.", rich_help_panel=SORTED_SET
+        ),
     ] = False,
     event_at: Annotated[
         str | None,
@@ -189,6 +247,7 @@ def import_(
             metavar="now|TIME",
             help="When the scores of a sorted set were reached. Default: 1970, so that they count "
             "in the window all and in no running period.",
+            rich_help_panel=SORTED_SET,
         ),
     ] = None,
     at: Url = DEFAULT_URL,
