@@ -29,7 +29,7 @@ from tests.definitions import (
     Verdict,
 )
 from tests.oracle_board import OracleBoard
-from tests.oracle_forms import FIRST_MS, at_of, labels_of, text_of, values_of
+from tests.oracle_forms import FIRST_MS, at_of, labels_of, may_be_score, text_of, values_of
 from tests.oracle_windows import OracleWindow
 
 AHEAD_MS = 5_000
@@ -181,9 +181,11 @@ class Oracle:
         if report.absolute and not self._can_set(definition):
             raise Refusal("no_all_window")
         member = text_of(report.member, "member")
-        values = values_of(report.value, definition.columns)
+        if not may_be_score(report.value):
+            values_of(report.value, definition.columns)
         at_ms = at_of(report.at)
         id = None if report.id is None else text_of(report.id, "id")
+        values = values_of(report.value, definition.columns)
         labels = labels_of(report.labels, definition.labels)
         if not definition.scopes_of(labels):
             raise Refusal("no_scope")

@@ -70,6 +70,17 @@ def values_of(value: object, columns: Sequence[ColumnDef]) -> Score:
     return tuple(units_of(part, column) for part, column in zip(parts, columns, strict=True))
 
 
+def may_be_score(value: object) -> bool:
+    """Whether there may be columns that take a score; what is written as text is left to them."""
+    parts = value if isinstance(value, tuple | list) else (value,)
+    return all(
+        isinstance(part, str)
+        or (isinstance(part, int) and not isinstance(part, bool) and abs(part) <= LIMIT)
+        or (isinstance(part, Decimal) and part.is_finite() and part.adjusted() <= 16)
+        for part in parts
+    )
+
+
 def units_of(value: object, column: ColumnDef) -> int:
     """One number in units of its column, exactly; a sum is bound by its total instead."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal | str):

@@ -127,6 +127,11 @@ EVENTS: list[tuple[dict[str, Any], str]] = [
     ({"at": -2_208_988_800_001}, "invalid_at"),
     ({"at": LATEST_MS}, "invalid_at"),
     ({"at": 10**30}, "invalid_at"),
+    # What no board takes comes before what the columns of this one refuse.
+    ({"at": 1.5, "value": LIMIT // 100 + 1}, "invalid_at"),
+    ({"at": 1.5, "value": "one"}, "invalid_at"),
+    ({"at": 1.5, "value": None}, "invalid_value"),
+    ({"id": "", "value": "1.234"}, "id_empty"),
     ({"at": LATEST_MS - 1}, "at_in_future"),
     ({"at": NOW_MS + 5_001}, "at_in_future"),
     ({"member": "top"}, "total_out_of_range"),

@@ -37,7 +37,7 @@ from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .labels import Groups, Labels, Values
 from .rules import Rules
-from .score import LIMIT, to_units
+from .score import LIMIT, any_number, to_units
 from .validation import integer, safe_repr
 
 MAX_ID_BYTES = 128
@@ -277,9 +277,21 @@ class EventReader:
         )
 
     def parse(self, event: object) -> Row:
-        """One event in any accepted form as a row, or the error that refuses it."""
+        """Return an event in any accepted form as a row, or raise what refuses it.
+
+        What is wrong whatever the board comes before what the columns of this one refuse: so a
+        client that judges the first refuses an event for the same reason.
+        """
         member, value, at, id, labels = event_fields(event)
-        return member_bytes(member), self.units(value), at_ms(at), id_bytes(id), labels
+        own = member_bytes(member)
+        try:
+            for part in value if isinstance(value, (tuple, list)) else (value,):
+                any_number(part)
+        except LaurelsError:
+            self.units(value)  # says the same, and of which column
+            raise
+        instant_ms, named = at_ms(at), id_bytes(id)
+        return own, self.units(value), instant_ms, named, labels
 
     def units(self, value: object) -> tuple[int, ...]:
         """The exact integers of a score, one per column of the board."""

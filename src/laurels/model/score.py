@@ -19,7 +19,7 @@ from operator import neg
 from laurels.errors import InvalidValue, NotFinite, TooManyPlaces, ValueOutOfRange
 
 from .rules import ColumnRule, Rules
-from .validation import integer, safe_repr
+from .validation import integer, is_unicode, safe_repr
 
 LIMIT = 2**53 - 1
 """The greatest number of units a total may have, either side of zero."""
@@ -45,6 +45,26 @@ def to_units(value: object, column: ColumnRule) -> int:
         low, high = to_value(column.low, column.scale), to_value(column.high, column.scale)
         raise ValueOutOfRange(f"{safe_repr(value)} is outside {column.name!r}, {low} to {high}")
     return units
+
+
+def any_number(value: object) -> Number | str:
+    """Return a number that may be a score of some column; text is left as it is, for the column to
+    judge. Raises InvalidValue, NotFinite, ValueOutOfRange."""
+    if (count := integer(value)) is not None:
+        if not -LIMIT <= count <= LIMIT:
+            raise ValueOutOfRange(f"{safe_repr(value)} is outside the range of any column")
+        return count
+    if isinstance(value, Decimal):
+        if not value.is_finite():
+            raise NotFinite(f"{safe_repr(value)} is no score")
+        if value and value.adjusted() > _LIMIT_DIGITS:
+            raise ValueOutOfRange(f"{safe_repr(value)} is outside the range of any column")
+        return value
+    if isinstance(value, str) and is_unicode(value):
+        return str(value)
+    if isinstance(value, float) and not isfinite(value):
+        raise NotFinite(f"{value} is no score")
+    raise InvalidValue(f"{safe_repr(value)} is no exact number")
 
 
 def exact_units(value: object, scale: int, name: str, limit: int = LIMIT) -> int:

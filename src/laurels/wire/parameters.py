@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from math import isfinite
 from urllib.parse import quote, unquote_to_bytes, urlencode
 
 from laurels.core.between import Bound
@@ -10,48 +9,23 @@ from laurels.errors import (
     InvalidPercentile,
     InvalidRange,
     InvalidValue,
-    NotFinite,
     UnknownBoard,
     UnknownScope,
-    ValueOutOfRange,
 )
 from laurels.errors.service import InvalidQuery
 from laurels.model.labels import LabelPairs, label_pairs, labels_text
-from laurels.model.score import LIMIT
-from laurels.model.validation import integer, is_name, is_unicode, safe_repr
-
-Number = int | Decimal | str
-_DIGITS = len(str(LIMIT))
-
-
-def number(value: object) -> Number:
-    """Return an exact number; text is left as it is, for the column to judge. Raises InvalidValue,
-    NotFinite, ValueOutOfRange."""
-    if (count := integer(value)) is not None:
-        if not -LIMIT <= count <= LIMIT:
-            raise ValueOutOfRange(f"{safe_repr(value)} is outside the range of any column")
-        return count
-    if isinstance(value, Decimal):
-        if not value.is_finite():
-            raise NotFinite(f"{safe_repr(value)} is no score")
-        if value and value.adjusted() > _DIGITS:
-            raise ValueOutOfRange(f"{safe_repr(value)} is outside the range of any column")
-        return value
-    if isinstance(value, str) and is_unicode(value):
-        return str(value)
-    if isinstance(value, float) and not isfinite(value):
-        raise NotFinite(f"{value} is no score")
-    raise InvalidValue(f"{safe_repr(value)} is no exact number")
+from laurels.model.score import any_number
+from laurels.model.validation import integer, is_name, safe_repr
 
 
 def write_bound(bound: Bound | None) -> str | None:
-    """Return an end of a range as text. Raises InvalidRange, and as `number`."""
+    """Return an end of a range as text. Raises InvalidRange, and as `any_number`."""
     if bound is None:
         return None
     parts = bound if isinstance(bound, (tuple, list)) else (bound,)
     if not parts:
         raise InvalidRange("() has no part")
-    texts = [str(number(part)) for part in parts]
+    texts = [str(any_number(part)) for part in parts]
     if any("," in text for text in texts):
         raise InvalidValue(f"{safe_repr(bound)} is no decimal number")
     return ",".join(texts)

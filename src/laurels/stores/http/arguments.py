@@ -11,15 +11,17 @@ from msgspec import Struct
 
 from laurels.errors import InvalidLabel, LaurelsError
 from laurels.model.event import at_ms, event_fields, id_bytes, member_bytes, member_of
+from laurels.model.score import Number, any_number
 from laurels.model.validation import is_unicode, safe_repr
-from laurels.wire.parameters import Number, number
+
+SentValue = Number | str | list[Number | str]
 
 
 class SubmittedEvent(Struct, omit_defaults=True):
     """An event in a body."""
 
     member: str
-    value: Number | list[Number]
+    value: SentValue
     at: int | None = None
     id: str | None = None
     labels: object = None
@@ -98,6 +100,10 @@ def member_text(member: object) -> str:
     return member_bytes(member).decode()
 
 
-def values(value: object) -> Number | list[Number]:
+def values(value: object) -> SentValue:
     """A score as JSON writes it. Raises InvalidValue, NotFinite, ValueOutOfRange."""
-    return [number(each) for each in value] if isinstance(value, (tuple, list)) else number(value)
+    return (
+        [any_number(each) for each in value]
+        if isinstance(value, (tuple, list))
+        else any_number(value)
+    )
