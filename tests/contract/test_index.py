@@ -6,7 +6,8 @@ from random import Random
 import pytest
 
 from laurels.core.index import Index, Outcome
-from laurels.core.plan import RankingKey, plan_batch
+from laurels.core.plan import plan_batch
+from laurels.core.ranking_key import RankingKey
 from laurels.model.board import Board, Column
 from laurels.model.event import Batch, EventReader, batch_of
 from laurels.stores.local.index.memory import MemoryIndex

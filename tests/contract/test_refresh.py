@@ -13,7 +13,7 @@ from unittest.mock import patch
 import pytest
 
 import laurels
-from laurels.core import lifecycle
+from laurels.core import refreshes
 from laurels.core.index import changes
 from laurels.errors import PeriodExpired, PeriodFuture, StorageFailed, TotalOutOfRange, UnsafeChange
 from laurels.stores.local import store as service
@@ -56,7 +56,7 @@ def embedded(tmp_path: Path, clock: laurels.ManualClock) -> Iterator[Deployment]
 def in_shares() -> Iterator[None]:
     """Has everything built ahead, a few cells at a time."""
     with (
-        patch.object(lifecycle, "AT_ONCE", 0),
+        patch.object(refreshes, "AT_ONCE", 0),
         patch.object(service, "SHARE_LEAST", 1),
     ):
         yield
@@ -485,7 +485,7 @@ def test_all_scopes_are_refreshed_together(
 
     zones: list[dict[str, Any]] = [{"labels": {"zone": f"z{i}"}} for i in range(8)]
     scopes: list[dict[str, Any]] = [{}, {"by": "zone"}, *zones]
-    with patch.object(lifecycle, "AT_ONCE", 0 if shares else lifecycle.AT_ONCE):
+    with patch.object(refreshes, "AT_ONCE", 0 if shares else refreshes.AT_ONCE):
         for _ in range(6):
             built(lb, write)
             for where in scopes:

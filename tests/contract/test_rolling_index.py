@@ -9,7 +9,9 @@ from random import Random
 import pytest
 
 from laurels.core.index import Index, Outcome
-from laurels.core.plan import RankingKey, RollingState, plan_batch, rolling_state
+from laurels.core.lifecycle import RollingState, rolling_state
+from laurels.core.plan import plan_batch
+from laurels.core.ranking_key import RankingKey
 from laurels.model.board import Board
 from laurels.model.event import EventReader, batch_of
 from laurels.stores.local.index.memory import MemoryIndex

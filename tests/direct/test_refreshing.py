@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from laurels.core.board_state import Boards, BoardState
-from laurels.core.refreshed import Refreshed, Stand
+from laurels.core.lifecycle import Refreshed, Stand
 from laurels.model.board import Board
 from laurels.stores.redis.refreshing import Refreshing
 

@@ -13,17 +13,11 @@ from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
-from laurels.core.due import Due, due_of
 from laurels.core.fold import ScopeScan
 from laurels.core.index import Outcomes, Scores
-from laurels.core.plan import (
-    RankingKey,
-    can_set,
-    next_boundary,
-    plan_batch,
-    ranking_key,
-    rolling_state,
-)
+from laurels.core.lifecycle import Due, due_of, next_boundary, rolling_state
+from laurels.core.plan import can_set, plan_batch
+from laurels.core.ranking_key import RankingKey, ranking_key
 from laurels.core.requests import (
     AtBound,
     AtMember,

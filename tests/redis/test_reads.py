@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 import laurels
-from laurels.core.plan import RankingKey
+from laurels.core.ranking_key import RankingKey
 from laurels.core.requests import ReadRequest, ReadResult, Span, Start
 from laurels.errors.index_server import IndexUnavailable
 from laurels.stores.redis.index.reads import LEAST, UNDER_WAY, WEIGHT_MOST, Reads

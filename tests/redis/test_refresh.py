@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import laurels
-from laurels.core.plan import next_boundary
+from laurels.core.lifecycle import next_boundary
 from laurels.model.board import Board
 from laurels.stores.redis import present
 from laurels.stores.redis.index import index

@@ -11,8 +11,9 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from laurels.core.due import due_of
-from laurels.core.plan import RankingKey, plan_batch
+from laurels.core.lifecycle import due_of
+from laurels.core.plan import plan_batch
+from laurels.core.ranking_key import RankingKey
 from laurels.core.receipt import Receipt
 from laurels.core.requests import (
     Anchor,

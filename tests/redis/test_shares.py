@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import laurels
-from laurels.core.plan import RankingKey, rolling_state
+from laurels.core.lifecycle import rolling_state
+from laurels.core.ranking_key import RankingKey
 from laurels.model.board import Board
 from laurels.stores.redis.index import index
 from laurels.stores.redis.index.index import RedisIndex

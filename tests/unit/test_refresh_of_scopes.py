@@ -13,7 +13,7 @@ from tests.traffic import HOUR, NOON, Traffic
 
 import laurels
 from laurels.api.leaderboards import Leaderboards
-from laurels.core import lifecycle
+from laurels.core import refreshes
 from laurels.core.fold import Fold
 from laurels.errors import CheckFailed
 from laurels.stores.local.index.held import BoardStore
@@ -33,7 +33,7 @@ WINDOW = "3h=rolling:3h/1h,refresh=30m"
 @pytest.fixture(autouse=True)
 def in_shares(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has everything built ahead."""
-    monkeypatch.setattr(lifecycle, "AT_ONCE", 0)
+    monkeypatch.setattr(refreshes, "AT_ONCE", 0)
 
 
 class Rooms:

@@ -8,9 +8,9 @@ import pytest
 from tests.counts import some
 from tests.traffic import Traffic
 
-from laurels.core import lifecycle
 from laurels.core import record as records
-from laurels.core.refreshed import NEVER, Refreshed
+from laurels.core import refreshes
+from laurels.core.lifecycle import NEVER, Refreshed
 from laurels.model.windows.kinds import Rolling
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
@@ -19,7 +19,7 @@ HOUR = 3_600_000
 
 @pytest.mark.parametrize("seed", some(2, range(8)))
 def test_what_is_built_amid_everything_is_what_the_log_says(seed: int) -> None:
-    with patch.object(lifecycle, "AT_ONCE", [0, 20][seed % 2]):
+    with patch.object(refreshes, "AT_ONCE", [0, 20][seed % 2]):
         traffic = Traffic(seed)
         for _ in range(25):
             traffic.happen(12)

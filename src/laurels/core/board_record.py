@@ -3,8 +3,7 @@
 import msgspec
 from msgspec import Struct
 
-from .plan import Floors
-from .refreshed import Refreshed
+from .lifecycle import Floors, Refreshed
 
 
 class BoardRecord(Struct, frozen=True, array_like=True):

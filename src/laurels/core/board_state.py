@@ -17,8 +17,8 @@ from laurels.model.windows.kinds import Window
 from laurels.timeline.instants import MIN_MS
 
 from .board_record import BoardRecord
-from .plan import Floors, Plan, plan_batch
-from .refreshed import NEVER, Refreshed
+from .lifecycle import NEVER, Floors, Refreshed, floors_at
+from .plan import Plan, plan_batch
 
 
 class BoardState(Struct):
@@ -140,15 +140,6 @@ class Boards:
         del self.boards[self._by_number.pop(number).board.name]
 
 
-def floors_of(state: BoardState, now_ms: int) -> Floors:
-    """Return the floors of a board at `now_ms`: a period that has expired stays expired, whatever
-    `keep` the board is given."""
-    return {
-        name: window.floor_after(state.floors.get(name, MIN_MS), now_ms)
-        for name, window in state.rules.windows.items()
-    }
-
-
 def record_of(state: BoardState, now_ms: int | None = None) -> BoardRecord:
     """Return the state of a board outside of the index, as of `now_ms` where it has a time."""
     return BoardRecord(
@@ -166,7 +157,7 @@ def record_of(state: BoardState, now_ms: int | None = None) -> BoardRecord:
 
 def redefine(state: BoardState, board: Board, version: int, now_ms: int) -> None:
     """Give a board its changed definition; an added window starts empty, at `now_ms`."""
-    floors = floors_of(state, now_ms)
+    floors = floors_at(state.rules, state.floors, now_ms)
     rules = board.rules()
     for name in rules.windows.keys() - floors.keys():
         floors[name] = rules.windows[name].period_at(now_ms).start_ms

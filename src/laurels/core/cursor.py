@@ -16,7 +16,7 @@ from laurels.model.event import MAX_ID_BYTES
 from laurels.model.validation import safe_repr
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
-from .plan import RankingKey
+from .ranking_key import RankingKey
 
 _VERSION = 1
 _LEAST, _MOST = -(2**63), 2**63 - 1

@@ -28,8 +28,9 @@ from . import record as records
 from .board_record import Head, board_record, encode
 from .board_state import Boards, BoardState, record_of, redefine
 from .index import Index, Outcomes
-from .lifecycle import Refreshes
-from .plan import Plan, next_boundary, oldest_stored, rolling_state
+from .lifecycle import expired, next_boundary, oldest_stored, rolling_state
+from .plan import Plan
+from .refreshes import Refreshes
 from .requests import Listing
 
 BOUNDARY_WORK = 50
@@ -387,7 +388,7 @@ class Fold(Boards):
     def _drop_expired(self, state: BoardState, scope: str = ALL) -> None:
         oldest_ms = oldest_stored(state.rules, state.floors, self.time_of(state))
         keys = self.index.keys(state.number, scope)
-        self.index.drop([k for k in keys if k.instance < oldest_ms.get(k.window, k.instance)])
+        self.index.drop(expired(oldest_ms, keys))
 
     def _watch_boundary(self, state: BoardState) -> None:
         due_ms = next_boundary(state.rules, self.time_of(state))

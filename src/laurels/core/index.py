@@ -17,7 +17,9 @@ from msgspec import Struct
 from laurels.model.event import Batch
 from laurels.model.rules import Rules
 
-from .plan import Plan, RankingKey, RollingState
+from .lifecycle import RollingState
+from .plan import Plan
+from .ranking_key import RankingKey
 
 Offset = int | tuple[int, ...]
 """Which state an answer shows. A board in several shards has a number for each of them: two answers

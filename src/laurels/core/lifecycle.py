@@ -1,243 +1,165 @@
-"""Refreshes: which windows are due whose rankings are recomputed only at intervals.
+"""What the passing of time does to the rankings of a board: which periods expire, at which step its
+rolling windows stand, when a refresh is due. Pure.
 
-Such a window shows the result of its last logged refresh. A refresh is a record like any other, so
-the state stays a function of the log. This module knows which refreshes are due and has large
-rankings built ahead, in shares, so that applying the record is O(1); small ones are built when the
-record is written.
-
-A refresh is due when a multiple of the window's interval has passed since the last one, or at once
-if there was none, and only while there may be anybody to list. A build starts over when a step of
-its window passes.
+Both the store of this process and that on an index server go by these rules; they differ in how
+they carry out what is due: under a lock in shares, or by calls in shares.
 """
 
-import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from laurels.timeline.instants import MAX_MS
+from laurels.model.rules import Rules
+from laurels.model.windows.kinds import Rolling, Window
+from laurels.timeline.calendar import Period
+from laurels.timeline.instants import MAX_MS, MIN_MS
 
-from .board_state import BoardState
-from .index import COUNTED, Index, Outcomes
-from .plan import Plan
-from .refreshed import NEVER, Refreshed
+from .ranking_key import RankingKey, Target, ranking_key
 
-AT_ONCE = 4_096
-"""Cells that a commit may add up for refreshes that were not built ahead: about a millisecond."""
-MOST = 100
-"""Maximum number of refreshes in one commit."""
-SCOPE_WORK = 10
-"""Cost of visiting a scope, in cells."""
-
-Due = tuple[BoardState, str]
-"""A board, and the name of the window to refresh."""
+Floors = dict[str, int]
+"""Per window: periods that began before this instant are gone, whatever `keep` says today."""
 
 
-class Build(Struct):
-    """How far the next ranking of a window is built: for which step, up to which scope."""
-
-    running: int | None = None
-    place: tuple[str, str] | None = None
-    complete: bool = False
+# Boundaries
 
 
-class Refreshes:
-    """The refreshed windows of all boards.
+def next_boundary(rules: Rules, now_ms: int) -> int:
+    """The next instant at which a period or step of any window of the board ends."""
+    return min((w.period_at(now_ms).end_ms for w in rules.windows.values()), default=MAX_MS)
 
-    `time_of`, `advance` and `advance_scopes` are the fold's. In event time a window may be due by
-    the time of other boards and not yet by that of its own: it is set aside (`_parked`) until
-    something is counted there.
-    """
 
-    def __init__(
-        self,
-        index: Index,
-        numbered: Callable[[int], BoardState | None],
-        time_of: Callable[[BoardState], int],
-        advance: Callable[[BoardState, int], bool],
-        advance_scopes: Callable[[BoardState, Iterable[str], int], bool],
-    ) -> None:
-        self._index = index
-        self._numbered = numbered
-        self._time_of = time_of
-        self._advance = advance
-        self._advance_scopes = advance_scopes
-        self._due: list[tuple[int, int, str]] = []
-        self._parked: dict[int, list[tuple[int, int, str]]] = {}
-        self._builds: dict[tuple[int, str], Build] = {}
+def since_ms(rules: Rules, now_ms: int) -> int:
+    """Return the latest start of a running period or step over all windows."""
+    return max([window.period_at(now_ms).start_ms for window in rules.windows.values()])
 
-    # What is noted
 
-    def watch(self, state: BoardState) -> None:
-        """Schedule the refreshes of a board's windows."""
-        for name in state.refreshed:
-            self._push(state, name)
+# Expiry
 
-    def counted(self, state: BoardState, plan: Plan, outcomes: Outcomes) -> None:
-        """Note that events of a board were counted."""
-        for due in self._parked.pop(state.number, ()):
-            heapq.heappush(self._due, due)
-        for name in state.rules.refreshed:
-            known = state.refreshed.get(name, NEVER)
-            if not known.waiting and _counts_in(name, plan, outcomes):
-                self._become(state, name, replace(known, waiting=True))
 
-    def changed(self, state: BoardState, offset: int) -> None:
-        """Note that a log entry changed what refreshed windows show."""
-        for name, known in state.refreshed.items():
-            if known.now_ms is not None:
-                state.refreshed[name] = replace(known, offset=offset)
-        self._index.touch(state.number)
+def oldest_stored(rules: Rules, floors: Floors, now_ms: int) -> dict[str, int]:
+    """By window the number of the oldest period that is stored at `now_ms`: those before it are
+    dropped. Windows that count by steps are not named: theirs go as they turn."""
+    found = {
+        name: window.oldest_stored(floors.get(name, MIN_MS), now_ms)
+        for name, window in rules.windows.items()
+    }
+    return {name: oldest for name, oldest in found.items() if oldest is not None}
 
-    def refreshed(self, state: BoardState, window: str, now_ms: int, offset: int) -> None:
-        """Refresh a window of a board that has been advanced: O(1) where it is built; otherwise all
-        scopes are refreshed here, and have to be advanced before."""
-        show = self._index.show_built if self.is_built(state, window) else self._index.refresh
-        self._builds.pop((state.number, window), None)
-        self._become(state, window, Refreshed(offset, now_ms, show(state.number, window)))
 
-    def is_built(self, state: BoardState, window: str) -> bool:
-        """Return whether nothing is left to build in any scope."""
-        build = self._builds.get((state.number, window))
-        running = state.rules.refreshed[window].number_at(self._time_of(state))
-        return build is not None and build.complete and build.running == running
+def expired(oldest: dict[str, int], keys: Iterable[RankingKey]) -> list[RankingKey]:
+    """Return those of some rankings that are no longer kept, by what `oldest_stored` says."""
+    return [key for key in keys if key.instance < oldest.get(key.window, key.instance)]
 
-    def forget(self, number: int) -> None:
-        """Forget a board."""
-        self._parked.pop(number, None)
-        for each in [each for each in self._builds if each[0] == number]:
-            del self._builds[each]
 
-    def _become(self, state: BoardState, name: str, refreshed: Refreshed) -> None:
-        state.refreshed[name] = refreshed
-        self._push(state, name)
-        self._index.touch(state.number)
+def floors_at(rules: Rules, floors: Floors, now_ms: int) -> Floors:
+    """Return the floors of a board at `now_ms`: a period that has expired stays expired, whatever
+    `keep` the board is given."""
+    return {
+        name: window.floor_after(floors.get(name, MIN_MS), now_ms)
+        for name, window in rules.windows.items()
+    }
 
-    def _push(self, state: BoardState, name: str) -> None:
-        due_ms = state.refreshed[name].due_ms(state.rules.refreshed[name])
-        if due_ms < MAX_MS:
-            heapq.heappush(self._due, (due_ms, state.number, name))
 
-    # What is due
+# Steps of rolling windows
 
-    def ready(self, now_ms: int) -> list[Due]:
-        """Return the refreshes that are due and may be written now: those that are built, and small
-        ones. Builds of the others are begun. No board is later than `now_ms`."""
-        found: list[Due] = []
-        for number, window in self._builds:
-            state = self._state(number)
-            if len(found) < MOST and self.is_built(state, window):
-                found.append((state, window))
-        room = AT_ONCE
-        kept: list[tuple[int, int, str]] = []
-        while self._due and self._due[0][0] <= now_ms and len(found) < MOST and room >= 0:
-            due = heapq.heappop(self._due)
-            due_ms, number, window = due
-            if self._is_stale(due) or (number, window) in self._builds:
-                continue
-            if due_ms > self._time_of(self._state(number)):
-                self._parked.setdefault(number, []).append(due)
-                continue
-            cost = self._index.refresh_cost(number, window, AT_ONCE)
-            if cost > AT_ONCE:
-                self._builds[number, window] = Build()
-                continue
-            kept.append(due)
-            if cost <= room:
-                found.append((self._state(number), window))
-            room -= cost
-        for due in kept:
-            heapq.heappush(self._due, due)
-        return found
 
-    def _is_stale(self, due: tuple[int, int, str]) -> bool:
-        due_ms, number, window = due
-        if (state := self._numbered(number)) is None:
-            return True
-        known = state.refreshed.get(window, NEVER)
-        return known.due_ms(state.rules.refreshed[window]) != due_ms
+class RollingState(NamedTuple):
+    """Where a rolling window stands: how many steps it counts, and the ranking of the one that
+    runs. `shown` is the step as of which it is seen, where that is another."""
 
-    def _state(self, number: int) -> BoardState:
-        state = self._numbered(number)
-        assert state is not None, "the builds of a board go with it"
-        return state
-
-    # What is built
-
-    def work(self, limit: int) -> int:
-        """Do about `limit` cells of the builds; return what is left of `limit`."""
-        for number, window in list(self._builds):
-            if limit <= 0:
-                break
-            limit -= self._build(self._state(number), window, limit)
-        return limit
-
-    def left(self) -> int:
-        """Return about how many cells the builds have left, 0 when all are complete. A scope not
-        visited yet counts for one."""
-        total = 0
-        for number, window in self._builds:
-            if not self.is_built(self._state(number), window):
-                total += 1 + self._index.build_left(number, window)
-        return total
+    steps: int
+    ranking: Target
+    shown: Period | None = None
 
     @property
-    def interval_ms(self) -> int:
-        """The shortest interval of the windows being built; MAX_MS if there are none."""
-        return min(
-            (
-                self._state(number).rules.refreshed[window].interval_ms
-                for number, window in self._builds
-            ),
-            default=MAX_MS,
-        )
+    def running(self) -> int:
+        """The number of the running step."""
+        return self.ranking.key.instance
 
-    def _build(self, state: BoardState, window: str, limit: int) -> int:
-        """Continue a build; return the cost."""
-        build = self._builds[state.number, window]
-        if not self._advance(state, limit):
-            return limit
-        running = state.rules.refreshed[window].number_at(self._time_of(state))
-        if build.running != running:
-            build = self._builds[state.number, window] = Build(running)
-            self._index.begin_build(state.number, window)
-        if build.complete:
-            return 0
-        spent = 0
-        if build.place is None:
-            spent, done = self._build_scope(state, window, "", limit)
-            if not done:
-                return limit
-        while spent < limit and not build.complete:
-            asked = max(1, (limit - spent) // SCOPE_WORK)
-            found = self._index.next_scopes(state.number, build.place, asked)
-            for place in found:
-                cost, done = self._build_scope(state, window, place[1], max(1, limit - spent))
-                spent += cost + SCOPE_WORK
-                if not done:
-                    return limit
-                build.place = place
-                if spent >= limit:
-                    return spent
-            build.complete = len(found) < asked
-        return spent
-
-    def _build_scope(
-        self, state: BoardState, window: str, scope: str, limit: int
-    ) -> tuple[int, bool]:
-        """Continue the build of one scope; return the cost, and whether it is complete."""
-        if scope and not self._advance_scopes(state, [scope], max(limit, SCOPE_WORK)):
-            return limit, False
-        before = self._index.build_left(state.number, window, scope)
-        left = self._index.build(state.number, window, limit, scope) if before else 0
-        return max(1, before - left), left == 0
+    def in_scope(self, scope: str) -> Target:
+        """The ranking of the running step in a scope."""
+        return Target(self.ranking.key._replace(scope=scope), self.shown or self.ranking.period)
 
 
-def _counts_in(window: str, plan: Plan, outcomes: Outcomes) -> bool:
-    """Return whether any event was counted in a window."""
-    counting = [i for i, place in enumerate(plan.places) if place.window == window]
-    return any(
-        code in COUNTED and any(plan.index_of(place, event) >= 0 for place in counting)
-        for event, code in enumerate(outcomes.codes)
+def rolling_state(board: int, window: Window, now_ms: int, scope: str = "") -> RollingState | None:
+    """Where a window that counts by steps stands at `now_ms`; None for another one."""
+    if not window.steps:
+        return None
+    step = window.period_at(now_ms)
+    return RollingState(window.steps, Target(ranking_key(board, window, step, scope), step))
+
+
+# What is due for scopes
+
+
+class Due(Struct, frozen=True):
+    """What stale scopes need: those last advanced before `since_ms` are stale. `oldest_ms` is, by
+    window, the start of the oldest period that is kept; `rolling` is the state of each rolling
+    window."""
+
+    now_ms: int
+    since_ms: int
+    oldest_ms: dict[str, int]
+    rolling: tuple[RollingState, ...]
+
+
+def due_of(number: int, rules: Rules, floors: Floors, now_ms: int) -> Due:
+    """Return what is due for the scopes of a board at `now_ms`."""
+    rolls = [rolling_state(number, window, now_ms) for window in rules.windows.values()]
+    return Due(
+        now_ms=now_ms,
+        since_ms=since_ms(rules, now_ms),
+        oldest_ms=oldest_stored(rules, floors, now_ms),
+        rolling=tuple([roll for roll in rolls if roll is not None]),
     )
+
+
+# Refreshes
+
+
+class Refreshed(Struct, frozen=True, array_like=True):
+    """How a window that is refreshed stands.
+
+    `now_ms` is when it was refreshed last, None before the first time. `offset` is the entry of the
+    log by which what it shows changed last: that refresh or, since then, a member removed or given
+    other data; of a board in several shards, that of each. `waiting` says whether another refresh
+    may find anybody: somebody is listed, or something was counted since.
+    """
+
+    offset: int | tuple[int, ...] = 0
+    now_ms: int | None = None
+    waiting: bool = False
+
+    def due_ms(self, window: Rolling) -> int:
+        """From when on another refresh is due."""
+        if not self.waiting:
+            return MAX_MS
+        return MIN_MS if self.now_ms is None else window.due_after(self.now_ms)
+
+
+NEVER = Refreshed()
+
+
+class Stand(Struct, frozen=True):
+    """How a window stands in one shard of a board, after the change `seen` of it. `since_ms` is
+    when it was refreshed last or, with the other shards, passed over as there was nobody; the other
+    fields are those of `Refreshed`."""
+
+    offset: int = 0
+    now_ms: int | None = None
+    waiting: bool = False
+    since_ms: int | None = None
+    seen: int = 0
+
+    def due_ms(self, window: Rolling) -> int:
+        """From when on another refresh of this shard is due."""
+        return Refreshed(self.offset, self.since_ms, self.waiting).due_ms(window)
+
+
+def of_shards(stands: Sequence[Stand]) -> Refreshed:
+    """How a window stands whose board is in these shards, each with a refresh of its own: it is
+    seen as of the newest."""
+    offset = stands[0].offset if len(stands) == 1 else tuple([each.offset for each in stands])
+    shown = [each.now_ms for each in stands if each.now_ms is not None]
+    return Refreshed(offset, max(shown, default=None), any(each.waiting for each in stands))

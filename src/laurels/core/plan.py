@@ -10,7 +10,6 @@ that runs. An index follows it without knowing what a period is. Periods, steps,
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,49 +23,10 @@ from laurels.model.validation import safe_repr
 from laurels.model.windows.forms import is_text_of
 from laurels.model.windows.kinds import Window
 from laurels.timeline.calendar import Period
-from laurels.timeline.instants import MAX_MS, MIN_MS
+from laurels.timeline.instants import MIN_MS
 
-Floors = dict[str, int]
-"""Per window: periods that began before this instant are gone, whatever `keep` says today."""
-
-
-class RankingKey(NamedTuple):
-    """Names one ranking, or the tally of a step.
-
-    `instance` is the start of the period in milliseconds, in a rolling window the number of the
-    step; `scope` the labels of those it ranks, empty where it ranks all.
-    """
-
-    board: int
-    window: str
-    instance: int
-    scope: str = ""
-
-
-class Target(NamedTuple):
-    """A ranking or tally a batch touches and the period or step it stands for."""
-
-    key: RankingKey
-    period: Period
-
-
-class RollingState(NamedTuple):
-    """Where a rolling window stands: how many steps it counts, and the ranking of the one that
-    runs. `shown` is the step as of which it is seen, where that is another."""
-
-    steps: int
-    ranking: Target
-    shown: Period | None = None
-
-    @property
-    def running(self) -> int:
-        """The number of the running step."""
-        return self.ranking.key.instance
-
-    def in_scope(self, scope: str) -> Target:
-        """The ranking of the running step in a scope."""
-        return Target(self.ranking.key._replace(scope=scope), self.shown or self.ranking.period)
-
+from .lifecycle import Floors, RollingState, next_boundary, rolling_state
+from .ranking_key import RankingKey, Target, ranking_key
 
 LATE, NO_SCOPE = -1, -2
 """Where no target takes an event: it came too late, or has no labels for it."""
@@ -232,19 +192,6 @@ def _placed(
     return array("i", map(of_group.__getitem__, groups))
 
 
-def rolling_state(board: int, window: Window, now_ms: int, scope: str = "") -> RollingState | None:
-    """Where a window that counts by steps stands at `now_ms`; None for another one."""
-    if not window.steps:
-        return None
-    step = window.period_at(now_ms)
-    return RollingState(window.steps, Target(ranking_key(board, window, step, scope), step))
-
-
-def ranking_key(board: int, window: Window, period: Period, scope: str = "") -> RankingKey:
-    """The name of what a window keeps for a period or step."""
-    return RankingKey(board, window.name, window.instance_of(period), scope)
-
-
 def all_window(rules: Rules) -> int:
     """The place of the window `all` over all events, -1 without one."""
     for i, place in enumerate(rules.places):
@@ -311,16 +258,6 @@ def _route_each(ats: "array[int]", index_of: Callable[[int], tuple[int, Period]]
     return route
 
 
-def oldest_stored(rules: Rules, floors: Floors, now_ms: int) -> dict[str, int]:
-    """By window the number of the oldest period that is stored at `now_ms`: those before it are
-    dropped. Windows that count by steps are not named: theirs go as they turn."""
-    found = {
-        name: window.oldest_stored(floors.get(name, MIN_MS), now_ms)
-        for name, window in rules.windows.items()
-    }
-    return {name: oldest for name, oldest in found.items() if oldest is not None}
-
-
 def window_named(rules: Rules, name: str | None) -> Window:
     """The window of that name; None names the board's first. A window that was not given a name may
     be named by its text with options and without, where only one can be meant."""
@@ -357,11 +294,6 @@ def readable(window: Window, floor_ms: int, now_ms: int, label: str | None) -> P
         oldest = window.period_at(oldest_ms).label
         raise PeriodExpired(f"{label} is no longer kept: the oldest kept is {oldest}")
     return period
-
-
-def next_boundary(rules: Rules, now_ms: int) -> int:
-    """The next instant at which a period or step of any window of the board ends."""
-    return min((w.period_at(now_ms).end_ms for w in rules.windows.values()), default=MAX_MS)
 
 
 def plan_expiry(plan: Plan, rules: Rules, batch: Batch) -> int:

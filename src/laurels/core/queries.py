@@ -40,8 +40,9 @@ from laurels.timeline.instants import MIN_MS
 
 from .between import Bound, Percentile, percentile_share
 from .index import Offset
-from .plan import RankingKey, ranking_key, window_named
+from .plan import window_named
 from .query_context import QueryContext
+from .ranking_key import RankingKey, ranking_key
 from .read_plan import MAX_LIMIT, MAX_RADIUS, ReadPlan, final, whole
 from .reads import RankingView
 from .requests import Listing, ReadRequest, ReadResult

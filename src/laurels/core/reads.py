@@ -21,7 +21,8 @@ from . import cursor as cursors
 from .between import Bound, between, between_decayed, percentile_share
 from .board_state import BoardState
 from .index import Index, Offset, Slice
-from .plan import ranking_key, readable, window_named
+from .plan import readable, window_named
+from .ranking_key import ranking_key
 from .read_plan import FAR, ReadPlan
 from .requests import Anchor, AtBound, AtMember, End, ReadRequest, ReadResult, Span, Start
 from .standing import (

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from .index import Index, Located, Slice
-from .plan import RankingKey
+from .ranking_key import RankingKey
 
 
 class Start(Struct, frozen=True, tag="start"):

@@ -10,7 +10,7 @@ from .board_state import BoardState
 from .clock_status import ClockStatus
 from .fold import Fold
 from .index import Offset
-from .plan import RankingKey, ranking_key
+from .ranking_key import RankingKey, ranking_key
 
 
 class WindowStats(Answer, frozen=True):

@@ -8,8 +8,8 @@ from typing import Any, Protocol, TypeVar
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import Command
 from laurels.core.index import Index
-from laurels.core.plan import RankingKey
 from laurels.core.queries import Query
+from laurels.core.ranking_key import RankingKey
 from laurels.core.receipt import Receipts
 from laurels.core.stats import BoardStats, CheckReport, Stats
 from laurels.model.board import Board

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
 import laurels
-from laurels.core.plan import cut, next_boundary
+from laurels.core.lifecycle import next_boundary
+from laurels.core.plan import cut
 from laurels.timeline.instants import MIN_MS
 
 from .reading import SourceRow

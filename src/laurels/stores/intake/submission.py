@@ -10,7 +10,8 @@ from laurels.core import record
 from laurels.core.board_state import Boards, BoardState
 from laurels.core.fold import Fold, Folded
 from laurels.core.index import Offset
-from laurels.core.plan import Plan, RankingKey, cut
+from laurels.core.plan import Plan, cut
+from laurels.core.ranking_key import RankingKey
 from laurels.core.receipt import Ranks, Receipts, ReceiptSegment
 from laurels.engine.batch.intake import MISSING, Columns
 from laurels.engine.batch.packing import bounds

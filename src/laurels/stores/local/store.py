@@ -28,9 +28,10 @@ from laurels.core.clock_status import ClockStatus, accept_clock, clock_status
 from laurels.core.commands import Command, Submit
 from laurels.core.fold import Fold
 from laurels.core.index import Index
-from laurels.core.plan import RankingKey, place_named
+from laurels.core.plan import place_named
 from laurels.core.queries import Query
 from laurels.core.query_context import QueryContext
+from laurels.core.ranking_key import RankingKey
 from laurels.core.reads import cached_view
 from laurels.core.receipt import Receipts
 from laurels.core.requests import ReadRequest

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from laurels.core.board_state import BoardState
 from laurels.core.fold import Fold
-from laurels.core.plan import RankingKey
+from laurels.core.ranking_key import RankingKey
 from laurels.core.stats import CheckReport
 from laurels.errors import CheckFailed
 from laurels.model.labels import ALL

@@ -11,9 +11,16 @@ from math import inf
 from typing import TypeVar
 
 from laurels.core.board_state import Boards, BoardState
-from laurels.core.due import Due, due_of
-from laurels.core.plan import next_boundary, oldest_stored, rolling_state
-from laurels.core.refreshed import NEVER, Refreshed
+from laurels.core.lifecycle import (
+    NEVER,
+    Due,
+    Refreshed,
+    due_of,
+    expired,
+    next_boundary,
+    oldest_stored,
+    rolling_state,
+)
 from laurels.errors import (
     Closed,
     Forked,
@@ -317,9 +324,9 @@ class BoardCatalog:
             oldest_ms = oldest_stored(state.rules, state.floors, now_ms)
             keys = await self.index.keys(opened_as(state), empty=True)
             periods = [key for key in keys if key.window in oldest_ms]
-            gone = [k for k in periods if k.instance < oldest_ms[k.window]]
-            await self.index.drop(opened_as(state), gone)
-            kept = [k for k in periods if k.instance >= oldest_ms[k.window]]
+            gone = {*expired(oldest_ms, periods)}
+            await self.index.drop(opened_as(state), [*gone])
+            kept = [key for key in periods if key not in gone]
             await self.index.expire(opened_as(state), kept, now_ms)
             await self.index.forget(opened_as(state), now_ms)
         except DefinitionOutdated:

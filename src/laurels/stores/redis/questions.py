@@ -6,7 +6,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from laurels.core.board_state import BoardState
-from laurels.core.plan import next_boundary
+from laurels.core.lifecycle import next_boundary
 from laurels.core.queries import Query
 from laurels.core.query_context import QueryContext
 from laurels.core.read_plan import ReadPlan

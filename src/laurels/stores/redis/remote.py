@@ -12,10 +12,10 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from laurels.core.due import Due
 from laurels.core.index import Offset, Outcomes
-from laurels.core.plan import Plan, RankingKey, RollingState
-from laurels.core.refreshed import Stand
+from laurels.core.lifecycle import Due, RollingState, Stand
+from laurels.core.plan import Plan
+from laurels.core.ranking_key import RankingKey
 from laurels.core.requests import ReadRequest, ReadResult
 from laurels.core.stats import BoardLayout
 from laurels.model.event import Batch

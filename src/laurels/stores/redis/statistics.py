@@ -3,7 +3,8 @@
 from laurels.core.board_state import BoardState
 from laurels.core.clock_status import clock_status
 from laurels.core.index import changes
-from laurels.core.plan import next_boundary, ranking_key
+from laurels.core.lifecycle import next_boundary
+from laurels.core.ranking_key import ranking_key
 from laurels.core.requests import ReadRequest
 from laurels.core.stats import BoardStats, CheckReport, Kept, Stats, WindowStats
 from laurels.timeline.instants import MIN_MS

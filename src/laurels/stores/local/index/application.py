@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from laurels.core.index import COUNTED, Outcome, Outcomes, Scores
-from laurels.core.plan import Plan, RollingState, Target
+from laurels.core.lifecycle import RollingState
+from laurels.core.plan import Plan
+from laurels.core.ranking_key import Target
 from laurels.engine.batch import fold
 from laurels.engine.rolling.rolling import RollingSet
 from laurels.engine.roster.roster import Roster

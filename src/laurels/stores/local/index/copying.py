@@ -29,7 +29,7 @@ import msgspec
 from msgspec import Struct
 
 from laurels.core.index import Describe, Section
-from laurels.core.plan import RankingKey
+from laurels.core.ranking_key import RankingKey
 from laurels.engine.batch.packing import pack
 from laurels.engine.roster.roster import Roster, mark
 from laurels.engine.tally.tally import Tally

@@ -6,7 +6,7 @@ from itertools import chain
 
 from msgspec import Struct, field
 
-from laurels.core.plan import RankingKey
+from laurels.core.ranking_key import RankingKey
 from laurels.engine.batch.fold import Shape
 from laurels.engine.rolling.rolling import RollingSet
 from laurels.engine.roster.roster import Roster

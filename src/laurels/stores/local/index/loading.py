@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from laurels.core.plan import RankingKey
+from laurels.core.ranking_key import RankingKey
 from laurels.engine.batch.packing import unpack
 from laurels.engine.rolling.rolling import RollingSet
 from laurels.engine.roster.roster import Roster, renumber

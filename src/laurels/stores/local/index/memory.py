@@ -4,7 +4,9 @@ from array import array
 from collections.abc import Iterable, Sequence
 
 from laurels.core.index import Beside, Located, Outcome, Outcomes, Slice
-from laurels.core.plan import Plan, RankingKey, RollingState
+from laurels.core.lifecycle import RollingState
+from laurels.core.plan import Plan
+from laurels.core.ranking_key import RankingKey
 from laurels.engine.batch import fold
 from laurels.engine.rolling.rolling import RollingSet
 from laurels.engine.roster.roster import Roster

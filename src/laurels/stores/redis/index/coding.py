@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Struct
 
 from laurels.core.index import Located, Outcomes, Scores, Slice
-from laurels.core.plan import RankingKey, RollingState, rolling_state
-from laurels.core.refreshed import Stand
+from laurels.core.lifecycle import RollingState, Stand, rolling_state
+from laurels.core.ranking_key import RankingKey
 from laurels.core.requests import Anchor, AtBound, AtMember, ReadRequest, ReadResult, Span, Start
 from laurels.errors.index_server import IndexUnavailable
 from laurels.model.rules import Rules

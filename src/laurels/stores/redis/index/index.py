@@ -5,8 +5,9 @@ from typing import Any
 
 import msgspec
 
-from laurels.core.due import Due, since_ms
-from laurels.core.plan import Plan, RankingKey, RollingState, rolling_state
+from laurels.core.lifecycle import Due, RollingState, rolling_state, since_ms
+from laurels.core.plan import Plan
+from laurels.core.ranking_key import RankingKey
 from laurels.core.requests import ReadRequest
 from laurels.core.stats import BoardLayout
 from laurels.errors import CheckFailed

@@ -1,7 +1,7 @@
 """How rankings are named on the server: `<window>:<instance>`, where a window goes by a name of its
 own in each scope."""
 
-from laurels.core.plan import RankingKey
+from laurels.core.ranking_key import RankingKey
 
 _BESIDE = "\x1f"
 """Between a window and a scope: neither has control characters in it."""

@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from laurels.core.plan import NO_SCOPE, Plan, RankingKey, Target, rolling_state
+from laurels.core.lifecycle import rolling_state
+from laurels.core.plan import NO_SCOPE, Plan
+from laurels.core.ranking_key import RankingKey, Target
 from laurels.model.event import Batch
 from laurels.model.labels import concatenate
 from laurels.model.rules import RankingSpec

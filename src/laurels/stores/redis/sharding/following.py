@@ -13,7 +13,7 @@ answer shows all that was acknowledged before it was asked for.
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from laurels.core.plan import next_boundary
+from laurels.core.lifecycle import next_boundary
 from laurels.core.requests import ReadRequest
 from laurels.errors import NotReady
 from laurels.stores.redis.remote import FeedConflict, Opened, Reading, ShardIndex

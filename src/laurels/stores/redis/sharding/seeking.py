@@ -9,7 +9,7 @@ left, which halves it whatever the order is.
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from laurels.core.plan import RankingKey
+from laurels.core.ranking_key import RankingKey
 from laurels.core.requests import Anchor, AtBound, End, ReadRequest, ReadResult, Span, Start
 from laurels.errors import NotReady
 

@@ -11,9 +11,10 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from laurels.core.due import Due
 from laurels.core.index import Offset, changes
-from laurels.core.plan import Plan, RankingKey, RollingState
+from laurels.core.lifecycle import Due, RollingState
+from laurels.core.plan import Plan
+from laurels.core.ranking_key import RankingKey
 from laurels.core.requests import ReadRequest, ReadResult
 from laurels.core.stats import BoardLayout
 from laurels.errors import NotReady
