@@ -4,30 +4,32 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
+from msgspec import structs
 
 import laurels
-from laurels.cli.boards.scoping import By, Labels, scope_asked, scope_words
+from laurels.cli.boards.scoping import scope_words
 
 from .failures import Usage
-from .options import DEFAULT_URL, READING, AsJson, BoardName, PeriodLabel, Url, WindowName, WithData
+from .option_groups import OptionGroup
+from .options import DEFAULT_URL, READING, AsJson, BoardName, Url, WithData
+from .ranking_options import RankingOptions
 from .show import Side, escaped, json_bytes, numbers, put_json, put_line, put_pairs, put_table
 
 NOT_RANKED = 1
 
 
-def top(
-    board: BoardName,
-    window: WindowName = None,
-    period: PeriodLabel = None,
+class PagingOptions(OptionGroup, frozen=True):
+    """Which part of a ranking is shown."""
+
     limit: Annotated[
         int, typer.Option("--limit", "-n", help="How many entries.", rich_help_panel=READING)
-    ] = 10,
+    ] = 10
     offset: Annotated[
         int, typer.Option("--offset", help="How many to pass over.", rich_help_panel=READING)
-    ] = 0,
+    ] = 0
     reverse: Annotated[
         bool, typer.Option("--reverse", help="From the last place up.", rich_help_panel=READING)
-    ] = False,
+    ] = False
     after: Annotated[
         str | None,
         typer.Option(
@@ -36,9 +38,13 @@ def top(
             help="Go on where the page before ended.",
             rich_help_panel=READING,
         ),
-    ] = None,
-    label: Labels = None,
-    by: By = None,
+    ] = None
+
+
+def top(
+    board: BoardName,
+    ranking: RankingOptions,
+    paging: PagingOptions,
     data: WithData = False,
     at: Url = DEFAULT_URL,
     json: AsJson = False,
@@ -53,19 +59,9 @@ def top(
       laurels top gifts --label room=42
       laurels top gifts --by room
     """
-    scope = scope_asked(label, by)
+    arguments = ranking.arguments() | structs.asdict(paging)
     with laurels.open(at, create=False) as lb:
-        page = lb.top(
-            board,
-            window=window,
-            period=period,
-            limit=limit,
-            offset=offset,
-            reverse=reverse,
-            after=after,
-            with_data=data,
-            **scope,
-        )
+        page = lb.top(board, with_data=data, **arguments)
         definition = lb.get(board)
     if json:
         put_json(page)
@@ -79,16 +75,13 @@ def top(
 def rank(
     board: BoardName,
     members: Annotated[list[str], typer.Argument(metavar="MEMBER...", help="Who.")],
-    window: WindowName = None,
-    period: PeriodLabel = None,
+    ranking: RankingOptions,
     to_rank: Annotated[
         int | None,
         typer.Option(
             "--to-rank", metavar="K", help="Show the gap to position K.", rich_help_panel=READING
         ),
     ] = None,
-    label: Labels = None,
-    by: By = None,
     data: WithData = False,
     at: Url = DEFAULT_URL,
     json: AsJson = False,
@@ -105,16 +98,14 @@ def rank(
       laurels rank gifts alice bob carol
       laurels rank gifts alice --label zone=cn --label gender=f
     """
-    scope = scope_asked(label, by)
+    arguments = ranking.arguments()
     if len(members) > 1:
         if to_rank is not None:
             raise Usage("--to-rank asks about one member")
-        return _friends(board, members, window, period, scope, data=data, at=at, json=json)
+        return _rank_among(board, members, arguments, data=data, at=at, json=json)
     (member,) = members
     with laurels.open(at, create=False) as lb:
-        standing = lb.standing(
-            board, member, window=window, period=period, to_rank=to_rank, with_data=data, **scope
-        )
+        standing = lb.standing(board, member, to_rank=to_rank, with_data=data, **arguments)
         definition = lb.get(board)
     if json:
         put_json(standing)
@@ -125,19 +116,17 @@ def rank(
     return NOT_RANKED if standing is None else 0
 
 
-def _friends(
+def _rank_among(
     board: str,
     members: Sequence[str],
-    window: str | None,
-    period: str | None,
-    scope: Mapping[str, Any],
+    arguments: Mapping[str, Any],
     *,
     data: bool,
     at: str,
     json: bool,
 ) -> int:
     with laurels.open(at, create=False) as lb:
-        page = lb.standings(board, members, window=window, period=period, with_data=data, **scope)
+        page = lb.standings(board, members, with_data=data, **arguments)
         definition = lb.get(board)
     ranked = {entry.member for entry in page.entries}
     absent = [member for member in dict.fromkeys(members) if member not in ranked]
@@ -155,14 +144,11 @@ def _friends(
 def around(
     board: BoardName,
     member: Annotated[str, typer.Argument(metavar="MEMBER", help="Who.")],
+    ranking: RankingOptions,
     radius: Annotated[
         int,
         typer.Option("--radius", "-r", help="Neighbours on each side.", rich_help_panel=READING),
     ] = 5,
-    window: WindowName = None,
-    period: PeriodLabel = None,
-    label: Labels = None,
-    by: By = None,
     data: WithData = False,
     at: Url = DEFAULT_URL,
     json: AsJson = False,
@@ -177,11 +163,9 @@ def around(
       laurels around gifts alice --radius 2 --window day
       laurels around gifts alice --label room=42
     """
-    scope = scope_asked(label, by)
+    arguments = ranking.arguments()
     with laurels.open(at, create=False) as lb:
-        page = lb.around(
-            board, member, radius=radius, window=window, period=period, with_data=data, **scope
-        )
+        page = lb.around(board, member, radius=radius, with_data=data, **arguments)
         definition = lb.get(board)
     if json:
         put_json(page)

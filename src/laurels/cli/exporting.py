@@ -13,10 +13,10 @@ from typing import Annotated, Literal
 import typer
 
 import laurels
-from laurels.cli.boards.scoping import By, Labels, scope_asked
 
 from .failures import OutputFailed, Usage
-from .options import DEFAULT_URL, OUTPUT, AsJson, BoardName, PeriodLabel, Url, WindowName, WithData
+from .options import DEFAULT_URL, OUTPUT, AsJson, BoardName, Url, WithData
+from .ranking_options import RankingOptions
 from .show import json_bytes, numbers, put_bytes, readable
 
 _FLUSH_BYTES = 1 << 16
@@ -26,8 +26,7 @@ Write = Callable[[bytes], object]
 
 def export(
     board: BoardName,
-    window: WindowName = None,
-    period: PeriodLabel = None,
+    ranking: RankingOptions,
     form: Annotated[
         Literal["csv", "jsonl"] | None,
         typer.Option("--format", help="CSV (the default) or JSON Lines.", rich_help_panel=OUTPUT),
@@ -42,8 +41,6 @@ def export(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
-    label: Labels = None,
-    by: By = None,
     data: WithData = False,
     at: Url = DEFAULT_URL,
     json: AsJson = False,
@@ -57,12 +54,12 @@ def export(
       laurels export gifts --format jsonl --data
       laurels export gifts --label room=42 -o room-42.csv
     """
-    scope = scope_asked(label, by)
+    arguments = ranking.arguments()
     if json and form == "csv":
         raise Usage("--json and --format csv exclude each other")
     with laurels.open(at, create=False) as lb:
         definition = lb.get(board)
-        entries = lb.export(board, window=window, period=period, with_data=data, **scope)
+        entries = lb.export(board, with_data=data, **arguments)
         lines = (
             _json_lines(entries)
             if json or form == "jsonl"

@@ -15,15 +15,11 @@ from laurels.cli.recording import Recorder
 from laurels.cli.show import put_json, put_line, put_pairs, put_table
 
 from .board_plan import written
-from .definitions import column_of, definition_in, windows_with
-from .scoping import LABELS, RankBy, Scopes, form_text, scope_given, scopes_text, with_scopes
+from .definition_options import DEFINITION, DefinitionOptions, Keep, Title, Windows
+from .definitions import windows_with
+from .scoping import RankBy, Scopes, form_text, scopes_text, with_scopes
 
 NOT_DELETED = 1
-
-DEFINITION = "Definition"
-RANKING = "Ranking"
-WINDOWS = "Windows"
-EVENT_IDS = "Event ids"
 
 app = typer.Typer(help="Define boards: what is ranked, and how.", rich_markup_mode=None)
 
@@ -36,139 +32,12 @@ Clock = Annotated[
         rich_help_panel=CONNECTION,
     ),
 ]
-Windows = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--window",
-        metavar="WINDOW",
-        help="all, hour, day, week, month, quarter or year; rolling:7d/1h, the last 7 days in "
-        "steps of an hour; decay:6h, scores that fade by half in 6 hours. With options "
-        "month:keep=12,tz=Asia/Shanghai,grace=1h or rolling:30d/1d,refresh=1h; with a name "
-        "today=day. May be repeated.",
-        rich_help_panel=WINDOWS,
-    ),
-]
-Title = Annotated[
-    str | None, typer.Option("--title", help="What people call it.", rich_help_panel=DEFINITION)
-]
-Keep = Annotated[
-    int | None,
-    typer.Option(
-        "--keep",
-        metavar="N",
-        help="Periods that stay readable, the current included.",
-        rich_help_panel=WINDOWS,
-    ),
-]
 
 
 @command(app, "create")
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The board's name.")],
-    column: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--column",
-            metavar="COLUMN",
-            help="score, or with options score:op=sum|last|best,order=desc|asc,scale=2,min=0,"
-            "max=100. May be repeated, up to four.",
-            rich_help_panel=RANKING,
-        ),
-    ] = None,
-    window: Windows = None,
-    title: Title = None,
-    tie: Annotated[
-        str | None,
-        typer.Option(
-            "--tie",
-            metavar="first|last|member",
-            help="Who of equals stands higher.",
-            rich_help_panel=RANKING,
-        ),
-    ] = None,
-    tie_resolution: Annotated[
-        str | None,
-        typer.Option(
-            "--tie-resolution", metavar="TIME", help="Such as 1ms or 1s.", rich_help_panel=RANKING
-        ),
-    ] = None,
-    rank: Annotated[
-        str | None,
-        typer.Option(
-            "--rank",
-            metavar="ordinal|competition|dense",
-            help="1234, 1224 or 1223.",
-            rich_help_panel=RANKING,
-        ),
-    ] = None,
-    tz: Annotated[
-        str | None,
-        typer.Option(
-            "--tz", metavar="ZONE", help="An IANA zone; default UTC.", rich_help_panel=WINDOWS
-        ),
-    ] = None,
-    week_start: Annotated[
-        str | None,
-        typer.Option(
-            "--week-start", metavar="DAY", help="Default monday.", rich_help_panel=WINDOWS
-        ),
-    ] = None,
-    grace: Annotated[
-        str | None,
-        typer.Option(
-            "--grace",
-            metavar="TIME",
-            help="How late an event may be; default 5m.",
-            rich_help_panel=WINDOWS,
-        ),
-    ] = None,
-    dedupe: Annotated[
-        str | None,
-        typer.Option(
-            "--dedupe",
-            metavar="TIME",
-            help="How long ids are remembered; default 1h, or the longest grace.",
-            rich_help_panel=EVENT_IDS,
-        ),
-    ] = None,
-    dedupe_max: Annotated[
-        int | None,
-        typer.Option(
-            "--dedupe-max",
-            metavar="N",
-            help="How many ids are remembered.",
-            rich_help_panel=EVENT_IDS,
-        ),
-    ] = None,
-    keep: Keep = None,
-    shards: Annotated[
-        int | None,
-        typer.Option(
-            "--shards",
-            metavar="N",
-            help="Parts of the board on an index server.",
-            rich_help_panel=DEFINITION,
-        ),
-    ] = None,
-    scope: Scopes = None,
-    rank_by: RankBy = None,
-    ignore_labels: Annotated[
-        bool,
-        typer.Option(
-            "--ignore-labels",
-            help="Take events with labels of other boards.",
-            rich_help_panel=LABELS,
-        ),
-    ] = False,
-    file: Annotated[
-        str | None,
-        typer.Option(
-            "--file",
-            metavar="FILE",
-            help="A definition as JSON; - reads it from stdin.",
-            rich_help_panel=DEFINITION,
-        ),
-    ] = None,
+    definition: DefinitionOptions,
     clock: Clock = None,
     exist_ok: Annotated[
         bool,
@@ -191,28 +60,7 @@ def create(
       laurels board create gifts --scope "" --scope room --scope zone,gender --rank-by room
       laurels board create gifts --file gifts.json
     """
-    given = {
-        "columns": None if column is None else [column_of(text) for text in column],
-        "windows": window,
-        "title": title,
-        "tie": tie,
-        "tie_resolution": tie_resolution,
-        "rank": rank,
-        "tz": tz,
-        "week_start": week_start,
-        "grace": grace,
-        "dedupe": dedupe,
-        "dedupe_max": dedupe_max,
-        "keep": keep,
-        "shards": shards,
-        "scopes": None if scope is None else [scope_given(text) for text in scope],
-        "rank_by": rank_by,
-        "labels": "ignore" if ignore_labels else None,
-    }
-    definition = {} if file is None else dict(definition_in(file))
-    definition |= {field: value for field, value in given.items() if value is not None}
-    definition["name"] = name
-    defined = laurels.Board.from_json(definition)
+    defined = laurels.Board.from_json(definition.fields() | {"name": name})
     with (
         Recorder(at) as record,
         laurels.open(at, clock=clock, create=True) as lb,

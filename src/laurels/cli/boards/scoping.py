@@ -66,11 +66,6 @@ def labels_given(texts: Sequence[str] | None, option: str = "--label") -> dict[s
     return labels
 
 
-def scope_asked(labels: Sequence[str] | None, by: str | None) -> dict[str, Any]:
-    """The scope a question is about, as the verbs take it. Raises Usage."""
-    return {"labels": labels_given(labels), "by": by}
-
-
 def scope_given(text: str) -> list[str]:
     """The labels of a scope out of `zone,gender`; of the scope of all out of nothing."""
     return text.split(",") if text else []

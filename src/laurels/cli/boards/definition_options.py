@@ -1,0 +1,175 @@
+"""The options that define a board, as `board create` and `board change` take them."""
+
+from typing import Annotated, Any
+
+import typer
+
+from laurels.cli.option_groups import OptionGroup
+
+from .definitions import column_of, definition_in
+from .scoping import LABELS, RankBy, Scopes, scope_given
+
+DEFINITION = "Definition"
+RANKING = "Ranking"
+WINDOWS = "Windows"
+EVENT_IDS = "Event ids"
+
+Windows = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--window",
+        metavar="WINDOW",
+        help="all, hour, day, week, month, quarter or year; rolling:7d/1h, the last 7 days in "
+        "steps of an hour; decay:6h, scores that fade by half in 6 hours. With options "
+        "month:keep=12,tz=Asia/Shanghai,grace=1h or rolling:30d/1d,refresh=1h; with a name "
+        "today=day. May be repeated.",
+        rich_help_panel=WINDOWS,
+    ),
+]
+Title = Annotated[
+    str | None, typer.Option("--title", help="What people call it.", rich_help_panel=DEFINITION)
+]
+Keep = Annotated[
+    int | None,
+    typer.Option(
+        "--keep",
+        metavar="N",
+        help="Periods that stay readable, the current included.",
+        rich_help_panel=WINDOWS,
+    ),
+]
+
+
+class DefinitionOptions(OptionGroup, frozen=True):
+    """The definition of a new board: that of `--file`, changed by the other options."""
+
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column",
+            metavar="COLUMN",
+            help="score, or with options score:op=sum|last|best,order=desc|asc,scale=2,min=0,"
+            "max=100. May be repeated, up to four.",
+            rich_help_panel=RANKING,
+        ),
+    ] = None
+    window: Windows = None
+    title: Title = None
+    tie: Annotated[
+        str | None,
+        typer.Option(
+            "--tie",
+            metavar="first|last|member",
+            help="Who of equals stands higher.",
+            rich_help_panel=RANKING,
+        ),
+    ] = None
+    tie_resolution: Annotated[
+        str | None,
+        typer.Option(
+            "--tie-resolution", metavar="TIME", help="Such as 1ms or 1s.", rich_help_panel=RANKING
+        ),
+    ] = None
+    rank: Annotated[
+        str | None,
+        typer.Option(
+            "--rank",
+            metavar="ordinal|competition|dense",
+            help="1234, 1224 or 1223.",
+            rich_help_panel=RANKING,
+        ),
+    ] = None
+    tz: Annotated[
+        str | None,
+        typer.Option(
+            "--tz", metavar="ZONE", help="An IANA zone; default UTC.", rich_help_panel=WINDOWS
+        ),
+    ] = None
+    week_start: Annotated[
+        str | None,
+        typer.Option(
+            "--week-start", metavar="DAY", help="Default monday.", rich_help_panel=WINDOWS
+        ),
+    ] = None
+    grace: Annotated[
+        str | None,
+        typer.Option(
+            "--grace",
+            metavar="TIME",
+            help="How late an event may be; default 5m.",
+            rich_help_panel=WINDOWS,
+        ),
+    ] = None
+    dedupe: Annotated[
+        str | None,
+        typer.Option(
+            "--dedupe",
+            metavar="TIME",
+            help="How long ids are remembered; default 1h, or the longest grace.",
+            rich_help_panel=EVENT_IDS,
+        ),
+    ] = None
+    dedupe_max: Annotated[
+        int | None,
+        typer.Option(
+            "--dedupe-max",
+            metavar="N",
+            help="How many ids are remembered.",
+            rich_help_panel=EVENT_IDS,
+        ),
+    ] = None
+    keep: Keep = None
+    shards: Annotated[
+        int | None,
+        typer.Option(
+            "--shards",
+            metavar="N",
+            help="Parts of the board on an index server.",
+            rich_help_panel=DEFINITION,
+        ),
+    ] = None
+    scope: Scopes = None
+    rank_by: RankBy = None
+    ignore_labels: Annotated[
+        bool,
+        typer.Option(
+            "--ignore-labels",
+            help="Take events with labels of other boards.",
+            rich_help_panel=LABELS,
+        ),
+    ] = False
+    file: Annotated[
+        str | None,
+        typer.Option(
+            "--file",
+            metavar="FILE",
+            help="A definition as JSON; - reads it from stdin.",
+            rich_help_panel=DEFINITION,
+        ),
+    ] = None
+
+    def fields(self) -> dict[str, Any]:
+        """Return the fields that are given, as `Board.from_json` takes them. Raises Usage."""
+        columns, scopes = self.column, self.scope
+        options = {
+            "columns": None if columns is None else [column_of(text) for text in columns],
+            "windows": self.window,
+            "title": self.title,
+            "tie": self.tie,
+            "tie_resolution": self.tie_resolution,
+            "rank": self.rank,
+            "tz": self.tz,
+            "week_start": self.week_start,
+            "grace": self.grace,
+            "dedupe": self.dedupe,
+            "dedupe_max": self.dedupe_max,
+            "keep": self.keep,
+            "shards": self.shards,
+            "scopes": None if scopes is None else [scope_given(text) for text in scopes],
+            "rank_by": self.rank_by,
+            "labels": "ignore" if self.ignore_labels else None,
+        }
+        in_file = {} if self.file is None else definition_in(self.file)
+        return dict(in_file) | {
+            field: value for field, value in options.items() if value is not None
+        }

@@ -1,0 +1,22 @@
+"""The options that name the ranking of a board that a command reads."""
+
+from typing import Any
+
+from laurels.cli.boards.scoping import By, Labels, labels_given
+
+from .option_groups import OptionGroup
+from .options import PeriodLabel, WindowName
+
+
+class RankingOptions(OptionGroup, frozen=True):
+    """Which ranking of a board is read: its window, period and scope."""
+
+    window: WindowName = None
+    period: PeriodLabel = None
+    label: Labels = None
+    by: By = None
+
+    def arguments(self) -> dict[str, Any]:
+        """Return these options as arguments of `lb.top` and the like. Raises Usage."""
+        labels = labels_given(self.label)
+        return {"window": self.window, "period": self.period, "labels": labels, "by": self.by}
