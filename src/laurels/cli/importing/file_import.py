@@ -1,7 +1,7 @@
 """One file of an `import`: opened, read as it is written, and counted."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Literal
@@ -22,7 +22,7 @@ from .json_rows import JsonRows, looks_like_json
 from .lines import Lines, opened_source
 from .reading import Mapping, Reject, SourceRow
 from .rejects import RejectsFile
-from .source import SourceImport, Tally
+from .source import ImportSettings, SourceImport, Tally
 
 STDIN = "-"
 
@@ -32,8 +32,7 @@ Format = Literal["auto", "csv", "jsonl"]
 class Request(Struct, frozen=True):
     """How the files of one command are to be read and counted.
 
-    `source` and `rejects` are what the user said; None leaves both to the file's path.
-    `latest_ms`, `late_ok`, `replay` and `until_ms` are as `SourceImport` takes them.
+    `source` and `rejects` are the options of the user; None leaves both to the file's path.
     """
 
     board: str
@@ -42,13 +41,9 @@ class Request(Struct, frozen=True):
     header: bool
     delimiter: str
     in_time_order: bool
-    batch: int
     source: str | None
     rejects: Path | None
-    latest_ms: Callable[[], int]
-    late_ok: bool
-    replay: str
-    until_ms: int
+    settings: ImportSettings
 
 
 class FileResult(Struct, frozen=True):
@@ -94,15 +89,15 @@ def import_file(
             _rows(opened.lines, request),
             key=None if source is None else f"import:{request.board}:{source}",
             rejects=rejects,
-            batch=request.batch,
             interrupts=interrupts,
             watcher=SourceProgress(progress, name, opened),
-            latest_ms=request.latest_ms,
-            late_ok=request.late_ok,
-            replay=request.replay,
-            until_ms=request.until_ms,
+            settings=request.settings,
         )
-        if path is not None and path.is_file() and not (request.late_ok or request.in_time_order):
+        if (
+            path is not None
+            and path.is_file()
+            and not (request.settings.late_ok or request.in_time_order)
+        ):
             with opened_source(path) as again:
                 run.judge_ahead(again.lines, _rows(again.lines, request))
         ended = _ended(run, name, in_time_order=request.in_time_order)

@@ -93,13 +93,23 @@ class Watcher(Protocol):
     def replayed(self, events: int, of: int) -> None: ...
 
 
-class SourceImport:
-    """Imports one source. `key` names its position; without one a run counts from the start.
+class ImportSettings(Struct, frozen=True):
+    """How a source is counted: `batch` lines in a commit.
 
-    `latest_ms` answers how late the time of an event may be just now. Unless `late_ok`, a source is
+    `latest_ms` returns how late the time of an event may be just now. Unless `late_ok`, a source is
     refused of which a window would refuse events as too late; `replay` is the command that counts
     it in the order of its times. After `until_ms` a replay pauses.
     """
+
+    batch: int
+    latest_ms: Callable[[], int]
+    late_ok: bool
+    replay: str
+    until_ms: int = MAX_MS
+
+
+class SourceImport:
+    """Import one source. `key` names its position; without one a run counts from the start."""
 
     def __init__(
         self,
@@ -110,13 +120,9 @@ class SourceImport:
         *,
         key: str | None,
         rejects: RejectsFile,
-        batch: int,
         interrupts: Interrupts,
         watcher: Watcher,
-        latest_ms: Callable[[], int],
-        late_ok: bool,
-        replay: str,
-        until_ms: int = MAX_MS,
+        settings: ImportSettings,
     ) -> None:
         self.tally = Tally()
         self._lb = lb
@@ -125,15 +131,15 @@ class SourceImport:
         self._rows = rows
         self._key = key
         self._rejects = rejects
-        self._batch = batch
+        self._batch = settings.batch
         self._interrupts = interrupts
         self._watcher = watcher
-        self._latest_ms = latest_ms
-        self._late_ok = late_ok
-        self._replay_command = replay
+        self._latest_ms = settings.latest_ms
+        self._late_ok = settings.late_ok
+        self._replay_command = settings.replay
         self._late: LateEvents | None = None
         self._in_time_order = False
-        self._until_ms = until_ms
+        self._until_ms = settings.until_ms
         self._room = IdRoom(lb, board)
         self._pieces = Pieces(lb, board)
         self._position = self._stored()

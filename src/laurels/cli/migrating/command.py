@@ -1,14 +1,18 @@
 """`import --from`: what the command says of a sorted set, carried out and told."""
 
 import time
-from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
 
 import typer
 
 import laurels
 from laurels.cli.failures import Usage
+from laurels.cli.importing.option_groups import (
+    ColumnOptions,
+    CountingOptions,
+    SortedSetOptions,
+    TargetOptions,
+)
 from laurels.cli.importing.options import board_named, constant_labels, ensure_batch, instant
 from laurels.cli.interrupts import Interrupts
 from laurels.cli.progress import progress_bar
@@ -57,40 +61,33 @@ def refuse_options_of_sets(context: typer.Context, files: list[str] | None) -> N
 def import_from(
     url: str,
     board: str,
+    sorted_set: SortedSetOptions,
+    columns: ColumnOptions,
+    counting: CountingOptions,
+    target: TargetOptions,
     *,
-    key: str | None,
-    data_key: str | None,
-    with_data: bool,
-    event_at: str | None,
-    labels: Sequence[str] | None,
-    tz: str | None,
-    batch: int,
-    source: str | None,
-    rejects: Path | None,
-    create: bool,
-    at: str,
     json: bool,
 ) -> int:
     """Takes the sorted set over and tells what became of it; how the command ends."""
-    ensure_batch(batch)
-    if not key:
+    ensure_batch(counting.batch)
+    if not sorted_set.key:
         raise Usage("--from goes with --key, the key of the sorted set")
-    if data_key is not None and not with_data:
+    if sorted_set.data_key is not None and sorted_set.no_data:
         raise Usage("--data-key and --no-data exclude each other")
     interrupts = Interrupts()
     with ExitStack() as stack:
-        lb = stack.enter_context(laurels.open(at, create=create))
-        definition = board_named(lb, board, at=at, create=create)
+        lb = stack.enter_context(laurels.open(target.at, create=target.create))
+        definition = board_named(lb, board, at=target.at, create=target.create)
         request = SetRequest(
             url=url,
-            key=key,
-            data_key=data_key,
-            with_data=with_data,
-            at_ms=_reached_ms(lb, definition, event_at, tz or definition.tz),
-            batch=batch,
-            source=source,
-            rejects=rejects,
-            labels=constant_labels(definition, labels),
+            key=sorted_set.key,
+            data_key=sorted_set.data_key,
+            with_data=not sorted_set.no_data,
+            at_ms=_reached_ms(lb, definition, sorted_set.event_at, columns.tz or definition.tz),
+            batch=counting.batch,
+            source=counting.source,
+            rejects=counting.rejects,
+            labels=constant_labels(definition, columns.label),
         )
         stack.enter_context(interrupts.caught())
         progress = stack.enter_context(progress_bar(not json))

@@ -1,0 +1,245 @@
+"""The options of `import`, in groups."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from laurels.cli.option_groups import OptionGroup
+from laurels.cli.options import CONNECTION, DEFAULT_URL, Url
+
+from .file_import import Format
+
+FILE_FORMAT = "File format"
+COLUMNS = "Columns"
+TIME_ORDER = "Time order"
+RESUMING = "Batches and rejects"
+SORTED_SET = "Sorted set of Redis"
+
+FROM_VARIABLE = "LAURELS_FROM"
+"""The address of --from, where it has a password that the list of processes need not show."""
+
+
+class FileOptions(OptionGroup, frozen=True):
+    """How files are written."""
+
+    form: Annotated[
+        Format,
+        typer.Option(
+            "--format",
+            help="auto: JSON Lines where the first line begins with {.",
+            rich_help_panel=FILE_FORMAT,
+        ),
+    ] = "auto"
+    header: Annotated[
+        bool,
+        typer.Option(
+            "--header/--no-header",
+            help="Without a header columns are numbered from 1.",
+            rich_help_panel=FILE_FORMAT,
+        ),
+    ] = True
+    delimiter: Annotated[
+        str,
+        typer.Option(
+            "--delimiter",
+            metavar="CHAR",
+            help="Between CSV fields; tab for a tab.",
+            rich_help_panel=FILE_FORMAT,
+        ),
+    ] = ","
+
+
+class ColumnOptions(OptionGroup, frozen=True):
+    """Where a line has what an event needs, and how its times are read."""
+
+    member: Annotated[
+        str | None,
+        typer.Option(
+            "--member", metavar="COL", help="Default: member, or column 1.", rich_help_panel=COLUMNS
+        ),
+    ] = None
+    value: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--value",
+            metavar="COL",
+            help="Once for each column of the board, in its order. Default: value, or the names "
+            "of the board's columns, or columns 2, 3, ...",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None
+    at_column: Annotated[
+        str | None,
+        typer.Option(
+            "--at-column",
+            metavar="COL",
+            help="When it happened. Default: at, if any.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None
+    id_column: Annotated[
+        str | None,
+        typer.Option(
+            "--id",
+            metavar="COL",
+            help="The event's id. Default: id, if any.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--label",
+            metavar="NAME=VALUE",
+            help="A label of all events, such as room=42, or room=@COL for what a column has (@@ "
+            "stands for @). May be repeated. Default: the columns of the labels' names, if any.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None
+    at_format: Annotated[
+        str,
+        typer.Option(
+            "--at-format",
+            metavar="iso|ms|s|PATTERN",
+            help="iso: date, or date and time; ms, s: since 1970 UTC; or such as %Y%m%d.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = "iso"
+    tz: Annotated[
+        str | None,
+        typer.Option(
+            "--tz",
+            metavar="ZONE",
+            help="Of times without one. Default: the board's.",
+            rich_help_panel=COLUMNS,
+        ),
+    ] = None
+
+
+class TimeOptions(OptionGroup, frozen=True):
+    """In which order events are counted, and until when."""
+
+    clock: Annotated[
+        Literal["system", "event"] | None,
+        typer.Option(
+            "--clock",
+            help="event: put the events in time order (whole files, in memory) and replay them "
+            "as if live. Default: the clock the folder remembers, and the order of the file.",
+            rich_help_panel=TIME_ORDER,
+        ),
+    ] = None
+    late: Annotated[
+        Literal["refuse", "ok"],
+        typer.Option(
+            "--late",
+            help="ok: count a source of which windows refuse events as too late. Default: nothing "
+            "of such a file is counted; of standard input, nothing from the batch with the first.",
+            rich_help_panel=TIME_ORDER,
+        ),
+    ] = "refuse"
+    until: Annotated[
+        str | None,
+        typer.Option(
+            "--until",
+            metavar="TIME",
+            help="With --clock event: pause after what happened by then; the same command goes on.",
+            rich_help_panel=TIME_ORDER,
+        ),
+    ] = None
+
+
+class CountingOptions(OptionGroup, frozen=True):
+    """How many lines are counted at once, under which name, and where the others go."""
+
+    batch: Annotated[
+        int,
+        typer.Option("--batch", metavar="N", help="Lines of one commit.", rich_help_panel=RESUMING),
+    ] = 5_000
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--source",
+            metavar="NAME",
+            help="What the file is known by when it is imported again. Default: its path. "
+            "Standard input is only resumed with a name.",
+            rich_help_panel=RESUMING,
+        ),
+    ] = None
+    rejects: Annotated[
+        Path | None,
+        typer.Option(
+            "--rejects",
+            metavar="FILE",
+            help="Lines that were not counted. Default: NAME.BOARD.rejects.csv beside the file.",
+            rich_help_panel=RESUMING,
+        ),
+    ] = None
+    allow_future: Annotated[
+        bool,
+        typer.Option(
+            "--allow-future",
+            help="Take times ahead of this machine's clock: in event time they move the boards "
+            "there for good.",
+            rich_help_panel=TIME_ORDER,
+        ),
+    ] = False
+
+
+class SortedSetOptions(OptionGroup, frozen=True):
+    """A sorted set of Redis, to be imported instead of files."""
+
+    from_: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="URL",
+            help="Instead of files, the sorted set at --key: redis://[user:password@]host[:port]"
+            "[/db], rediss://, redis+cluster://. It is only read. Default: the variable "
+            f"{FROM_VARIABLE}.",
+            rich_help_panel=SORTED_SET,
+        ),
+    ] = None
+    key: Annotated[
+        str | None,
+        typer.Option("--key", metavar="KEY", help="Of the sorted set.", rich_help_panel=SORTED_SET),
+    ] = None
+    data_key: Annotated[
+        str | None,
+        typer.Option(
+            "--data-key",
+            metavar="KEY",
+            help="A hash with the members' data. Default: KEY:member_data, if there.",
+            rich_help_panel=SORTED_SET,
+        ),
+    ] = None
+    no_data: Annotated[
+        bool,
+        typer.Option(
+            "--no-data", help="Leave the members' data where it is.", rich_help_panel=SORTED_SET
+        ),
+    ] = False
+    event_at: Annotated[
+        str | None,
+        typer.Option(
+            "--event-at",
+            metavar="now|TIME",
+            help="When the scores of a sorted set were reached. Default: 1970, so that they count "
+            "in the window all and in no running period.",
+            rich_help_panel=SORTED_SET,
+        ),
+    ] = None
+
+
+class TargetOptions(OptionGroup, frozen=True):
+    """Where the board is, and whether it is created."""
+
+    create: Annotated[
+        bool,
+        typer.Option(
+            "--create",
+            help="Create what is missing: the folder, a default board.",
+            rich_help_panel=CONNECTION,
+        ),
+    ] = False
+    at: Url = DEFAULT_URL
