@@ -37,6 +37,9 @@ STORE_NAMES = {
     "Leaderboards",
     "AsyncLeaderboards",
 }
+MOST_PARAMETERS = 10
+MOST_LINES = 60
+"""Of a function of the command line, its decorators and docstring included."""
 WANTED = {
     "files in src/laurels": "8 at most",
     "lines of code": "29,500 at most",
@@ -44,6 +47,7 @@ WANTED = {
     "casts, ignores and isinstance on our own types": "0",
     "type names with two meanings": "0",
     "exceptions from the import layers": "0",
+    "large functions of the command line": "0",
     "functions in a lone submit": "100 at most",
     "files in a lone submit": "16 at most",
     "processor time of a lone submit": "45 µs at most",
@@ -176,6 +180,29 @@ def layer_exceptions() -> int | None:
     return sum(1 for line in after.partition("]")[0].splitlines() if "->" in line)
 
 
+def large_functions(folder: Path = SOURCE / "cli") -> list[str]:
+    """List the functions in a folder with more than 10 parameters or more than 60 lines."""
+    large = []
+    for path in sorted(folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                parameters, lines = _parameters(node.args), _lines(node)
+                if parameters > MOST_PARAMETERS or lines > MOST_LINES:
+                    where = f"{path.relative_to(folder).as_posix()}:{node.lineno}"
+                    large.append(f"{where}: {node.name}: {parameters} parameters, {lines} lines")
+    return large
+
+
+def _parameters(arguments: ast.arguments) -> int:
+    named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    return len(named) + (arguments.vararg is not None) + (arguments.kwarg is not None)
+
+
+def _lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    first = min([function.lineno, *[each.lineno for each in function.decorator_list]])
+    return (function.end_lineno or first) - first + 1
+
+
 def _name(path: Path) -> str:
     return path.relative_to(SOURCE).as_posix()
 
@@ -271,6 +298,8 @@ def source_figures() -> Iterator[tuple[str, object, list[str]]]:
     yield "type names with two meanings", len(doubled), doubled
     excepted = layer_exceptions()
     yield "exceptions from the import layers", "no layers" if excepted is None else excepted, []
+    large = large_functions()
+    yield "large functions of the command line", len(large), large
 
 
 def main() -> int:
