@@ -80,6 +80,7 @@ class ReceiptSegment:
         self.ranks = ranks
         self.places = places
         self._rows: list[Row] | None = None
+        self._late: dict[str, int] | None = None
 
     def rows(self, rules: Rules, window: str) -> list[Row]:
         """What receipts tell of each event besides what became of it, as it was shown when the
@@ -97,10 +98,12 @@ class ReceiptSegment:
             self._rows = list(zip(*columns, strict=True))
         return self._rows
 
-    @cached_property
+    @property
     def late(self) -> dict[str, int]:
         """How many events each window refused as too late, by the window's name."""
-        return dict(self.folded.plan.late_by_window(self.folded.batch.size))
+        if self._late is None:  # `cached_property` takes a lock, which costs more than the rest
+            self._late = dict(self.folded.plan.late_by_window(self.folded.batch.size))
+        return self._late
 
 
 class Receipts(Plain, Sequence[Receipt]):
