@@ -106,7 +106,7 @@ def _write_out(lines: Iterable[bytes], write: Write) -> None:
 
 @contextmanager
 def _output(path: Path | None) -> Iterator[Write]:
-    """Where to write; a file appears under its name when all of it is written."""
+    """Yield a function that writes to a path; a file gets its name when it is complete."""
     if path is None:
         yield put_bytes
         return

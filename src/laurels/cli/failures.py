@@ -124,5 +124,5 @@ class MissingField(LineRefused):
 
 
 def one_line(error: LaurelsError) -> str:
-    """The error as a person reads it, on one line."""
+    """Return an error as text for people, on one line."""
     return " ".join(str(error).split())

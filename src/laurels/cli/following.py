@@ -30,7 +30,7 @@ class Followed:
         )
 
     def get(self, board: str) -> Board:
-        """The definition of a board."""
+        """Return the definition of a board."""
         return self._lb.sync.get(board)
 
     def events(
@@ -42,8 +42,10 @@ class Followed:
         by: str | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> Iterator[feed.StreamEvent]:
-        """The events of a feed for as long as somebody asks for the next. Raises what the list is
-        refused with, also when its board is deleted."""
+        """Yield the events of a feed for as long as the caller asks for the next.
+
+        Raises the error that refuses the list, also when its board is deleted.
+        """
         scope = tuple(sorted((labels or {}).items()))
         what = What(board, window, limit, _INTERVAL_MS, member, by, scope)
         while True:
@@ -60,7 +62,7 @@ class Followed:
 
 @contextmanager
 def followed(url: str) -> Iterator[Followed]:
-    """Boards on an index server, until the end of the block."""
+    """Open boards on an index server until the end of the block."""
     service = config.direct_beside(url, create=False)
     try:
         yield Followed(service)

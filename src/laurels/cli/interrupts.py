@@ -8,7 +8,7 @@ from types import FrameType
 
 
 class Interrupts:
-    """Turns SIGINT into `KeyboardInterrupt`, except that `held` blocks are finished first."""
+    """Turn SIGINT into `KeyboardInterrupt`, but finish `held` blocks first."""
 
     def __init__(self) -> None:
         self._held = False
@@ -16,7 +16,7 @@ class Interrupts:
 
     @contextmanager
     def caught(self) -> Iterator[None]:
-        """Minds SIGINT within the block; signals belong to the main thread alone."""
+        """Handle SIGINT within the block; signals reach the main thread alone."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return

@@ -39,7 +39,7 @@ KeyName = Annotated[str, typer.Argument(metavar="NAME", help="The key's name.")]
 
 
 class KeyRing(Protocol):
-    """The keys there are."""
+    """The keys of a store."""
 
     def listed(self) -> list[KeyTold]: ...
 
@@ -60,7 +60,7 @@ class KeyRing(Protocol):
 
 
 class _OfFolder:
-    """The keys of a folder that nobody serves."""
+    """The keys of a folder that no process serves."""
 
     def __init__(self, keys: Keys, record: Recorder) -> None:
         self._keys = keys

@@ -79,7 +79,7 @@ def _program(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command, by default the one of the process, and returns its exit code.
+    """Run one command, by default that of the process, and return its exit code.
 
     Whatever a user can do wrong ends in one line `error [code]: message` on standard error.
     """
@@ -106,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _settle_output() -> None:
-    """Lets any text be written, and complaints be dropped where nobody can read them."""
+    """Allow any text to be written, and drop messages where nobody can read them."""
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123  to the end
     for stream in (sys.stdout, sys.stderr):
@@ -120,7 +120,7 @@ def _judge_output() -> None:
 
 
 def _drop_output() -> None:
-    """What is still to be written goes nowhere, so that nothing fails again at the end."""
+    """Discard the output that is still buffered, so that nothing fails again at the end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -130,7 +130,7 @@ def _failure(error: OSError) -> OutputFailed:
 
 
 def _invoked(arguments: list[str]) -> int:
-    """Runs the command the arguments name; without any, shows the help."""
+    """Run the command that the arguments name; without any, print the help."""
     command = typer.main.get_command(app)
     try:
         with (

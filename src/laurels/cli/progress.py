@@ -21,7 +21,7 @@ from .show import escaped
 
 
 class _CountAndRate(ProgressColumn):
-    """Lines or events done, and how many a second."""
+    """The number of lines or events done, and how many a second."""
 
     def render(self, task: Task) -> Text:
         count, unit = task.fields["count"], task.fields["unit"]
@@ -30,7 +30,7 @@ class _CountAndRate(ProgressColumn):
 
 
 class SourceProgress:
-    """Draws one source: bytes read while reading, events while replaying in time order."""
+    """Draw one source: bytes read while reading, events while replaying in time order."""
 
     def __init__(self, progress: Progress | None, name: str, source: Source) -> None:
         self._progress = progress
@@ -53,7 +53,7 @@ class SourceProgress:
 
 
 class ScanProgress:
-    """Draws the scans of a set of about `size` members."""
+    """Draw the scans of a set of about `size` members."""
 
     def __init__(self, progress: Progress | None, name: str, size: int) -> None:
         self._progress = progress
@@ -62,7 +62,7 @@ class ScanProgress:
             self._task = progress.add_task(escaped(name), total=size, count=0, unit="members")
 
     def anew(self, name: str) -> None:
-        """Another scan begins."""
+        """Begin another scan."""
         if self._progress is not None:
             said = escaped(name)
             self._progress.reset(
@@ -76,7 +76,7 @@ class ScanProgress:
 
 @contextmanager
 def progress_bar(wanted: bool) -> Iterator[Progress | None]:
-    """A bar on standard error where that is a terminal and a bar is wanted, else None."""
+    """Open a progress bar on standard error where that is a terminal and `wanted`, else None."""
     console = Console(stderr=True)
     if not (wanted and console.is_terminal):
         yield None
@@ -103,7 +103,7 @@ def _unheard(done: int) -> None:
 
 @contextmanager
 def bytes_bar(wanted: bool, name: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar of bytes done; what it gives is told how many, and of how many."""
+    """Draw a bar of bytes; yields a function of the bytes done and their total."""
     with progress_bar(wanted) as progress:
         if progress is None:
             yield _untold
@@ -118,7 +118,7 @@ def bytes_bar(wanted: bool, name: str) -> Iterator[Callable[[int, int], None]]:
 
 @contextmanager
 def count_bar(wanted: bool, name: str, of: int, unit: str) -> Iterator[Callable[[int], None]]:
-    """A bar of so many things to do; what it gives is told how many are done."""
+    """Draw a bar of `of` things to do; yields a function of how many are done."""
     with progress_bar(wanted) as progress:
         if progress is None:
             yield _unheard

@@ -26,7 +26,7 @@ DONE, MAYBE_DONE = 200, 500
 
 
 class Recorder:
-    """Writes entries to the audit log that belongs to a URL; to none where a service does.
+    """Write entries to the audit log that belongs to a URL; none where a service writes its own.
 
     The log is opened with the first entry. One that cannot be written is a warning: what it is
     about was carried out.

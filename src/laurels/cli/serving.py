@@ -55,7 +55,7 @@ def serve(config: Path | None = None, **given: Any) -> int:
 
 
 def _announce(data: str, url: str, first_key: str | None) -> None:
-    """Says where the boards are served; a first key is shown this once."""
+    """Print where the boards are served; a first key is printed this once."""
     complain(f"serving {data} on {url}")
     if first_key is None:
         return
@@ -72,7 +72,7 @@ def _announce(data: str, url: str, first_key: str | None) -> None:
 
 
 def _parameter(setting: Setting) -> inspect.Parameter:
-    """An option of a setting; nothing given leaves it to the environment and the file."""
+    """Return the option of a setting; left out, the environment and the file decide."""
     kind = setting.kind
     shown = setting.default
     says = f"{setting.does} Default: {shown if shown not in ([], '') else 'none'}."
@@ -103,7 +103,7 @@ def _config() -> inspect.Parameter:
 
 
 def _removed(name: str) -> inspect.Parameter:
-    """An option of an earlier version: it is taken, so that the refusal can say what to do."""
+    """Return an option of an earlier version, accepted so that the refusal can say what to do."""
     option = f"--{name}/--no-{name}"
     return inspect.Parameter(
         name,

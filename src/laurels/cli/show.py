@@ -32,12 +32,12 @@ Side = Literal["left", "right"]
 
 
 def escaped(text: str) -> str:
-    """The text with everything invisible as an escape; two different texts stay different."""
+    """Return the text with everything invisible escaped; two different texts stay different."""
     return harmless(text.replace("\\", "\\\\"))
 
 
 def harmless(text: str) -> str:
-    """The text with everything invisible as an escape, backslashes as they are: for messages."""
+    """Return the text with everything invisible escaped, backslashes unchanged: for messages."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(
@@ -47,29 +47,29 @@ def harmless(text: str) -> str:
 
 
 def readable(path: str | Path) -> str:
-    """A path as text that can be written anywhere: bytes that are not UTF-8 as \\xNN."""
+    """Return a path as text that can be written anywhere: bytes that are not UTF-8 as \\xNN."""
     return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def number(value: int | Decimal) -> str:
-    """A number in full, without exponent."""
+    """Return a number in full, without exponent."""
     return format(value, "f") if isinstance(value, Decimal) else str(value)
 
 
 def numbers(score: Score) -> list[str]:
-    """The columns of a score."""
+    """Return the columns of a score."""
     return [number(part) for part in (score if isinstance(score, tuple) else (score,))]
 
 
 def moved_by(places: int) -> str:
-    """How far a member moved, as a mark: up, down or not at all."""
+    """Return how far a member moved, as a mark: up, down or not at all."""
     return f"{'▲' if places > 0 else '▼'}{abs(places)}" if places else ""
 
 
 def table_of(
     columns: Sequence[tuple[str, Side]], rows: Iterable[Sequence[str]], *, headed: bool = True
 ) -> Table:
-    """A table; cells are plain text, escaped here."""
+    """Return a table; cells are plain text, escaped here."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, show_header=headed)
     for heading, side in columns:
         table.add_column(Text(heading), justify=side, overflow="fold")
@@ -86,7 +86,7 @@ def put_table(
     foot: str = "",
     headed: bool = True,
 ) -> None:
-    """Prints a table; cells are plain text, escaped here."""
+    """Print a table; cells are plain text, escaped here."""
     table = table_of(columns, rows, headed=headed)
     console = Console(highlight=False)
     if not console.is_terminal:
@@ -102,17 +102,17 @@ def put_table(
 
 
 def put_pairs(pairs: Iterable[tuple[str, str]], *, title: str) -> None:
-    """Prints names and what they stand for."""
+    """Print names and their values."""
     put_table([("", "left"), ("", "left")], pairs, title=title, headed=False)
 
 
 def put_line(text: str) -> None:
-    """Prints one line, escaped."""
+    """Print one line, escaped."""
     sys.stdout.write(harmless(text) + "\n")
 
 
 def put_json(value: object) -> None:
-    """Prints one JSON document on one line; Decimals as numbers, digit for digit."""
+    """Print one JSON document on one line; Decimals as numbers, digit for digit."""
     put_bytes(json_bytes(value) + b"\n")
 
 
@@ -124,17 +124,17 @@ def json_bytes(value: object) -> bytes:
 
 
 def put_bytes(content: bytes) -> None:
-    """Writes to standard output as it is, whatever encoding the terminal has."""
+    """Write bytes to standard output unchanged, whatever encoding the terminal has."""
     sys.stdout.flush()
     sys.stdout.buffer.write(content)
     sys.stdout.buffer.flush()
 
 
 def complain_of(error: LaurelsError) -> None:
-    """Prints an error as one line `error [code]: message` on standard error."""
+    """Print an error as one line `error [code]: message` on standard error."""
     complain(f"error [{error.code}]: {one_line(error)}")
 
 
 def complain(message: str) -> None:
-    """Prints one line on standard error, escaped."""
+    """Print one line on standard error, escaped."""
     sys.stderr.write(harmless(message) + "\n")

@@ -35,7 +35,7 @@ ReadTime = Callable[[object], int]
 
 
 def time_reader(form: str, zone: Zone) -> ReadTime:
-    """What reads a time of this form; it raises `InvalidAt` for what is none.
+    """Return a function that parses times of this form; it raises `InvalidAt` for other text.
 
     Whole numbers out of JSON are milliseconds under `iso`, from the year 1990 on.
     """
@@ -67,7 +67,7 @@ def _seconds(value: object) -> int:
 
 
 def _scaled(value: object, factor: int, unit: str) -> int:
-    """A number of the unit as whole milliseconds, rounded down; exact for any digits given."""
+    """Return a number of the unit as whole milliseconds, rounded down; exact for any digits."""
     if not isinstance(value, (int, str, Decimal)) or isinstance(value, bool):
         raise InvalidAt(f"{value!r} is not a number of {unit}")
     try:

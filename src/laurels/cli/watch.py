@@ -43,7 +43,7 @@ _member_change = msgspec.json.Decoder(MemberChange).decode
 
 
 class Ranking:
-    """The list that is watched, as of the newest event, and how its members came there."""
+    """The watched list as of the newest event, and how its members got to their ranks."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -56,11 +56,11 @@ class Ranking:
         return list(self._entries.values())
 
     def mark(self, member: str) -> str:
-        """How a member came to its rank with the newest event: `▲2`, `▼1`, `new` or nothing."""
+        """Return how a member came to its rank: `▲2`, `▼1`, `new` or nothing."""
         return self._marks.get(member, "")
 
     def take(self, event: feed.StreamEvent) -> None:
-        """Makes it what it is after an event."""
+        """Apply an event."""
         if event.kind == "top":
             top = _top(event.data)
             self._marks = {}
@@ -153,7 +153,7 @@ def _put_standings(events: Iterator[feed.StreamEvent]) -> None:
 
 
 def standing_line(change: MemberChange) -> str:
-    """Where a member stands now, on one line."""
+    """Return the standing of a member on one line."""
     if change.rank is None or change.score is None:
         return f"{escaped(change.member)} is not ranked"
     parts = [f"{change.rank}. of {change.total:,}", ", ".join(numbers(change.score))]
@@ -173,8 +173,7 @@ def _put_rankings(board: laurels.Board, events: Iterator[feed.StreamEvent]) -> N
 
 
 class _screen:  # noqa: N801 (it is used as a function)
-    """Shows one picture in the place of the other; one after the other where that is no
-    terminal."""
+    """Draw each picture in place of the last; print them one after another without a terminal."""
 
     def __init__(self) -> None:
         self._console = Console(highlight=False)
@@ -191,7 +190,7 @@ class _screen:  # noqa: N801 (it is used as a function)
 
 
 def picture(board: laurels.Board, ranking: Ranking) -> RenderableType:
-    """A ranking as a table, with what moved marked."""
+    """Return a ranking as a table, with moves marked."""
     as_of = ranking.as_of
     who = as_of.by if as_of is not None and as_of.by is not None else "member"
     columns: list[tuple[str, Side]] = [("rank", "right"), ("", "left"), (who, "left")]

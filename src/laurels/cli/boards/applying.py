@@ -60,7 +60,7 @@ def apply(
 
 
 def _wanted(file: str) -> list[laurels.Board]:
-    """The boards of a file; several faults are told a line each."""
+    """Return the boards of a file; print several errors on a line each."""
     try:
         return boards_in(file)
     except BoardInvalid as error:
@@ -72,7 +72,7 @@ def _wanted(file: str) -> list[laurels.Board]:
 
 
 def _there(at: str, clock: str | None) -> list[laurels.Board]:
-    """The boards there are; a look makes no folder."""
+    """Return the boards that exist; reading them creates no folder."""
     try:
         with laurels.open(at, clock=clock, create=False) as lb:
             return lb.boards()
@@ -81,7 +81,7 @@ def _there(at: str, clock: str | None) -> list[laurels.Board]:
 
 
 def _carry_out(lb: laurels.Leaderboards, plan: ApplyPlan, record: Recorder, *, json: bool) -> None:
-    """Does what is to do, one board after the other, and tells it also where it ends early."""
+    """Carry out the plan board by board, and print what was done also where it ends early."""
     done: list[Step] = []
     try:
         many = len(plan.to_do) > _FEW
@@ -143,7 +143,7 @@ def _document(
 
 
 def _put_plan(plan: ApplyPlan) -> None:
-    """A line for each board that is not as the file says."""
+    """Print a line for each board that differs from the file."""
     steps = [step for step in plan.steps if step.action != "unchanged"]
     if steps:
         put_table(

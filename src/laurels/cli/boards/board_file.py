@@ -32,14 +32,14 @@ _JSON_BEGINS = re.compile(r"\s*(\{|\[\s*[{\]])")
 
 
 class Given(NamedTuple):
-    """A board as it is written, before it is judged; `place` is how faults call it."""
+    """The fields of a board as written, before validation; `place` is its name in errors."""
 
     place: str
     fields: Mapping[str, Any]
 
 
 class _Faults:
-    """The faults of a file, each with its place."""
+    """The errors in a file, each with its place."""
 
     def __init__(self) -> None:
         self.found: list[str] = []
@@ -49,7 +49,7 @@ class _Faults:
 
 
 def boards_in(file: str) -> list[Board]:
-    """The boards a file defines, `-` for standard input, in its order.
+    """Return the boards that a file defines, in its order; `-` reads standard input.
 
     Raises SourceUnreadable, InvalidToml or InvalidJson with the line, JsonTooDeep, or
     BoardInvalid with every fault of every board.
@@ -112,7 +112,7 @@ def _no_number(text: str) -> object:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON; a name that is there twice would hide what was said first."""
+    """Return a JSON object; raises where a name occurs twice."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
         twice = next(
@@ -123,7 +123,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _judged(document: object, faults: _Faults) -> list[Board]:
-    """The boards of a document; what is wrong is noted, and then not all of them are there."""
+    """Return the valid boards of a document, and note the errors of the others."""
     defaults, boards = _parts(document, faults)
     given = list(_given(boards, faults))
     for name, count in Counter(each.fields["name"] for each in given).items():
@@ -141,7 +141,7 @@ def _judged(document: object, faults: _Faults) -> list[Board]:
 
 
 def _parts(document: object, faults: _Faults) -> tuple[Mapping[str, Any], object]:
-    """The defaults, and what stands for the boards."""
+    """Return the defaults and the value that holds the boards."""
     if isinstance(document, list):
         return {}, document
     if not isinstance(document, dict):
@@ -156,7 +156,7 @@ def _parts(document: object, faults: _Faults) -> tuple[Mapping[str, Any], object
 
 
 def _misplaced(name: str, value: object) -> str:
-    """What to say of a name that is not one of the parts of a file."""
+    """Return the message for a name that is not a part of a file."""
     if name in ("default", "board"):
         return f"unknown field {name!r}: write {name}s"
     if name in _FIELDS:
@@ -178,7 +178,7 @@ def _defaults(given: object, faults: _Faults) -> Mapping[str, Any]:
 
 
 def _given(boards: object, faults: _Faults) -> Iterator[Given]:
-    """The boards as they are written, each with its name among its fields."""
+    """Return the boards as written, each with its name among its fields."""
     if isinstance(boards, dict):
         for name, fields in boards.items():
             if not isinstance(fields, dict):
@@ -202,8 +202,10 @@ def _given(boards: object, faults: _Faults) -> Iterator[Given]:
 def _board(
     given: Given, defaults: Mapping[str, Any], inherited: dict[str, None], own: _Faults
 ) -> Board | None:
-    """A board with the defaults it does not overrule. Faults that these have by themselves are
-    told once for the file, not of every board."""
+    """Return a board with the defaults that it does not override.
+
+    An error of the defaults themselves is reported once for the file, not for every board.
+    """
     fields = dict(given.fields)
     for name in [name for name in fields if _is_dotted(name, fields[name])]:
         whole = f"{fields['name']}.{name}"
@@ -225,12 +227,12 @@ def _board(
 
 
 def _is_dotted(name: str, value: object) -> bool:
-    """Whether a field is what TOML makes of a name with a dot that is not in quotes."""
+    """Return whether a field is what TOML makes of a dotted name without quotes."""
     return isinstance(value, dict) and name not in _FIELDS
 
 
 def _faults_of(fields: Mapping[str, Any]) -> Board | list[str]:
-    """The board of a definition, or what is wrong with it."""
+    """Return the board of a definition, or what is wrong with it."""
     try:
         return Board.from_json(fields)
     except BoardInvalid as error:
@@ -244,5 +246,5 @@ def _place(name: object) -> str:
 
 
 def _key(name: str) -> str:
-    """A name as a key of TOML."""
+    """Return a name as a TOML key."""
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'"{name}"'

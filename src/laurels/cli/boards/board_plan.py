@@ -15,7 +15,7 @@ Action = Literal["create", "change", "unchanged", "refused"]
 
 
 class Difference(Struct, frozen=True):
-    """A field of a board that is to be otherwise; both values as a definition in JSON has them."""
+    """A field of a board that changes; both values are those of a definition in JSON."""
 
     field: str
     before: Any = msgspec.field(name="from")
@@ -23,7 +23,7 @@ class Difference(Struct, frozen=True):
 
 
 class Step(Struct, frozen=True):
-    """What is to be done about one board; `reasons` say why it is refused."""
+    """The action for one board; `reasons` say why it is refused."""
 
     board: Board
     action: Action
@@ -32,7 +32,7 @@ class Step(Struct, frozen=True):
 
 
 class ApplyPlan(Struct, frozen=True):
-    """The steps in the order of the file, and the names of boards it does not speak of."""
+    """The steps in the order of the file, and the names of the boards that it does not name."""
 
     steps: Sequence[Step]
     others: Sequence[str]
@@ -49,7 +49,7 @@ class ApplyPlan(Struct, frozen=True):
 
 
 def plan_of(there: Iterable[Board], wanted: Sequence[Board]) -> ApplyPlan:
-    """How the boards that are there become those that are wanted, where that is safe."""
+    """Plan how the existing boards become those of a file, where that is safe."""
     present = {board.name: board for board in there}
     named = {board.name for board in wanted}
     return ApplyPlan(
@@ -78,14 +78,14 @@ def _step(old: Board | None, new: Board) -> Step:
 
 
 def written(board: Board) -> dict[str, Any]:
-    """All that a definition says besides the name, as its JSON has it."""
+    """Return a definition without its name, as JSON has it."""
     fields: dict[str, Any] = msgspec.json.decode(board.to_json())
     del fields["format"], fields["name"]
     return {**fields, "labels": board.labels}
 
 
 def carry_out(lb: Leaderboards, step: Step) -> None:
-    """Does one step, by one write.
+    """Carry out one step with one write.
 
     A change says all that the board is to be, so that what comes of it is what the file says or
     nothing. Raises ChangedMeanwhile where the board is no more what the plan was made for.

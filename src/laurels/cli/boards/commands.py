@@ -241,13 +241,13 @@ def _column_text(column: laurels.Column) -> str:
 
 
 def summary(board: laurels.Board) -> str:
-    """What is ranked in which windows, in a line."""
+    """Return the columns, windows and scopes of a board on one line."""
     said = f"{_columns_text(board)} in {_windows_text(board)}"
     return f"{said}, by scopes: {scopes_text(board)}" if board.rules().scoped else said
 
 
 def _scopes_said(board: laurels.Board) -> Sequence[Sequence[str]]:
-    """The scopes of a board that is counted by labels."""
+    """Return the scopes of a board that counts by labels, and none of any other."""
     return board.scopes if board.rules().scoped else ()
 
 

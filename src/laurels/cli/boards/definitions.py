@@ -14,7 +14,7 @@ _COLUMN_FIELDS = ("op", "order", "scale", "min", "max")
 
 
 def windows_with(present: Sequence[str], given: Sequence[str]) -> list[str]:
-    """The windows of a board with those given added, or put in the place of their namesakes.
+    """Return the windows of a board with others added; one of the same name is replaced.
 
     One that differs from a window of the board in its options alone needs a name of its own.
     """
@@ -38,7 +38,7 @@ def _refuse_second(form: WindowForm, present: Iterable[WindowForm]) -> None:
 
 
 def column_of(text: str) -> Mapping[str, Any]:
-    """A column out of `name` or `name:op=…,order=…,scale=…,min=…,max=…`."""
+    """Parse a column from `name` or `name:op=…,order=…,scale=…,min=…,max=…`."""
     name, colon, options = text.partition(":")
     column: dict[str, Any] = {"name": name}
     for option in options.split(",") if colon else ():
@@ -59,7 +59,7 @@ def _scale(text: str, value: str) -> int:
 
 
 def definition_in(file: str) -> Mapping[str, Any]:
-    """The JSON object in a file, `-` for standard input."""
+    """Return the JSON object in a file; `-` reads standard input."""
     try:
         content = standard_input().read() if file == "-" else Path(file).read_bytes()
     except OSError as error:

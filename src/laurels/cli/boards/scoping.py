@@ -54,7 +54,7 @@ RankBy = Annotated[
 
 
 def labels_given(texts: Sequence[str] | None, option: str = "--label") -> dict[str, str]:
-    """Labels out of NAME=VALUE. Raises Usage."""
+    """Parse labels from NAME=VALUE. Raises Usage."""
     labels: dict[str, str] = {}
     for text in texts or ():
         name, equals, value = text.partition("=")
@@ -67,14 +67,14 @@ def labels_given(texts: Sequence[str] | None, option: str = "--label") -> dict[s
 
 
 def scope_given(text: str) -> list[str]:
-    """The labels of a scope out of `zone,gender`; of the scope of all out of nothing."""
+    """Return the labels of a scope written as `zone,gender`; none for an empty text."""
     return text.split(",") if text else []
 
 
 def with_scopes(
     board: laurels.Board, scopes: Sequence[str] | None, rank_by: Sequence[str] | None
 ) -> dict[str, Any]:
-    """The changes that add scopes, and labels to rank by, to those a board has."""
+    """Return the changes that add scopes and labels to rank by to those of a board."""
     changes: dict[str, Any] = {}
     if scopes:
         changes["scopes"] = [*board.scopes, *map(scope_given, scopes)]
@@ -84,20 +84,20 @@ def with_scopes(
 
 
 def scope_words(labels: Mapping[str, str] | None, by: str | None) -> str:
-    """A scope in a title: `, room=42`; nothing for all."""
+    """Return a scope for a title: `, room=42`, or nothing for the scope of all."""
     if by is not None:
         return f", by {by}"
     return "".join([f", {name}={value}" for name, value in sorted((labels or {}).items())])
 
 
 def scopes_text(board: laurels.Board) -> str:
-    """What a board counts by besides all: `room; gender, zone; by room`."""
+    """Return the scopes and labels that a board counts by: `room; gender, zone; by room`."""
     said = [form_text(",".join(labels)) for labels in board.scopes]
     return "; ".join([*said, *[f"by {label}" for label in board.rank_by]])
 
 
 def form_text(form: str) -> str:
-    """The labels that scopes have in common, for people."""
+    """Return the labels that scopes have in common, for people."""
     return form.replace(",", ", ") or "all"
 
 

@@ -146,7 +146,7 @@ def _exit_code(results: Sequence[FileResult], *, late_ok: bool) -> int:
 
 
 def _replay_command(context: typer.Context) -> str:
-    """This command, with the option that replays its files in the order of their times."""
+    """Return this command with the option that replays its files in the order of their times."""
     words: list[str] = []
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
@@ -164,14 +164,14 @@ def _replay_command(context: typer.Context) -> str:
 
 
 def _most_at_once(at: str) -> int:
-    """The largest batch that is one commit there."""
+    """Return the largest batch that is one commit at this address."""
     if config.is_remote(at):
         return MAX_SENT
     return CALL_MOST if config.is_direct(at) else MAX_BATCH
 
 
 def _latest_ms() -> int:
-    """The latest time an event may have: this machine's, and what the boards tolerate."""
+    """Return the latest time of an event: that of this machine, plus what boards tolerate."""
     return time.time_ns() // 1_000_000 + AHEAD_MS
 
 

@@ -77,7 +77,7 @@ class CsvRows:
         return self._quoted(text, raw)
 
     def _quoted(self, text: str, raw: bytes) -> tuple[list[str], bytes]:
-        """The fields of a record with quotes, which may run over several lines.
+        """Return the fields of a record with quotes, which may run over several lines.
 
         Where the record is faulty only its first line has been taken, so that a stray quote
         costs one line and not the rest of the file.
@@ -127,7 +127,7 @@ class CsvRows:
 
 
 def _number(text: str) -> int | str:
-    """A small whole number as int, which the board reads fastest; anything else as written."""
+    """Return a small whole number as int, which the board reads fastest, else the text."""
     text = text.strip()
     if len(text) <= _SMALL_INT_DIGITS and text.isascii() and text.isdigit():
         return int(text)

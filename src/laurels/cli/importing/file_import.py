@@ -30,7 +30,7 @@ Format = Literal["auto", "csv", "jsonl"]
 
 
 class Request(Struct, frozen=True):
-    """How the files of one command are to be read and counted.
+    """How the files of one command are read and counted.
 
     `source` and `rejects` are the options of the user; None leaves both to the file's path.
     """
@@ -47,9 +47,11 @@ class Request(Struct, frozen=True):
 
 
 class FileResult(Struct, frozen=True):
-    """What became of one file. `last_line` is where the reading stands, `resumed_after` where
-    this run began; `source` is None where the file cannot be resumed. `error` is what ended the
-    import before its end, if anything did but Ctrl-C."""
+    """The result of importing one file.
+
+    `last_line` is the line reached, `resumed_after` the one where this run began; `source` is None
+    where the file cannot be resumed. `error` is what ended the import early, unless it was Ctrl-C.
+    """
 
     file: str
     source: str | None
@@ -69,7 +71,7 @@ def import_file(
     interrupts: Interrupts,
     progress: Progress | None,
 ) -> FileResult:
-    """Counts one file, `-` for standard input; Ctrl-C ends it between two commits.
+    """Import one file, `-` for standard input; Ctrl-C ends it between two commits.
 
     Raises, with the file's name, what ends it before a line was read; what ends it later is told
     in the result, beside what was counted before.
@@ -119,7 +121,7 @@ def import_file(
 def _ended(
     run: SourceImport, name: str, *, in_time_order: bool
 ) -> LaurelsError | KeyboardInterrupt | None:
-    """Runs an import, and answers what ended it before its end."""
+    """Run an import, and return the error that ended it early."""
     try:
         with _naming(name):
             run.run_in_time_order() if in_time_order else run.run_as_written()
@@ -130,7 +132,7 @@ def _ended(
 
 @contextmanager
 def _naming(file: str) -> Iterator[None]:
-    """Puts the file's name before whatever an error says."""
+    """Prefix the message of any error with the name of the file."""
     try:
         yield
     except LaurelsError as error:
@@ -139,7 +141,7 @@ def _naming(file: str) -> Iterator[None]:
 
 
 def _source_name(path: Path | None, named: str | None) -> str | None:
-    """What the position of a file is kept under; pipes have none unless the user names them."""
+    """Return the key of a file's position; a pipe has none unless the user names one."""
     if named is not None:
         return named
     if path is None or not path.is_file():
@@ -151,7 +153,10 @@ def _source_name(path: Path | None, named: str | None) -> str | None:
 
 
 def _rejects_path(path: Path | None, board: str, source: str | None) -> Path:
-    """The rejects file of one import alone: by file and board, pipes without a name numbered."""
+    """Return the path of the rejects of one import, named after its file and board.
+
+    Pipes without a name are numbered.
+    """
     if path is not None and path.is_file():
         return path.with_name(f"{path.name}.{board}.rejects.csv")
     piped = Path(f"stdin.{board}.rejects.csv")

@@ -50,15 +50,17 @@ _KINDS = (
 
 
 def ensure_text(head: bytes) -> None:
-    """Raise SourceNotText where a file that begins with these bytes is of a known kind and holds no
-    text. A line of text may begin with the mark of one, too: `PAR1,100`."""
+    """Raise SourceNotText for a file whose first bytes are those of a kind that holds no text.
+
+    A line of text may begin with the mark of such a kind, too: `PAR1,100`.
+    """
     for kind in _KINDS:
         if head.startswith(kind.magic) and not _is_line(head):
             raise SourceNotText(f"it is {kind.name}: {kind.remedy}")
 
 
 def _is_line(head: bytes) -> bool:
-    """Whether bytes are the beginning of readable text."""
+    """Return whether bytes begin with readable text."""
     try:
         text = head.decode()
     except UnicodeDecodeError as error:

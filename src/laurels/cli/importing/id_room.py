@@ -12,7 +12,7 @@ from .reading import SourceRow
 
 
 class IdRoom:
-    """Counts the ids handed in against those that fit. The board is asked seldom: O(rankings)."""
+    """Count the ids submitted against those that fit. Queries the board seldom: O(rankings)."""
 
     def __init__(self, lb: laurels.Leaderboards, board: str) -> None:
         self._lb = lb
@@ -20,7 +20,7 @@ class IdRoom:
         self._free = 0
 
     def fitting(self, rows: Sequence[SourceRow]) -> int:
-        """How many of the first rows can be handed in at once without one finding no room."""
+        """Return how many of the first rows can be submitted at once without exceeding the room."""
         wanted = [place for place, row in enumerate(rows) if row.event[3] is not None]
         if len(wanted) > self._free:
             self._free = self._asked()

@@ -11,7 +11,7 @@ from .reading import BOM, VALUE, Mapping, RawEvent, Reject, SourceRow, Value, de
 
 
 def looks_like_json(lines: Lines) -> bool:
-    """Whether the first line with anything on it begins an object; nothing is taken."""
+    """Return whether the first line that is not blank begins an object; nothing is consumed."""
     place = 0
     while (raw := lines.look_ahead(place)) and not raw.removeprefix(BOM).strip():
         place += 1
@@ -61,8 +61,10 @@ class JsonRows:
         return (*event, labels) if labels else event
 
     def _labels(self, found: dict[str, object]) -> dict[str, str]:
-        """The labels of an event: of its object `labels`, or of fields of their names; what the
-        user said goes before."""
+        """Return the labels of an event: from its object `labels`, or from fields of their names.
+
+        Options of the user take precedence.
+        """
         if not self._mapping.labels:
             return {}
         carried = found.get(LABELS)
@@ -101,7 +103,7 @@ def _required(found: dict[str, object], name: str) -> object:
 
 
 def _text(value: object, refusal: type[LaurelsError]) -> str:
-    """An id as text; whole numbers, as many sources write ids, by their digits."""
+    """Return an id as text; a whole number, as many sources write ids, by its digits."""
     if type(value) is int:
         return str(value)
     if not isinstance(value, str):

@@ -19,7 +19,7 @@ from .reading import SourceRow
 
 
 class LateEvents:
-    """The events of a source that windows of a board would refuse, as far as it was looked at."""
+    """The events of a source that windows of a board would refuse, among those looked at so far."""
 
     def __init__(self, lb: laurels.Leaderboards, board: str) -> None:
         stats = lb.stats(board)
@@ -35,7 +35,7 @@ class LateEvents:
         self._begun_ms = MIN_MS
 
     def look(self, rows: Iterable[SourceRow]) -> None:
-        """Takes in the next events, in the order in which they would be counted."""
+        """Add the next events, in the order in which they would be counted."""
         if not self._timed:
             return
         for row in rows:
@@ -63,7 +63,7 @@ class LateEvents:
 
     @property
     def sentence(self) -> str:
-        """How many events are late for which windows."""
+        """Say how many events are late for which windows."""
         assert self.first is not None
         by_window = ", ".join(f"{count:,} for {name}" for name, count in self.by_window.items())
         of = f"{self.count:,} of {self.seen:,} events"
@@ -71,7 +71,7 @@ class LateEvents:
 
 
 class Pieces:
-    """How many events of a replay go into one commit.
+    """Split a replay into commits.
 
     On an index server a batch in event time is carried out piece by piece (`plan.cut`), and only
     the last call has its position: after a kill in between, the others would be counted again.
@@ -84,7 +84,7 @@ class Pieces:
         self._applies = stats.event_time and stats.layout is not None
 
     def next(self, rows: Sequence[SourceRow]) -> int:
-        """How many of the next rows may go into one commit; those before were counted."""
+        """Return how many of the next rows may go into one commit; those before were counted."""
         if not self._applies or any(row.event[2] is None for row in rows):
             return len(rows)
         ats = array("q", [row.event[2] or 0 for row in rows])

@@ -30,7 +30,7 @@ _FAILURES = (OSError, EOFError, zlib.error)
 
 
 class Lines:
-    """Takes a binary stream line by line. `line` and `offset` count what was taken so far.
+    """Read a binary stream line by line. `line` and `offset` are the position reached.
 
     `end` is an offset to stop at as if the stream ended there, None for its real end.
     """
@@ -44,7 +44,7 @@ class Lines:
         self._ahead: deque[bytes] = deque()
 
     def take(self) -> bytes:
-        """The next line with its end, b"" after the last.
+        """Return the next line with its end, b"" after the last.
 
         Of a line over `LINE_LIMIT` only the beginning is returned, longer than the limit and
         without a line end; the rest of it is passed over.
@@ -60,7 +60,7 @@ class Lines:
         return raw
 
     def look_ahead(self, place: int) -> bytes:
-        """The line `place` lines after the next one, not taken yet; b"" where there is none.
+        """Return the line `place` lines after the next one, b"" if there is none; consume nothing.
 
         Nothing is read beyond a line over the limit.
         """
@@ -74,15 +74,15 @@ class Lines:
         return self._ahead[place]
 
     def _begin_of(self, place: int) -> int:
-        """Where the line `place` lines after the next one begins, as far as lines are known."""
+        """Return where the line `place` lines after the next one begins, as far as is buffered."""
         return self.offset + sum(len(raw) for raw in islice(self._ahead, place))
 
     def digest(self) -> str:
-        """A fingerprint of everything taken so far."""
+        """Return a digest of everything consumed so far."""
         return self._digest.hexdigest()
 
     def skip_to(self, offset: int, line: int) -> None:
-        """Passes over everything before `offset`, the end of line number `line`."""
+        """Skip everything before `offset`, the end of line number `line`."""
         last = b"\n"
         while self.offset < offset:
             chunk = self._next_chunk(offset - self.offset)
@@ -122,7 +122,7 @@ class Lines:
 
 
 def too_long(raw: bytes) -> bool:
-    """Whether a line taken is only the beginning of one over the limit."""
+    """Return whether a line was cut at the limit."""
     return len(raw) > LINE_LIMIT and not raw.endswith(b"\n")
 
 
@@ -137,19 +137,19 @@ class Source:
         self.lines = Lines(stream)
 
     def consumed(self) -> int:
-        """Bytes of the file read so far (packed ones where it is packed)."""
+        """Return how many bytes of the file are read so far (compressed ones where it is)."""
         return self._raw.tell() if self.size is not None else self.lines.offset
 
 
 def _unpacked(raw: "io.BufferedReader[Any]") -> "gzip.GzipFile | io.BufferedReader[Any]":
-    """The bytes of a file, of what it holds where it is packed by gzip."""
+    """Return the bytes of a file, uncompressed where it is packed by gzip."""
     is_packed = raw.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
     return gzip.GzipFile(fileobj=raw) if is_packed else raw
 
 
 @contextmanager
 def opened_source(path: Path | None) -> Iterator[Source]:
-    """Opens a file for import, packed by gzip or not; None is standard input."""
+    """Open a file for import, packed by gzip or not; None is standard input."""
     with ExitStack() as stack:
         try:
             source = _opened(path, stack)
@@ -159,7 +159,7 @@ def opened_source(path: Path | None) -> Iterator[Source]:
 
 
 def standard_input() -> BinaryIO:
-    """The bytes of standard input; SourceUnreadable where it was closed by the caller."""
+    """Return the stream of standard input; raises SourceUnreadable where the caller closed it."""
     if sys.stdin is None:
         raise SourceUnreadable("standard input is closed")
     return sys.stdin.buffer

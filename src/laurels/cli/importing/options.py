@@ -41,7 +41,7 @@ def zone_named(name: str) -> Zone:
 
 
 def instant(option: str, text: str, tz: str) -> int:
-    """A time on the command line, ISO 8601."""
+    """Parse a time on the command line, ISO 8601."""
     try:
         return time_reader("iso", zone_named(tz))(text)
     except InvalidAt as error:
@@ -49,7 +49,7 @@ def instant(option: str, text: str, tz: str) -> int:
 
 
 def label_sources(board: laurels.Board, texts: Sequence[str] | None) -> tuple[LabelSource, ...]:
-    """Where a source has the labels of a board, by the NAME=VALUE and NAME=@COLUMN given.
+    """Return the sources of a board's labels, from NAME=VALUE and NAME=@COLUMN.
 
     Raises Usage, UnknownLabel for one that the board has not, InvalidLabel.
     """
@@ -63,8 +63,10 @@ def label_sources(board: laurels.Board, texts: Sequence[str] | None) -> tuple[La
 
 
 def constant_labels(board: laurels.Board, texts: Sequence[str] | None) -> dict[str, str]:
-    """The labels that all members of a sorted set get. Raises as `label_sources`, and Usage for a
-    column."""
+    """Return the labels that all members of a sorted set get.
+
+    Raises as `label_sources` does, and Usage for a column.
+    """
     sources = [each for each in label_sources(board, texts) if each.given or each.value is not None]
     for each in sources:
         if each.value is None:

@@ -37,7 +37,7 @@ class SourceRow(NamedTuple):
 
 
 class Reject(NamedTuple):
-    """A line that was not counted, and why."""
+    """A line that was not counted, with the reason."""
 
     line: int
     code: str
@@ -46,8 +46,10 @@ class Reject(NamedTuple):
 
 
 class LabelSource(Struct, frozen=True):
-    """Where the events of a source have a label: all the same `value`, or that of a `column`,
-    which has to be there if it was `given` by the user."""
+    """The source of a label: one `value` for all events, or a `column`.
+
+    A column that the user named explicitly must exist.
+    """
 
     label: str
     value: str | None = None
@@ -74,12 +76,12 @@ class Mapping(Struct, frozen=True):
 
     @property
     def taken(self) -> frozenset[str]:
-        """The names under which a line has something else than a label."""
+        """Return the names under which a line has something other than a label."""
         return frozenset({self.member, *self.values, VALUE, self.at, self.id})
 
     @property
     def constants(self) -> dict[str, str]:
-        """The labels that all events have."""
+        """Return the labels that all events have."""
         return {each.label: each.value for each in self.labels if each.value is not None}
 
 
@@ -88,7 +90,7 @@ def rejected(line: int, error: LaurelsError, raw: bytes) -> Reject:
 
 
 def decoded(raw: bytes) -> str:
-    """The text of a line; raises LineTooLong, LineNotUtf8."""
+    """Decode a line; raises LineTooLong, LineNotUtf8."""
     if too_long(raw):
         raise LineTooLong(f"the line has more than {LINE_LIMIT:,} bytes")
     try:
@@ -98,7 +100,7 @@ def decoded(raw: bytes) -> str:
 
 
 def in_time_order(rows: list[SourceRow]) -> tuple[list[SourceRow], list[Reject]]:
-    """The rows by `at`, equal times in the order of the file; those without one are refused."""
+    """Sort rows by `at`, equal times in the order of the file; reject those without one."""
     timed = [row for row in rows if row.event[2] is not None]
     timed.sort(key=lambda row: row.event[2] or 0)
     refusal = AtRequired("the line has no time, and events are to be put in time order")

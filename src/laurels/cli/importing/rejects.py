@@ -27,7 +27,7 @@ _Line = tuple[str, str, int, str, str, str]
 
 
 class RejectsFile:
-    """The rejects of one source, None for one without a name; to be closed."""
+    """The file of rejects of one source, None for one without a name; to be closed."""
 
     def __init__(self, path: Path, board: str, source: str | None) -> None:
         self.path = path
@@ -36,7 +36,7 @@ class RejectsFile:
         self._file: TextIO | None = None
 
     def keep_to(self, line: int) -> None:
-        """Drops what an earlier run of this import wrote about lines after `line`.
+        """Drop what an earlier run of this import wrote about lines after `line`.
 
         Raises OutputFailed where the file could not be written later, and where there is one of
         this name that is no rejects file, which is left alone.
@@ -52,7 +52,7 @@ class RejectsFile:
                 target.unlink()
 
     def write(self, rejects: Iterable[Reject]) -> None:
-        """Appends rejects and hands them to the system."""
+        """Append rejects and hand them to the system."""
         lines: list[_Line] = [
             (
                 *(self._board, self._source or "", reject.line, reject.code, reject.message),
@@ -69,7 +69,7 @@ class RejectsFile:
             self._file.flush()
 
     def close(self) -> None:
-        """Closes the file; what could not be written has been said by `write`."""
+        """Close the file; `write` has reported what could not be written."""
         if self._file is not None:
             with suppress(OSError):
                 self._file.close()
@@ -83,7 +83,7 @@ class RejectsFile:
         return self._board, self._source or ""
 
     def _rewrite(self, lines: list[_Line]) -> None:
-        """Puts a file with these lines in the place of the present one, none for no lines."""
+        """Replace the file by one with these lines, or remove it where there are none."""
         target = self.path.resolve()
         if not lines:
             target.unlink()
@@ -107,7 +107,7 @@ class RejectsFile:
         return file
 
     def _found(self) -> list[_Line]:
-        """What stands in the file; a line that was cut off by a kill is left out."""
+        """Return the records of the file, without a line that was cut off by a kill."""
         with self.path.open(encoding="utf-8", errors="replace", newline="") as file:
             content = file.read()
         rows = _parsed(content)
@@ -125,12 +125,12 @@ def _text(raw: bytes) -> str:
 
 
 def _write(file: TextIO, lines: Iterable[Iterable[str | int]]) -> None:
-    """Every text in quotes, so that any line ends in it are read back as they are."""
+    """Write records with every text in quotes, so that line ends in it are read back unchanged."""
     csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC).writerows(lines)
 
 
 def _parsed(content: str) -> list[list[str]]:
-    """The records of a CSV text up to its end, or to the first that is broken."""
+    """Return the records of a CSV text up to its end, or to the first that is broken."""
     before = csv.field_size_limit(_FIELD_LIMIT)
     rows: list[list[str]] = []
     try:

@@ -11,7 +11,7 @@ LATE_IN_HISTORY = "later ones were counted before; import a history from its beg
 
 
 def report(board: str, results: list[FileResult], *, json: bool, replayed: bool) -> None:
-    """Tells what became of the files: with `json` one document, else a line for each."""
+    """Print the results of the files: with `json` one document, else a line for each."""
     if json and results:
         put_json({"board": board, "files": [_figures(result) for result in results]})
     for result in results:
@@ -58,7 +58,7 @@ def _sentence(result: FileResult) -> str:
 
 
 def _complain_of(result: FileResult, *, replayed: bool) -> None:
-    """What went wrong with a file, on standard error."""
+    """Print what went wrong with a file, on standard error."""
     tally, name = result.tally, escaped(result.file)
     for reject in tally.first_rejects:
         complain(f"{name}, line {reject.line:,}: [{reject.code}] {reject.message}")

@@ -43,8 +43,10 @@ SHOWN_REJECTS = 5
 
 
 class Section(Struct, frozen=True, omit_defaults=True):
-    """A part of a source of which `applied` of `size` events are counted: where it begins, in
-    which order it is counted, and the latest time it may have."""
+    """A part of a source of which `applied` of `size` events are counted.
+
+    It says where the part begins, in which order it is counted, and the latest time allowed in it.
+    """
 
     line: int
     offset: int
@@ -55,7 +57,7 @@ class Section(Struct, frozen=True, omit_defaults=True):
 
 
 class SourcePosition(Struct, frozen=True, omit_defaults=True):
-    """What of a source is counted: all before `offset`, or of the last section only a part."""
+    """The counted part of a source: all before `offset`, or only a part of the last section."""
 
     line: int
     offset: int
@@ -64,7 +66,7 @@ class SourcePosition(Struct, frozen=True, omit_defaults=True):
 
 
 class Tally(Struct):
-    """What became of the lines of one source in this run.
+    """The counts of the lines of one source in this run.
 
     `late` counts by window the events that came too late for it, whatever other windows did;
     `left` those that happened after the instant the import was to pause at.
@@ -86,7 +88,7 @@ class Tally(Struct):
 
 
 class Watcher(Protocol):
-    """Is told how far an import is."""
+    """Receives the progress of an import."""
 
     def read(self, lines: int) -> None: ...
 
@@ -145,7 +147,8 @@ class SourceImport:
         self._position = self._stored()
 
     def judge_ahead(self, lines: Lines, rows: Iterable[SourceRow | Reject]) -> None:
-        """Looks through the source, read another time, for events that would come too late."""
+        """Read the source ahead, from another handle, and refuse it if events would come too
+        late."""
         if self._position is not None:
             if self._position.section is not None:  # it was judged when it was begun
                 return
@@ -156,7 +159,7 @@ class SourceImport:
         self._late_ok = True
 
     def run_as_written(self) -> None:
-        """Counts the lines in the order of the source, batch by batch."""
+        """Count the lines in the order of the source, batch by batch."""
         self._begin(as_written=True)
         rows = iter(self._rows)
         line, offset = self._lines.line, self._lines.offset
@@ -176,7 +179,7 @@ class SourceImport:
             line, offset = self._lines.line, self._lines.offset
 
     def run_in_time_order(self) -> None:
-        """Counts what is left of the source by `at`, equal times in the order of the source."""
+        """Count the rest of the source by `at`, equal times in the order of the source."""
         self._in_time_order = True
         self._begin(as_written=False)
         if self.tally.left:
@@ -201,7 +204,7 @@ class SourceImport:
             ) from error
 
     def _begin(self, *, as_written: bool) -> None:
-        """Passes over what is counted already, and counts what is left of a section begun."""
+        """Skip what is counted already, and finish a section that was interrupted."""
         if (position := self._position) is None:
             self._rejects.keep_to(0)
         elif position.section is None:
@@ -218,7 +221,7 @@ class SourceImport:
         self._rejects.keep_to(position.line)
 
     def _finish(self, position: SourcePosition, section: Section) -> None:
-        """Counts what an interruption left of a section; its rejects were written then."""
+        """Count the rest of a section that was interrupted; its rejects were written then."""
         self._lines.skip_to(section.offset, section.line)
         self._lines.end = position.offset
         if section.as_written:
@@ -237,14 +240,14 @@ class SourceImport:
         self._replay(rows, msgspec.structs.replace(position, section=None), section)
 
     def _ensure_in_time(self, rows: Sequence[SourceRow]) -> None:
-        """Refuses events, before they are counted, of which some would come too late."""
+        """Refuse events before they are counted if some would come too late."""
         if not self._late_ok:
             self._late = self._late or LateEvents(self._lb, self._board)
             self._late.look(rows)
             self._ensure_none_late(self._late)
 
     def _ensure_none_late(self, late: LateEvents) -> None:
-        """Raises what says how many would come too late, and which command counts them all."""
+        """Raise Usage if events are late: how many, and the command that counts them all."""
         if late.first is None:
             return
         if self._in_time_order:
@@ -270,7 +273,7 @@ class SourceImport:
         return SourcePosition(self._lines.line, self._lines.offset, self._lines.digest())
 
     def _read_section(self, latest_ms: int) -> tuple[list[SourceRow], list[Reject]]:
-        """All rows from here on in time order, and the rejects."""
+        """Return all rows from here on in time order, and the rejects."""
         rows, rejects = _sifted(self._watched(), latest_ms)
         timed, untimed = in_time_order(rows)
         return timed, sorted([*rejects, *untimed])
@@ -289,7 +292,7 @@ class SourceImport:
         section: Section,
         watch: Callable[[int, int], None] | None = None,
     ) -> None:
-        """Counts the rows of a section from `section.applied` on; `end` is its end."""
+        """Count the rows of a section from `section.applied` on; `end` is its end."""
         stop = len(rows)
         if not section.as_written:
             stop = bisect_right(rows, self._until_ms, section.applied, key=_time_of)
@@ -317,7 +320,7 @@ class SourceImport:
     def _commit(
         self, rows: Sequence[SourceRow], position: SourcePosition, *, may_be_full: bool = False
     ) -> None:
-        """Hands events to the board, and with them how far the source is read.
+        """Submit events to the board together with the position reached.
 
         Where the board `may_be_full`, the one row is handed in so that a refusal leaves no trace.
         """
@@ -355,7 +358,7 @@ class SourceImport:
 def _sifted(
     found: Iterable[SourceRow | Reject], latest_ms: int
 ) -> tuple[list[SourceRow], list[Reject]]:
-    """The rows that hold an event up to that time, and the others."""
+    """Return the rows with an event up to that time, and rejects for the others."""
     rows: list[SourceRow] = []
     rejects: list[Reject] = []
     for row in found:
@@ -369,8 +372,10 @@ def _sifted(
 
 
 def _rows_until_damage(found: Iterable[SourceRow | Reject], latest_ms: int) -> Iterator[SourceRow]:
-    """Yield the rows that hold an event up to that time, one by one, as far as the source can be
-    read: the import itself counts up to there and says what is wrong."""
+    """Yield the rows with an event up to that time, as far as the source can be read.
+
+    The import itself counts up to there and raises the error.
+    """
     with suppress(SourceUnreadable):
         for row in found:
             if not isinstance(row, Reject) and not _is_ahead(row, latest_ms):
@@ -392,7 +397,7 @@ def _in_future(row: SourceRow) -> AtInFuture:
 
 
 def _stopped(row: SourceRow, error: LaurelsError, *, resumed: bool) -> LaurelsError:
-    """The error an import ends with at a row that may be taken later."""
+    """Return the error that ends an import at a row that may be accepted later."""
     again = "run the same import again later" if resumed else "feed in what is left later"
     error.what = (
         f"line {row.line:,}: {error.what}: what comes before it is counted, nothing after it; "
@@ -402,7 +407,7 @@ def _stopped(row: SourceRow, error: LaurelsError, *, resumed: bool) -> LaurelsEr
 
 
 def _refused(rows: Sequence[SourceRow], receipts: laurels.Receipts) -> list[Reject]:
-    """The rows the board refused, with its reasons."""
+    """Return the rows that the board refused, with its reasons."""
     return [
         Reject(row.line, receipt.reason or "", receipt.message or "", row.raw)
         for row, receipt in zip(rows, receipts, strict=True)

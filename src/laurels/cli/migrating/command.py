@@ -45,14 +45,14 @@ _BEFORE_ALL_MS = 0
 
 
 def refuse_options_of_files(context: typer.Context, files: list[str] | None) -> None:
-    """Raises Usage where something is said that only files have."""
+    """Raise Usage where an option that only files have is used."""
     if files:
         raise Usage("give files or --from, not both")
     _refuse(context, _OF_FILES, "goes with files, and not with --from")
 
 
 def refuse_options_of_sets(context: typer.Context, files: list[str] | None) -> None:
-    """Raises Usage where something is said that only sorted sets have, or nothing is given."""
+    """Raise Usage where an option that only sorted sets have is used, or there are no files."""
     if not files:
         raise Usage("give the files to import, or --from and --key")
     _refuse(context, _OF_SETS, "goes with --from")
@@ -68,7 +68,7 @@ def import_from(
     *,
     json: bool,
 ) -> int:
-    """Takes the sorted set over and tells what became of it; how the command ends."""
+    """Import the sorted set, print the result, and return the exit code."""
     ensure_batch(counting.batch)
     if not sorted_set.key:
         raise Usage("--from goes with --key, the key of the sorted set")
@@ -99,7 +99,7 @@ def import_from(
 
 
 def _reached_ms(lb: laurels.Leaderboards, board: laurels.Board, said: str | None, tz: str) -> int:
-    """When the scores are set to have been reached."""
+    """Return the time at which the scores are recorded as reached."""
     if said is None:
         return _BEFORE_ALL_MS
     if said == "now":

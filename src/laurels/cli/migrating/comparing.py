@@ -38,7 +38,7 @@ class Differing(Struct, frozen=True):
 
 
 class Compared(Struct):
-    """What a comparison found.
+    """The result of a comparison.
 
     `changed` members did not agree at first, and do by now or are still changing; `gone` left the
     set between two looks. `differ`, `only_on_board` and `misplaced` are differences: members with
@@ -68,7 +68,7 @@ class Compared(Struct):
 
 
 class Comparison:
-    """Compares a sorted set with a board, and sets right what changed meanwhile."""
+    """Compare a sorted set with a board, and correct what changed meanwhile."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Comparison:
         self._watch = watch
 
     def run(self) -> None:
-        """Both passes: O(n log n) in all, and memory for a batch."""
+        """Run both passes: O(n log n) in all, and memory for a batch."""
         self._see_the_set()
         self._see_the_board()
 
@@ -129,7 +129,7 @@ class Comparison:
                 return
 
     def _astray(self, rows: Iterable[Ranked]) -> list[Ranked]:
-        """Those whose score, or data, is not what the board has."""
+        """Return the members whose score or data differs from the board's."""
         rows = list(rows)
         had = self._totals.read([row.member for row in rows])
         data, _ = wanted_data(self._source, rows, had)
@@ -140,7 +140,7 @@ class Comparison:
         ]
 
     def _settle(self, rows: Sequence[Ranked]) -> None:
-        """Sets what differs to what it is by now, and says which still differ."""
+        """Set members that differ to their present values, and return those that still differ."""
         for _ in range(_ROUNDS):
             if not rows:
                 return
@@ -163,7 +163,7 @@ class Comparison:
             _keep(self.found.first_changed, row.member)
 
     def _fresh(self, rows: Sequence[Ranked]) -> list[Ranked]:
-        """The same members with the scores they have now; without those who are gone."""
+        """Return the same members with their present scores, without those that are gone."""
         scores = self._source.scores([row.member for row in rows])
         found = [
             None if score is None else self._row(row.member, score)
@@ -193,8 +193,11 @@ class Comparison:
 
 
 def _stands_above(member: str, other: str, sign: int) -> bool:
-    """Whether a member of a set stands above another with the same score: by their bytes, in the
-    order that the set is read in, from its end where more is better."""
+    """Return whether a member of a set stands above another with the same score.
+
+    They stand by their bytes, in the order in which the set is read: from its end where more is
+    better.
+    """
     low, high = (other, member) if sign < 0 else (member, other)
     return low.encode() < high.encode()
 

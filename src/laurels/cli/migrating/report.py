@@ -9,7 +9,7 @@ from .sorted_set import SetResult
 
 
 def report(board: str, result: SetResult, *, json: bool) -> None:
-    """Tells what became of a sorted set: with `json` one document, else sentences."""
+    """Print the result for a sorted set: with `json` one document, else sentences."""
     if json:
         put_json({"board": board, **_figures(result)})
     _complain_of(result)
@@ -68,7 +68,7 @@ def _comparison(name: str, compared: Compared) -> str:
 
 
 def _complain_of(result: SetResult) -> None:
-    """What went wrong, on standard error."""
+    """Print what went wrong, on standard error."""
     taken, name = result.overtaken, escaped(result.name)
     for reject in taken.first_rejects:
         complain(f"{name}, member {reject.line:,}: [{reject.code}] {reject.message}")

@@ -29,7 +29,7 @@ INTERRUPTED = 130
 
 
 class SetRequest(Struct, frozen=True):
-    """Which sorted set is taken over, and how.
+    """Which sorted set is imported, and how.
 
     `source` and `rejects` are what the user said; None leaves both to the address and the key.
     `at_ms` is when the totals are set to have been reached, `labels` name the scope they are in.
@@ -47,8 +47,11 @@ class SetRequest(Struct, frozen=True):
 
 
 class SetResult(Struct, frozen=True):
-    """What became of a sorted set. `compared` is None where the import did not get so far, `error`
-    what ended it before its end, if anything did but Ctrl-C."""
+    """The result of importing a sorted set.
+
+    `compared` is None where the import ended before the comparison, `error` is what ended it early,
+    unless it was Ctrl-C.
+    """
 
     name: str
     source: str
@@ -61,7 +64,7 @@ class SetResult(Struct, frozen=True):
 
     @property
     def code(self) -> int:
-        """How the command ends where no error ends it."""
+        """Return the exit code where no error ends the command."""
         if self.interrupted:
             return INTERRUPTED
         compared, taken = self.compared, self.overtaken
@@ -76,7 +79,7 @@ def import_set(
     interrupts: Interrupts,
     progress: Progress | None,
 ) -> SetResult:
-    """Takes a sorted set over, and compares; Ctrl-C ends it between two commits.
+    """Import a sorted set, and compare; Ctrl-C ends it between two commits.
 
     Raises what ends it before a member was read; what ends it later is told in the result.
     """
@@ -135,7 +138,7 @@ def _comparison(
 def _ended(
     taking: TakingOver, comparison: Comparison, watch: ScanProgress, name: str
 ) -> LaurelsError | KeyboardInterrupt | None:
-    """Runs an import and its comparison, and answers what ended it before its end."""
+    """Run an import and its comparison, and return the error that ended it early."""
     try:
         with _naming(name):
             taking.run()
@@ -148,7 +151,7 @@ def _ended(
 
 @contextmanager
 def _naming(name: str) -> Iterator[None]:
-    """Puts the set's name before whatever an error says."""
+    """Prefix the message of any error with the name of the set."""
     try:
         yield
     except LaurelsError as error:

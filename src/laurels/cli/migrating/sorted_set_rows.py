@@ -33,7 +33,7 @@ class Ranked(NamedTuple):
 
 
 def ranked(line: int, member: bytes, score: float, totals: Totals) -> Ranked | Reject:
-    """Judges a member of a sorted set, as far as the board's definition says."""
+    """Check a member of a sorted set against the board's definition."""
     raw = b"%s,%s" % (member, repr(score).encode())
     try:
         name = _name(member)
@@ -43,7 +43,7 @@ def ranked(line: int, member: bytes, score: float, totals: Totals) -> Ranked | R
 
 
 def carried(line: int, member: str, text: bytes) -> Any | Reject:
-    """What a member carries: JSON as what it says, any other text as text, null as nothing.
+    """Return the data of a member: JSON by its value, any other text as text, null as nothing.
 
     A reject where a board takes no such data.
     """
@@ -56,12 +56,12 @@ def carried(line: int, member: str, text: bytes) -> Any | Reject:
 
 
 def same_data(one: Any, other: Any) -> bool:
-    """Whether two pieces of data are written alike: 1 is not true."""
+    """Return whether two pieces of data are written alike: 1 is not true."""
     return json_bytes(one) == json_bytes(other)
 
 
 def _shortest(score: float) -> Number:
-    """The shortest number that stands for a double, an int where it is whole and exact."""
+    """Return the shortest number that stands for a double, an int where it is whole and exact."""
     if score.is_integer() and abs(score) <= LIMIT:
         return int(score)
     return Decimal(repr(score))

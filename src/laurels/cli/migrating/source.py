@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class RedisSource:
-    """Asks for a sorted set, and waits. `data_key` is the hash of the members' data, or None.
+    """Query a sorted set, synchronously. `data_key` is the hash of the members' data, or None.
 
     Raises SourceUnavailable where the server is away, and what else a connection raises.
     """
@@ -37,7 +37,7 @@ class RedisSource:
         return self._ask(self._set.size())
 
     def process(self) -> str:
-        """The id of the process that serves the set: cursors are good for that one alone."""
+        """Return the id of the process that serves the set: cursors are valid for it alone."""
         return self._ask(self._set.process())
 
     def scan(self, cursor: int, count: int) -> Scanned:
@@ -47,7 +47,7 @@ class RedisSource:
         return self._ask(self._set.scores([member.encode() for member in members]))
 
     def data(self, members: Sequence[str]) -> list[bytes | None]:
-        """What the members carry; None for all of them where there is no hash."""
+        """Return the data of the members; None for all of them where there is no hash."""
         if self.data_key is None:
             return [None] * len(members)
         return self._ask(self._set.fields(self.data_key, [member.encode() for member in members]))
@@ -60,7 +60,9 @@ class RedisSource:
 def opened_redis(
     address: RedisAddress, key: str, data_key: str | None, *, with_data: bool
 ) -> Iterator[RedisSource]:
-    """The sorted set at `key`, with the hash at `data_key`, by default `KEY:member_data` if there.
+    """Open the sorted set at `key`, with the members' data in the hash at `data_key`.
+
+    The default is the hash `KEY:member_data`, if it exists.
 
     Raises SourceMissing, SourceWrongType, SourceUnavailable, MissingRedis, IndexDenied, WrongServer
     and IndexTooOld.
@@ -86,7 +88,7 @@ def _hash(
     address: RedisAddress,
     wanted: bool,
 ) -> bytes | None:
-    """The key of the members' data: the one named must be there, the usual one may be."""
+    """Return the key of the members' data: one that is named must exist, the default may."""
     if not wanted:
         return None
     place = os.fsencode(named or f"{key}{MEMBER_DATA}")

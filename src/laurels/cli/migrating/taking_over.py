@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class ScanPosition(Struct, frozen=True):
-    """How far a sorted set is read: by which process, the cursor, and how many members."""
+    """The position in a sorted set: the serving process, the cursor, and the members read."""
 
     process: str
     cursor: int
@@ -38,7 +38,7 @@ class ScanPosition(Struct, frozen=True):
 
 
 class TakeoverResult(Struct):
-    """What became of the members of a sorted set in this run.
+    """The counts of the members of a sorted set in this run.
 
     `unchanged` had their score already; `disturbed` had another one just after they were set, for
     somebody else writes to the board. `data` counts who was given data, `data_left` those whose
@@ -57,18 +57,18 @@ class TakeoverResult(Struct):
 
     @property
     def rejected(self) -> int:
-        """Members that were not taken."""
+        """Return how many members were not imported."""
         return self.reasons.total() - self.data_left
 
 
 class TakeoverWatcher(Protocol):
-    """Is told how many members of a scan are done."""
+    """Receives how many members of a scan are done."""
 
     def __call__(self, done: int) -> None: ...
 
 
 class TakingOver:
-    """Takes a sorted set over; `key` names the position it is kept under."""
+    """Import a sorted set; `key` is the key of its position."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class TakingOver:
         self._watch = watch
 
     def run(self) -> None:
-        """Reads what is left of the set, and sets every member's total."""
+        """Read the rest of the set, and set every member's total."""
         begun = self._begin()
         self.tally.resumed_after = begun.read
         self._rejects.keep_to(begun.read)
@@ -111,7 +111,7 @@ class TakingOver:
                 self._watch(line)
 
     def _begin(self) -> ScanPosition:
-        """Where to go on: the place stored, if its cursor still means anything."""
+        """Return the position to resume at: the stored one, if its cursor is still valid."""
         process = self._source.process()
         text = self._lb.position(self._board, self._key)
         if text is not None:
@@ -163,7 +163,7 @@ class TakingOver:
 def scanned(
     source: RedisSource, begun: ScanPosition, batch: int
 ) -> Iterator[tuple[list[tuple[bytes, float]], int]]:
-    """The rest of a set in shares of about `batch` members, each with the cursor behind it.
+    """Yield the rest of a set in batches of about `batch` members, each with the cursor after it.
 
     Raises SourceUnavailable at the end where the server was started anew meanwhile: members may
     have been passed over.
@@ -186,7 +186,7 @@ def scanned(
 def wanted_data(
     source: RedisSource, rows: Sequence[Ranked], had: dict[str, Had]
 ) -> tuple[dict[str, Any], list[Reject]]:
-    """The data of these members that the board does not have yet, and what it does not take."""
+    """Return the data that the board does not have yet, and rejects for what it does not accept."""
     found = source.data([row.member for row in rows])
     wanted: dict[str, Any] = {}
     unfit: list[Reject] = []
@@ -210,7 +210,7 @@ def _has(had: Had | None, data: Any) -> bool:
 
 
 def _parts(items: Sequence[T], size: int) -> Iterator[list[T]]:
-    """A sequence in parts of at most `size`."""
+    """Yield a sequence in parts of at most `size`."""
     rest = iter(items)
     while part := list(islice(rest, size)):
         yield part

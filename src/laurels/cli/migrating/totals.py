@@ -22,14 +22,14 @@ _WRITERS = 8
 
 
 class Had(NamedTuple):
-    """What a member has: its score in units, and its data."""
+    """The state of a member: its score in units, and its data."""
 
     units: int
     data: Any
 
 
 class Refused(NamedTuple):
-    """A member whose total the board refused to set, and why."""
+    """A member whose total the board refused to set, with the reason."""
 
     member: str
     code: str
@@ -37,8 +37,11 @@ class Refused(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What became of a setting. `disturbed` members have another total than they were set to, for
-    somebody else wrote in between."""
+    """The result of setting totals.
+
+    `disturbed` members have another total than they were set to, because another client wrote in
+    between.
+    """
 
     applied: int
     refused: list[Refused]
@@ -72,7 +75,7 @@ class Totals:
         self._labels: dict[str, str] = dict(labels or {})
 
     def units(self, score: Number) -> int:
-        """A total in units; raises what refuses it, a total out of the column's range, too."""
+        """Return a total in units. Raises for one that the board refuses."""
         column = self.column
         units = exact_units(score, column.scale, column.name)
         if not column.low <= units <= column.high:
@@ -81,11 +84,11 @@ class Totals:
         return units
 
     def value(self, units: int) -> Number:
-        """Units as a person reads them."""
+        """Return units as text for people."""
         return to_value(units, self.column.scale)
 
     def read(self, members: Sequence[str]) -> dict[str, Had]:
-        """What those of up to AT_ONCE members have who are ranked. O(k log n)."""
+        """Return the state of those of up to AT_ONCE members that are ranked. O(k log n)."""
         if not members:
             return {}
         found = self._lb.standings(
@@ -94,7 +97,7 @@ class Totals:
         return {entry.member: Had(self._units_of(entry), entry.data) for entry in found.entries}
 
     def page(self, after: str | None) -> tuple[list[tuple[str, int]], str | None]:
-        """The next members in standing order with their units, and where to go on."""
+        """Return the next members in standing order with their units, and the cursor after them."""
         found = self._lb.top(
             self._board, window=self.window, limit=AT_ONCE, after=after, labels=self._labels
         )
@@ -109,7 +112,7 @@ class Totals:
         had: Mapping[str, Had],
         position: tuple[str, str] | None = None,
     ) -> Done:
-        """Sets up to AT_ONCE members to the units wanted, in one commit with the position."""
+        """Set up to AT_ONCE members to their units, in one commit with the position."""
         events: list[tuple[str, Number, int, None, dict[str, str]]] = []
         for member, units in wanted.items():
             events += [
@@ -143,7 +146,7 @@ class Totals:
         return Done(applied, list(refused.values()), disturbed)
 
     def set_data(self, wanted: Mapping[str, Any]) -> None:
-        """Gives members their data, each in a commit of its own or shared with others."""
+        """Set the data of members, each in a commit of its own or shared with others."""
         if not wanted:
             return
         with ThreadPoolExecutor(min(_WRITERS, len(wanted))) as writers:
@@ -162,7 +165,10 @@ class Totals:
         return exact_units(entry.score, self.column.scale, self.column.name)
 
     def _parts(self, units: int, had: Had | None) -> list[int]:
-        """The events that bring a member there: none, one, or two where one would be too large."""
+        """Return the events that bring a member to its total: none, one or two.
+
+        There are two where one would be too large.
+        """
         if had is not None and had.units == units:
             return []
         if self.column.op != "sum" or had is None:
