@@ -21,7 +21,7 @@ from bench.workload import Population, Traffic
 from laurels.core.plan import plan_batch
 from laurels.engine.writing import fading
 from laurels.model.event import EventReader, batch_of
-from laurels.model.windows.decay import BIAS, weight
+from laurels.model.windows.weighing import BIAS, weight
 from laurels.stores.local.index.memory import MemoryIndex
 
 WINDOWS = ("all", "decay:6h")

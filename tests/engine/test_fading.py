@@ -9,7 +9,7 @@ from laurels.engine.batch.fold import APPLIED, BEST, SUM, UNCHANGED, Journal, Sh
 from laurels.engine.roster.roster import Roster
 from laurels.engine.tree.ranked_set import ORDINAL, RankedSet
 from laurels.engine.writing import fading
-from laurels.model.windows.decay import weights
+from laurels.model.windows.weighing import weights
 from tests.conftest import Scaled
 
 HOUR_MS = 3_600_000

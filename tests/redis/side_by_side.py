@@ -32,7 +32,7 @@ from laurels.core.requests import (
 from laurels.model.board import Board, Column
 from laurels.model.event import Batch, EventReader, batch_of
 from laurels.model.rules import Op, Rules
-from laurels.model.windows.kinds import Rolling
+from laurels.model.windows.rolling import Rolling
 from laurels.stores.local.index.memory import MemoryIndex
 from laurels.stores.redis.index.index import RedisIndex
 from laurels.stores.redis.remote import CallId, Opened, ScopesNotReady, StepNotReady

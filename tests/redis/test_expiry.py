@@ -9,7 +9,7 @@ import pytest
 
 import laurels
 from laurels.model.rules import Rules
-from laurels.model.windows.kinds import Calendar
+from laurels.model.windows.calendar import Calendar
 from laurels.stores.redis.index import coding
 from laurels.stores.redis.index.coding import EXPIRY_MARGIN_MS
 from laurels.stores.redis.index.node_clock import NodeClock

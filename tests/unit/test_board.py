@@ -18,7 +18,9 @@ from laurels.errors import (
 )
 from laurels.model.board import Board, Column
 from laurels.model.score import LIMIT
-from laurels.model.windows.kinds import All, Calendar, Rolling
+from laurels.model.windows.all import All
+from laurels.model.windows.calendar import Calendar
+from laurels.model.windows.rolling import Rolling
 
 
 def board(**fields: Any) -> Board:

@@ -6,7 +6,9 @@ import pytest
 
 from laurels.errors import BoardInvalid, UnsafeChange
 from laurels.model.board import Board, Column, safe_change
-from laurels.model.windows.kinds import Calendar, Rolling, Window
+from laurels.model.windows.calendar import Calendar
+from laurels.model.windows.kinds import Window
+from laurels.model.windows.rolling import Rolling
 
 OLD = Board(
     "gifts",

@@ -17,7 +17,7 @@ from laurels.engine.writing import fading
 from laurels.model.board import Board
 from laurels.model.event import Batch, EventReader, batch_of
 from laurels.model.score import LIMIT
-from laurels.model.windows.decay import (
+from laurels.model.windows.weighing import (
     BIAS,
     MAX_HALF_LIFE_MS,
     MIN_HALF_LIFE_MS,

@@ -11,7 +11,7 @@ from tests.traffic import Traffic
 from laurels.core import record as records
 from laurels.core import refreshes
 from laurels.core.lifecycle import NEVER, Refreshed
-from laurels.model.windows.kinds import Rolling
+from laurels.model.windows.rolling import Rolling
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 HOUR = 3_600_000

@@ -6,7 +6,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from laurels.errors import UnknownPeriod
-from laurels.model.windows.kinds import UNITS, All, Calendar, Unit, Weekday
+from laurels.model.windows.all import All
+from laurels.model.windows.calendar import UNITS, Calendar, Unit, Weekday
 from laurels.timeline.calendar import Period
 from laurels.timeline.instants import MAX_MS, MIN_MS
 

@@ -11,9 +11,13 @@ from msgspec.structs import replace
 
 from laurels.errors import BoardInvalid, InvalidName
 from laurels.model.durations import MAX_DURATION_MS, duration_ms, duration_text
-from laurels.model.windows.decay import MAX_HALF_LIFE_MS
+from laurels.model.windows.all import All
+from laurels.model.windows.calendar import UNITS, WEEKDAYS, Calendar
+from laurels.model.windows.decay import Decay
 from laurels.model.windows.forms import TYPES, WindowDefaults, WindowForm, parse_window
-from laurels.model.windows.kinds import UNITS, WEEKDAYS, All, Calendar, Decay, Rolling, Window
+from laurels.model.windows.kinds import Window
+from laurels.model.windows.rolling import Rolling
+from laurels.model.windows.weighing import MAX_HALF_LIFE_MS
 
 DEFAULTS = WindowDefaults("Europe/Berlin", "sunday", 2, 300_000)
 

@@ -8,7 +8,7 @@ import pytest
 
 from laurels.errors import UnknownPeriod
 from laurels.model.windows.forms import WindowDefaults, parse_window
-from laurels.model.windows.kinds import Rolling
+from laurels.model.windows.rolling import Rolling
 from laurels.timeline.calendar import Period
 from laurels.timeline.instants import MAX_MS, MIN_MS
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laurels.model.windows.kinds import UNITS, WEEKDAYS, Calendar, Rolling, Unit, Weekday
+from laurels.model.windows.calendar import UNITS, WEEKDAYS, Calendar, Unit, Weekday
+from laurels.model.windows.rolling import Rolling
 from laurels.timeline.calendar import Period
 from laurels.timeline.instants import MAX_MS, MIN_MS
 from laurels.timeline.zones import zone_names

@@ -11,7 +11,8 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from laurels.model.rules import Rules
-from laurels.model.windows.kinds import Rolling, Window
+from laurels.model.windows.kinds import Window
+from laurels.model.windows.rolling import Rolling
 from laurels.timeline.calendar import Period
 from laurels.timeline.instants import MAX_MS, MIN_MS
 

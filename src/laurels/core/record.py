@@ -15,7 +15,7 @@ from laurels.engine.batch.packing import behind, pack, unpack
 from laurels.errors import FormatTooNew, LogDamaged
 from laurels.model.event import Batch
 from laurels.model.labels import Labels, Values
-from laurels.model.windows.decay import Weighing, Weights
+from laurels.model.windows.weighing import Weighing, Weights
 
 FORMAT = 2
 """Of an entry whose boards have times of their own (event time), and whose batches may tell the

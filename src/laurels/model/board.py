@@ -24,6 +24,7 @@ from laurels.errors import (
     JsonTooDeep,
     UnsafeChange,
 )
+from laurels.model.windows.calendar import Weekday
 from laurels.model.windows.forms import (
     WindowDefaults,
     WindowForm,
@@ -33,7 +34,6 @@ from laurels.model.windows.forms import (
     tz_of,
     week_start_of,
 )
-from laurels.model.windows.kinds import Weekday
 
 from .answer import Plain
 from .column import Column, judged_columns, rule_of

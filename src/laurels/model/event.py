@@ -32,7 +32,7 @@ from laurels.errors import (
     NoScope,
     WrongColumns,
 )
-from laurels.model.windows.decay import Weighing, Weights
+from laurels.model.windows.weighing import Weighing, Weights
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .labels import Groups, Labels, Values

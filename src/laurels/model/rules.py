@@ -6,8 +6,9 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from laurels.model.windows.decay import WORDS, Weighing
-from laurels.model.windows.kinds import Rolling, Window
+from laurels.model.windows.kinds import Window
+from laurels.model.windows.rolling import Rolling
+from laurels.model.windows.weighing import WORDS, Weighing
 
 Op = Literal["sum", "last", "best"]
 RankStyle = Literal["ordinal", "competition", "dense"]

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from laurels.model.windows.decay import DecayedTotals
+from laurels.model.windows.weighing import DecayedTotals
 
 from .rules import Rules
 from .score import Score, exact_units, gap, gaps, score_of, scores_of, to_value, units_of

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Totals that fade, as two words, and how they are added to; see `laurels.model.windows.decay`.
+"""Totals that fade, as two words, and how they are added to; see `laurels.model.windows.weighing`.
 
 The words of a total m * 2^e, with m an integer of 53 bits, are e + BIAS and m, negative both for a
 negative total, 0 both for zero: so they order totals as the numbers do. An amount is a value times

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
-"""Weights of instants, and totals that fade, for Python; see `laurels.model.windows.decay` and `fading.pxd`.
+"""Weights of instants, and totals that fade, for Python; see `laurels.model.windows.weighing` and `fading.pxd`.
 
 The weight of an instant is 2^(at / H): the exponent is the quotient, the mantissa the double nearest
 to 2^(rest / H). That is found in 64-bit integers, from four tables of 256 powers and a linear term.

@@ -42,8 +42,12 @@ from laurels.model.durations import DAY_MS, duration_ms, duration_of, duration_t
 from laurels.model.validation import integer_within, is_name, one_of, safe_repr
 from laurels.timeline.zones import zone_names
 
-from .decay import MAX_HALF_LIFE_MS, MIN_HALF_LIFE_MS
-from .kinds import WEEKDAYS, All, Calendar, Decay, Rolling, Unit, Weekday, Window
+from .all import All
+from .calendar import WEEKDAYS, Calendar, Unit, Weekday
+from .decay import Decay
+from .kinds import Window
+from .rolling import Rolling
+from .weighing import MAX_HALF_LIFE_MS, MIN_HALF_LIFE_MS
 
 MAX_KEEP = 10_000
 MAX_STEPS = 10_000

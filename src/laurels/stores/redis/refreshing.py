@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from laurels.core.board_state import Boards, BoardState
 from laurels.core.lifecycle import Refreshed, Stand, of_shards
-from laurels.model.windows.kinds import Rolling
+from laurels.model.windows.rolling import Rolling
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .remote import Stands

@@ -24,7 +24,7 @@ from laurels.errors import CheckFailed
 from laurels.model.event import Batch
 from laurels.model.labels import ALL
 from laurels.model.score import stamps_of
-from laurels.model.windows.decay import Weighing
+from laurels.model.windows.weighing import Weighing
 
 from .held import BoardStore, changed_with
 from .remembered import key_of

@@ -14,7 +14,7 @@ from laurels.model.event import Batch
 from laurels.model.labels import Labels
 from laurels.model.rules import RankingSpec
 from laurels.model.score import stamps_of
-from laurels.model.windows.decay import Weighing
+from laurels.model.windows.weighing import Weighing
 
 from .coding import Known, encode_rolling_state
 from .sums import Sums, sums_of

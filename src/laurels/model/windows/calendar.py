@@ -1,0 +1,194 @@
+"""Windows of the hour, day, week, month, quarter or year that runs. Pure."""
+
+from functools import cached_property, lru_cache
+from typing import ClassVar, Literal, get_args
+
+from laurels.errors import UnknownPeriod
+from laurels.model.validation import safe_repr
+from laurels.timeline.calendar import Cut, Days, Hours, Months, Period, Weeks
+from laurels.timeline.instants import MAX_MS, MIN_MS
+from laurels.timeline.zones import zone
+
+from .common import Ending, Unstepped
+from .weighing import Weighing
+
+Unit = Literal["hour", "day", "week", "month", "quarter", "year"]
+UNITS: tuple[Unit, ...] = get_args(Unit)
+Weekday = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+WEEKDAYS: tuple[Weekday, ...] = get_args(Weekday)
+
+_SPANS = {"month": 1, "quarter": 3, "year": 12}
+_HOUR_MS = 3_600_000
+_LONGEST_MS: dict[Unit, int] = {
+    "hour": _HOUR_MS,
+    "day": 24 * _HOUR_MS,
+    "week": 7 * 24 * _HOUR_MS,
+    "month": 31 * 24 * _HOUR_MS,
+    "quarter": 92 * 24 * _HOUR_MS,
+    "year": 366 * 24 * _HOUR_MS,
+}
+"""The longest period of each unit, by local time."""
+_OFFSETS_MS = 26 * _HOUR_MS
+"""From the furthest offset west of UTC to the furthest east."""
+
+
+class Calendar(Ending, Unstepped, frozen=True, dict=True):
+    """A window that begins anew with every hour, day, week, month, quarter or year.
+
+    `keep` is how many periods can be read, the current one included. Events of a period count
+    until `grace_ms` after its end. `week_start` matters to weeks only.
+    """
+
+    unit: Unit
+    tz: str
+    week_start: Weekday
+    keep: int
+    grace_ms: int
+
+    has_periods: ClassVar[bool] = True
+    holds_totals: ClassVar[bool] = False
+    weighing: ClassVar[Weighing | None] = None
+
+    @cached_property
+    def _periods(self) -> "_Periods":
+        return _periods(self.unit, self.tz, self.week_start, self.keep)
+
+    def period_at(self, at_ms: int) -> Period:
+        """The period in which an instant from MIN_MS to MAX_MS lies; it is fast to ask again."""
+        return self._periods.at(at_ms)
+
+    def period(self, label: str) -> Period:
+        """The period of that label; UnknownPeriod where there is none."""
+        return self._periods.labelled(label)
+
+    def before(self, period: Period) -> Period:
+        """The period that ends where this one begins."""
+        return self._periods.find(period.start_ms - 1)
+
+    @property
+    def lives_ms(self) -> int:
+        """For how long after its beginning a period is read or counted in, at most: as long as
+        `keep` of the longest periods there are, the grace, and the most that two offsets of a zone
+        differ by."""
+        return self.keep * _LONGEST_MS[self.unit] + self.grace_ms + _OFFSETS_MS
+
+    def oldest_kept(self, now_ms: int) -> Period:
+        """The oldest of the `keep` periods up to the current one; none before the year 1900.
+
+        O(periods) the clock has gone on by since it was asked last, at most O(keep).
+        """
+        return self._periods.oldest_kept(now_ms)
+
+    def period_of(self, instance: int) -> Period:
+        """Return the period stored by a number: the one in which that instant lies."""
+        return self.period_at(instance)
+
+    def cursor_label(self, instance: int) -> str | None:
+        """Return the label of the period stored by a number, in which a list goes on."""
+        return self.period_at(instance).label
+
+    def counted_from(self, floor_ms: int, now_ms: int) -> int:
+        """Return the start of the oldest period whose events are held at `now_ms`."""
+        return max(floor_ms, self.oldest_kept(now_ms).start_ms)
+
+    def kept_from(self, floor_ms: int, now_ms: int) -> int:
+        """Return the start of the oldest period that can be read at `now_ms`."""
+        return self.counted_from(floor_ms, now_ms)
+
+    def kept_periods(self, floor_ms: int, now_ms: int) -> list[Period]:
+        """Return the periods that can be read at `now_ms`, newest first."""
+        oldest_ms = self.kept_from(floor_ms, now_ms)
+        kept = [self.period_at(now_ms)]
+        while kept[-1].start_ms > oldest_ms:
+            kept.append(self.before(kept[-1]))
+        return kept
+
+    def floor_after(self, floor_ms: int, now_ms: int) -> int:
+        """Return the floor when the board changes: what is gone by now stays gone."""
+        return self.kept_from(floor_ms, now_ms)
+
+    def oldest_counted(self, floor_ms: int, now_ms: int) -> int:
+        """Return the number of the oldest period whose events are held at `now_ms`."""
+        return self.counted_from(floor_ms, now_ms)
+
+    def oldest_stored(self, floor_ms: int, now_ms: int) -> int | None:
+        """Return the number of the oldest period that is stored; those before it are dropped."""
+        return self.counted_from(floor_ms, now_ms)
+
+
+class _Periods:
+    """The periods of one kind of calendar window, and what was found last.
+
+    Each memory is one reference, replaced whole, so threads may share it.
+    """
+
+    def __init__(self, cut: Cut, keep: int, called: str) -> None:
+        self._cut = cut
+        self._keep = keep
+        self._called = called
+        self._last = Period("", 0, 0)
+        self._kept: tuple[Period, Period] | None = None
+
+    def find(self, at_ms: int) -> Period:
+        return self._cut.find(at_ms)
+
+    def at(self, at_ms: int) -> Period:
+        last = self._last
+        if not last.start_ms <= at_ms < last.end_ms:
+            last = self._last = self._cut.find(at_ms)
+        return last
+
+    def labelled(self, label: object) -> Period:
+        try:
+            named = self._cut.read(label) if isinstance(label, str) else []
+        except (ValueError, OverflowError):
+            named = []
+        if len(named) > 1:
+            both = " and ".join(period.label for period in named)
+            raise UnknownPeriod(f"{safe_repr(label)} names two periods, {both}")
+        if not named or not (named[0].end_ms > MIN_MS and named[0].start_ms < MAX_MS):
+            raise UnknownPeriod(f"{safe_repr(label)} names no {self._called}")
+        return named[0]
+
+    def oldest_kept(self, now_ms: int) -> Period:
+        current = self.at(now_ms)
+        oldest = self._moved_on(current) or self._count_back(current)
+        self._kept = (current, oldest)
+        return oldest
+
+    def _moved_on(self, current: Period) -> Period | None:
+        """The oldest kept period, by as many steps from the one known last as `current` is."""
+        if self._kept is None:
+            return None
+        counted, oldest = self._kept
+        for _ in range(self._keep):
+            if counted == current:
+                return oldest
+            if counted.start_ms > current.start_ms or oldest.start_ms <= MIN_MS:
+                return None
+            counted, oldest = self.find(counted.end_ms), self.find(oldest.end_ms)
+        return None
+
+    def _count_back(self, current: Period) -> Period:
+        """The oldest of the periods kept while `current` runs, counted one by one."""
+        oldest = current
+        for _ in range(self._keep - 1):
+            if oldest.start_ms <= MIN_MS:
+                break
+            oldest = self.find(oldest.start_ms - 1)
+        return oldest
+
+
+@lru_cache(maxsize=4096)
+def _periods(unit: Unit, tz: str, week_start: Weekday, keep: int) -> _Periods:
+    where = zone(tz)
+    cut: Cut
+    if unit == "hour":
+        cut = Hours(where)
+    elif unit == "day":
+        cut = Days(where)
+    elif unit == "week":
+        cut = Weeks(where, WEEKDAYS.index(week_start))
+    else:
+        cut = Months(where, _SPANS[unit])
+    return _Periods(cut, keep, f"{unit} in {tz}")

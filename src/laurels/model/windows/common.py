@@ -1,0 +1,118 @@
+"""What the kinds of windows have in common. Pure."""
+
+from typing import TYPE_CHECKING, ClassVar
+
+from msgspec import Struct
+
+from laurels.errors import UnknownPeriod
+from laurels.timeline.calendar import Period
+from laurels.timeline.instants import MAX_MS, MIN_MS
+
+_ALWAYS = Period("", MIN_MS, MAX_MS)
+
+
+class Unstepped(Struct, frozen=True):
+    """What windows have in common that count a period in one ranking."""
+
+    name: str
+
+    steps: ClassVar[int] = 0
+    interval_ms: ClassVar[int] = 0
+
+    def instance_of(self, period: Period) -> int:
+        """Return the number by which a period is stored: its first instant."""
+        return period.start_ms
+
+    def counts_from(self, period: Period) -> int:
+        """Return from when on events count in a period."""
+        return period.start_ms
+
+
+class Endless(Unstepped, frozen=True):
+    """What windows have in common in which every event counts for ever."""
+
+    has_periods: ClassVar[bool] = False
+    lives_ms: ClassVar[int | None] = None
+
+    def period_at(self, at_ms: int) -> Period:
+        """Return the one period there is; its label is empty."""
+        return _ALWAYS
+
+    def period_of(self, instance: int) -> Period:
+        """Return the one period there is."""
+        return _ALWAYS
+
+    def period(self, label: str) -> Period:
+        """Raise UnknownPeriod: there is none that has a label."""
+        raise UnknownPeriod(f"the window {self.name!r} has no periods")
+
+    def cursor_label(self, instance: int) -> str | None:
+        """Return None: the one period has no label."""
+        return None
+
+    def takes(self, floor_ms: int, now_ms: int, period: Period) -> bool:
+        """Return True: no event is too late."""
+        return True
+
+    def counted_from(self, floor_ms: int, now_ms: int) -> int:
+        """Return the first instant of all."""
+        return MIN_MS
+
+    def kept_from(self, floor_ms: int, now_ms: int) -> int:
+        """Return the first instant of all."""
+        return MIN_MS
+
+    def kept_periods(self, floor_ms: int, now_ms: int) -> list[Period]:
+        """Return the one period there is."""
+        return [_ALWAYS]
+
+    def floor_after(self, floor_ms: int, now_ms: int) -> int:
+        """Return the first instant of all."""
+        return MIN_MS
+
+    def oldest_counted(self, floor_ms: int, now_ms: int) -> int:
+        """Return the instance of the one period."""
+        return MIN_MS
+
+    def oldest_stored(self, floor_ms: int, now_ms: int) -> int | None:
+        """Return the instance of the one period."""
+        return MIN_MS
+
+    def taken_until(self, period: Period) -> int:
+        """Return an instant after all others."""
+        return MAX_MS
+
+    def next_refusal(self, now_ms: int) -> tuple[int, int]:
+        """Return instants after all others."""
+        return MAX_MS, MAX_MS
+
+
+class Ending:
+    """What windows have in common whose periods or steps end, and take late events for a while."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        grace_ms: int
+
+        def period_at(self, at_ms: int) -> Period: ...
+        def counted_from(self, floor_ms: int, now_ms: int) -> int: ...
+
+    def takes(self, floor_ms: int, now_ms: int, period: Period) -> bool:
+        """Return whether events of a period or step still count: the window reaches back to it and
+        its grace is not over."""
+        if now_ms < period.end_ms:
+            return period.start_ms >= floor_ms
+        if now_ms > self.taken_until(period):
+            return False
+        return period.start_ms >= self.counted_from(floor_ms, now_ms)
+
+    def taken_until(self, period: Period) -> int:
+        """Return the last instant at which events of a period or step are taken."""
+        return period.end_ms + self.grace_ms
+
+    def next_refusal(self, now_ms: int) -> tuple[int, int]:
+        """Return the end of the oldest period or step whose events are taken at `now_ms`, and from
+        when on they are not."""
+        end_ms = self.period_at(max(MIN_MS, now_ms - self.grace_ms - 1)).end_ms
+        return end_ms, end_ms + self.grace_ms + 1

@@ -1,0 +1,158 @@
+"""Windows of the last so many steps. Pure."""
+
+from functools import cached_property, lru_cache
+from typing import ClassVar
+
+from msgspec import Struct
+
+from laurels.errors import UnknownPeriod
+from laurels.model.durations import duration_text
+from laurels.model.validation import safe_repr
+from laurels.timeline.calendar import Period
+from laurels.timeline.instants import MAX_MS, MIN_MS
+from laurels.timeline.steps import DaySteps, FixedSteps, Steps
+from laurels.timeline.zones import zone
+
+from .common import Ending
+from .refresh_times import RefreshTimes, refresh_times
+from .weighing import Weighing
+
+
+class Rolling(Ending, Struct, frozen=True, dict=True):
+    """A window of the last `steps` steps: live within a step, exact at every boundary.
+
+    A step lasts `step_ms` milliseconds or, where that is 0, `step_days` local days of `tz`. Events
+    of a step count until `grace_ms` after its end, less than the window is long. With `refresh_ms`
+    its ranking is made only so often, and stands in between as it was made last; where that is
+    whole days, it is made `refresh_minute` minutes after local midnight.
+    """
+
+    name: str
+    steps: int
+    step_ms: int
+    step_days: int
+    tz: str
+    grace_ms: int
+    refresh_ms: int = 0
+    refresh_minute: int = 0
+
+    has_periods: ClassVar[bool] = True
+    holds_totals: ClassVar[bool] = False
+    lives_ms: ClassVar[int | None] = None
+    weighing: ClassVar[Weighing | None] = None
+
+    @property
+    def interval_ms(self) -> int:
+        """How often the ranking is made, 0 where it is always live."""
+        return self.refresh_ms
+
+    @cached_property
+    def _steps(self) -> "_Steps":
+        return _steps(self.step_ms, self.step_days, self.tz)
+
+    def period_at(self, at_ms: int) -> Period:
+        """The step in which an instant from MIN_MS to MAX_MS lies; it is fast to ask again."""
+        return self._steps.at(at_ms)[1]
+
+    def number_at(self, at_ms: int) -> int:
+        """The number of that step; the next one's is greater by 1."""
+        return self._steps.at(at_ms)[0]
+
+    def step(self, number: int) -> Period:
+        """The step of a number; one of a local date that was skipped is empty."""
+        return self._steps.cut.step(number)
+
+    def period(self, label: str) -> Period:
+        """The step of that label; UnknownPeriod where there is none."""
+        return self._steps.labelled(label)
+
+    def span(self, running: int) -> tuple[int, int]:
+        """From when to before when the window counts while the step of that number runs."""
+        return self.step(running - self.steps + 1).start_ms, self.step(running).end_ms
+
+    def instance_of(self, period: Period) -> int:
+        """Return the number by which a step is stored: its own."""
+        return self.number_at(period.start_ms)
+
+    def period_of(self, instance: int) -> Period:
+        """Return the step of a number."""
+        return self.step(instance)
+
+    def cursor_label(self, instance: int) -> str | None:
+        """Return None: a list goes on in the running step or not at all."""
+        return None
+
+    def counts_from(self, period: Period) -> int:
+        """Return from when on events count while a step runs."""
+        return self.span(self.number_at(period.start_ms))[0]
+
+    def counted_from(self, floor_ms: int, now_ms: int) -> int:
+        """Return the start of the oldest step whose events are held at `now_ms`."""
+        return max(floor_ms, self.span(self.number_at(now_ms))[0])
+
+    def kept_from(self, floor_ms: int, now_ms: int) -> int:
+        """Return the start of the running step, the only one that can be read."""
+        return self.period_at(now_ms).start_ms
+
+    def kept_periods(self, floor_ms: int, now_ms: int) -> list[Period]:
+        """Return the running step."""
+        return [self.period_at(now_ms)]
+
+    def floor_after(self, floor_ms: int, now_ms: int) -> int:
+        """Return the floor as it is: a change of the board takes nothing from the window."""
+        return floor_ms
+
+    def oldest_counted(self, floor_ms: int, now_ms: int) -> int:
+        """Return the number of the oldest step whose events are held at `now_ms`."""
+        return self.number_at(self.counted_from(floor_ms, now_ms))
+
+    def oldest_stored(self, floor_ms: int, now_ms: int) -> int | None:
+        """Return None: steps go when the window is brought to the next."""
+        return None
+
+    @cached_property
+    def _refresh_times(self) -> RefreshTimes:
+        return refresh_times(self.refresh_ms, self.refresh_minute, self.tz)
+
+    def due_after(self, refreshed_ms: int) -> int:
+        """From when on another refresh is due after one."""
+        return self._refresh_times.around(refreshed_ms)[1]
+
+    def due_by(self, now_ms: int) -> int:
+        """The newest refresh time: a refresh from before then is to be done again."""
+        return self._refresh_times.around(now_ms)[0]
+
+
+class _Steps:
+    """The steps of one kind of rolling window, and the one found last.
+
+    The memory is one reference, replaced whole, so threads may share it.
+    """
+
+    def __init__(self, cut: Steps, called: str) -> None:
+        self.cut = cut
+        self._called = called
+        self._last = (0, Period("", 0, 0))
+
+    def at(self, at_ms: int) -> tuple[int, Period]:
+        last = self._last
+        if not last[1].start_ms <= at_ms < last[1].end_ms:
+            number = self.cut.number(at_ms)
+            last = self._last = (number, self.cut.step(number))
+        return last
+
+    def labelled(self, label: object) -> Period:
+        try:
+            step = self.cut.step(self.cut.read(label)) if isinstance(label, str) else None
+        except (ValueError, OverflowError):
+            step = None
+        if step is None or not (step.end_ms > MIN_MS and step.start_ms < MAX_MS):
+            raise UnknownPeriod(f"{safe_repr(label)} names no {self._called}")
+        return step
+
+
+@lru_cache(maxsize=4096)
+def _steps(step_ms: int, step_days: int, tz: str) -> _Steps:
+    if step_ms:
+        return _Steps(FixedSteps(step_ms), f"step of {duration_text(step_ms)}")
+    return _Steps(DaySteps(zone(tz), step_days), f"step of {step_days}d in {tz}")

@@ -1,0 +1,204 @@
+"""Decay: scores that fade by half every half-life, kept so that time moves nothing. Pure.
+
+An event of a value v at an instant `at` is worth v * 2^-((now - at) / H) at `now`. All members
+fade alike, so what is kept is v * 2^((at - ANCHOR) / H), which never changes: the order of members
+changes only when somebody scores. (Forward decay: Cormode, Shkapenyuk, Srivastava, Xu 2009.) What
+is kept grows without end, so its exponent is an integer apart from the mantissa, and there is no
+landmark that would have to be moved.
+
+With (q, r) = divmod(at - ANCHOR, H), in milliseconds, an event weighs 2^q * 2^(r / H); 2^(r / H) is
+rounded once to the nearest number of 53 bits, by integers alone. The value times the weight is
+rounded to 53 bits (nearest, to even), and so is every sum, in the order of the log. So a total is a
+function of the events in their order, and its bits are the same on every platform and index.
+
+Among others a total is two *words*, integers in the order of the totals they stand for
+(`engine.writing.fading`). It is divided by 2^((now - ANCHOR) / H) when it is shown, and rounded to
+PLACES more decimal places than the column has: what is shown is a fixed-point decimal again, so
+that gaps add up, and a score that is shown can be asked for.
+"""
+
+from array import array
+from collections.abc import Iterable, Sequence
+from functools import cache, lru_cache
+from math import isqrt
+
+from msgspec import Struct
+
+from laurels.engine.writing import fading
+
+ANCHOR_MS = 0
+"""Where time is counted from; any other instant would do."""
+PLACES = 6
+"""How many decimal places more than its column a faded score is shown with."""
+MIN_HALF_LIFE_MS = 1_000
+MAX_HALF_LIFE_MS = 36_525 * 86_400_000
+WORDS = 2
+"""How many words of an entry make its score."""
+
+BITS = 53
+BIAS = 2**40
+"""What is added to an exponent, so that it is positive: see `engine/writing/fading.pxd`."""
+
+_SHOWN = 2 * 10**PLACES
+_PRECISION = 127
+_LN2 = 117932881612756647068972071382077242200
+"""ln 2 times 2^127, rounded."""
+_GONE = 256
+"""A score that has halved so many times more than it has bits is shown as 0."""
+
+Words = tuple[int, int]
+
+
+class Weights(Struct, frozen=True):
+    """What events weigh, mantissa * 2^(exponent - 52): all the same, or each its own."""
+
+    exponents: "int | array[int]"
+    mantissas: "int | array[int]"
+
+    def take(self, kept: Sequence[int]) -> "Weights":
+        """Those of the events at these places."""
+        if isinstance(self.exponents, int) or isinstance(self.mantissas, int):
+            return self
+        exponents, mantissas = self.exponents, self.mantissas
+        return Weights(
+            array("q", [exponents[i] for i in kept]), array("q", [mantissas[i] for i in kept])
+        )
+
+
+def weights(ats_ms: "array[int] | int", half_life_ms: int) -> Weights:
+    """The weights of instants, or of the one that all events share."""
+    if isinstance(ats_ms, int):
+        return Weights(*weight(ats_ms, half_life_ms))
+    table, _ = _powers()
+    return Weights(*fading.weights(ats_ms, half_life_ms, table, _nearest))
+
+
+def restored(
+    ats_ms: "array[int] | int", half_life_ms: int, mantissas: "array[int] | int"
+) -> Weights:
+    """Weights of which the mantissas are known: the exponents are quotients of integers."""
+    if isinstance(ats_ms, int):
+        return Weights((ats_ms - ANCHOR_MS) // half_life_ms, mantissas)
+    return Weights(array("q", [(at - ANCHOR_MS) // half_life_ms for at in ats_ms]), mantissas)
+
+
+@lru_cache(maxsize=1_024)
+def weight(at_ms: int, half_life_ms: int) -> tuple[int, int]:
+    """The weight of an instant, exponent and mantissa; it is fast to ask again."""
+    exponent, rest = divmod(at_ms - ANCHOR_MS, half_life_ms)
+    return exponent, _nearest(rest, half_life_ms)
+
+
+def _nearest(rest: int, whole: int) -> int:
+    """The number of 53 bits nearest to 2^(rest / whole), times 2^52."""
+    spare = _PRECISION + 1 - BITS
+    rounded: int = (_power(rest, whole) + (1 << (spare - 1))) >> spare
+    return rounded if rounded < 2**BITS else 2**BITS - 1
+
+
+def _power(rest: int, whole: int) -> int:
+    """2^(rest / whole) * 2^127, good to some 2^-90."""
+    share = (rest << 96) // whole
+    _, powers = _powers()
+    found = powers[share >> 88]
+    for part in range(1, 4):
+        found = found * powers[256 * part + (share >> (88 - 8 * part) & 255)] >> _PRECISION
+    linear = (share & (2**64 - 1)) * _LN2 >> 96
+    return found + (found * (linear + (linear * linear >> (_PRECISION + 1))) >> _PRECISION)
+
+
+@cache
+def _powers() -> tuple["array[int]", list[int]]:
+    """2^(i / 256^(k + 1)), k from 0 to 3 and in each i from 0 to 255, times 2^127; and, as the
+    engine has them, the upper halves less 2^64."""
+    guard = 64
+    one = 1 << (_PRECISION + guard)
+    roots, root = [], 2 * one
+    for _ in range(32):
+        root = isqrt(root * one)
+        roots.append(root)
+    powers = []
+    for part in range(4):
+        for i in range(256):
+            found = one
+            for bit in range(8):
+                if i >> (7 - bit) & 1:
+                    found = found * roots[8 * part + bit] >> (_PRECISION + guard)
+            powers.append(found >> guard)
+    halves = [(power + (1 << 63)) >> 64 for power in powers]
+    return array("q", [half - 2**64 for half in halves]), powers
+
+
+class Weighing(Struct, frozen=True, order=True):
+    """How much events weigh in a window whose scores fade: half for every half-life of their
+    age."""
+
+    half_life_ms: int
+
+    def weights(self, ats_ms: "array[int] | int") -> Weights:
+        """Return the weights of instants, or of the one that all events share."""
+        return weights(ats_ms, self.half_life_ms)
+
+    def restored(self, ats_ms: "array[int] | int", mantissas: "array[int] | int") -> Weights:
+        """Return weights of which the mantissas are known."""
+        return restored(ats_ms, self.half_life_ms, mantissas)
+
+    def decayed_at(self, scale: int, now_ms: int) -> "DecayedTotals":
+        """Return how totals of a column with so many decimal places are shown at an instant."""
+        return DecayedTotals(self.half_life_ms, scale, now_ms)
+
+
+class DecayedTotals(Struct, frozen=True):
+    """How totals of a half-life are shown at an instant, in units of 10^-(scale + PLACES)."""
+
+    half_life_ms: int
+    scale: int
+    now_ms: int
+
+    @property
+    def places(self) -> int:
+        """How many decimal places are shown."""
+        return self.scale + PLACES
+
+    def units(self, words: Words) -> int:
+        """The units a total has faded to, rounded, half of one up; for words that are not
+        turned."""
+        return self.units_of_many([words])[0]
+
+    def units_of_many(self, totals: Iterable[Words]) -> list[int]:
+        """The same of many totals."""
+        exponent, divisor = weight(self.now_ms, self.half_life_ms)
+        level = BIAS + exponent - BITS + 1
+        found = []
+        for first, mantissa in totals:
+            shift = abs(first) - level
+            if mantissa == 0 or shift < -_GONE:
+                found.append(0)
+                continue
+            above, below = mantissa * _SHOWN, divisor
+            if shift >= 0:
+                above <<= shift
+            else:
+                below <<= -shift
+            found.append((above + below) // (2 * below))
+        return found
+
+    def least(self, units: int) -> Words:
+        """The words of the least total that is shown as so many units, or more."""
+        exponent, factor = weight(self.now_ms, self.half_life_ms)
+        above, below = (2 * units - 1) * factor, _SHOWN
+        shift = BITS - abs(above).bit_length() + below.bit_length()
+        mantissa = _ceiling(above, below, shift)
+        if abs(mantissa) >= 2**BITS:
+            shift -= 1
+            mantissa = _ceiling(above, below, shift)
+        exponent -= BITS - 1 + shift
+        first = exponent + BIAS
+        return (first, mantissa) if mantissa > 0 else (-first, mantissa)
+
+
+def _ceiling(above: int, below: int, shift: int) -> int:
+    """The least integer not below above / below * 2^shift."""
+    if shift < 0:
+        return -(-above // (below << -shift))
+    return -((-above << shift) // below)
