@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from laurels.core.board_state import Boards, BoardState
-from laurels.core.lifecycle import Refreshed, Stand
+from laurels.core.lifecycle import Refreshed, RefreshState
 from laurels.model.board import Board
 from laurels.stores.redis.refreshing import Refreshing
 
@@ -25,15 +25,15 @@ def opened(boards: Boards, *, shards: int = 1) -> BoardState:
     return boards.open(Board(f"b{number}", windows=windows, shards=shards), number, 1, NOW)
 
 
-def stand(seen: int, **fields: object) -> dict[int, dict[str, Stand]]:
-    return {0: {"r": Stand(seen=seen, **fields)}}  # type: ignore[arg-type]
+def stood(seen: int, **fields: object) -> dict[int, dict[str, RefreshState]]:
+    return {0: {"r": RefreshState(seen=seen, **fields)}}  # type: ignore[arg-type]
 
 
 def test_a_board_that_is_new_here_is_looked_at_at_once(boards: Boards) -> None:
     refreshing, state = Refreshing(), opened(boards)
     refreshing.watch(state)
     assert refreshing.due(NOW, 9) == [(state.number, "r")]
-    refreshing.note(state, stand(0), NOW)
+    refreshing.note(state, stood(0), NOW)
     assert refreshing.due(NOW + HOUR - 1, 9) == []
     assert refreshing.next_ms() == NOW + HOUR
     assert refreshing.due(NOW + HOUR, 9) == [(state.number, "r")]
@@ -43,11 +43,11 @@ def test_a_board_that_is_new_here_is_looked_at_at_once(boards: Boards) -> None:
 
 def test_what_is_told_late_changes_nothing(boards: Boards) -> None:
     refreshing, state = Refreshing(), opened(boards)
-    refreshing.note(state, stand(2, waiting=True), NOW)
-    refreshing.note(state, stand(1), NOW)
+    refreshing.note(state, stood(2, waiting=True), NOW)
+    refreshing.note(state, stood(1), NOW)
     assert state.refreshed["r"] == Refreshed(0, None, True)
     assert refreshing.is_due((state.number, "r"), NOW)
-    refreshing.note(state, stand(3, offset=3, now_ms=NOW, since_ms=NOW, waiting=True), NOW)
+    refreshing.note(state, stood(3, offset=3, now_ms=NOW, since_ms=NOW, waiting=True), NOW)
     assert not refreshing.is_due((state.number, "r"), NOW)
     assert refreshing.is_due((state.number, "r"), NOW + HOUR)
 
@@ -55,22 +55,22 @@ def test_what_is_told_late_changes_nothing(boards: Boards) -> None:
 def test_a_window_stays_due_until_it_is_known_to_stand_otherwise(boards: Boards) -> None:
     refreshing, states = Refreshing(), [opened(boards) for _ in range(3)]
     for state in states:
-        refreshing.note(state, stand(1, waiting=True), NOW)
+        refreshing.note(state, stood(1, waiting=True), NOW)
     places = [(state.number, "r") for state in states]
     assert refreshing.due(NOW, 2) == places[:2]
     assert refreshing.due(NOW, 9) == places
-    refreshing.note(states[0], stand(2, offset=2, now_ms=NOW, since_ms=NOW, waiting=True), NOW)
+    refreshing.note(states[0], stood(2, offset=2, now_ms=NOW, since_ms=NOW, waiting=True), NOW)
     assert refreshing.due(NOW, 9) == places[1:]
 
 
 def test_shards_are_due_where_something_waits(boards: Boards) -> None:
     refreshing, state = Refreshing(), opened(boards, shards=2)
-    done = Stand(offset=4, now_ms=NOW, since_ms=NOW, waiting=True, seen=4)
-    refreshing.note(state, {0: {"r": done}, 1: {"r": Stand(since_ms=NOW, seen=1)}}, NOW)
+    done = RefreshState(offset=4, now_ms=NOW, since_ms=NOW, waiting=True, seen=4)
+    refreshing.note(state, {0: {"r": done}, 1: {"r": RefreshState(since_ms=NOW, seen=1)}}, NOW)
     assert state.refreshed["r"] == Refreshed((4, 0), NOW, True)
-    refreshing.note(state, {1: {"r": Stand(since_ms=NOW, waiting=True, seen=2)}}, NOW)
+    refreshing.note(state, {1: {"r": RefreshState(since_ms=NOW, waiting=True, seen=2)}}, NOW)
     assert not refreshing.is_due((state.number, "r"), NOW)
-    refreshing.note(state, {1: {"r": Stand(since_ms=NOW - 1, waiting=True, seen=3)}}, NOW)
+    refreshing.note(state, {1: {"r": RefreshState(since_ms=NOW - 1, waiting=True, seen=3)}}, NOW)
     assert refreshing.is_due((state.number, "r"), NOW)
 
 

@@ -86,7 +86,7 @@ def test_repeats_end_in_time_and_there_is_one_at_least(
 def test_a_doubt_outlives_an_attempt_that_did_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     index = Index(doubt(), IndexUnavailable("not reached"))
     attempts = Calls("t").next(1)
-    with pytest.raises(IndexUnavailable) as caught, attempts.told():
+    with pytest.raises(IndexUnavailable) as caught, attempts.reporting():
         attempted(index, monkeypatch, attempts)
     assert caught.value.may_have_applied
     assert caught.value.__cause__ is None, "an error is its own cause"
@@ -102,13 +102,14 @@ def test_a_doubt_outlives_a_new_plan(monkeypatch: pytest.MonkeyPatch) -> None:
         attempted(index, monkeypatch, attempts)
     assert attempted(index, monkeypatch, attempts) == "done"
     assert set(index.asked) == {CallId("t", 1)}
-    with pytest.raises(IndexUnavailable) as caught, attempts.told():
+    with pytest.raises(IndexUnavailable) as caught, attempts.reporting():
         raise IndexUnavailable("the definitions cannot be read")
     assert caught.value.may_have_applied
 
 
 def test_without_a_doubt_nothing_is_said() -> None:
-    with pytest.raises(IndexUnavailable) as caught, Calls("t").next(1).told(), after(counted=False):
+    call = Calls("t").next(1)
+    with pytest.raises(IndexUnavailable) as caught, call.reporting(), after(counted=False):
         raise IndexUnavailable("no")
     assert (caught.value.may_have_applied, caught.value.what) == (False, "no")
 

@@ -22,7 +22,7 @@ from laurels import config
 from laurels.errors import NotReady
 from laurels.errors.index_server import IndexDenied
 from laurels.stores.redis.present import BoardCatalog
-from laurels.stores.redis.sharding import following
+from laurels.stores.redis.sharding import label_replicator
 from laurels.stores.redis.sharding.sharded import Sharded
 from laurels.stores.redis.sharding.shards import shard_of
 from tests.conftest import Scaled
@@ -223,10 +223,10 @@ def test_much_that_waits_is_counted_in_calls(
     lb.create(board())
     for turn in range(100):
         unfed(lb, "b", in_room("ab"[turn % 2], *MEMBERS))
-    monkeypatch.setattr(following, "ROUNDS", 2)
+    monkeypatch.setattr(label_replicator, "ROUNDS", 2)
     with pytest.raises(NotReady):
         lb.top("b", by="room")
-    monkeypatch.setattr(following, "ROUNDS", 100)
+    monkeypatch.setattr(label_replicator, "ROUNDS", 100)
     assert rooms(lb) == {"a": 600, "b": 600}
 
 
@@ -248,7 +248,7 @@ def test_work_feeds(lb: laurels.Leaderboards, url: str, clock: laurels.ManualClo
     with config.direct(url, clock) as other:
         other.boards()
         remote(other).work(1_000)
-    with patch.object(following.Following, "feed", _fed):
+    with patch.object(label_replicator.LabelReplicator, "feed", _fed):
         assert rooms(lb) == {"a": 12}
 
 
@@ -283,7 +283,7 @@ def test_who_asks_at_once_shares_a_look(url: str, clock: laurels.ManualClock) ->
             await lb.submit_many("b", in_room("a", *MEMBERS))
             index: Any = lb._store._present.index  # type: ignore[attr-defined]
             with patch.object(
-                index._following, "_feed", side_effect=index._following._feed
+                index._replicator, "_feed", side_effect=index._replicator._feed
             ) as looked:
                 found = await asyncio.gather(*[lb.top("b", by="room") for _ in range(50)])
             assert looked.call_count == 1

@@ -166,8 +166,8 @@ class World:
         )
         if isinstance(expected, Refusal):
             assert isinstance(found, BatchRefused), f"{found!r} instead of {expected.code}"
-            told_of = [(receipt.status, receipt.reason) for receipt in found.receipts]
-            assert told_of == [(v.status, v.reason) for v in expected.verdicts]
+            encode_feed_payload = [(receipt.status, receipt.reason) for receipt in found.receipts]
+            assert encode_feed_payload == [(v.status, v.reason) for v in expected.verdicts]
         else:
             assert isinstance(found, laurels.Receipts), repr(found)
             self._assert_receipts(name, found, expected, window)

@@ -66,7 +66,7 @@ def test_what_follows_from_sums_is_what_one_by_one_gives(
     assert sums.lows == [min(prefixes[i]) for i in order]
     assert sums.highs == [max(prefixes[i]) for i in order]
     assert sums.stamps == [max(s for j, _, s in given_ if j == i) for i in order]
-    told = sums.told()
+    told = sums.encode()
     assert ("least" in told) == ("most" in told) == (len(given_) > len(order))
 
     bases = {i: there[i] for i in order}
@@ -113,4 +113,4 @@ def test_of_totals_that_are_set_there_are_none() -> None:
 def test_one_stamp_is_told_once() -> None:
     sums = added_up([("a", 1), ("a", 2)])
     assert sums is not None
-    assert sums.told() == {"events": 2, "sums": [-3], "stamps": 7, "least": [-3], "most": [-1]}
+    assert sums.encode() == {"events": 2, "sums": [-3], "stamps": 7, "least": [-3], "most": [-1]}

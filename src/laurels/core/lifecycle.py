@@ -142,7 +142,7 @@ class Refreshed(Struct, frozen=True, array_like=True):
 NEVER = Refreshed()
 
 
-class Stand(Struct, frozen=True):
+class RefreshState(Struct, frozen=True):
     """How a window stands in one shard of a board, after the change `seen` of it. `since_ms` is
     when it was refreshed last or, with the other shards, passed over as there was nobody; the other
     fields are those of `Refreshed`."""
@@ -158,9 +158,9 @@ class Stand(Struct, frozen=True):
         return Refreshed(self.offset, self.since_ms, self.waiting).due_ms(window)
 
 
-def of_shards(stands: Sequence[Stand]) -> Refreshed:
+def of_shards(states: Sequence[RefreshState]) -> Refreshed:
     """How a window stands whose board is in these shards, each with a refresh of its own: it is
     seen as of the newest."""
-    offset = stands[0].offset if len(stands) == 1 else tuple([each.offset for each in stands])
-    shown = [each.now_ms for each in stands if each.now_ms is not None]
-    return Refreshed(offset, max(shown, default=None), any(each.waiting for each in stands))
+    offset = states[0].offset if len(states) == 1 else tuple([each.offset for each in states])
+    shown = [each.now_ms for each in states if each.now_ms is not None]
+    return Refreshed(offset, max(shown, default=None), any(each.waiting for each in states))

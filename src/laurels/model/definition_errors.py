@@ -26,7 +26,7 @@ class DefinitionErrors:
         """Notes the fault, or all the faults, that an error tells of."""
         errors = error.faults if isinstance(error, BoardInvalid) else [error.what]
         self._only_names &= isinstance(error, InvalidName)
-        self._found += [self._prefix + error for error in errors]
+        self._found += [self._prefix + each for each in errors]
 
     def read(self, parse: Callable[[object], T], value: object, fallback: F) -> T | F:
         """What `parse` makes of a value; where it refuses, notes why and answers `fallback`."""

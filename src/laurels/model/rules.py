@@ -88,7 +88,7 @@ class Rules(Struct, frozen=True, dict=True):
         return self.scopes != ((),) or bool(self.rank_by)
 
     @property
-    def fed(self) -> bool:
+    def has_label_replica(self) -> bool:
         """Whether an index server keeps rankings by a label apart, and feeds them by the shards."""
         return self.shards > 1 and bool(self.rank_by)
 

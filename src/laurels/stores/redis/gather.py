@@ -82,8 +82,8 @@ class Gatherer:
         for ticket in tickets:
             ticket.deliver()
         if self.observed is not None:
-            told, clock = self.observed
-            told(sum(ticket.weight for ticket in tickets), clock() - began)
+            observer, clock = self.observed
+            observer(sum(ticket.weight for ticket in tickets), clock() - began)
         return answered
 
 

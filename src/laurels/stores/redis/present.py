@@ -44,8 +44,8 @@ from .remote import (
     Opened,
     PlanExpired,
     RefreshChanged,
+    RefreshStates,
     ScopesNotReady,
-    Stands,
     StepNotReady,
 )
 
@@ -59,7 +59,7 @@ T = TypeVar("T")
 
 
 class BoardCatalog:
-    """The boards as they are known here, the index that holds them, and the time."""
+    """The boards as they are before here, the index that holds them, and the time."""
 
     def __init__(self, index: FollowedIndex, registry: Registry, clock: Clock) -> None:
         self.index = index
@@ -90,13 +90,13 @@ class BoardCatalog:
     async def refresh(self, state: BoardState) -> None:
         """Reads the definitions again and has the server know this board, if it is one."""
         await self.registry.load()
-        known = self.boards.numbered(state.number)
-        if known is None:
+        before = self.boards.numbered(state.number)
+        if before is None:
             return
-        await self.index.open(opened_as(known))
+        await self.index.open(opened_as(before))
         await self.registry.load()
         if self.boards.numbered(state.number) is None:  # deleted meanwhile: nothing is left behind
-            await self.index.close(opened_as(known))
+            await self.index.close(opened_as(before))
 
     async def clear(self) -> None:
         """Takes away what is left of boards that were deleted."""
@@ -105,7 +105,7 @@ class BoardCatalog:
             await self.registry.cleared(body)
 
     async def again(self, board: str, look: Callable[[BoardState], Awaitable[T]]) -> T:
-        """What a look at a board says, repeated where the board was known wrongly."""
+        """What a look at a board says, repeated where the board was before wrongly."""
         reread = False
         for _ in range(ATTEMPTS):
             state = self.boards.boards.get(board) or await self.know(board)
@@ -135,7 +135,7 @@ class BoardCatalog:
         return self.latest_ms
 
     def time_of(self, state: BoardState) -> int:
-        """What time it is on a board: in event time the latest `at` it is known to have seen."""
+        """What time it is on a board: in event time the latest `at` it is before to have seen."""
         return state.now_ms if self.event_time else self.now()
 
     def _time_on(self, number: int) -> int:
@@ -200,7 +200,7 @@ class BoardCatalog:
             try:
                 if state.due_ms <= now_ms:
                     await self.pass_boundary(state, now_ms)
-                    if state.rules.fed:  # who counted and died left something
+                    if state.rules.has_label_replica:  # who counted and died left something
                         left += not await self.feed(state.board.name)
                 left += await self._prepare(state, now_ms, limit)
                 left += await self.sweep(state, now_ms, limit)
@@ -221,21 +221,24 @@ class BoardCatalog:
 
     # Windows that are refreshed
 
-    def note(self, state: BoardState, stands: Stands) -> None:
+    def note(self, state: BoardState, refresh_states: RefreshStates) -> None:
         """Takes note of how the windows of a board stand that are refreshed."""
         if state.rules.refreshed:
-            self.registry.refreshing.note(state, stands, self.time_of(state))
+            self.registry.refreshing.note(state, refresh_states, self.time_of(state))
 
-    def ensure_shown(
-        self, state: BoardState, known: Sequence[Mapping[str, Refreshed]], stands: Stands
+    def ensure_unchanged(
+        self,
+        state: BoardState,
+        before: Sequence[Mapping[str, Refreshed]],
+        states: RefreshStates,
     ) -> None:
-        """Raises Renewed where a window shows something else than was known: of rankings of members
-        and, where they are kept apart, by a label."""
-        self.note(state, stands)
-        by = state.rules.fed and state.rules.shards in stands
+        """Raises Renewed where a window shows something else than was before: of rankings of
+        members and, where they are kept apart, by a label."""
+        self.note(state, states)
+        by = state.rules.has_label_replica and state.rules.shards in states
         for window in state.rules.refreshed:
-            own = {shard: windows[window] for shard, windows in stands.items()}
-            found, was = refreshed_of(state, own, by=by), known[by].get(window)
+            own = {shard: windows[window] for shard, windows in states.items()}
+            found, was = refreshed_of(state, own, by=by), before[by].get(window)
             if was is None or (was.offset, was.now_ms) != (found.offset, found.now_ms):
                 raise RefreshChanged
 
@@ -273,10 +276,10 @@ class BoardCatalog:
         due_ms = next_boundary(state.rules, now_ms)
         if not state.refreshed.get(window, NEVER).waiting:
             read = await self.index.read(opened, [], now_ms=now_ms, due_ms=due_ms)
-            self.note(state, read.stands)
+            self.note(state, read.refresh_states)
         for _ in range(calls if self.registry.refreshing.is_due(place, now_ms) else 0):
-            left, stands = await self.index.refresh(opened, window, now_ms=now_ms, due_ms=due_ms)
-            self.note(state, stands)
+            left, states = await self.index.refresh(opened, window, now_ms=now_ms, due_ms=due_ms)
+            self.note(state, states)
             if not left:
                 self._swept.pop(number, None)  # there may be scopes that hold nobody any more
                 break
@@ -284,7 +287,7 @@ class BoardCatalog:
         return left
 
     async def _prepare(self, state: BoardState, now_ms: int, limit: int) -> int:
-        """Does a share of the passes of a board that are not known to be complete; what is
+        """Does a share of the passes of a board that are not before to be complete; what is
         left."""
         left = 0
         for window in state.rules.windows.values():
@@ -300,11 +303,11 @@ class BoardCatalog:
     async def sweep(self, state: BoardState, now_ms: int, limit: int) -> int:
         """Brings a share of the scopes that are behind, of about `limit` members; 0 when there are
         no others until the next boundary."""
-        known = state.version, state.due_ms
-        if not state.rules.scoped or self._swept.get(state.number) == known:
+        before = state.version, state.due_ms
+        if not state.rules.scoped or self._swept.get(state.number) == before:
             return 0
         if await self.index.sweep(opened_as(state), self.due(state, now_ms), limit):
-            self._swept[state.number] = known
+            self._swept[state.number] = before
             return 0
         return 1
 

@@ -55,7 +55,7 @@ class Questions:
                 now.opened, plan.requests, now_ms=now_ms, due_ms=now.due_ms
             )
             if state.rules.refreshed:
-                self._present.ensure_shown(state, known, read.stands)
+                self._present.ensure_unchanged(state, known, read.refresh_states)
             result = plan.finish(read.found, read.offset)
             if not isinstance(result, ReadPlan):
                 return result

@@ -11,11 +11,11 @@ import heapq
 from collections.abc import Callable, Mapping
 
 from laurels.core.board_state import Boards, BoardState
-from laurels.core.lifecycle import Refreshed, Stand, of_shards
+from laurels.core.lifecycle import Refreshed, RefreshState, of_shards
 from laurels.model.windows.rolling import Rolling
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
-from .remote import Stands
+from .remote import RefreshStates
 
 Place = tuple[int, str]
 """The number of a board, and a window of it."""
@@ -29,7 +29,7 @@ class Refreshing:
     """
 
     def __init__(self) -> None:
-        self._stands: dict[Place, dict[int, Stand]] = {}
+        self._refresh_states: dict[Place, dict[int, RefreshState]] = {}
         self._queue: list[tuple[int, int, str]] = []
         self._due: dict[Place, int] = {}
         self._large: set[Place] = set()
@@ -39,17 +39,17 @@ class Refreshing:
         for window in state.rules.refreshed:
             self._put((state.number, window), MIN_MS)
 
-    def note(self, state: BoardState, stands: Stands, now_ms: int) -> None:
+    def note(self, state: BoardState, refresh_states: RefreshStates, now_ms: int) -> None:
         """Takes note of how windows stand; what is older than what is known is passed over."""
-        for shard, windows in stands.items():
-            for name, stand in windows.items():
-                own = self._stands.setdefault((state.number, name), {})
-                if shard not in own or own[shard].seen <= stand.seen:
-                    own[shard] = stand
+        for shard, windows in refresh_states.items():
+            for name, refresh_state in windows.items():
+                own = self._refresh_states.setdefault((state.number, name), {})
+                if shard not in own or own[shard].seen <= refresh_state.seen:
+                    own[shard] = refresh_state
         for name, window in state.rules.refreshed.items():
-            own = self._stands.get((state.number, name), {})
+            own = self._refresh_states.get((state.number, name), {})
             state.refreshed[name] = refreshed_of(state, own)
-            if state.rules.fed:
+            if state.rules.has_label_replica:
                 state.refreshed_by[name] = refreshed_of(state, own, by=True)
             self._put((state.number, name), _due_ms(window, own, now_ms))
 
@@ -57,7 +57,7 @@ class Refreshing:
         """Forgets a board."""
         for place in [place for place in self._due if place[0] == number]:
             del self._due[place]
-            self._stands.pop(place, None)
+            self._refresh_states.pop(place, None)
             self._large.discard(place)
 
     def next_ms(self) -> int:
@@ -117,13 +117,20 @@ class Refreshing:
         return self._due.get(entry[1:]) != entry[0]
 
 
-def refreshed_of(state: BoardState, stands: Mapping[int, Stand], *, by: bool = False) -> Refreshed:
+def refreshed_of(
+    state: BoardState, states: Mapping[int, RefreshState], *, by: bool = False
+) -> Refreshed:
     """How a window of a board stands whose shards stand so; `by` a label, where such rankings are
     kept apart from them."""
     count = state.rules.shards
     shards = [count] if by else range(count)
-    return of_shards([stands.get(shard, Stand()) for shard in shards])
+    return of_shards([states.get(shard, RefreshState()) for shard in shards])
 
 
-def _due_ms(window: Rolling, stands: Mapping[int, Stand], now_ms: int) -> int:
-    return min([window.due_after(now_ms), *[stand.due_ms(window) for stand in stands.values()]])
+def _due_ms(window: Rolling, states: Mapping[int, RefreshState], now_ms: int) -> int:
+    return min(
+        [
+            window.due_after(now_ms),
+            *[each.due_ms(window) for each in states.values()],
+        ]
+    )

@@ -13,7 +13,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from laurels.core.index import Offset, Outcomes
-from laurels.core.lifecycle import Due, RollingState, Stand
+from laurels.core.lifecycle import Due, RefreshState, RollingState
 from laurels.core.plan import Plan
 from laurels.core.ranking_key import RankingKey
 from laurels.core.requests import ReadRequest, ReadResult
@@ -62,7 +62,7 @@ class RefreshChanged(Exception):  # noqa: N818
     """A window shows something else than the caller counts on: ask again."""
 
 
-Stands = dict[int, dict[str, Stand]]
+RefreshStates = dict[int, dict[str, RefreshState]]
 """How the windows stand that are refreshed: by shard, and by name."""
 
 
@@ -94,7 +94,7 @@ class Applied(Struct, frozen=True):
 
     `left` are the places of events that were not counted because their shards refused them: all
     else is about the others, and a batch of these is to be planned and applied again, even an empty
-    one. None where nothing is left to do. `stands` are those of the shards that
+    one. None where nothing is left to do. `refresh_states` are those of the shards that
     counted, afterwards.
     """
 
@@ -103,7 +103,7 @@ class Applied(Struct, frozen=True):
     ranks_after: "array[int] | None"
     offset: Offset
     left: list[int] | None = None
-    stands: Stands = {}
+    refresh_states: RefreshStates = {}
 
 
 class Reading(Struct, frozen=True, gc=False):
@@ -111,7 +111,7 @@ class Reading(Struct, frozen=True, gc=False):
 
     found: list[ReadResult]
     offset: Offset
-    stands: Stands = {}
+    refresh_states: RefreshStates = {}
 
 
 class RemoteIndex(Protocol):
@@ -182,7 +182,7 @@ class RemoteIndex(Protocol):
 
     async def refresh(
         self, board: Opened, window: str, *, now_ms: int, due_ms: int
-    ) -> tuple[int, Stands]:
+    ) -> tuple[int, RefreshStates]:
         """Goes on with the refresh of a window, in every shard in which it is due; about how many
         members are left, 0 where nothing is left to do, and how the windows stand. Any number of
         processes may do so at once, and break off anywhere."""
@@ -264,9 +264,9 @@ class ShardIndex(RemoteIndex, Protocol):
         ranks: bool,
         due_ms: int,
         call: CallId | None = None,
-        told: bytes | None = None,
+        feed: bytes | None = None,
     ) -> Applied:
-        """Counts a batch as planned; what is `told` goes to the feed in the same step."""
+        """Counts a batch as planned; `feed` is appended to the feed in the same step."""
 
     async def pending(self, board: Opened, after: FeedPlace, limit: int) -> Pending:
         """The next entries of a shard's feed; those up to that place are forgotten."""

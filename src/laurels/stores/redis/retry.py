@@ -72,7 +72,7 @@ class Attempts:
         raise AssertionError("pauses do not end")
 
     @contextmanager
-    def told(self) -> Iterator[None]:
+    def reporting(self) -> Iterator[None]:
         """Whatever ends the work within this for now says so, if an attempt may have applied;
         PartlyCounted where a part of it certainly has."""
         try:

@@ -41,7 +41,7 @@ class BoardStatistics:
         ]
         due_ms = next_boundary(state.rules, now_ms)
         read = await self._present.index.read(opened, asks, now_ms=now_ms, due_ms=due_ms)
-        self._present.note(state, read.stands)
+        self._present.note(state, read.refresh_states)
         windows = [
             WindowStats(
                 window=name,
@@ -99,7 +99,9 @@ class BoardStatistics:
     async def of_all(self) -> Stats:
         """The figures of all boards."""
         await self._present.registry.load()
-        boards = [await self._present.again(name, self._board_stats) for name in self._known()]
+        boards = [
+            await self._present.again(name, self._board_stats) for name in self._board_names()
+        ]
         return Stats(
             boards=len(boards),
             members=sum(max((w.members for w in each.windows), default=0) for each in boards),
@@ -136,13 +138,13 @@ class BoardStatistics:
             for what in self._present.index.unverified(state.rules):
                 unverified.setdefault(what, []).append(state.board.name)
 
-        names = self._known()
+        names = self._board_names()
         for name in names:
             await self._present.again(name, look)
-        told = [f"{_listed(boards)}: {what}" for what, boards in unverified.items()]
-        return CheckReport(len(names), rankings, entries, offset, told)
+        problems = [f"{_listed(boards)}: {what}" for what, boards in unverified.items()]
+        return CheckReport(len(names), rankings, entries, offset, problems)
 
-    def _known(self) -> list[str]:
+    def _board_names(self) -> list[str]:
         return sorted(self._present.boards.boards)
 
 

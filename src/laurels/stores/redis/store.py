@@ -58,9 +58,9 @@ def is_newer(
         return True
     if scope is not None and not has_scope(rules, scope):
         return True
-    known = {*rules.labels}
+    labels = {*rules.labels}
     longer = (event for event in events if type(event) is not tuple or len(event) > 4)
-    return any(not known.issuperset(labels) for labels in map(_labels_of, longer) if labels)
+    return any(not labels.issuperset(each) for each in map(_labels_of, longer) if each)
 
 
 def _labels_of(event: Any) -> Any:
@@ -184,11 +184,11 @@ class Direct:
         self, board: str, events: Iterable[Any], window: str | None, **how: Unpack[How]
     ) -> Submission:
         """Accepts events: judges their form and makes them columns."""
-        given = batch_list(events)
+        batch = batch_list(events)
         state = self.named(board)
-        if is_newer(state, given, window, how.get("scope")):
+        if is_newer(state, batch, window, how.get("scope")):
             state = self.newest(board)
-        return submission(state, given, window, event_time=self._present.event_time, **how)
+        return submission(state, batch, window, event_time=self._present.event_time, **how)
 
     def position(self, board: str, source: str) -> str | None:
         """The position committed last for a source."""
@@ -273,10 +273,10 @@ class Direct:
         """How many boards this process knows."""
         return len(self._present.boards.boards)
 
-    def observe(self, told: Callable[[int, float], None], clock: Callable[[], float]) -> None:
-        """Has `told` called after each call that counts: how many writes were gathered in it, and
-        how many seconds it took by `clock`."""
-        self._gatherer.observed = told, clock
+    def observe(self, observer: Callable[[int, float], None], clock: Callable[[], float]) -> None:
+        """Has `observer` called after each call that counts: how many writes were gathered in it,
+        and how many seconds it took by `clock`."""
+        self._gatherer.observed = observer, clock
 
     def change_token(self, board: str) -> tuple[int, int, int, bool]:
         """Return a token that changes whenever the board may have another list, as

@@ -71,7 +71,7 @@ class Writer:
     async def _follow_up(self, write: Submission) -> None:
         """Does what is due behind a submission. It counted: whoever asks or submits next goes on
         with what fails here."""
-        if write.board.rules.fed and any(batch.labels for batch in write.batches):
+        if write.board.rules.has_label_replica and any(batch.labels for batch in write.batches):
             with suppress(LaurelsError):
                 await self._present.feed(write.board.board.name)
         if not self.paced:
@@ -113,7 +113,7 @@ class Writer:
                 attempts = self._calls.next(write.board.number)
                 with (
                     after(counted=counted),
-                    attempts.told(),
+                    attempts.reporting(),
                     ends_in(VERB_SECONDS, anew=counted),
                 ):
                     offset = await self._count(write, call, places, attempts)
@@ -161,18 +161,18 @@ class Writer:
                 await self._present.advance(state, batch.now_ms, stale)
             else:
                 if state.rules.refreshed:
-                    self._present.note(state, applied.stands)
+                    self._present.note(state, applied.refresh_states)
                     plan = self._present.boards.plan(batch)  # by the step that the window shows
-                told = None
+                both_ranks = None
                 if applied.ranks_before is not None and applied.ranks_after is not None:
-                    told = Ranks(applied.ranks_before, applied.ranks_after)
+                    both_ranks = Ranks(applied.ranks_before, applied.ranks_after)
                 if applied.left is None:
-                    write.counted(Folded(batch, plan, applied.outcomes), told, places)
+                    write.counted(Folded(batch, plan, applied.outcomes), both_ranks, places)
                     return applied.offset
                 left = set(applied.left)
                 done = [i for i in range(batch.size) if i not in left]
                 folded = Folded(batch.take(done), plan.taken(done), applied.outcomes)
-                write.counted(folded, told, [places[i] for i in done])
+                write.counted(folded, both_ranks, [places[i] for i in done])
                 places = [places[i] for i in applied.left]
                 batch = batch.take(applied.left)
         if batch.size < size:
@@ -214,11 +214,11 @@ class Writer:
             case records.Remove():
                 state = self._present.boards.by_number(record.board)
                 await self._present.pass_boundary(state, record.now_ms)
-                known = self._present.boards.numbered(record.board)
-                if known is None:
+                current = self._present.boards.numbered(record.board)
+                if current is None:
                     return False
-                opened = opened_as(known)
-                due = self._present.due(known, max(record.now_ms, self._present.time_of(known)))
+                opened = opened_as(current)
+                due = self._present.due(current, max(record.now_ms, self._present.time_of(current)))
                 write.settle(await self._present.index.remove(opened, record.member, due))
             case records.MemberData():
                 opened = opened_as(self._present.boards.by_number(record.board))

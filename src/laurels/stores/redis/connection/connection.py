@@ -119,27 +119,27 @@ class Connection:
 
     async def _run(self, script: Script, key: bytes, argument: bytes) -> Any:
         """Waits for a while where the slot of the key moves."""
-        said: list[bytes] = [key, argument]
+        arguments: list[bytes] = [key, argument]
         if self.address.cluster:
             script = guarded(script)
-            said.append(beside(key))
+            arguments.append(beside(key))
         until = asyncio.get_running_loop().time() + self._timeout_ms / 1_000 * _MOVING_SHARE
         while True:
             try:
-                return await self._run_now(script, said)
+                return await self._run_now(script, arguments)
             except IndexMoving:
                 if asyncio.get_running_loop().time() > until:
                     raise
             await asyncio.sleep(MOVING_SECONDS)
 
-    async def _run_now(self, script: Script, said: list[bytes]) -> Any:
+    async def _run_now(self, script: Script, arguments: list[bytes]) -> Any:
         """Carried out with its source, a script is known from then on."""
         from .wire import NoScript  # noqa: PLC0415 (needs an optional package)
 
         try:
-            return await self._wire.send([b"EVALSHA", script.sha.encode(), b"1", *said])
+            return await self._wire.send([b"EVALSHA", script.sha.encode(), b"1", *arguments])
         except NoScript:
-            return await self._wire.send([b"EVAL", script.source.encode(), b"1", *said])
+            return await self._wire.send([b"EVAL", script.source.encode(), b"1", *arguments])
 
     async def _within(self, call: Coroutine[Any, Any, Any]) -> Any:
         seconds = seconds_left(self._timeout_ms / 1_000)
@@ -188,12 +188,12 @@ def _judge(connection: Connection, place: str, info: ServerInfo, sync_policy: st
 
 async def _explain(address: RedisAddress, timeout_ms: int, error: IndexUnavailable) -> None:
     """Raises what is wrong with an address at which nothing was reached, where that can be seen."""
-    said = str(error.__cause__)
-    if any(word in said for word in DENIED_WORDS):
+    message = str(error.__cause__)
+    if any(word in message for word in DENIED_WORDS):
         raise IndexDenied(f"{address} does not let the user in") from error
-    if "PermissionDenied" in said or "NOPERM" in said:
+    if "PermissionDenied" in message or "NOPERM" in message:
         raise IndexDenied(f"{address} does not let the user ask who the server is") from error
-    if "No primary node found" in said:
+    if "No primary node found" in message:
         raise WrongServer(f"{address} is a replica") from error
     if len(address.hosts) > 1 and not address.cluster:
         return

@@ -49,7 +49,7 @@ _FULL = "OOM"
 _NO_PRIMARY = {"READONLY", "MASTERDOWN", "LOADING", "BUSYLOADINGERROR"}
 """What a server says that is no primary any more, or not yet again."""
 _KILLED = "Script killed by user"
-_NOT_HERE = "to access a non local key"
+_NOT_LOCAL = "to access a non local key"
 """What a script is told that looks at a key of a slot that moves, however its server begins the
 sentence: see `moving`."""
 _CLUSTER_DOWN = "while the cluster is down"
@@ -68,16 +68,16 @@ def word_of(message: str) -> str | None:
 
 def error_of(message: str, place: str) -> LaurelsError:
     """The error for what a server refused, or for what happened on the way there."""
-    found = _WORD.match(said := _unwrapped(message))
+    found = _WORD.match(unwrapped := _unwrapped(message))
     word, rest = (found[1].upper(), found[2]) if found else ("", message)
     if word in _NOT_NOW:
-        maybe = said is not message and word in _AT_ANY_WRITE
+        maybe = unwrapped is not message and word in _AT_ANY_WRITE
         return IndexUnavailable(f"{place} refuses the call: {_NOT_NOW[word]}", maybe)
     if word == _FULL:
         return IndexFull(f"{place} refuses the call: its memory is full")
     if word in _DENIED:
         return IndexDenied(f"{place} denies the call ({word}: {_line(rest)})")
-    if word in _ON_THEIR_WAY or _NOT_HERE in message:
+    if word in _ON_THEIR_WAY or _NOT_LOCAL in message:
         return IndexMoving(f"{place} refuses the call: the keys are on their way to another node")
     if _CLUSTER_DOWN in message:
         return IndexUnavailable(f"{place} refuses the call: {_NOT_NOW['CLUSTERDOWN']}")

@@ -107,18 +107,18 @@ def _host(scheme: str, place: str) -> Host:
 
 
 def _database(scheme: str, path: str, *, cluster: bool) -> int:
-    said = path.strip("/") or "0"
-    if not re.fullmatch(r"[0-9]{1,5}", said):
+    number = path.strip("/") or "0"
+    if not re.fullmatch(r"[0-9]{1,5}", number):
         _refuse(scheme, f"the path is not the number of a database; {_ENCODED}")
-    if cluster and int(said):
+    if cluster and int(number):
         _refuse(scheme, "a cluster has no databases but 0")
-    return int(said)
+    return int(number)
 
 
 def _query(scheme: str, query: str) -> dict[str, str]:
-    given = parse_qsl(query, keep_blank_values=True)
-    found = dict(given)
-    if len(found) < len(given) or not found.keys() <= {"prefix", "ca"}:
+    pairs = parse_qsl(query, keep_blank_values=True)
+    found = dict(pairs)
+    if len(found) < len(pairs) or not found.keys() <= {"prefix", "ca"}:
         _refuse(scheme, f"the query has something else than one prefix=… and ca=…; {_ENCODED}")
     return found
 

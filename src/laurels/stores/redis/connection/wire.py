@@ -93,10 +93,10 @@ class ServerClient:
                 return await client.custom_command(list(parts))
             return await client.custom_command(list(parts), route)
         except glide.GlideError as error:
-            error = self._error(error)
-            if self._several and is_lost(error, str(error)):
+            reported = self._error(error)
+            if self._several and is_lost(reported, str(error)):
                 self._leave(client)
-            raise error from error
+            raise reported from error
 
     def _error(self, error: glide.GlideError) -> Exception:
         place = str(self._address)
@@ -153,14 +153,14 @@ async def _primary_of(address: RedisAddress, timeout_ms: int) -> Client:
     chosen = None
     try:
         await _settled(probes, timeout_ms / 1_000 * 0.8)
-        said = [probe.result() for probe in probes if probe.done()]
+        answers = [probe.result() for probe in probes if probe.done()]
         primaries = [
             client
             for client, probe in zip(clients, probes, strict=True)
             if probe.done() and not probe.result()
         ]
         if len(primaries) != 1:
-            raise _not_one(address, len(primaries), [each for each in said if each])
+            raise _not_one(address, len(primaries), [each for each in answers if each])
         chosen = primaries[0]
         return chosen
     finally:
@@ -172,9 +172,9 @@ async def _primary_of(address: RedisAddress, timeout_ms: int) -> Client:
 
 async def _settled(probes: Sequence["asyncio.Task[str]"], seconds: float) -> None:
     """Waits until a host has said that it is the primary, and a little for the others."""
-    asked = iter(asyncio.as_completed(probes, timeout=seconds))
+    results = iter(asyncio.as_completed(probes, timeout=seconds))
     try:
-        for answer in asked:
+        for answer in results:
             if await answer == "":
                 await asyncio.wait(probes, timeout=_OTHERS_SECONDS)
                 return
@@ -198,12 +198,12 @@ def _heard(search: "asyncio.Task[Client]") -> None:
         search.exception()
 
 
-def _not_one(address: RedisAddress, primaries: int, said: Sequence[str]) -> LaurelsError:
+def _not_one(address: RedisAddress, primaries: int, errors: Sequence[str]) -> LaurelsError:
     if primaries:
         return IndexUnavailable(
             f"{primaries} hosts of {address} are primaries: make all but one a replica"
         )
-    if any(word in each for each in said for word in DENIED_WORDS):
+    if any(word in each for each in errors for word in DENIED_WORDS):
         return IndexDenied(f"{address} does not let the user in")
     return IndexUnavailable(f"no host of {address} is a primary that answers")
 
@@ -213,7 +213,7 @@ def _not_one(address: RedisAddress, primaries: int, said: Sequence[str]) -> Laur
 
 def _client(address: RedisAddress, timeout_ms: int) -> Coroutine[Any, Any, Client]:
     glide.Logger.init(glide.LogLevel.OFF)
-    given: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "addresses": [glide.NodeAddress(host.name, host.port) for host in address.hosts],
         "use_tls": address.tls,
         "credentials": _credentials(address),
@@ -226,11 +226,11 @@ def _client(address: RedisAddress, timeout_ms: int) -> Coroutine[Any, Any, Clien
     tls = _trusted(address)
     if address.cluster:
         many = glide.AdvancedGlideClusterClientConfiguration(timeout_ms, tls)
-        cluster = glide.GlideClusterClientConfiguration(**given, advanced_config=many)
+        cluster = glide.GlideClusterClientConfiguration(**settings, advanced_config=many)
         return glide.GlideClusterClient.create(cluster)
     one = glide.AdvancedGlideClientConfiguration(timeout_ms, tls)
     single = glide.GlideClientConfiguration(
-        **given, database_id=address.database, advanced_config=one
+        **settings, database_id=address.database, advanced_config=one
     )
     return glide.GlideClient.create(single)
 

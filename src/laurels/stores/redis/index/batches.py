@@ -16,61 +16,61 @@ from laurels.model.rules import RankingSpec
 from laurels.model.score import stamps_of
 from laurels.model.windows.weighing import Weighing
 
-from .coding import Known, encode_rolling_state
+from .coding import BoardEncoding, encode_rolling_state
 from .sums import Sums, sums_of
 
 
-def batch_told(
-    known: Known, batch: Batch, plan: Plan, *, added_up: bool = False
+def encode_batch(
+    encoding: BoardEncoding, batch: Batch, plan: Plan, *, added_up: bool = False
 ) -> tuple[dict[str, Any], Sums | None]:
     """A batch and its plan, as `count` takes them; each member is told once. Where `added_up` is
     wanted and will do, the sums of the events are told instead of them."""
-    rules = known.rules
+    rules = encoding.rules
     ats = batch.now_ms if batch.ats is None else batch.ats
     stamps = stamps_of(ats, rules.resolution_ms)
     slots: dict[bytes, int] = {}
     who = [slots.setdefault(member, len(slots)) for member in batch.member_list()]
-    said: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "now": batch.now_ms,
         "rolls": [
             encode_rolling_state(roll)
             for place, roll in zip(plan.places, plan.rolling, strict=True)
             if roll is not None and not place.name
         ],
-        "windows": [_window(known, batch, plan, i) for i in range(len(plan.places))],
+        "windows": [_window(encoding, batch, plan, i) for i in range(len(plan.places))],
         "members": [member.decode() for member in slots],
         "atomic": batch.atomic,
         "forget": rules.dedupe_ms,
     }
     if batch.position is not None:
-        said["position"] = batch.position
+        arguments["position"] = batch.position
     sums = sums_of(rules, batch, plan, who, len(slots), stamps) if added_up else None
     if sums is not None:
-        said |= sums.told()
+        arguments |= sums.encode()
     else:
-        said |= _events_told(known, batch, plan, stamps)
+        arguments |= _encode_events(encoding, batch, plan, stamps)
         numbers = [slot + 1 for slot in who]
         if len(slots) < batch.size:
-            said["who"] = numbers
+            arguments["who"] = numbers
         if rules.scoped and batch.labels is not None:
-            return said | _in_scopes(plan, batch.labels, numbers, said["windows"]), None
+            return arguments | _in_scopes(plan, batch.labels, numbers, arguments["windows"]), None
     places = {place.window: i + 1 for i, place in enumerate(plan.places) if not place.name}
-    said["targets"] = [[places[t.key.window], t.key.instance] for t in plan.targets]
-    said["routes"] = [
+    arguments["targets"] = [[places[t.key.window], t.key.instance] for t in plan.targets]
+    arguments["routes"] = [
         route + 1 if isinstance(route, int) else [each + 1 for each in route]
         for route in plan.routes
     ]
-    return said, sums
+    return arguments, sums
 
 
-def _events_told(
-    known: Known, batch: Batch, plan: Plan, stamps: "array[int] | int"
+def _encode_events(
+    encoding: BoardEncoding, batch: Batch, plan: Plan, stamps: "array[int] | int"
 ) -> dict[str, Any]:
     """The events of a batch one by one, but for their members."""
-    said: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "values": [
             list(column) if rule.sign > 0 else list(map(neg, column))
-            for rule, column in zip(known.rules.columns, batch.values, strict=True)
+            for rule, column in zip(encoding.rules.columns, batch.values, strict=True)
         ],
         "ats": batch.now_ms if batch.ats is None else list(batch.ats),
         "stamps": stamps if isinstance(stamps, int) else list(stamps),
@@ -79,17 +79,17 @@ def _events_told(
         "all": plan.all_window + 1,
     }
     if batch.ids is not None:
-        said["ids"] = [False if id is None else id.decode() for id in batch.ids]
+        arguments["ids"] = [False if id is None else id.decode() for id in batch.ids]
         if batch.nows is not None:
-            said["nows"] = list(batch.nows)
-    return said
+            arguments["nows"] = list(batch.nows)
+    return arguments
 
 
-def _window(known: Known, batch: Batch, plan: Plan, i: int) -> dict[str, Any]:
+def _window(encoding: BoardEncoding, batch: Batch, plan: Plan, i: int) -> dict[str, Any]:
     roll, window = plan.rolling[i], plan.places[i].window
     if roll is None:
-        return {"name": window, "steps": 0} | _weights(batch, known.rules.weighing(window))
-    lows, highs = known.steps[window]
+        return {"name": window, "steps": 0} | _weights(batch, encoding.rules.weighing(window))
+    lows, highs = encoding.steps[window]
     return {**encode_rolling_state(roll), "lows": lows, "highs": highs}
 
 
@@ -98,8 +98,8 @@ def _weights(batch: Batch, weighing: Weighing | None) -> dict[str, Any]:
     if weighing is None:
         return {}
     weights = batch.weights_in(weighing)
-    told = {"exponents": weights.exponents, "mantissas": weights.mantissas}
-    return {key: each if isinstance(each, int) else list(each) for key, each in told.items()}
+    fields = {"exponents": weights.exponents, "mantissas": weights.mantissas}
+    return {key: each if isinstance(each, int) else list(each) for key, each in fields.items()}
 
 
 def _in_scopes(
@@ -107,10 +107,10 @@ def _in_scopes(
 ) -> dict[str, Any]:
     """The scopes of a batch, who comes to each, and the targets that are used; says in `windows`
     by which form of scopes they count."""
-    telling = _Scopes(labels, who)
+    scopes = _Scopes(labels, who)
     for place, window in zip(plan.places, windows, strict=True):
         if place.name:
-            window["form"] = telling.form(place)
+            window["form"] = scopes.form(place)
     used: set[int] = set()
     for route in plan.routes:
         used.update([route] if isinstance(route, int) else route)
@@ -119,13 +119,13 @@ def _in_scopes(
     targets = []
     for index in kept:
         key = plan.targets[index].key
-        form, number = telling.scope(key.scope)
+        form, number = scopes.scope(key.scope)
         target = [places[key.window, form], key.instance]
         targets.append([*target, number] if number else target)
     number_of = {index: i + 1 for i, index in enumerate(kept)}
     return {
-        "scopes": telling.scopes,
-        "forms": telling.forms,
+        "scopes": scopes.scopes,
+        "forms": scopes.forms,
         "targets": targets,
         "routes": [
             number_of.get(route, 0)

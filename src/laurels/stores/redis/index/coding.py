@@ -12,14 +12,14 @@ import msgspec
 from msgspec import Struct
 
 from laurels.core.index import Located, Outcomes, Scores, Slice
-from laurels.core.lifecycle import RollingState, Stand, rolling_state
+from laurels.core.lifecycle import RefreshState, RollingState, rolling_state
 from laurels.core.ranking_key import RankingKey
 from laurels.core.requests import Anchor, AtBound, AtMember, ReadRequest, ReadResult, Span, Start
 from laurels.errors.index_server import IndexUnavailable
 from laurels.model.rules import Rules
 from laurels.model.score import step_bounds
 from laurels.model.windows.kinds import Window
-from laurels.stores.redis.remote import Applied, Opened, Stands
+from laurels.stores.redis.remote import Applied, Opened, RefreshStates
 
 from .layout import Layout, is_stamped, layout_of
 from .names import scoped_name
@@ -28,16 +28,16 @@ from .sums import Sums
 _ABOVE, _BIAS = 2**56, 2**53
 
 
-class Known(Struct, frozen=True):
+class BoardEncoding(Struct, frozen=True):
     """What is worked out of a board once: its layout, and what scripts are told of it.
 
-    `told` goes with every call, packed. `steps` are the bounds of a member's total within a step,
-    by rolling window.
+    `payload` goes with every call, packed. `steps` are the bounds of a member's total within a
+    step, by rolling window.
     """
 
     rules: Rules
     layout: Layout
-    told: msgspec.Raw
+    payload: msgspec.Raw
     rolling: list[Window]
     steps: dict[str, tuple[list[int], list[int]]]
 
@@ -47,20 +47,20 @@ EXPIRY_MARGIN_MS = 86_400_000
 for nodes of a cluster whose clocks differ from the one that processes follow."""
 
 
-def lives_of(rules: Rules) -> dict[str, int]:
+def lifetimes(rules: Rules) -> dict[str, int]:
     """By calendar window, for how long after its beginning a period stays on the server."""
     windows = rules.windows.values()
     lives = {window.name: window.lives_ms for window in windows}
     return {name: ms + EXPIRY_MARGIN_MS for name, ms in lives.items() if ms is not None}
 
 
-def known_of(board: Opened, *, expires: bool = False) -> Known:
+def board_encoding(board: Opened, *, expires: bool = False) -> BoardEncoding:
     """What scripts have to know of a board; with `expires` for how long its periods stay."""
     rules = board.rules
     layout = layout_of(rules)
     least, most = _signed(rules, [(c.low, c.high) for c in rules.columns])
     rolling = [window for window in rules.windows.values() if window.steps]
-    told = {
+    payload = {
         "version": str(board.version),
         "columns": len(rules.columns),
         "sums": [column.op == "sum" for column in rules.columns],
@@ -74,12 +74,14 @@ def known_of(board: Opened, *, expires: bool = False) -> Known:
         "scored": layout.scored,
         "lows": layout.lows,
         "units": layout.units,
-        "lives": (expires and lives_of(rules)) or False,
+        "lives": (expires and lifetimes(rules)) or False,
         "refreshed": dict.fromkeys(rules.refreshed, True) or False,
         "fades": {n: True for n in rules.windows if rules.weighing(n)} or False,
     }
     steps = {window.name: _step_bounds(rules, window.steps) for window in rolling}
-    return Known(rules, layout, msgspec.Raw(msgspec.msgpack.encode(told)), rolling, steps)
+    return BoardEncoding(
+        rules, layout, msgspec.Raw(msgspec.msgpack.encode(payload)), rolling, steps
+    )
 
 
 def _signed(rules: Rules, bounds: Sequence[tuple[int, int]]) -> tuple[list[int], list[int]]:
@@ -108,11 +110,11 @@ def as_text(content: bytes) -> msgspec.Raw:
 
 
 def encode_rolling(
-    known: Known, board: int, now_ms: int, keys: Iterable[RankingKey] = ()
+    encoding: BoardEncoding, board: int, now_ms: int, keys: Iterable[RankingKey] = ()
 ) -> list[dict[str, Any]]:
     """Where the rolling windows of a board stand at an instant, and those of the scopes of keys."""
-    found = [encode_rolling_state(roll) for roll in rolling_states(known, board, now_ms)]
-    if known.rules.scoped and found:
+    found = [encode_rolling_state(roll) for roll in rolling_states(encoding, board, now_ms)]
+    if encoding.rules.scoped and found:
         running = {each["name"]: each for each in found}
         for key in dict.fromkeys(keys):
             if key.scope and (roll := running.get(key.window)) is not None:
@@ -120,8 +122,8 @@ def encode_rolling(
     return found
 
 
-def rolling_states(known: Known, board: int, now_ms: int) -> list[RollingState]:
-    rolls = [rolling_state(board, window, now_ms) for window in known.rolling]
+def rolling_states(encoding: BoardEncoding, board: int, now_ms: int) -> list[RollingState]:
+    rolls = [rolling_state(board, window, now_ms) for window in encoding.rolling]
     return [roll for roll in rolls if roll is not None]
 
 
@@ -130,10 +132,10 @@ def encode_rolling_state(roll: RollingState) -> dict[str, Any]:
     return {"name": scoped_name(key), "steps": roll.steps, "running": roll.running}
 
 
-def applied_of(board: Opened, answer: list[Any], sums: Sums | None) -> Applied:
+def decode_applied(board: Opened, answer: list[Any], sums: Sums | None) -> Applied:
     """What `count` answered, event by event, or of events that were told by these sums. An answer
     that was given before, and lost, is in the form that was wanted then."""
-    form, seq, codes, before, after, ranks_before, ranks_after, stands = answer
+    form, seq, codes, before, after, ranks_before, ranks_after, refresh_states = answer
     if form == "done":
         sums = None
         outcomes = Outcomes(bytearray(codes), _scores(before), _scores(after))
@@ -145,33 +147,33 @@ def applied_of(board: Opened, answer: list[Any], sums: Sums | None) -> Applied:
         )
     return Applied(
         outcomes,
-        _ranks_of(ranks_before, sums),
-        _ranks_of(ranks_after, sums),
+        _decode_ranks(ranks_before, sums),
+        _decode_ranks(ranks_after, sums),
         seq,
-        stands=stands_of(board, stands),
+        refresh_states=decode_refresh_states(board, refresh_states),
     )
 
 
-def _ranks_of(told: Any, sums: Sums | None) -> "array[int] | None":
-    if told is False:
+def _decode_ranks(payload: Any, sums: Sums | None) -> "array[int] | None":
+    if payload is False:
         return None
-    return array("q", told if sums is None else [told[member] for member in sums.who])
+    return array("q", payload if sums is None else [payload[member] for member in sums.who])
 
 
-def stands_of(board: Opened, told: Any) -> Stands:
+def decode_refresh_states(board: Opened, payload: Any) -> RefreshStates:
     """How the windows stand that are refreshed, as scripts tell it."""
-    if not told:
+    if not payload:
         return {}
     return {
         board.shard: {
-            window: Stand(
+            window: RefreshState(
                 offset=int(moved),
                 now_ms=None if shown is False else int(shown),
                 waiting=waiting,
                 since_ms=None if since is False else int(since),
                 seen=int(seen),
             )
-            for window, (moved, shown, waiting, since, seen) in told.items()
+            for window, (moved, shown, waiting, since, seen) in payload.items()
         }
     }
 
@@ -187,31 +189,31 @@ def _scores(columns: Any) -> Scores | None:
 # Asking
 
 
-def ask_told(known: Known, ask: ReadRequest) -> list[Any]:
+def encode_read(encoding: BoardEncoding, ask: ReadRequest) -> list[Any]:
     if (listing := ask.scopes) is not None:
         return [False, listing.form, listing.after, listing.limit]
     return [
         scoped_name(ask.key),
         ask.key.instance,
-        known.rules.windows[ask.key.window].steps > 0,
-        [_anchor(known, anchor) for anchor in ask.anchors],
+        encoding.rules.windows[ask.key.window].steps > 0,
+        [_anchor(encoding, anchor) for anchor in ask.anchors],
         [_span(span) for span in ask.spans],
         ask.members,
         ask.data,
     ]
 
 
-def _anchor(known: Known, anchor: Anchor) -> list[Any]:
+def _anchor(encoding: BoardEncoding, anchor: Anchor) -> list[Any]:
     if isinstance(anchor, AtMember):
         return ["member", anchor.member.decode()]
     if not isinstance(anchor, AtBound):
         return ["start" if isinstance(anchor, Start) else "end"]
     member = None if anchor.member is None else anchor.member.decode()
-    if not known.layout.scored:
+    if not encoding.layout.scored:
         if member is not None:
             return ["within", anchor.words, False, member, anchor.right]
         return ["count", anchor.words, anchor.right]
-    low, high = _forms(known.layout, anchor.words)
+    low, high = _forms(encoding.layout, anchor.words)
     if member is not None and low < high:
         return ["within", low, high, member, anchor.right]
     return ["count", high if anchor.right else low]
@@ -238,7 +240,7 @@ def _span(span: Span) -> list[Any]:
     return [span.anchor, span.low, span.high, first, last, span.fit]
 
 
-class ScriptPayload:
+class AnswerReader:
     """What `ask` answered, read part by part; the entries of the prefixed layout come behind it."""
 
     def __init__(self, parts: Sequence[Any], texts: Sequence[bytes]) -> None:
@@ -252,35 +254,35 @@ class ScriptPayload:
         return self._texts[self._place - count : self._place]
 
 
-def found_of(known: Known, ask: ReadRequest, told: ScriptPayload) -> ReadResult:
+def decode_result(encoding: BoardEncoding, ask: ReadRequest, reader: AnswerReader) -> ReadResult:
     """What was found for an ask."""
     if ask.scopes is not None:
-        return ReadResult(0, [], [], None, None, list(told.next()))
-    width = known.rules.order_words(ask.key.window)
-    columns = known.rules.score_words(ask.key.window)
-    total = told.next()
-    positions = [told.next() for _ in ask.anchors]
-    slices = [_slice(known, told, columns, width) for _ in ask.spans]
-    located = _located(known, told, width) if ask.members else None
-    data = [_data(told.next()) for _ in range(len(slices) + 1)] if ask.data else None
+        return ReadResult(0, [], [], None, None, list(reader.next()))
+    width = encoding.rules.order_words(ask.key.window)
+    columns = encoding.rules.score_words(ask.key.window)
+    total = reader.next()
+    positions = [reader.next() for _ in ask.anchors]
+    slices = [_slice(encoding, reader, columns, width) for _ in ask.spans]
+    located = _located(encoding, reader, width) if ask.members else None
+    data = [_data(reader.next()) for _ in range(len(slices) + 1)] if ask.data else None
     return ReadResult(total, positions, slices, located, data)
 
 
-def _data(told: list[Any]) -> list[bytes | None]:
-    return [None if each is False else each.encode() for each in told]
+def _data(payload: list[Any]) -> list[bytes | None]:
+    return [None if each is False else each.encode() for each in payload]
 
 
-def _slice(known: Known, told: ScriptPayload, columns: int, width: int) -> Slice:
-    start, rank, entries = told.next(), told.next(), told.next()
-    if known.layout.scored:
+def _slice(encoding: BoardEncoding, reader: AnswerReader, columns: int, width: int) -> Slice:
+    start, rank, entries = reader.next(), reader.next(), reader.next()
+    if encoding.layout.scored:
         members = entries[::2]
-        words = _unpacked(known.layout, map(int, entries[1::2]))
+        words = _unpacked(encoding.layout, map(int, entries[1::2]))
     else:
-        rows = told.texts(entries)
+        rows = reader.texts(entries)
         prefix = 8 * width
         members = [row[prefix:].decode() for row in rows]
         words = _words(rows, width)
-    return Slice(start, members, _ranks(known.rules, start, rank, words[:columns]), words)
+    return Slice(start, members, _ranks(encoding.rules, start, rank, words[:columns]), words)
 
 
 def _ranks(rules: Rules, start: int, rank: int, words: Sequence["array[int]"]) -> "array[int]":
@@ -298,13 +300,13 @@ def _ranks(rules: Rules, start: int, rank: int, words: Sequence["array[int]"]) -
     return ranks
 
 
-def _located(known: Known, told: ScriptPayload, width: int) -> Located:
-    positions, ranks, forms = told.next(), told.next(), told.next()
-    if known.layout.scored:
-        words = _unpacked(known.layout, [form or 0 for form in forms])
+def _located(encoding: BoardEncoding, reader: AnswerReader, width: int) -> Located:
+    positions, ranks, forms = reader.next(), reader.next(), reader.next()
+    if encoding.layout.scored:
+        words = _unpacked(encoding.layout, [form or 0 for form in forms])
     else:
         empty = bytes(8 * width)
-        words = _words([row or empty for row in told.texts(len(positions))], width)
+        words = _words([row or empty for row in reader.texts(len(positions))], width)
     return Located(array("q", positions), array("q", ranks), words)
 
 

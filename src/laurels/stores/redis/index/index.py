@@ -22,28 +22,28 @@ from laurels.stores.redis.remote import (
     Opened,
     PlanExpired,
     Reading,
+    RefreshStates,
     ScopesNotReady,
-    Stands,
     StepNotReady,
 )
 from laurels.stores.redis.scripts import Script
-from laurels.stores.redis.sharding.feed import FEED_START, FeedPlace, Pending, entry_of
+from laurels.stores.redis.sharding.feed import FEED_START, FeedPlace, Pending, decode_entry
 from laurels.stores.redis.sources import script_of
 from laurels.timeline.clock import Clock
 
-from .batches import batch_told
+from .batches import encode_batch
 from .coding import (
-    Known,
-    ScriptPayload,
-    applied_of,
+    AnswerReader,
+    BoardEncoding,
     as_text,
-    ask_told,
+    board_encoding,
+    decode_applied,
+    decode_refresh_states,
+    decode_result,
+    encode_read,
     encode_rolling,
     encode_rolling_state,
-    found_of,
-    known_of,
-    lives_of,
-    stands_of,
+    lifetimes,
 )
 from .layout import describe, is_alike, layout_of, unverified
 from .names import key_of, name_of, scoped_name
@@ -93,7 +93,7 @@ class RedisIndex:
         self._prefix = prefix
         self._clock = clock
         self._expires = expires
-        self._known: dict[int, tuple[int, Known]] = {}
+        self._encodings: dict[int, tuple[int, BoardEncoding]] = {}
         self._each: dict[tuple[int, int], int] = {}
         self._reads = Reads(self._read)
 
@@ -105,7 +105,7 @@ class RedisIndex:
         """Forgets a board with all it holds; again does nothing."""
         while not await self._keep("close", board):
             pass
-        self._known.pop(board.number, None)
+        self._encodings.pop(board.number, None)
         self._each.pop((board.number, board.shard), None)
 
     async def apply(
@@ -118,15 +118,15 @@ class RedisIndex:
         ranks: bool,
         due_ms: int,
         call: CallId | None = None,
-        told: bytes | None = None,
+        feed: bytes | None = None,
     ) -> Applied:
-        """Counts a batch as planned; `watch` is a place in the plan's routes, and what is `told`
+        """Counts a batch as planned; `watch` is a place in the plan's routes, and what is `feed`
         goes to the feed in the same step."""
-        known, shard = self._of(board), (board.number, board.shard)
+        encoding, shard = self._encoding(board), (board.number, board.shard)
         each = self._each.pop(shard, 0)
         if each > 1:
             self._each[shard] = each - 1
-        said, sums = batch_told(known, batch, plan, added_up=told is None and not each)
+        arguments, sums = encode_batch(encoding, batch, plan, added_up=feed is None and not each)
         more: dict[str, Any] = {
             "now": self._sent_at(batch),
             "due": due_ms,
@@ -136,23 +136,23 @@ class RedisIndex:
         }
         if call is not None:
             more["call"] = [call.token, call.number]
-        if told is not None:
-            more["feed"] = as_text(told)
-        answer = await self._call(_COUNT, board, said | more)
+        if feed is not None:
+            more["feed"] = as_text(feed)
+        answer = await self._call(_COUNT, board, arguments | more)
         if answer[0] == "apart":
             self._each[shard] = _EACH_CALLS
-            said, sums = batch_told(known, batch, plan)
-            answer = await self._call(_COUNT, board, said | more)
-        return applied_of(board, answer, sums)
+            arguments, sums = encode_batch(encoding, batch, plan)
+            answer = await self._call(_COUNT, board, arguments | more)
+        return decode_applied(board, answer, sums)
 
     async def pending(self, board: Opened, after: FeedPlace, limit: int) -> Pending:
         """The next entries of a shard's feed; those up to that place are forgotten."""
-        said = {"after": _entry_id(after), "limit": limit}
-        packed, *behind = await self._run(_PENDING, board, said)
+        arguments = {"after": _entry_id(after), "limit": limit}
+        packed, *texts = await self._run(_PENDING, board, arguments)
         _, last, ids = _answer(packed)
         entries = [
-            entry_of(_feed_place(id), batch, but)
-            for id, batch, but in zip(ids, behind[::2], behind[1::2], strict=True)
+            decode_entry(_feed_place(id), batch, but)
+            for id, batch, but in zip(ids, texts[::2], texts[1::2], strict=True)
         ]
         return Pending(entries, _feed_place(last))
 
@@ -167,8 +167,8 @@ class RedisIndex:
         baselines: Sequence[Sequence[int] | bool] | None,
     ) -> None:
         """Counts a batch made of entries of feeds, and notes that they count."""
-        said, _ = batch_told(self._of(board), batch, plan)
-        said |= {
+        arguments, _ = encode_batch(self._encoding(board), batch, plan)
+        arguments |= {
             "due": due_ms,
             "watch": 0,
             "most_ids": 0,
@@ -176,8 +176,8 @@ class RedisIndex:
             "fed": [[shard, *map(_entry_id, ends)] for shard, *ends in spans],
         }
         if baselines is not None:
-            said["baselines"] = baselines
-        await self._call(_COUNT, board, said)
+            arguments["baselines"] = baselines
+        await self._call(_COUNT, board, arguments)
 
     async def followed(self, board: Opened) -> list[FeedPlace]:
         """The last entry of each feed that counts."""
@@ -198,29 +198,29 @@ class RedisIndex:
     async def _read(
         self, board: Opened, asks: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> Reading:
-        known = self._of(board)
-        said = {
+        encoding = self._encoding(board)
+        arguments = {
             "now": now_ms,
             "due": due_ms,
-            "rolls": encode_rolling(known, board.number, now_ms, [ask.key for ask in asks]),
-            "asks": [ask_told(known, ask) for ask in asks],
+            "rolls": encode_rolling(encoding, board.number, now_ms, [ask.key for ask in asks]),
+            "asks": [encode_read(encoding, ask) for ask in asks],
         }
         if any(ask.scopes is not None for ask in asks):
-            said["since"] = since_ms(board.rules, now_ms)
+            arguments["since"] = since_ms(board.rules, now_ms)
         if board.feeds:
-            said["feeds"] = board.feeds
-        packed, *behind = await self._run(_ASK, board, said)
-        _, seq, parts, stands = _answer(packed)
-        told = ScriptPayload(parts, behind)
-        found = [found_of(known, ask, told) for ask in asks]
+            arguments["feeds"] = board.feeds
+        packed, *texts = await self._run(_ASK, board, arguments)
+        _, seq, parts, refresh_states = _answer(packed)
+        reader = AnswerReader(parts, texts)
+        found = [decode_result(encoding, ask, reader) for ask in asks]
         offset = tuple(seq) if board.feeds else seq
-        return Reading(found, offset, stands_of(board, stands))
+        return Reading(found, offset, decode_refresh_states(board, refresh_states))
 
     async def rotate_step(self, board: Opened, roll: RollingState, now_ms: int, limit: int) -> bool:
         """Brings a rolling window to the step that runs; False where the limit was too low."""
-        said = {"roll": encode_rolling_state(roll), "now": now_ms, "limit": SHARE}
+        arguments = {"roll": encode_rolling_state(roll), "now": now_ms, "limit": SHARE}
         for _ in range(0, limit, SHARE):
-            if await self._keep("turn", board, **said):
+            if await self._keep("turn", board, **arguments):
                 return True
         return False
 
@@ -238,32 +238,32 @@ class RedisIndex:
         self, board: Opened, scopes: Sequence[str], due: Due, limit: int, *, full: bool
     ) -> bool:
         """Brings scopes to the present; False where the limit was too low."""
-        said = {**_due_told(due), "full": full, "limit": SHARE}
+        arguments = {**_encode_due(due), "full": full, "limit": SHARE}
         left = list(dict.fromkeys(scopes))
         for _ in range(0, limit, SHARE):
             if not left:
                 break
-            done = await self._keep("bring", board, scopes=left[:_SCOPES], **said)
+            done = await self._keep("bring", board, scopes=left[:_SCOPES], **arguments)
             left = left[done:]
         return not left
 
     async def sweep(self, board: Opened, due: Due, limit: int) -> bool:
         """Brings a share of the scopes that are behind; whether there are no others."""
-        said = {**_due_told(due), "limit": SHARE}
+        arguments = {**_encode_due(due), "limit": SHARE}
         for _ in range(0, limit, SHARE):
-            if not await self._keep("sweep", board, **said):
+            if not await self._keep("sweep", board, **arguments):
                 return True
         return False
 
     async def refresh(
         self, board: Opened, window: str, *, now_ms: int, due_ms: int
-    ) -> tuple[int, Stands]:
+    ) -> tuple[int, RefreshStates]:
         """Goes on with the refresh of a window, in one call; about how many members are left, and
         how the windows stand."""
         refreshed = board.rules.refreshed[window]
         roll = rolling_state(board.number, refreshed, now_ms)
         assert roll is not None
-        left, stands = await self._keep(
+        left, refresh_states = await self._keep(
             "refresh",
             board,
             rolls=[encode_rolling_state(roll)],
@@ -273,7 +273,7 @@ class RedisIndex:
             forms=list(dict.fromkeys(place.name for place in board.rules.places if place.name)),
             limit=_CELLS,
         )
-        return int(left), stands_of(board, stands)
+        return int(left), decode_refresh_states(board, refresh_states)
 
     async def scope_count(self, board: Opened, form: str) -> int:
         """How many scopes of some labels there are."""
@@ -300,9 +300,9 @@ class RedisIndex:
         """Takes a member and its data out of every ranking but those by a label, that over all
         last; whether it was in any."""
         found, place = 0, _BEGIN if board.rules.scoped else _END
-        said = {**_due_told(due), "member": member.decode(), "limit": SHARE}
+        arguments = {**_encode_due(due), "member": member.decode(), "limit": SHARE}
         while place != _END:
-            more, place = await self._keep("discard", board, place=place, **said)
+            more, place = await self._keep("discard", board, place=place, **arguments)
             found += more
         return bool(await self._keep("remove", board, member=member.decode()) + found)
 
@@ -351,16 +351,16 @@ class RedisIndex:
         from nothing else, and only what no event can have made is noticed. Where it is stored
         twice, entries come first: see audit.lua.
         """
-        said: dict[str, Any] = {"name": name_of(key), "mend": mend}
+        arguments: dict[str, Any] = {"name": name_of(key), "mend": mend}
         sides: list[dict[str, Any]] = []
         own = [{"side": "rows"}]
         window = board.rules.windows[key.window]
-        if not self._of(board).layout.scored:
+        if not self._encoding(board).layout.scored:
             own.insert(1 if window.steps else 0, {"side": "entries"})
         if board.rules.rank == "dense":
             own += [{"side": "scores"}, {"side": "places"}]
         if window.steps:
-            said["roll"] = {"name": scoped_name(key), "steps": window.steps}
+            arguments["roll"] = {"name": scoped_name(key), "steps": window.steps}
             first = key.instance - window.steps + 1
             sides += [{"side": "cells", "step": first + i} for i in range(window.steps)]
             if window.interval_ms:
@@ -368,14 +368,14 @@ class RedisIndex:
         sides += own
         entries = 0
         for side in sides:
-            seen = await self._audit_side(board, key, {**said, **side})
+            seen = await self._audit_side(board, key, {**arguments, **side})
             entries = max(entries, seen)
         return entries
 
-    async def _audit_side(self, board: Opened, key: RankingKey, said: dict[str, Any]) -> int:
+    async def _audit_side(self, board: Opened, key: RankingKey, arguments: dict[str, Any]) -> int:
         entries, place = 0, _BEGIN
         while place != _END:
-            share = {**said, "place": place}
+            share = {**arguments, "place": place}
             _, place, seen, member = await self._call(_AUDIT, board, share)
             entries += int(seen)
             if member:
@@ -405,24 +405,24 @@ class RedisIndex:
     async def outlive(self, board: Opened, rules: Rules, now_ms: int) -> None:
         """Has all rankings of periods stay as long as these rules want them to, before they are
         the board's."""
-        lives = lives_of(rules) if self._expires else {}
-        before = lives_of(board.rules)
+        lives = lifetimes(rules) if self._expires else {}
+        before = lifetimes(board.rules)
         longer = {name: ms for name, ms in lives.items() if ms > before.get(name, ms)}
         if not longer:
             return
-        said = {"lives": longer, "now": now_ms}
+        arguments = {"lives": longer, "now": now_ms}
         keys = [key for key in await self.keys(board) if key.window in longer]
-        await self._expire(board, keys, said)
+        await self._expire(board, keys, arguments)
         place = _BEGIN if board.rules.scoped else _END
         while place != _END:
-            place = await self._keep("expire_scopes", board, place=place, **said)
+            place = await self._keep("expire_scopes", board, place=place, **arguments)
 
     async def _expire(
-        self, board: Opened, keys: Sequence[RankingKey], said: dict[str, Any]
+        self, board: Opened, keys: Sequence[RankingKey], arguments: dict[str, Any]
     ) -> None:
         names = [name_of(key) for key in keys]
         for first in range(0, len(names), _DROP):
-            await self._keep("expire", board, names=names[first : first + _DROP], **said)
+            await self._keep("expire", board, names=names[first : first + _DROP], **arguments)
 
     async def drop(self, board: Opened, keys: Sequence[RankingKey]) -> None:
         """Takes rankings of periods away."""
@@ -451,24 +451,26 @@ class RedisIndex:
         was made, because the call waited for others or is a repeat."""
         return batch.now_ms if self._clock is None else max(batch.now_ms, self._clock.now_ms())
 
-    def _of(self, board: Opened) -> Known:
-        version, known = self._known.get(board.number, (None, None))
-        if known is None or version != board.version:
-            known = known_of(board, expires=self._expires)
-            self._known[board.number] = board.version, known
-        return known
+    def _encoding(self, board: Opened) -> BoardEncoding:
+        version, encoding = self._encodings.get(board.number, (None, None))
+        if encoding is None or version != board.version:
+            encoding = board_encoding(board, expires=self._expires)
+            self._encodings[board.number] = board.version, encoding
+        return encoding
 
     async def _keep(self, op: str, board: Opened, **more: Any) -> Any:
-        windows = [{"name": each.name, "steps": each.steps} for each in self._of(board).rolling]
+        windows = [
+            {"name": each.name, "steps": each.steps} for each in self._encoding(board).rolling
+        ]
         answer = await self._call(_KEEP, board, {"op": op, "windows": windows, **more})
         return answer[1] if len(answer) > 1 else None
 
-    async def _call(self, script: Script, board: Opened, said: dict[str, Any]) -> list[Any]:
-        return _answer(await self._run(script, board, said))
+    async def _call(self, script: Script, board: Opened, arguments: dict[str, Any]) -> list[Any]:
+        return _answer(await self._run(script, board, arguments))
 
-    async def _run(self, script: Script, board: Opened, said: dict[str, Any]) -> Any:
-        said["board"] = self._of(board).told
-        argument = msgspec.msgpack.encode(said)
+    async def _run(self, script: Script, board: Opened, arguments: dict[str, Any]) -> Any:
+        arguments["board"] = self._encoding(board).payload
+        argument = msgspec.msgpack.encode(arguments)
         return await self._connection.script(script, self._key(board, b"m"), argument)
 
     async def _command(
@@ -509,7 +511,7 @@ def _entry_id(place: FeedPlace) -> str:
     return f"{place.time}-{place.number}"
 
 
-def _due_told(due: Due) -> dict[str, Any]:
+def _encode_due(due: Due) -> dict[str, Any]:
     """What is due for scopes, with the rolling windows in the place of those `_keep` tells."""
     return {
         "now": due.now_ms,

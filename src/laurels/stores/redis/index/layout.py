@@ -141,21 +141,21 @@ def _cheaper(rules: Rules) -> str:
         return "a column of op last needs tie first or last at tie_resolution 1ms to be packed"
     if rules.weighings:
         return "totals that fade fit no score: without a decay window the others may be packed"
-    asked = sum(map(_bits, _ranges(rules)[: len(rules.columns)]))
+    needed = sum(map(_bits, _ranges(rules)[: len(rules.columns)]))
     if rules.tie == 0:
-        return f"declare min and max: the columns take {asked} bits, {BITS} are there"
+        return f"declare min and max: the columns take {needed} bits, {BITS} are there"
     ways = []
     if len(rules.columns) == 1:
         ways.append("tie=member is plain")
     for resolution_ms, text in _RESOLUTIONS:
         ends = (stamp(MIN_MS, resolution_ms), stamp(MAX_MS, resolution_ms))
-        if resolution_ms >= rules.resolution_ms and _bits(ends) + asked <= BITS:
+        if resolution_ms >= rules.resolution_ms and _bits(ends) + needed <= BITS:
             ways.append(f"tie_resolution={text} is packed")
             break
     else:
         left = BITS - _bits(ends)
         ways.append(
-            f"min and max that take {left} bits instead of {asked} are packed at "
+            f"min and max that take {left} bits instead of {needed} are packed at "
             f"tie_resolution={text}"
         )
     return "; ".join(ways)

@@ -95,26 +95,26 @@ class NodeClock:
         self._guard = guard or ClockGuard()
         self._notes = notes
         self._newest: Sample | None = None
-        self._known: Sample | None = None
+        self._sample: Sample | None = None
         self._latest_ms = MIN_MS
         self._lock = threading.Lock()
         self._task: asyncio.Task[None] | None = None
 
     def now_ms(self) -> int:
         """Milliseconds since 1970 UTC; callable from any thread once started."""
-        known = self._known
-        if known is None:
+        sample = self._sample
+        if sample is None:
             raise RuntimeError("the clock has not been started")
         with self._lock:
-            now_ms = known.node_at(self._monotonic_ns()) // _MS
+            now_ms = sample.node_at(self._monotonic_ns()) // _MS
             self._latest_ms = max(self._latest_ms, now_ms)
             return self._latest_ms
 
     @property
     def doubt_ms(self) -> float:
         """By how many milliseconds `now_ms` may differ from the node's time at present."""
-        known = self._known
-        return float("inf") if known is None else known.doubt_at(self._monotonic_ns()) / _MS
+        sample = self._sample
+        return float("inf") if sample is None else sample.doubt_at(self._monotonic_ns()) / _MS
 
     async def start(self) -> None:
         """Asks the node, and goes on asking. Raises what the connection raises."""
@@ -134,14 +134,14 @@ class NodeClock:
         best = await self._ask()
         for _ in range(SAMPLES - 1):
             best = min(best, await self._ask(), key=lambda sample: sample.doubt)
-        self._newest, known = best, self._known
+        self._newest, sample = best, self._sample
         offset_ms = _offset_ms(best)
         if self._guard.follow(offset_ms, best.local // _MS) != offset_ms:
             if await self._was_accepted(best):
                 self.accept()
             return
-        if known is None or best.contradicts(known) or best.doubt <= known.doubt_at(best.local):
-            self._known = best
+        if sample is None or best.contradicts(sample) or best.doubt <= sample.doubt_at(best.local):
+            self._sample = best
 
     # What its guard knows
 
@@ -163,7 +163,7 @@ class NodeClock:
         """Follow the node's time from now on, wherever it has leapt."""
         if (newest := self._newest) is not None:
             self._guard.accept(_offset_ms(newest), newest.local // _MS)
-            self._known = newest
+            self._sample = newest
 
     async def announce_acceptance(self) -> None:
         """Have the other processes accept the leap at which they stand, too."""
@@ -182,11 +182,11 @@ class NodeClock:
         return began_ms - _ACCEPT_SLACK_MS <= int(accepted) <= node_ms + _ACCEPT_SLACK_MS
 
     async def _ask(self) -> Sample:
-        asked = self._monotonic_ns()
+        sent = self._monotonic_ns()
         seconds, micros = await self._connection.command(b"TIME", key=self._key)
         answered = self._monotonic_ns()
         node = int(seconds) * 1_000_000_000 + int(micros) * 1_000
-        return Sample((asked + answered) // 2, node, (answered - asked + 1) // 2)
+        return Sample((sent + answered) // 2, node, (answered - sent + 1) // 2)
 
     async def _follow(self) -> None:
         """A node that does not answer is asked again: until then the local clock serves."""

@@ -124,7 +124,7 @@ class Reads:
             for each in group.wanted:
                 if not each.reading.done():
                     found = [read.found[group.asks[ask]] for ask in each.asks]
-                    each.reading.set_result(Reading(found, read.offset, read.stands))
+                    each.reading.set_result(Reading(found, read.offset, read.refresh_states))
         finally:
             line.under_way -= 1
             self._look_at(place, line, asyncio.get_running_loop())

@@ -36,12 +36,12 @@ class Sums(Struct, frozen=True):
     highs: list[int]
     stamps: "list[int] | int"
 
-    def told(self) -> dict[str, Any]:
+    def encode(self) -> dict[str, Any]:
         """As `count` takes them; bounds only where events came before others of their member."""
-        said = {"events": len(self.who), "sums": self.sums, "stamps": self.stamps}
+        arguments = {"events": len(self.who), "sums": self.sums, "stamps": self.stamps}
         if len(self.who) > len(self.sums):
-            said |= {"least": self.lows, "most": self.highs}
-        return said
+            arguments |= {"least": self.lows, "most": self.highs}
+        return arguments
 
     def outcomes(self, bases: Sequence[int | bool]) -> Outcomes:
         """What became of each event, by what each member had (False: it was not there); without
@@ -49,10 +49,10 @@ class Sums(Struct, frozen=True):
         codes = bytearray([Outcome.APPLIED]) * len(self.who)
         if not bases:
             return Outcomes(codes)
-        there = [base is not False for base in bases]
+        present = [base is not False for base in bases]
         base = list(map(int, bases))
         before = [base[i] + (own or 0) for i, own in zip(self.who, self.before, strict=True)]
-        was = [there[i] or own is not None for i, own in zip(self.who, self.before, strict=True)]
+        was = [present[i] or own is not None for i, own in zip(self.who, self.before, strict=True)]
         after = [had + value for had, value in zip(before, self.values, strict=True)]
         return Outcomes(
             codes,

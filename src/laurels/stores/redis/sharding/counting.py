@@ -30,9 +30,9 @@ from laurels.core.plan import Plan
 from laurels.errors import AtomicAcrossShards, PartlyCounted, PositionDiffers
 from laurels.errors.index_server import IndexUnavailable
 from laurels.model.event import Batch
-from laurels.stores.redis.remote import Applied, CallId, Opened, ShardIndex, Stands
+from laurels.stores.redis.remote import Applied, CallId, Opened, RefreshStates, ShardIndex
 
-from .feed import told_of
+from .feed import encode_feed_payload
 from .shards import REFUSED, gather, shard_of, shards, worst
 
 Ranks = Callable[[Batch, Plan, int], Awaitable["array[int]"]]
@@ -99,15 +99,15 @@ class Counting:
                 break
         left = self._left()
         events = sorted(event for share in self._done for event in share.events)
-        told = ranks if before is not None else None
-        offset, after = await asyncio.gather(self._offset(), self._ranks_after(told))
+        ranks_wanted = ranks if before is not None else None
+        offset, after = await asyncio.gather(self._offset(), self._ranks_after(ranks_wanted))
         return Applied(
             self._outcomes(events),
             _chosen(before, events, left),
             _chosen(after, events, left),
             offset,
             left,
-            self._stands(),
+            self._refresh_states(),
         )
 
     # What is done, in which order
@@ -148,21 +148,21 @@ class Counting:
 
     async def _positioned(self, source: str, text: str) -> list[_Share]:
         """A share for every shard, with the position it keeps; the keeper of the source is last."""
-        keeper = keeper_of(source, len(self._shards))
-        known = await gather(self._index.position(shard, source) for shard in self._shards)
-        before = known[keeper]
+        home = position_shard(source, len(self._shards))
+        positions = await gather(self._index.position(shard, source) for shard in self._shards)
+        before = positions[home]
         pair = _encode((before, text))
         events = {share.shard: share.events for share in self._shares}
-        order = [shard for shard in range(len(known)) if shard != keeper] + [keeper]
+        order = [shard for shard in range(len(positions)) if shard != home] + [home]
         self._shares = [_Share(shard, events.get(shard, [])) for shard in order]
         for share in self._shares:
-            share.position = (source, text if share.shard == keeper else pair)
+            share.position = (source, text if share.shard == home else pair)
         for share in self._shares[:-1] if before != text else []:
-            there = _pair(known[share.shard])
-            share.passed = there == (before, text)
-            if there is not None and there[0] == before and there[1] != text:
+            kept = _pair(positions[share.shard])
+            share.passed = kept == (before, text)
+            if kept is not None and kept[0] == before and kept[1] != text:
                 raise PositionDiffers(
-                    f"a batch of {source!r} up to {there[1]!r} was counted in part, this one goes "
+                    f"a batch of {source!r} up to {kept[1]!r} was counted in part, this one goes "
                     f"up to {text!r}"
                 )
         return self._shares
@@ -190,16 +190,16 @@ class Counting:
             most = self._remembered[share.shard] + self._room
             board = replace(board, rules=replace(board.rules, dedupe_max=most))
         batch = replace(batch, position=share.position)
-        told = told_of(board.rules, batch, plan, share.events, self._number)
+        feed = encode_feed_payload(board.rules, batch, plan, share.events, self._number)
         applied = await self._index.apply(
             board,
             batch,
-            plan.without_labels() if board.rules.fed else plan,
+            plan.without_labels() if board.rules.has_label_replica else plan,
             self._watch,
             ranks=False,
             due_ms=due_ms,
             call=self._call,
-            told=told,
+            feed=feed,
         )
         if self._room is not None and batch.ids is not None:
             codes = applied.outcomes.codes
@@ -248,7 +248,7 @@ class Counting:
         width = 0 if watched is None else rules.score_words(watched)
         codes = bytearray([Outcome.DUPLICATE]) * len(events)
         before, after = _no_scores(len(events), width), _no_scores(len(events), width)
-        told = False
+        has_scores = False
         for share in self._done:
             if share.applied is None:
                 continue
@@ -257,10 +257,10 @@ class Counting:
             for i, code in zip(places, outcomes.codes, strict=True):
                 codes[i] = code
             if outcomes.before is not None and outcomes.after is not None:
-                told = True
+                has_scores = True
                 _put(before, places, outcomes.before)
                 _put(after, places, outcomes.after)
-        return Outcomes(codes, before, after) if told else Outcomes(codes)
+        return Outcomes(codes, before, after) if has_scores else Outcomes(codes)
 
     async def _ranks_after(self, ranks: Ranks | None) -> "array[int] | None":
         """None where they cannot be told any more; what is counted stays counted."""
@@ -271,27 +271,27 @@ class Counting:
         except Exception:
             return None
 
-    def _stands(self) -> Stands:
+    def _refresh_states(self) -> RefreshStates:
         """How the windows stand in the shards that counted."""
-        told = [share.applied.stands for share in self._done if share.applied is not None]
-        return {shard: stands for of_shard in told for shard, stands in of_shard.items()}
+        states = [share.applied.refresh_states for share in self._done if share.applied is not None]
+        return {shard: each for of_shard in states for shard, each in of_shard.items()}
 
     async def _offset(self) -> Offset:
         """The offsets of the shards; 0 for one that counted nothing and does not tell it."""
-        told = [0] * len(self._shards)
+        offsets = [0] * len(self._shards)
         for share in self._done:
             if share.applied is not None:
-                told[share.shard] = changes(share.applied.offset)
-        rest = [shard for shard in self._shards if not told[shard.shard]]
-        asked = [self._index.offset(shard) for shard in rest]
-        found = await asyncio.gather(*asked, return_exceptions=True)
+                offsets[share.shard] = changes(share.applied.offset)
+        rest = [shard for shard in self._shards if not offsets[shard.shard]]
+        calls = [self._index.offset(shard) for shard in rest]
+        found = await asyncio.gather(*calls, return_exceptions=True)
         for shard, offset in zip(rest, found, strict=True):
             if not isinstance(offset, BaseException):
-                told[shard.shard] = changes(offset)
-        return tuple(told)
+                offsets[shard.shard] = changes(offset)
+        return tuple(offsets)
 
 
-def keeper_of(source: str, count: int) -> int:
+def position_shard(source: str, count: int) -> int:
     """The shard that keeps the position of a source."""
     return shard_of(source.encode(), count)
 

@@ -57,7 +57,7 @@ class FeedEntry(Struct, frozen=True):
     nothing."""
 
     place: FeedPlace
-    told: FeedPayload
+    payload: FeedPayload
     refused: Sequence[int]
     baselines: Sequence[Sequence[int] | bool]
 
@@ -69,7 +69,7 @@ class Pending(Struct, frozen=True):
     last: FeedPlace
 
 
-def told_of(
+def encode_feed_payload(
     rules: Rules, batch: Batch, plan: Plan, places: Sequence[int], call: int
 ) -> bytes | None:
     """What a share of a batch tells, given the places of its events in all of it; None where no
@@ -77,15 +77,15 @@ def told_of(
     labels = batch.labels
     if labels is None or not (names := [name for name in rules.rank_by if name in labels.names]):
         return None
-    spread = list(zip(*map(labels.values, names), strict=True))
+    rows = list(zip(*map(labels.values, names), strict=True))
     numbers: dict[tuple[str | None, ...], int] = {}
     of_group = [
-        -1 if not any(values) else numbers.setdefault(values, len(numbers)) for values in spread
+        -1 if not any(values) else numbers.setdefault(values, len(numbers)) for values in rows
     ]
     events = [event for event, group in enumerate(labels.each) if of_group[group] >= 0]
     if not events:
         return None
-    told = FeedPayload(
+    payload = FeedPayload(
         batch.now_ms,
         call,
         [places[event] for event in events],
@@ -97,7 +97,7 @@ def told_of(
         [of_group[labels.each[event]] for event in events],
         {window: _instances(plan, window, events) for window in rules.windows},
     )
-    return msgspec.msgpack.encode(told)
+    return msgspec.msgpack.encode(payload)
 
 
 def _instances(plan: Plan, window: str, events: Sequence[int]) -> int | list[int | None] | None:
@@ -113,16 +113,16 @@ def _instances(plan: Plan, window: str, events: Sequence[int]) -> int | list[int
     return found[0] if len({*found}) == 1 else found
 
 
-def entry_of(place: FeedPlace, batch: bytes, but: bytes) -> FeedEntry:
+def decode_entry(place: FeedPlace, batch: bytes, but: bytes) -> FeedEntry:
     """An entry as it is kept: what was told of a batch, and what became of it."""
     refused, baselines = _but.decode(but)
-    return FeedEntry(place, _told.decode(batch), refused, baselines)
+    return FeedEntry(place, _payloads.decode(batch), refused, baselines)
 
 
-def labels_told(told: FeedPayload) -> Labels:
+def decode_labels(payload: FeedPayload) -> Labels:
     """The labels of the events told of."""
-    return Labels(told.names, tuple(told.groups), array("q", told.each))
+    return Labels(payload.names, tuple(payload.groups), array("q", payload.each))
 
 
-_told = msgspec.msgpack.Decoder(FeedPayload)
+_payloads = msgspec.msgpack.Decoder(FeedPayload)
 _but = msgspec.msgpack.Decoder(tuple[list[int], list[list[int] | bool]])

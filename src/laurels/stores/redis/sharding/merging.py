@@ -117,7 +117,7 @@ class Merging:
         members += [member.encode() for member in ask.members]
         self._members = list(dict.fromkeys(members))
         self._homes = {member: shard_of(member, count) for member in self._members}
-        self._known: dict[bytes, Words] = {}
+        self._words_of: dict[bytes, Words] = {}
         self._pivots: list[Pivot | None] = [self._first_pivot(span) for span in ask.spans]
 
     # What is asked of the shards
@@ -140,19 +140,19 @@ class Merging:
     @property
     def _located(self) -> list[bytes]:
         """The members asked for of which it is known where they stand."""
-        asked = dict.fromkeys(member.encode() for member in self.ask.members)
-        return [member for member in asked if member in self._known]
+        members = dict.fromkeys(member.encode() for member in self.ask.members)
+        return [member for member in members if member in self._words_of]
 
     def _resolved(self, anchor: Anchor) -> Anchor | None:
         """An anchor as a place that every shard can find; None for a member not known to be
         ranked."""
         if not isinstance(anchor, AtMember):
             return anchor
-        words = self._known.get(anchor.member)
+        words = self._words_of.get(anchor.member)
         return None if words is None else AtBound(words, anchor.member, False)
 
     def _bounds(self, member: bytes) -> list[Anchor]:
-        words = self._known[member]
+        words = self._words_of[member]
         found: list[Anchor] = [AtBound(words, member, False)]
         if self._shares_ranks:
             found.append(AtBound(words[: self._columns], None, False))
@@ -203,16 +203,16 @@ class Merging:
 
     def _learn(self, parts: Sequence[ReadResult]) -> bool:
         """Notes where members stand; whether any does not stand where it was supposed to."""
-        known: dict[bytes, Words] = {}
+        words_of: dict[bytes, Words] = {}
         for member, (located, i) in self._rows(parts).items():
             if located.positions[i] >= 0:
-                known[member] = tuple([column[i] for column in located.words[: self._width]])
-        before, self._known = self._known, known
-        if before == known:
+                words_of[member] = tuple([column[i] for column in located.words[: self._width]])
+        before, self._words_of = self._words_of, words_of
+        if before == words_of:
             return False
         for place, span in enumerate(self.ask.spans):
             anchor = self.ask.anchors[span.anchor]
-            if isinstance(anchor, AtMember) and before.get(anchor.member) != known.get(
+            if isinstance(anchor, AtMember) and before.get(anchor.member) != words_of.get(
                 anchor.member
             ):
                 self._pivots[place] = self._first_pivot(span)
@@ -255,15 +255,15 @@ class Merging:
                 if located.positions[i] >= 0:
                     positions[member] += part.positions[at]
                     ranks[member] += part.positions[at + self._shares_ranks]
-        asked = [member.encode() for member in self.ask.members]
+        members = [member.encode() for member in self.ask.members]
         words = [array("q") for _ in range(self._width)]
-        for member in asked:
+        for member in members:
             located, i = rows[member]
             for place, column in enumerate(words):
                 column.append(located.words[place][i])
         return Located(
-            array("q", [positions.get(member, -1) for member in asked]),
-            array("q", [ranks.get(member, -1) for member in asked]),
+            array("q", [positions.get(member, -1) for member in members]),
+            array("q", [ranks.get(member, -1) for member in members]),
             words,
         )
 
@@ -284,11 +284,11 @@ class Merging:
     ) -> list[tuple[Slice, list[bytes | None]] | None]:
         """The entries of each span; None where they have not been read, which is then set right."""
         found: list[tuple[Slice, list[bytes | None]] | None] = []
-        known: list[tuple[Anchor, int]] = [(Start(), 0), (End(), total)]
+        places: list[tuple[Anchor, int]] = [(Start(), 0), (End(), total)]
         for anchor, position in zip(self.ask.anchors, positions, strict=True):
             place = self._resolved(anchor)
             if place is not None:
-                known.append((place, position))
+                places.append((place, position))
         read = 0
         for span, pivot in enumerate(self._pivots):
             low, high = extent(self.ask.spans[span], positions, total)
@@ -306,18 +306,18 @@ class Merging:
                     found.append(self._slice(low, chosen, first, parts, read - 1))
                     continue
             if pivot is not None and region is not None:
-                known.insert(0, (pivot.place, region.position))
-            self._aim(span, low, high, known)
+                places.insert(0, (pivot.place, region.position))
+            self._aim(span, low, high, places)
             found.append(None)
         return found
 
-    def _aim(self, span: int, low: int, high: int, known: Sequence[tuple[Anchor, int]]) -> None:
+    def _aim(self, span: int, low: int, high: int, places: Sequence[tuple[Anchor, int]]) -> None:
         """Sets right from where a span is read next: the nearest place whose position is known."""
 
         def distance(at: int) -> int:
             return max(low - at, at - high, 0)
 
-        place, position = min(known, key=lambda each: distance(each[1]))
+        place, position = min(places, key=lambda each: distance(each[1]))
         if distance(position) > NEAR:
             self.far[span] = low, high
         else:

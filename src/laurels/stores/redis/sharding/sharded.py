@@ -21,18 +21,18 @@ from laurels.errors import NotReady
 from laurels.model.event import Batch
 from laurels.model.labels import is_by
 from laurels.model.rules import Rules
-from laurels.stores.redis.remote import Applied, CallId, Opened, Reading, ShardIndex, Stands
+from laurels.stores.redis.remote import Applied, CallId, Opened, Reading, RefreshStates, ShardIndex
 
-from .counting import Counting, keeper_of
-from .following import Following
+from .counting import Counting, position_shard
+from .label_replicator import LabelReplicator
 from .merging import NEAR, merged, next_of
 from .seeking import seek
-from .shards import gather, home, labelled, parts_of, shards
+from .shards import gather, home, label_replica, parts_of, shards
 
 LISTED = 2_000
 """Scopes that are listed in one go when they are counted."""
 ROUNDS = 40
-"""How often a question is asked of all shards before it is given up."""
+"""How often a question is ranks of all shards before it is given up."""
 
 
 class Sharded:
@@ -40,7 +40,7 @@ class Sharded:
 
     def __init__(self, index: ShardIndex) -> None:
         self._index = index
-        self._following = Following(index)
+        self._replicator = LabelReplicator(index)
 
     async def open(self, board: Opened) -> None:
         """Makes a board known, or its changed definition; again does nothing."""
@@ -49,7 +49,7 @@ class Sharded:
     async def close(self, board: Opened) -> None:
         """Forgets a board with all it holds; again does nothing."""
         await gather(map(self._index.close, parts_of(board)))
-        self._following.forget(board)
+        self._replicator.forget(board)
 
     async def apply(
         self,
@@ -82,8 +82,8 @@ class Sharded:
         that has all they had counted before."""
         if board.rules.shards == 1:
             return self._index.read(board, asks, now_ms=now_ms, due_ms=due_ms)
-        if board.rules.fed and any(is_by(ask.key.scope) for ask in asks):
-            return self._following.read(board, asks, now_ms=now_ms, due_ms=due_ms)
+        if board.rules.has_label_replica and any(is_by(ask.key.scope) for ask in asks):
+            return self._replicator.read(board, asks, now_ms=now_ms, due_ms=due_ms)
         return self._merged(board, asks, now_ms, due_ms)
 
     async def rotate_step(self, board: Opened, roll: RollingState, now_ms: int, limit: int) -> bool:
@@ -106,7 +106,7 @@ class Sharded:
     ) -> bool:
         """Brings scopes to the present, in every shard, rankings by a label where they are; False
         where the limit was too low."""
-        apart = [scope for scope in scopes if board.rules.fed and is_by(scope)]
+        apart = [scope for scope in scopes if board.rules.has_label_replica and is_by(scope)]
         rest = [scope for scope in scopes if scope not in apart]
         calls = [
             self._index.advance_scopes(shard, rest, due, limit, full=full)
@@ -114,7 +114,9 @@ class Sharded:
             if rest
         ]
         if apart:
-            calls.append(self._index.advance_scopes(labelled(board), apart, due, limit, full=full))
+            calls.append(
+                self._index.advance_scopes(label_replica(board), apart, due, limit, full=full)
+            )
         return all(await gather(calls))
 
     async def sweep(self, board: Opened, due: Due, limit: int) -> bool:
@@ -124,16 +126,16 @@ class Sharded:
 
     async def refresh(
         self, board: Opened, window: str, *, now_ms: int, due_ms: int
-    ) -> tuple[int, Stands]:
+    ) -> tuple[int, RefreshStates]:
         """Goes on with the refresh of a window, in every shard in which it is due."""
         found = await gather(
             self._index.refresh(part, window, now_ms=now_ms, due_ms=due_ms)
             for part in parts_of(board)
         )
-        stands: Stands = {}
+        refresh_states: RefreshStates = {}
         for _, of_shard in found:
-            stands |= of_shard
-        return sum(left for left, _ in found), stands
+            refresh_states |= of_shard
+        return sum(left for left, _ in found), refresh_states
 
     async def scope_count(self, board: Opened, form: str) -> int:
         """How many scopes of some labels there are: as many as are listed, since those of a board
@@ -160,25 +162,25 @@ class Sharded:
 
     async def remove(self, board: Opened, member: bytes, due: Due) -> bool:
         """Takes a member and its data out of every ranking but those by a label."""
-        if board.rules.fed:
-            await self._index.set_data(labelled(board), member, None)
+        if board.rules.has_label_replica:
+            await self._index.set_data(label_replica(board), member, None)
         return await self._index.remove(home(board, member), member, due)
 
     async def set_data(self, board: Opened, member: bytes, data: bytes | None) -> None:
         """Sets it beside the rankings by a label as well: a value may be called like a member."""
-        if board.rules.fed:
-            await self._index.set_data(labelled(board), member, data)
+        if board.rules.has_label_replica:
+            await self._index.set_data(label_replica(board), member, data)
         await self._index.set_data(home(board, member), member, data)
 
     async def set_position(self, board: Opened, source: str, text: str) -> None:
         """Sets it with its keeper, when the others have forgotten the batches before."""
-        keeper = keeper_of(source, board.rules.shards)
+        keeper = position_shard(source, board.rules.shards)
         others = [shard for shard in shards(board) if shard.shard != keeper]
         await gather(self._index.set_position(shard, source, "") for shard in others)
         await self._index.set_position(replace(board, shard=keeper), source, text)
 
     async def position(self, board: Opened, source: str) -> str | None:
-        keeper = keeper_of(source, board.rules.shards)
+        keeper = position_shard(source, board.rules.shards)
         return await self._index.position(replace(board, shard=keeper), source)
 
     async def time(self, board: Opened) -> int | None:
@@ -230,11 +232,13 @@ class Sharded:
 
     async def feed(self, board: Opened, now_ms: int) -> bool:
         """Counts in the rankings by a label what the shards have counted before this call."""
-        return not board.rules.fed or await self._following.feed(board, now_ms)
+        return not board.rules.has_label_replica or await self._replicator.feed(board, now_ms)
 
     async def left_out(self, board: Opened) -> int:
         """How many events count for their members and not for their labels."""
-        return await self._index.left_out(labelled(board)) if board.rules.fed else 0
+        return (
+            await self._index.left_out(label_replica(board)) if board.rules.has_label_replica else 0
+        )
 
     async def remembered(self, board: Opened, now_ms: int) -> int:
         """How many event ids the board remembers at `now_ms`."""
@@ -264,16 +268,18 @@ class Sharded:
         parts = shards(board)
         merging = [merged(ask, board.rules, len(parts), lenient=lenient) for ask in asks]
         offset: Offset = ()
-        stands: Stands = {}
+        refresh_states: RefreshStates = {}
 
-        async def read(asked: list[list[ReadRequest]]) -> list[Sequence[ReadResult]]:
-            nonlocal offset, stands
+        async def read(requests: list[list[ReadRequest]]) -> list[Sequence[ReadResult]]:
+            nonlocal offset, refresh_states
             readings = await gather(
                 self._index.read(shard, of_shard, now_ms=now_ms, due_ms=due_ms)
-                for shard, of_shard in zip(parts, asked, strict=True)
+                for shard, of_shard in zip(parts, requests, strict=True)
             )
             offset = _vector([reading.offset for reading in readings])
-            stands = {shard: each for of in readings for shard, each in of.stands.items()}
+            refresh_states = {
+                shard: each for of in readings for shard, each in of.refresh_states.items()
+            }
             return [reading.found for reading in readings]
 
         for _ in range(ROUNDS):
@@ -283,7 +289,7 @@ class Sharded:
             ]
             whole = [answer for answer in answers if answer is not None]
             if len(whole) == len(asks):
-                return Reading(whole, offset, stands)
+                return Reading(whole, offset, refresh_states)
             for each in merging:
                 for span, (low, _) in each.far.items():
                     width = board.rules.order_words(each.ask.key.window)
@@ -300,24 +306,24 @@ class Sharded:
         found before others have counted.
         """
         members = [member.decode() for member in batch.member_list()]
-        asked: dict[RankingKey, dict[str, int]] = {}
+        ranks: dict[RankingKey, dict[str, int]] = {}
         for event, member in enumerate(members):
             target = plan.ranking(watch, event)
             if target is not None:
-                asked.setdefault(target.key, {}).setdefault(member, 0)
-        asks = [ReadRequest(key, members=tuple(named)) for key, named in asked.items()]
-        asks += [ReadRequest(key) for key in _rolling(plan) - asked.keys()]
+                ranks.setdefault(target.key, {}).setdefault(member, 0)
+        asks = [ReadRequest(key, members=tuple(named)) for key, named in ranks.items()]
+        asks += [ReadRequest(key) for key in _rolling(plan) - ranks.keys()]
         read = await self._merged(board, asks, batch.now_ms, due_ms, lenient=True)
         for ask, found in zip(asks, read.found, strict=True):
             if not ask.members:
                 continue
             assert found.located is not None
-            asked[ask.key] = dict(zip(ask.members, found.located.ranks, strict=True))
+            ranks[ask.key] = dict(zip(ask.members, found.located.ranks, strict=True))
         targets = [plan.ranking(watch, event) for event in range(batch.size)]
         return array(
             "q",
             [
-                -1 if target is None else asked[target.key][member]
+                -1 if target is None else ranks[target.key][member]
                 for target, member in zip(targets, members, strict=True)
             ],
         )

@@ -37,7 +37,7 @@ def home(board: Opened, member: bytes) -> Opened:
     return replace(board, shard=shard_of(member, board.rules.shards))
 
 
-def labelled(board: Opened) -> Opened:
+def label_replica(board: Opened) -> Opened:
     """What has the rankings by a label of a board in several shards, as a board of its own."""
     count = board.rules.shards
     return replace(board, rules=board.rules.by_label, shard=count, feeds=count)
@@ -45,7 +45,9 @@ def labelled(board: Opened) -> Opened:
 
 def parts_of(board: Opened) -> list[Opened]:
     """All that a board is made of: its shards, and what has its rankings by a label."""
-    return [*shards(board), labelled(board)] if board.rules.fed else shards(board)
+    return (
+        [*shards(board), label_replica(board)] if board.rules.has_label_replica else shards(board)
+    )
 
 
 async def gather(calls: Iterable[Awaitable[T]]) -> list[T]:

@@ -18,9 +18,9 @@ from laurels.core.requests import ReadRequest
 from laurels.errors import NotReady
 from laurels.stores.redis.remote import FeedConflict, Opened, Reading, ShardIndex
 
-from .fed import chosen, fed_of
 from .feed import FeedPlace, Pending
-from .shards import gather, labelled, shards
+from .merged_feed import chosen, merge_feeds
+from .shards import gather, label_replica, shards
 
 ENTRIES = 32
 """Entries that are read of a feed at a time."""
@@ -30,7 +30,7 @@ ROUNDS = 200
 """After how many calls it is given up to come to an end: others go on from there."""
 
 
-class Following:
+class LabelReplicator:
     """Has the rankings by a label follow the shards of boards."""
 
     def __init__(self, index: ShardIndex) -> None:
@@ -45,7 +45,7 @@ class Following:
         """Answers asks of rankings by a label, when all counts in them that did before."""
         if not await self.feed(board, now_ms):
             raise NotReady("the rankings by a label do not keep up with what is counted")
-        return await self._index.read(labelled(board), asks, now_ms=now_ms, due_ms=due_ms)
+        return await self._index.read(label_replica(board), asks, now_ms=now_ms, due_ms=due_ms)
 
     async def feed(self, board: Opened, now_ms: int) -> bool:
         """Counts what the shards had told before this call; False when that did not end.
@@ -84,7 +84,7 @@ class Following:
         parts = shards(board)
         places = self._places.get(board.number)
         if places is None:
-            places = self._places[board.number] = await self._index.followed(labelled(board))
+            places = self._places[board.number] = await self._index.followed(label_replica(board))
         return await gather(
             self._index.pending(shard, place, ENTRIES)
             for shard, place in zip(parts, places, strict=True)
@@ -93,14 +93,14 @@ class Following:
     async def _count(self, board: Opened, pending: Sequence[Pending], now_ms: int) -> None:
         """Counts the next entries, or learns where the others are."""
         places = self._places[board.number]
-        home = labelled(board)
+        home = label_replica(board)
         most = max(1, EVENTS // len(board.rules.rank_by))
         runs = chosen([each.entries for each in pending], most)
         if not runs:  # others have counted them, and they are forgotten
             self._places[board.number] = await self._index.followed(home)
             return
-        latest_ms = max(entry.told.now_ms for run in runs for _, entry in run)
-        fed = fed_of(home, runs, places, max(now_ms, latest_ms))
+        latest_ms = max(entry.payload.now_ms for run in runs for _, entry in run)
+        fed = merge_feeds(home, runs, places, max(now_ms, latest_ms))
         due_ms = next_boundary(board.rules, fed.batch.now_ms)
         try:
             await self._index.follow(

@@ -20,10 +20,10 @@ from laurels.model.windows.kinds import Window
 from laurels.stores.redis.remote import Opened
 from laurels.timeline.instants import MIN_MS
 
-from .feed import FeedEntry, FeedPlace, labels_told
+from .feed import FeedEntry, FeedPlace, decode_labels
 
 
-class Fed(Struct, frozen=True):
+class MergedFeed(Struct, frozen=True):
     """A batch of rankings by a label, as planned: which entries of which shard it is made of, as
     (shard, entry before, last entry), and where totals were set what their members had."""
 
@@ -40,7 +40,7 @@ def chosen(pending: Sequence[Sequence[FeedEntry]], most: int) -> list[list[tuple
     heads, size = [0] * len(pending), 0
     last: tuple[int, int] | None = None
     while waiting := [
-        (entries[heads[shard]].told.now_ms, entries[heads[shard]].told.call, shard)
+        (entries[heads[shard]].payload.now_ms, entries[heads[shard]].payload.call, shard)
         for shard, entries in enumerate(pending)
         if heads[shard] < len(entries)
     ]:
@@ -53,7 +53,7 @@ def chosen(pending: Sequence[Sequence[FeedEntry]], most: int) -> list[list[tuple
         entry = pending[shard][heads[shard]]
         runs[-1].append((shard, entry))
         heads[shard] += 1
-        size += len(entry.told.events)
+        size += len(entry.payload.events)
     return runs
 
 
@@ -66,12 +66,12 @@ class _Event(NamedTuple):
     row: int
 
 
-def fed_of(
+def merge_feeds(
     home: Opened,
     runs: Sequence[Sequence[tuple[int, FeedEntry]]],
     after: Sequence[FeedPlace],
     now_ms: int,
-) -> Fed:
+) -> MergedFeed:
     """The batch that these entries make, at `now_ms`, behind these places of the feeds."""
     entries = [entry for run in runs for _, entry in run]
     events = sorted(_events(runs))
@@ -79,8 +79,8 @@ def fed_of(
     firsts, size = [], 0
     for entry in entries:
         firsts.append(size)
-        size += len(entry.told.events)
-    labels = concatenate([(labels_told(e.told), len(e.told.events)) for e in entries])
+        size += len(entry.payload.events)
+    labels = concatenate([(decode_labels(e.payload), len(e.payload.events)) for e in entries])
     assert labels is not None
     batch = Batch(
         board=home.number,
@@ -90,14 +90,14 @@ def fed_of(
         lengths=b"\1" * len(events),
         values=tuple(
             [
-                array("q", [entry.told.values[column][row] for entry, row in found])
+                array("q", [entry.payload.values[column][row] for entry, row in found])
                 for column in range(len(home.rules.columns))
             ]
         ),
         ats=array("q", [_at(entry, row) for entry, row in found]),
         labels=labels.take([firsts[event.entry] + event.row for event in events]),
     )
-    return Fed(
+    return MergedFeed(
         batch.weighed(home.rules.weighings),
         _plan(home, batch, found),
         _spans(runs, after),
@@ -111,7 +111,7 @@ def _events(runs: Sequence[Sequence[tuple[int, FeedEntry]]]) -> Iterator[_Event]
         for _, entry in entries:
             refused = {*entry.refused}
             for row, (place, event) in enumerate(
-                zip(entry.told.places, entry.told.events, strict=True)
+                zip(entry.payload.places, entry.payload.events, strict=True)
             ):
                 if event not in refused:
                     yield _Event(run, place, number, row)
@@ -119,7 +119,7 @@ def _events(runs: Sequence[Sequence[tuple[int, FeedEntry]]]) -> Iterator[_Event]
 
 
 def _at(entry: FeedEntry, row: int) -> int:
-    ats = entry.told.ats
+    ats = entry.payload.ats
     return ats if isinstance(ats, int) else ats[row]
 
 
@@ -137,7 +137,7 @@ def _baselines(found: Sequence[tuple[FeedEntry, int]]) -> list[Sequence[int] | b
     if not any(entry.baselines for entry, _ in found):
         return None
     return [
-        entry.baselines[entry.told.events[row]] if entry.baselines else False
+        entry.baselines[entry.payload.events[row]] if entry.baselines else False
         for entry, row in found
     ]
 
@@ -184,8 +184,8 @@ def _instances(
     """The period or step of each event in a window; None where it was too late, or nobody looks
     there any more."""
     oldest = window.oldest_counted(MIN_MS, now_ms)
-    told = [(entry.told.windows.get(window.name), row) for entry, row in found]
-    each = [where[row] if isinstance(where, list) else where for where, row in told]
+    payload = [(entry.payload.windows.get(window.name), row) for entry, row in found]
+    each = [where[row] if isinstance(where, list) else where for where, row in payload]
     return [None if instance is None or instance < oldest else instance for instance in each]
 
 
