@@ -192,12 +192,12 @@ def _put_page(
         columns.insert(0, ("", "left"))
 
     def cells(entry: laurels.Entry) -> list[str]:
-        found = [str(entry.place)] if places else []
-        found += [str(entry.rank), entry.member, *numbers(entry.score)]
-        found += [_data_text(entry.data)] if data else []
+        row = [str(entry.place)] if places else []
+        row += [str(entry.rank), entry.member, *numbers(entry.score)]
+        row += [_data_text(entry.data)] if data else []
         if marked is not None:
-            found.insert(0, ">" if entry.member == marked else "")
-        return found
+            row.insert(0, ">" if entry.member == marked else "")
+        return row
 
     put_table(
         columns,

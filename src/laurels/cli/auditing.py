@@ -56,11 +56,11 @@ def audit(
       laurels audit gifts --limit 10 --at http://localhost:8080
       laurels audit --at redis://localhost:6379/0 --json
     """
-    found = _entries(at, board, limit)
+    entries = _entries(at, board, limit)
     if json:
-        put_json(found)
+        put_json(entries)
     else:
-        put_table(_COLUMNS, map(_row, found))
+        put_table(_COLUMNS, map(_row, entries))
     return 0
 
 
@@ -69,13 +69,13 @@ def _entries(url: str, board: str | None, limit: int) -> list[AuditEntry]:
         with audit_of(url, create=False) as log:
             return log.page(board, None, limit).entries
     with closing(config.remote_wire(url)) as wire:
-        page, found = AuditPage([], None), list[AuditEntry]()
+        page, entries = AuditPage([], None), list[AuditEntry]()
         while True:
-            left = limit - len(found)
+            left = limit - len(entries)
             page = wire.answer(call_of(board, page.next, min(left, MAX_PAGE)))
-            found += page.entries
-            if page.next is None or len(found) >= limit:
-                return found
+            entries += page.entries
+            if page.next is None or len(entries) >= limit:
+                return entries
 
 
 def _row(entry: AuditEntry) -> list[str]:

@@ -84,24 +84,24 @@ def rewind(
     until_ms = None if to is None else time_reader("iso", zone("UTC"))(to)
     if yes:
         with Recorder(at) as record, record.call("rewind_clock", request={"to": to}):
-            found = config.rewind(at, until_ms, dry_run=False)
+            rewound = config.rewind(at, until_ms, dry_run=False)
     else:
-        found = config.rewind(at, until_ms, dry_run=True)
+        rewound = config.rewind(at, until_ms, dry_run=True)
     if json:
-        put_json(found)
+        put_json(rewound)
     else:
-        put_line(_rewound_words(found, done=yes))
-    return PROBLEM if found.entries and not yes else 0
+        put_line(_rewound_words(rewound, done=yes))
+    return PROBLEM if rewound.entries and not yes else 0
 
 
-def _rewound_words(found: Rewound, *, done: bool) -> str:
-    if not found.entries and not found.snapshots:
-        return f"nothing lies after {_instant_text(found.until_ms)}"
+def _rewound_words(rewound: Rewound, *, done: bool) -> str:
+    if not rewound.entries and not rewound.snapshots:
+        return f"nothing lies after {_instant_text(rewound.until_ms)}"
     verb = "were brought" if done else "would be brought"
     return (
-        f"{found.entries:,} entries of the log, up to {_instant_text(found.newest_ms)}, "
-        f"{verb} back to {_instant_text(found.until_ms)}; snapshots set aside: "
-        + (", ".join(found.snapshots) or "none")
+        f"{rewound.entries:,} entries of the log, up to {_instant_text(rewound.newest_ms)}, "
+        f"{verb} back to {_instant_text(rewound.until_ms)}; snapshots set aside: "
+        + (", ".join(rewound.snapshots) or "none")
         + ("" if done else "; run it again with --yes, after a backup")
     )
 

@@ -95,13 +95,13 @@ def _csv_lines(
 
 
 def _write_out(lines: Iterable[bytes], write: Write) -> None:
-    held = bytearray()
+    buffer = bytearray()
     for line in lines:
-        held += line
-        if len(held) >= _FLUSH_BYTES:
-            write(bytes(held))
-            held.clear()
-    write(bytes(held))
+        buffer += line
+        if len(buffer) >= _FLUSH_BYTES:
+            write(bytes(buffer))
+            buffer.clear()
+    write(bytes(buffer))
 
 
 @contextmanager

@@ -8,11 +8,11 @@ from types import FrameType
 
 
 class Interrupts:
-    """Turn SIGINT into `KeyboardInterrupt`, but finish `held` blocks first."""
+    """Turn SIGINT into `KeyboardInterrupt`, but finish `deferred` blocks first."""
 
     def __init__(self) -> None:
-        self._held = False
-        self._asked = False
+        self._deferring = False
+        self._pending = False
 
     @contextmanager
     def caught(self) -> Iterator[None]:
@@ -27,16 +27,16 @@ class Interrupts:
             signal.signal(signal.SIGINT, before)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        self._held = True
+    def deferred(self) -> Iterator[None]:
+        self._deferring = True
         try:
             yield
         finally:
-            self._held = False
-        if self._asked:
+            self._deferring = False
+        if self._pending:
             raise KeyboardInterrupt
 
     def _handle(self, _number: int, _frame: FrameType | None) -> None:
-        self._asked = True
-        if not self._held:
+        self._pending = True
+        if not self._deferring:
             raise KeyboardInterrupt

@@ -138,7 +138,7 @@ def _ring(url: str) -> Iterator[KeyRing]:
             server.close()
     else:
         with (
-            keys_of(url, lambda what: complain(f"warning: {what}")) as keys,
+            keys_of(url, lambda warning: complain(f"warning: {warning}")) as keys,
             Recorder(url) as record,
         ):
             yield _OfFolder(keys, record)
@@ -195,11 +195,11 @@ def create(
     """
     with _ring(at) as ring:
         seconds = None if expires_in is None else _seconds(expires_in)
-        made = ring.create(name, scope, board or ["*"], rate, seconds)
+        key = ring.create(name, scope, board or ["*"], rate, seconds)
     if json:
-        put_json(made)
+        put_json(key)
     else:
-        put_line(made.key)
+        put_line(key.key)
     return 0
 
 
@@ -283,11 +283,11 @@ def rotate(
             ring.rotate_signing()
             put_json({"rotated": "tokens"}) if json else put_line("rotated tokens")
             return 0
-        made = ring.rotate(name, _seconds(grace))
+        key = ring.rotate(name, _seconds(grace))
     if json:
-        put_json(made)
+        put_json(key)
     else:
-        put_line(made.key)
+        put_line(key.key)
     return 0
 
 

@@ -60,8 +60,8 @@ command(app, "backup")(upkeep.backup)
 command(app, "restore")(upkeep.restore)
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(requested: bool) -> None:
+    if requested:
         put_line(f"laurels {laurels.__version__}")
         raise typer.Exit
 

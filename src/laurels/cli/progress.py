@@ -61,24 +61,24 @@ class ScanProgress:
         if progress is not None:
             self._task = progress.add_task(escaped(name), total=size, count=0, unit="members")
 
-    def anew(self, name: str) -> None:
+    def restart(self, name: str) -> None:
         """Begin another scan."""
         if self._progress is not None:
-            said = escaped(name)
+            description = escaped(name)
             self._progress.reset(
-                self._task, total=self._size, description=said, count=0, unit="members"
+                self._task, total=self._size, description=description, count=0, unit="members"
             )
 
-    def told(self, done: int) -> None:
+    def report(self, done: int) -> None:
         if self._progress is not None:
             self._progress.update(self._task, completed=done, count=done)
 
 
 @contextmanager
-def progress_bar(wanted: bool) -> Iterator[Progress | None]:
+def progress_bar(enabled: bool) -> Iterator[Progress | None]:
     """Open a progress bar on standard error where that is a terminal and `wanted`, else None."""
     console = Console(stderr=True)
-    if not (wanted and console.is_terminal):
+    if not (enabled and console.is_terminal):
         yield None
         return
     with Progress(
@@ -93,39 +93,39 @@ def progress_bar(wanted: bool) -> Iterator[Progress | None]:
         yield progress
 
 
-def _untold(done: int, of: int) -> None:
+def _ignore_bytes(done: int, of: int) -> None:
     pass
 
 
-def _unheard(done: int) -> None:
+def _ignore_count(done: int) -> None:
     pass
 
 
 @contextmanager
-def bytes_bar(wanted: bool, name: str) -> Iterator[Callable[[int, int], None]]:
+def bytes_bar(enabled: bool, name: str) -> Iterator[Callable[[int, int], None]]:
     """Draw a bar of bytes; yields a function of the bytes done and their total."""
-    with progress_bar(wanted) as progress:
+    with progress_bar(enabled) as progress:
         if progress is None:
-            yield _untold
+            yield _ignore_bytes
             return
         task = progress.add_task(escaped(name), total=None, count=0, unit="bytes")
 
-        def told(done: int, of: int) -> None:
+        def report(done: int, of: int) -> None:
             progress.update(task, completed=done, total=of, count=done)
 
-        yield told
+        yield report
 
 
 @contextmanager
-def count_bar(wanted: bool, name: str, of: int, unit: str) -> Iterator[Callable[[int], None]]:
+def count_bar(enabled: bool, name: str, of: int, unit: str) -> Iterator[Callable[[int], None]]:
     """Draw a bar of `of` things to do; yields a function of how many are done."""
-    with progress_bar(wanted) as progress:
+    with progress_bar(enabled) as progress:
         if progress is None:
-            yield _unheard
+            yield _ignore_count
             return
         task = progress.add_task(escaped(name), total=of, count=0, unit=unit)
 
-        def told(done: int) -> None:
+        def report(done: int) -> None:
             progress.update(task, completed=done, count=done)
 
-        yield told
+        yield report

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from laurels.cli.boards.scoping import By, Labels, labels_given
+from laurels.cli.boards.scoping import By, Labels, parse_labels
 
 from .option_groups import OptionGroup
 from .options import PeriodLabel, WindowName
@@ -18,5 +18,5 @@ class RankingOptions(OptionGroup, frozen=True):
 
     def arguments(self) -> dict[str, Any]:
         """Return these options as arguments of `lb.top` and the like. Raises Usage."""
-        labels = labels_given(self.label)
+        labels = parse_labels(self.label)
         return {"window": self.window, "period": self.period, "labels": labels, "by": self.by}

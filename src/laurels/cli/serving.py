@@ -26,7 +26,7 @@ _LIMITS = "Limits"
 """The panel of every other setting: how much of something there may be."""
 
 
-def serve(config: Path | None = None, **given: Any) -> int:
+def serve(config: Path | None = None, **options: Any) -> int:
     """Serve the boards over HTTP.
 
     Settings come from options, then LAURELS_... in the environment, then --config FILE (TOML).
@@ -41,7 +41,7 @@ def serve(config: Path | None = None, **given: Any) -> int:
       laurels serve --data redis://localhost --workers 4
       LAURELS_ADMIN_KEY=$(openssl rand -hex 32) laurels serve --host 0.0.0.0
     """
-    settings = settings_of(given, os.environ, config)
+    settings = settings_of(options, os.environ, config)
     try:
         serving = import_module("laurels.server.serving")
     except ModuleNotFoundError as error:
@@ -74,8 +74,8 @@ def _announce(data: str, url: str, first_key: str | None) -> None:
 def _parameter(setting: Setting) -> inspect.Parameter:
     """Return the option of a setting; left out, the environment and the file decide."""
     kind = setting.kind
-    shown = setting.default
-    says = f"{setting.does} Default: {shown if shown not in ([], '') else 'none'}."
+    default = setting.default
+    description = f"{setting.does} Default: {default if default not in ([], '') else 'none'}."
     names = _NAMES.get(setting.name, (setting.option,))
     if kind is bool:
         names = (f"{setting.option}/--no-{setting.name.replace('_', '-')}",)
@@ -85,7 +85,9 @@ def _parameter(setting: Setting) -> inspect.Parameter:
         default=None,
         annotation=Annotated[
             kind | None,
-            typer.Option(*names, help=says, rich_help_panel=_PANELS.get(setting.name, _LIMITS)),
+            typer.Option(
+                *names, help=description, rich_help_panel=_PANELS.get(setting.name, _LIMITS)
+            ),
         ],
     )
 

@@ -42,8 +42,8 @@ def check(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
             f"in order: {report.boards:,} boards, {report.rankings:,} rankings, "
             f"{report.entries:,} entries, at offset {report.offset:,}"
         )
-        for what in report.unverified:
-            put_line(f"not verified: {what}")
+        for unverified in report.unverified:
+            put_line(f"not verified: {unverified}")
     return 0
 
 
@@ -105,7 +105,9 @@ def backup(
     """
     with bytes_bar(not json, f"backup of {config.without_login(at)}") as progress:
         written = config.back_up(at, file, overwrite=force, progress=progress)
-    _tell(f"{readable(str(file))}: everything up to offset {written.offset:,}", written, json=json)
+    _put_result(
+        f"{readable(str(file))}: everything up to offset {written.offset:,}", written, json=json
+    )
     return 0
 
 
@@ -122,11 +124,11 @@ def restore(
     """
     with bytes_bar(not json, f"restore to {config.without_login(at)}") as progress:
         read = config.restore(file, at, progress=progress)
-    _tell(f"{readable(at)}: restored up to offset {read.offset:,}", read, json=json)
+    _put_result(f"{readable(at)}: restored up to offset {read.offset:,}", read, json=json)
     return 0
 
 
-def _tell(sentence: str, backup: object, *, json: bool) -> None:
+def _put_result(sentence: str, backup: object, *, json: bool) -> None:
     if json:
         put_json(backup)
     else:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 import laurels
 from laurels import config
-from laurels.cli.boards.scoping import By, Labels, labels_given, scope_words
+from laurels.cli.boards.scoping import By, Labels, parse_labels, scope_words
 from laurels.server.live import FullList, ListChange, MemberChange
 from laurels.stores.http import feed
 from laurels.stores.http.calls import definition
@@ -69,15 +69,15 @@ class Ranking:
             self._change(_change(event.data))
 
     def _change(self, change: ListChange) -> None:
-        known = self._entries
+        entries = self._entries
         for entry in [*change.entered, *change.scored]:
-            known[entry.member] = entry
+            entries[entry.member] = entry
         for moved in change.moved:
-            known[moved.member] = laurels.Entry(moved.member, moved.rank, moved.score)
+            entries[moved.member] = laurels.Entry(moved.member, moved.rank, moved.score)
         self._marks = {entry.member: "new" for entry in change.entered} | {
             moved.member: moved_by(moved.previous_rank - moved.rank) for moved in change.moved
         }
-        self._become([known[member] for member in change.order], change.total, change.as_of)
+        self._become([entries[member] for member in change.order], change.total, change.as_of)
 
     def _become(self, entries: Sequence[laurels.Entry], total: int, as_of: laurels.AsOf) -> None:
         self._entries = {entry.member: entry for entry in entries}
@@ -111,7 +111,7 @@ def watch(
       laurels watch gifts --window day --member alice --at http://127.0.0.1:8080
       laurels watch gifts --label room=42 --at http://127.0.0.1:8080
     """
-    labels = labels_given(label)
+    labels = parse_labels(label)
     if config.is_direct(at):
         with followed(at) as boards:
             events = boards.events(board, window, limit, member, by, labels)
@@ -120,10 +120,10 @@ def watch(
     if not config.is_remote(at):
         raise Usage("a board is watched at a server: give --at http://... or redis://...")
     with closing(config.remote_wire(at)) as wire:
-        asked = partial(
+        connect = partial(
             feed.live, board, window=window, limit=limit, member=member, by=by, labels=labels
         )
-        events = feed.watched(wire, lambda last: asked(after=last), time.sleep, lost=complain_of)
+        events = feed.watched(wire, lambda last: connect(after=last), time.sleep, lost=complain_of)
         _put(wire.answer(definition(board)), events, member, json=json)
     return 0
 

@@ -45,13 +45,13 @@ def apply(
       laurels board apply boards.toml --at redis://localhost:6379/0
       laurels board list --json | laurels board apply - --at http://localhost:8080
     """
-    wanted = _wanted(file)
+    desired = _desired_boards(file)
     if dry_run:
-        plan = plan_of(_there(at, clock), wanted)
-        _tell(plan, [], dry_run=True, json=json)
+        plan = plan_of(_existing_boards(at, clock), desired)
+        _put_result(plan, [], dry_run=True, json=json)
         return REFUSED if plan.of("refused") else 0
     with laurels.open(at, clock=clock, create=True) as lb:
-        plan = plan_of(lb.boards(), wanted)
+        plan = plan_of(lb.boards(), desired)
         if not json:
             _put_plan(plan)
         with Recorder(at) as record:
@@ -59,19 +59,19 @@ def apply(
     return REFUSED if plan.of("refused") else 0
 
 
-def _wanted(file: str) -> list[laurels.Board]:
+def _desired_boards(file: str) -> list[laurels.Board]:
     """Return the boards of a file; print several errors on a line each."""
     try:
         return boards_in(file)
     except BoardInvalid as error:
         if len(error.faults) == 1:
             raise
-        for fault in error.faults:
-            complain(fault)
+        for message in error.faults:
+            complain(message)
         raise BoardInvalid(f"{len(error.faults)} faults, and nothing was done") from error
 
 
-def _there(at: str, clock: str | None) -> list[laurels.Board]:
+def _existing_boards(at: str, clock: str | None) -> list[laurels.Board]:
     """Return the boards that exist; reading them creates no folder."""
     try:
         with laurels.open(at, clock=clock, create=False) as lb:
@@ -85,16 +85,16 @@ def _carry_out(lb: laurels.Leaderboards, plan: ApplyPlan, record: Recorder, *, j
     done: list[Step] = []
     try:
         many = len(plan.to_do) > _FEW
-        with count_bar(many and not json, "boards", len(plan.to_do), "boards") as told:
+        with count_bar(many and not json, "boards", len(plan.to_do), "boards") as report_done:
             for step in plan.to_do:
                 with record.call(step.action, board=step.board.name, request=_written_by(step)):
                     carry_out(lb, step)
                 done.append(step)
-                told(len(done))
+                report_done(len(done))
     except (LaurelsError, KeyboardInterrupt) as error:
-        _tell(plan, done, json=json, stopped_by=error)
+        _put_result(plan, done, json=json, stopped_by=error)
         raise
-    _tell(plan, done, json=json)
+    _put_result(plan, done, json=json)
 
 
 def _written_by(step: Step) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def _written_by(step: Step) -> dict[str, Any]:
     return {each.field: each.after for each in step.differences}
 
 
-def _tell(
+def _put_result(
     plan: ApplyPlan,
     done: Sequence[Step],
     *,
@@ -148,27 +148,28 @@ def _put_plan(plan: ApplyPlan) -> None:
     if steps:
         put_table(
             [("board", "left"), ("plan", "left"), ("", "left")],
-            [[step.board.name, step.action, _what(step)] for step in steps],
+            [[step.board.name, step.action, _step_text(step)] for step in steps],
         )
 
 
-def _what(step: Step) -> str:
+def _step_text(step: Step) -> str:
     if step.action == "create":
         return summary(step.board)
     if step.action == "refused":
         return "; ".join(step.reasons)
     return "; ".join(
-        f"{each.field} {_said(each.before)} → {_said(each.after)}" for each in step.differences
+        f"{each.field} {_value_text(each.before)} → {_value_text(each.after)}"
+        for each in step.differences
     )
 
 
-def _said(value: object) -> str:
+def _value_text(value: object) -> str:
     if isinstance(value, list):
-        return ", ".join([_listed(each) for each in value]) or "none"
+        return ", ".join([_item_text(each) for each in value]) or "none"
     return f"'{value}'" if isinstance(value, str) else str(value)
 
 
-def _listed(value: object) -> str:
+def _item_text(value: object) -> str:
     return f"({', '.join(map(str, value))})" if isinstance(value, list) else str(value)
 
 

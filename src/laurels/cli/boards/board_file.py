@@ -31,21 +31,21 @@ _JSON_BEGINS = re.compile(r"\s*(\{|\[\s*[{\]])")
 """How JSON begins, and no TOML."""
 
 
-class Given(NamedTuple):
+class RawBoard(NamedTuple):
     """The fields of a board as written, before validation; `place` is its name in errors."""
 
     place: str
     fields: Mapping[str, Any]
 
 
-class _Faults:
+class _Errors:
     """The errors in a file, each with its place."""
 
     def __init__(self) -> None:
-        self.found: list[str] = []
+        self.messages: list[str] = []
 
-    def add(self, place: str, fault: str) -> None:
-        self.found.append(f"{place}: {fault}" if place else fault)
+    def add(self, place: str, message: str) -> None:
+        self.messages.append(f"{place}: {message}" if place else message)
 
 
 def boards_in(file: str) -> list[Board]:
@@ -55,10 +55,10 @@ def boards_in(file: str) -> list[Board]:
     BoardInvalid with every fault of every board.
     """
     where = "standard input" if file == "-" else file
-    faults = _Faults()
-    boards = _judged(_document(file, where), faults)
-    if faults.found:
-        raise BoardInvalid(*[f"{where}: {fault}" for fault in faults.found])
+    errors = _Errors()
+    boards = _judged(_document(file, where), errors)
+    if errors.messages:
+        raise BoardInvalid(*[f"{where}: {message}" for message in errors.messages])
     return boards
 
 
@@ -122,37 +122,37 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def _judged(document: object, faults: _Faults) -> list[Board]:
+def _judged(document: object, errors: _Errors) -> list[Board]:
     """Return the valid boards of a document, and note the errors of the others."""
-    defaults, boards = _parts(document, faults)
-    given = list(_given(boards, faults))
-    for name, count in Counter(each.fields["name"] for each in given).items():
+    defaults, boards = _parts(document, errors)
+    raw = list(_raw_boards(boards, errors))
+    for name, count in Counter(each.fields["name"] for each in raw).items():
         if count > 1:
-            faults.add(_place(name), f"is there {count} times")
-    if not given and not faults.found:
-        faults.add("", "no board is defined: write a table [boards.NAME] for each")
+            errors.add(_place(name), f"is there {count} times")
+    if not raw and not errors.messages:
+        errors.add("", "no board is defined: write a table [boards.NAME] for each")
     inherited: dict[str, None] = {}
-    own = _Faults()
-    judged = [_board(each, defaults, inherited, own) for each in given]
-    for fault in inherited:
-        faults.add("defaults", fault)
-    faults.found += own.found
+    own = _Errors()
+    judged = [_board(each, defaults, inherited, own) for each in raw]
+    for message in inherited:
+        errors.add("defaults", message)
+    errors.messages += own.messages
     return [board for board in judged if board is not None]
 
 
-def _parts(document: object, faults: _Faults) -> tuple[Mapping[str, Any], object]:
+def _parts(document: object, errors: _Errors) -> tuple[Mapping[str, Any], object]:
     """Return the defaults and the value that holds the boards."""
     if isinstance(document, list):
         return {}, document
     if not isinstance(document, dict):
-        faults.add("", f"{safe_repr(document)} is no boards: write an object with the field boards")
+        errors.add("", f"{safe_repr(document)} is no boards: write an object with the field boards")
         return {}, ()
     if "name" in document and "boards" not in document and "defaults" not in document:
         return {}, [document]
     for name, value in document.items():
         if name not in _PARTS:
-            faults.add("", _misplaced(name, value))
-    return _defaults(document.get("defaults", {}), faults), document.get("boards", {})
+            errors.add("", _misplaced(name, value))
+    return _defaults(document.get("defaults", {}), errors), document.get("boards", {})
 
 
 def _misplaced(name: str, value: object) -> str:
@@ -166,63 +166,63 @@ def _misplaced(name: str, value: object) -> str:
     return f"unknown field {safe_repr(name)}: there are {' and '.join(_PARTS)}"
 
 
-def _defaults(given: object, faults: _Faults) -> Mapping[str, Any]:
-    if not isinstance(given, dict):
-        faults.add("defaults", f"{safe_repr(given)} is no table of fields")
+def _defaults(raw: object, errors: _Errors) -> Mapping[str, Any]:
+    if not isinstance(raw, dict):
+        errors.add("defaults", f"{safe_repr(raw)} is no table of fields")
         return {}
-    for field in given:
+    for field in raw:
         if field not in _FIELDS:
             unknown = f"unknown field {safe_repr(field)}"
-            faults.add("defaults", "a name is one board's" if field == "name" else unknown)
-    return {field: value for field, value in given.items() if field in _FIELDS}
+            errors.add("defaults", "a name is one board's" if field == "name" else unknown)
+    return {field: value for field, value in raw.items() if field in _FIELDS}
 
 
-def _given(boards: object, faults: _Faults) -> Iterator[Given]:
+def _raw_boards(boards: object, errors: _Errors) -> Iterator[RawBoard]:
     """Return the boards as written, each with its name among its fields."""
     if isinstance(boards, dict):
         for name, fields in boards.items():
             if not isinstance(fields, dict):
-                faults.add(_place(name), f"{safe_repr(fields)} is no table of fields")
+                errors.add(_place(name), f"{safe_repr(fields)} is no table of fields")
             elif fields.get("name", name) != name:
-                faults.add(_place(name), f"its name is {safe_repr(fields['name'])} inside")
+                errors.add(_place(name), f"its name is {safe_repr(fields['name'])} inside")
             else:
-                yield Given(_place(name), {**fields, "name": name})
+                yield RawBoard(_place(name), {**fields, "name": name})
     elif isinstance(boards, list):
         for number, fields in enumerate(boards, 1):
             if not isinstance(fields, dict):
-                faults.add(f"board {number}", f"{safe_repr(fields)} is no table of fields")
+                errors.add(f"board {number}", f"{safe_repr(fields)} is no table of fields")
             elif not isinstance(fields.get("name"), str):
-                faults.add(f"board {number}", "has no name")
+                errors.add(f"board {number}", "has no name")
             else:
-                yield Given(_place(fields["name"]), fields)
+                yield RawBoard(_place(fields["name"]), fields)
     else:
-        faults.add("boards", f"{safe_repr(boards)} is no table of boards, and no array of them")
+        errors.add("boards", f"{safe_repr(boards)} is no table of boards, and no array of them")
 
 
 def _board(
-    given: Given, defaults: Mapping[str, Any], inherited: dict[str, None], own: _Faults
+    raw: RawBoard, defaults: Mapping[str, Any], inherited: dict[str, None], own: _Errors
 ) -> Board | None:
     """Return a board with the defaults that it does not override.
 
     An error of the defaults themselves is reported once for the file, not for every board.
     """
-    fields = dict(given.fields)
+    fields = dict(raw.fields)
     for name in [name for name in fields if _is_dotted(name, fields[name])]:
         whole = f"{fields['name']}.{name}"
         hint = f"for a board called {whole} write [boards.{_key(whole)}]"
-        own.add(given.place, f"unknown field {safe_repr(name)}: {hint}")
+        own.add(raw.place, f"unknown field {safe_repr(name)}: {hint}")
         del fields[name]
-    found = _faults_of({**defaults, **fields})
-    if isinstance(found, Board):
-        return found
+    result = _board_or_errors({**defaults, **fields})
+    if isinstance(result, Board):
+        return result
     taken = {field: value for field, value in defaults.items() if field not in fields}
-    alone = _faults_of({**taken, "name": "defaults"}) if taken else []
+    alone = _board_or_errors({**taken, "name": "defaults"}) if taken else []
     of_defaults = [] if isinstance(alone, Board) else alone
-    for fault in found:
-        if fault in of_defaults:
-            inherited[fault] = None
+    for message in result:
+        if message in of_defaults:
+            inherited[message] = None
         else:
-            own.add(given.place, fault)
+            own.add(raw.place, message)
     return None
 
 
@@ -231,7 +231,7 @@ def _is_dotted(name: str, value: object) -> bool:
     return isinstance(value, dict) and name not in _FIELDS
 
 
-def _faults_of(fields: Mapping[str, Any]) -> Board | list[str]:
+def _board_or_errors(fields: Mapping[str, Any]) -> Board | list[str]:
     """Return the board of a definition, or what is wrong with it."""
     try:
         return Board.from_json(fields)

@@ -48,12 +48,12 @@ class ApplyPlan(Struct, frozen=True):
         return [step for step in self.steps if step.action in ("create", "change")]
 
 
-def plan_of(there: Iterable[Board], wanted: Sequence[Board]) -> ApplyPlan:
+def plan_of(existing: Iterable[Board], desired: Sequence[Board]) -> ApplyPlan:
     """Plan how the existing boards become those of a file, where that is safe."""
-    present = {board.name: board for board in there}
-    named = {board.name for board in wanted}
+    present = {board.name: board for board in existing}
+    named = {board.name for board in desired}
     return ApplyPlan(
-        steps=[_step(present.get(board.name), board) for board in wanted],
+        steps=[_step(present.get(board.name), board) for board in desired],
         others=[name for name in present if name not in named],
     )
 

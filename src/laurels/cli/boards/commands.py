@@ -125,8 +125,8 @@ def show(name: BoardName, at: Url = DEFAULT_URL, json: AsJson = False) -> int:
         [("window", "left"), ("period", "left"), ("members", "right"), ("", "left")],
         [
             [window, period.label, f"{period.total:,}", "current" if period.current else ""]
-            for window, kept in periods.items()
-            for period in kept
+            for window, in_window in periods.items()
+            for period in in_window
         ],
     )
     return 0
@@ -156,8 +156,10 @@ def change(
       laurels board change gifts --window hours=hour:keep=72
       laurels board change gifts --scope room --rank-by room
     """
-    given = {"title": title, "keep": keep}
-    changes: dict[str, Any] = {field: said for field, said in given.items() if said is not None}
+    options = {"title": title, "keep": keep}
+    changes: dict[str, Any] = {
+        field: value for field, value in options.items() if value is not None
+    }
     if not (changes or window or scope or rank_by):
         raise Usage("give what is to change: --title, --keep, --window, --scope or --rank-by")
     with Recorder(at) as record, laurels.open(at, create=False) as lb:
@@ -221,7 +223,7 @@ def _put_definition(board: laurels.Board) -> None:
         ("dedupe", f"{board.dedupe}, at most {board.dedupe_max:,} ids"),
         ("keep", str(board.keep)),
         ("shards", str(board.shards) if board.shards > 1 else ""),
-        ("scopes", "; ".join([form_text(",".join(labels)) for labels in _scopes_said(board)])),
+        ("scopes", "; ".join([form_text(",".join(labels)) for labels in _counted_scopes(board)])),
         ("ranked by", ", ".join(board.rank_by)),
         ("other labels", "ignored" if board.labels == "ignore" else ""),
     ]
@@ -242,11 +244,11 @@ def _column_text(column: laurels.Column) -> str:
 
 def summary(board: laurels.Board) -> str:
     """Return the columns, windows and scopes of a board on one line."""
-    said = f"{_columns_text(board)} in {_windows_text(board)}"
-    return f"{said}, by scopes: {scopes_text(board)}" if board.rules().scoped else said
+    text = f"{_columns_text(board)} in {_windows_text(board)}"
+    return f"{text}, by scopes: {scopes_text(board)}" if board.rules().scoped else text
 
 
-def _scopes_said(board: laurels.Board) -> Sequence[Sequence[str]]:
+def _counted_scopes(board: laurels.Board) -> Sequence[Sequence[str]]:
     """Return the scopes of a board that counts by labels, and none of any other."""
     return board.scopes if board.rules().scoped else ()
 

@@ -7,7 +7,7 @@ import typer
 from laurels.cli.option_groups import OptionGroup
 
 from .definitions import column_of, definition_in
-from .scoping import LABELS, RankBy, Scopes, scope_given
+from .scoping import LABELS, RankBy, Scopes, parse_scope
 
 DEFINITION = "Definition"
 RANKING = "Ranking"
@@ -165,7 +165,7 @@ class DefinitionOptions(OptionGroup, frozen=True):
             "dedupe_max": self.dedupe_max,
             "keep": self.keep,
             "shards": self.shards,
-            "scopes": None if scopes is None else [scope_given(text) for text in scopes],
+            "scopes": None if scopes is None else [parse_scope(text) for text in scopes],
             "rank_by": self.rank_by,
             "labels": "ignore" if self.ignore_labels else None,
         }

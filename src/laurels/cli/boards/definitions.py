@@ -13,22 +13,22 @@ from laurels.model.windows.forms import WindowForm, parse_window
 _COLUMN_FIELDS = ("op", "order", "scale", "min", "max")
 
 
-def windows_with(present: Sequence[str], given: Sequence[str]) -> list[str]:
+def windows_with(existing: Sequence[str], added: Sequence[str]) -> list[str]:
     """Return the windows of a board with others added; one of the same name is replaced.
 
     One that differs from a window of the board in its options alone needs a name of its own.
     """
-    windows = {parse_window(text).name: text for text in present}
-    for text in given:
+    windows = {parse_window(text).name: text for text in existing}
+    for text in added:
         form = parse_window(text)
         if form.own_name is None and form.name not in windows:
-            _refuse_second(form, map(parse_window, present))
+            _refuse_second(form, map(parse_window, existing))
         windows[form.name] = text
     return list(windows.values())
 
 
-def _refuse_second(form: WindowForm, present: Iterable[WindowForm]) -> None:
-    for other in present:
+def _refuse_second(form: WindowForm, existing: Iterable[WindowForm]) -> None:
+    for other in existing:
         if other.type == form.type:
             raise Usage(
                 f"the board has the window {other.name} already: to change how many periods it "
@@ -44,8 +44,8 @@ def column_of(text: str) -> Mapping[str, Any]:
     for option in options.split(",") if colon else ():
         field, equals, value = option.partition("=")
         if field not in _COLUMN_FIELDS or not equals:
-            known = ", ".join(f"{field}=…" for field in _COLUMN_FIELDS)
-            raise Usage(f"--column {text}: {option!r} is none of {known}")
+            expected = ", ".join(f"{field}=…" for field in _COLUMN_FIELDS)
+            raise Usage(f"--column {text}: {option!r} is none of {expected}")
         if field in column:
             raise Usage(f"--column {text}: {field} is given twice")
         column[field] = _scale(text, value) if field == "scale" else value

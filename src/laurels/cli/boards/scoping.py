@@ -53,7 +53,7 @@ RankBy = Annotated[
 ]
 
 
-def labels_given(texts: Sequence[str] | None, option: str = "--label") -> dict[str, str]:
+def parse_labels(texts: Sequence[str] | None, option: str = "--label") -> dict[str, str]:
     """Parse labels from NAME=VALUE. Raises Usage."""
     labels: dict[str, str] = {}
     for text in texts or ():
@@ -66,7 +66,7 @@ def labels_given(texts: Sequence[str] | None, option: str = "--label") -> dict[s
     return labels
 
 
-def scope_given(text: str) -> list[str]:
+def parse_scope(text: str) -> list[str]:
     """Return the labels of a scope written as `zone,gender`; none for an empty text."""
     return text.split(",") if text else []
 
@@ -77,7 +77,7 @@ def with_scopes(
     """Return the changes that add scopes and labels to rank by to those of a board."""
     changes: dict[str, Any] = {}
     if scopes:
-        changes["scopes"] = [*board.scopes, *map(scope_given, scopes)]
+        changes["scopes"] = [*board.scopes, *map(parse_scope, scopes)]
     if rank_by:
         changes["rank_by"] = [*board.rank_by, *rank_by]
     return changes
@@ -92,8 +92,8 @@ def scope_words(labels: Mapping[str, str] | None, by: str | None) -> str:
 
 def scopes_text(board: laurels.Board) -> str:
     """Return the scopes and labels that a board counts by: `room; gender, zone; by room`."""
-    said = [form_text(",".join(labels)) for labels in board.scopes]
-    return "; ".join([*said, *[f"by {label}" for label in board.rank_by]])
+    forms = [form_text(",".join(labels)) for labels in board.scopes]
+    return "; ".join([*forms, *[f"by {label}" for label in board.rank_by]])
 
 
 def form_text(form: str) -> str:
@@ -126,18 +126,16 @@ def scopes(
       laurels scopes gifts room --limit 1000 --after room=42
       laurels scopes gifts zone gender --json
     """
-    begin = labels_given(after, "--after") or None
+    start = parse_labels(after, "--after") or None
     with laurels.open(at, create=False) as lb:
-        found = lb.scopes(board, *labels, after=begin, limit=limit)
+        page = lb.scopes(board, *labels, after=start, limit=limit)
     if json:
-        put_json(found)
+        put_json(page)
         return 0
     names = sorted(labels)
-    put_table(
-        [(name, "left") for name in names], [[each[name] for name in names] for each in found]
-    )
-    if found and len(found) == limit:
-        put_line(f"next page: {_after(found[-1].items())}")
+    put_table([(name, "left") for name in names], [[each[name] for name in names] for each in page])
+    if page and len(page) == limit:
+        put_line(f"next page: {_after(page[-1].items())}")
     return 0
 
 

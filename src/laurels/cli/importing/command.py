@@ -152,8 +152,8 @@ def _replay_command(context: typer.Context) -> str:
         source = context.get_parameter_source(parameter.name or "")
         if source is None or source.name != "COMMANDLINE" or parameter.name in ("clock", "late"):
             continue
-        found = context.params[parameter.name or ""]
-        for each in found if isinstance(found, (list, tuple)) else [found]:
+        value = context.params[parameter.name or ""]
+        for each in value if isinstance(value, (list, tuple)) else [value]:
             if parameter.param_type_name == "argument":
                 words.append(str(each))
             elif isinstance(each, bool):
@@ -213,6 +213,6 @@ def _mapping(board: laurels.Board, columns: ColumnOptions) -> Mapping:
         at=at or _AT,
         id=id_ or _ID,
         read_time=time_reader(columns.at_format, zone),
-        given=frozenset(name for name in explicit if name),
+        explicit=frozenset(name for name in explicit if name),
         labels=labels,
     )

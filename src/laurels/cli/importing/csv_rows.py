@@ -121,7 +121,7 @@ class CsvRows:
         return *event, {**self._constants, **labels}
 
     def _time(self, text: str) -> int | None:
-        if not text and self._mapping.at not in self._mapping.given:
+        if not text and self._mapping.at not in self._mapping.explicit:
             return None
         return self._mapping.read_time(text)
 
@@ -147,12 +147,12 @@ def _places_in(names: list[str], mapping: Mapping) -> _Places:
             raise Usage(f"the header has no column {name!r}, only: {listed}") from None
 
     def optional(name: str) -> int | None:
-        there = name in names and name not in values
-        return place(name) if there or name in mapping.given else None
+        named = name in names and name not in values
+        return place(name) if named or name in mapping.explicit else None
 
-    taken = mapping.given | mapping.taken
+    taken = mapping.explicit | mapping.taken
     values = mapping.values
-    if len(values) == 1 and not mapping.given.intersection(values) and VALUE in names:
+    if len(values) == 1 and not mapping.explicit.intersection(values) and VALUE in names:
         values = (VALUE,)
     return _Places(
         place(mapping.member),
@@ -163,7 +163,7 @@ def _places_in(names: list[str], mapping: Mapping) -> _Places:
             [
                 (each.label, place(each.column))
                 for each in mapping.labels
-                if each.given or (each.column in names and each.column not in taken)
+                if each.explicit or (each.column in names and each.column not in taken)
             ]
         ),
     )
@@ -176,15 +176,15 @@ def _numbered(mapping: Mapping) -> _Places:
         return int(name) - 1
 
     def place(name: str, otherwise: int) -> int:
-        return number(name) if name in mapping.given else otherwise
+        return number(name) if name in mapping.explicit else otherwise
 
     def optional(name: str) -> int | None:
-        return place(name, 0) if name in mapping.given else None
+        return place(name, 0) if name in mapping.explicit else None
 
     return _Places(
         place(mapping.member, 0),
         tuple(place(name, 1 + i) for i, name in enumerate(mapping.values)),
         optional(mapping.at),
         optional(mapping.id),
-        tuple([(each.label, number(each.column)) for each in mapping.labels if each.given]),
+        tuple([(each.label, number(each.column)) for each in mapping.labels if each.explicit]),
     )

@@ -21,16 +21,16 @@ class IdRoom:
 
     def fitting(self, rows: Sequence[SourceRow]) -> int:
         """Return how many of the first rows can be submitted at once without exceeding the room."""
-        wanted = [place for place, row in enumerate(rows) if row.event[3] is not None]
-        if len(wanted) > self._free:
-            self._free = self._asked()
-        if len(wanted) <= self._free:
-            self._free -= len(wanted)
+        with_ids = [place for place, row in enumerate(rows) if row.event[3] is not None]
+        if len(with_ids) > self._free:
+            self._free = self._read_free()
+        if len(with_ids) <= self._free:
+            self._free -= len(with_ids)
             return len(rows)
-        fitting = wanted[self._free]
+        fitting = with_ids[self._free]
         self._free = 0
         return fitting
 
-    def _asked(self) -> int:
+    def _read_free(self) -> int:
         remembered = self._lb.stats(self._board).remembered
         return max(0, self._lb.get(self._board).dedupe_max - remembered)

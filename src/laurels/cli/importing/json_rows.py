@@ -31,7 +31,7 @@ class JsonRows:
     def __init__(self, lines: Lines, mapping: Mapping) -> None:
         self._lines = lines
         self._mapping = mapping
-        self._taken = mapping.given | mapping.taken | {LABELS, _SCORE}
+        self._taken = mapping.explicit | mapping.taken | {LABELS, _SCORE}
 
     def __iter__(self) -> Iterator[SourceRow | Reject]:
         lines = self._lines
@@ -45,61 +45,61 @@ class JsonRows:
 
     def _event(self, raw: bytes) -> RawEvent:
         decoded(raw)
-        found = decode_json(raw.removeprefix(BOM))
-        if not isinstance(found, dict):
+        fields = decode_json(raw.removeprefix(BOM))
+        if not isinstance(fields, dict):
             raise InvalidEvent("the line is not a JSON object")
         mapping = self._mapping
-        at = self._optional(found, mapping.at)
-        id = self._optional(found, mapping.id)
+        at = self._optional(fields, mapping.at)
+        id = self._optional(fields, mapping.id)
         event = (
-            _text(_required(found, mapping.member), InvalidMember),
-            self._value(found),
+            _text(_required(fields, mapping.member), InvalidMember),
+            self._value(fields),
             None if at is None else mapping.read_time(at),
             None if id is None or id == "" else _text(id, InvalidId),
         )
-        labels = self._labels(found)
+        labels = self._labels(fields)
         return (*event, labels) if labels else event
 
-    def _labels(self, found: dict[str, object]) -> dict[str, str]:
+    def _labels(self, fields: dict[str, object]) -> dict[str, str]:
         """Return the labels of an event: from its object `labels`, or from fields of their names.
 
         Options of the user take precedence.
         """
         if not self._mapping.labels:
             return {}
-        carried = found.get(LABELS)
-        if carried is not None and not isinstance(carried, dict):
-            raise InvalidLabel(f"{carried!r:.60} are no labels: give an object of names")
-        labels = dict(carried or {})
+        label_fields = fields.get(LABELS)
+        if label_fields is not None and not isinstance(label_fields, dict):
+            raise InvalidLabel(f"{label_fields!r:.60} are no labels: give an object of names")
+        labels = dict(label_fields or {})
         for each in self._mapping.labels:
             if each.value is not None:
                 labels[each.label] = each.value
-            elif each.given or (each.label not in labels and each.column not in self._taken):
-                labels[each.label] = found.get(each.column)
+            elif each.explicit or (each.label not in labels and each.column not in self._taken):
+                labels[each.label] = fields.get(each.column)
         return {
             name: _text(value, InvalidLabel) for name, value in labels.items() if value not in _NONE
         }
 
-    def _optional(self, found: dict[str, object], name: str) -> object:
-        if name in self._mapping.given:
-            return _required(found, name)
-        return None if name in self._mapping.values else found.get(name)
+    def _optional(self, fields: dict[str, object], name: str) -> object:
+        if name in self._mapping.explicit:
+            return _required(fields, name)
+        return None if name in self._mapping.values else fields.get(name)
 
-    def _value(self, found: dict[str, object]) -> Value:
+    def _value(self, fields: dict[str, object]) -> Value:
         mapping = self._mapping
-        if not mapping.given.intersection(mapping.values):
-            if VALUE in found:
-                return found[VALUE]
-            if _SCORE in found and not found.keys() >= set(mapping.values):
-                return found[_SCORE]
-        values = [_required(found, name) for name in mapping.values]
+        if not mapping.explicit.intersection(mapping.values):
+            if VALUE in fields:
+                return fields[VALUE]
+            if _SCORE in fields and not fields.keys() >= set(mapping.values):
+                return fields[_SCORE]
+        values = [_required(fields, name) for name in mapping.values]
         return values[0] if len(values) == 1 else tuple(values)
 
 
-def _required(found: dict[str, object], name: str) -> object:
-    if found.get(name) is None:
+def _required(fields: dict[str, object], name: str) -> object:
+    if fields.get(name) is None:
         raise MissingField(f"the object has no {name!r}")
-    return found[name]
+    return fields[name]
 
 
 def _text(value: object, refusal: type[LaurelsError]) -> str:

@@ -28,18 +28,18 @@ class LateEvents:
         self.now_ms = stats.now_ms
         self.by_window: Counter[str] = Counter()
         self.first: SourceRow | None = None
-        self.seen = 0
+        self.total = 0
         self.count = 0
         self._timed = [w for w in self.rules.windows.values() if w.has_periods]
         self._due_ms = MIN_MS
-        self._begun_ms = MIN_MS
+        self._latest_start_ms = MIN_MS
 
-    def look(self, rows: Iterable[SourceRow]) -> None:
+    def add(self, rows: Iterable[SourceRow]) -> None:
         """Add the next events, in the order in which they would be counted."""
         if not self._timed:
             return
         for row in rows:
-            self.seen += 1
+            self.total += 1
             if (at_ms := row.event[2]) is not None:
                 self._judge(row, at_ms)
 
@@ -48,8 +48,8 @@ class LateEvents:
             self.now_ms = at_ms
         if self.now_ms >= self._due_ms:
             self._due_ms = next_boundary(self.rules, self.now_ms)
-            self._begun_ms = max(w.period_at(self.now_ms).start_ms for w in self._timed)
-        if at_ms >= self._begun_ms:
+            self._latest_start_ms = max(w.period_at(self.now_ms).start_ms for w in self._timed)
+        if at_ms >= self._latest_start_ms:
             return
         late = [
             window.name
@@ -66,7 +66,7 @@ class LateEvents:
         """Say how many events are late for which windows."""
         assert self.first is not None
         by_window = ", ".join(f"{count:,} for {name}" for name, count in self.by_window.items())
-        of = f"{self.count:,} of {self.seen:,} events"
+        of = f"{self.count:,} of {self.total:,} events"
         return f"{of} would come too late ({by_window}), the first in line {self.first.line:,}"
 
 

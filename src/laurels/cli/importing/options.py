@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import laurels
-from laurels.cli.boards.scoping import labels_given
+from laurels.cli.boards.scoping import parse_labels
 from laurels.cli.failures import Usage
 from laurels.cli.recording import Recorder
 from laurels.cli.times import time_reader
@@ -53,13 +53,13 @@ def label_sources(board: laurels.Board, texts: Sequence[str] | None) -> tuple[La
 
     Raises Usage, UnknownLabel for one that the board has not, InvalidLabel.
     """
-    given = labels_given(texts)
-    known = board.rules().labels
-    for name in given:
-        if name not in known:
-            told = f"it has {', '.join(known)}" if known else "it has none"
-            raise UnknownLabel(f"the board {board.name!r} has no label {name!r}: {told}")
-    return tuple([_label_source(name, given.get(name)) for name in known])
+    arguments = parse_labels(texts)
+    names = board.rules().labels
+    for name in arguments:
+        if name not in names:
+            available = f"it has {', '.join(names)}" if names else "it has none"
+            raise UnknownLabel(f"the board {board.name!r} has no label {name!r}: {available}")
+    return tuple([_label_source(name, arguments.get(name)) for name in names])
 
 
 def constant_labels(board: laurels.Board, texts: Sequence[str] | None) -> dict[str, str]:
@@ -67,20 +67,22 @@ def constant_labels(board: laurels.Board, texts: Sequence[str] | None) -> dict[s
 
     Raises as `label_sources` does, and Usage for a column.
     """
-    sources = [each for each in label_sources(board, texts) if each.given or each.value is not None]
+    sources = [
+        each for each in label_sources(board, texts) if each.explicit or each.value is not None
+    ]
     for each in sources:
         if each.value is None:
             raise Usage(f"--label {each.label}=@{each.column}: a sorted set has no columns")
     return {each.label: each.value for each in sources if each.value is not None}
 
 
-def _label_source(name: str, said: str | None) -> LabelSource:
-    if said is None:
+def _label_source(name: str, argument: str | None) -> LabelSource:
+    if argument is None:
         return LabelSource(name, column=name)
-    if said.startswith("@") and not said.startswith("@@"):
-        if said == "@":
+    if argument.startswith("@") and not argument.startswith("@@"):
+        if argument == "@":
             raise Usage(f"--label {name}=@ names no column")
-        return LabelSource(name, column=said[1:], given=True)
+        return LabelSource(name, column=argument[1:], explicit=True)
     return LabelSource(
-        name, label_value(name, said.removeprefix("@") if said[:2] == "@@" else said)
+        name, label_value(name, argument.removeprefix("@") if argument[:2] == "@@" else argument)
     )

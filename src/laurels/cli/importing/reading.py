@@ -54,16 +54,16 @@ class LabelSource(Struct, frozen=True):
     label: str
     value: str | None = None
     column: str = ""
-    given: bool = False
+    explicit: bool = False
 
 
 class Mapping(Struct, frozen=True):
     """Where a line has what an event needs.
 
-    A name not `given` by the user may be missing from the source, or empty: `at` and `id` are
-    then left out, and the values may also stand in one column named `value`. A label whose column
-    is empty is left out, and it is never one where something else stands. `labels` has a source for
-    each label of the board.
+    `explicit` are the names that the user gave. Any other may be missing from the source, or empty:
+    `at` and `id` are then left out, and the values may also stand in one column named `value`. A
+    label whose column is empty is left out, and its column is never one of something else. `labels`
+    has a source for each label of the board.
     """
 
     member: str
@@ -71,7 +71,7 @@ class Mapping(Struct, frozen=True):
     at: str
     id: str
     read_time: ReadTime
-    given: frozenset[str]
+    explicit: frozenset[str]
     labels: tuple[LabelSource, ...] = ()
 
     @property

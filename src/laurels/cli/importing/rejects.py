@@ -43,7 +43,9 @@ class RejectsFile:
         """
         with _writable(self.path):
             if self.path.is_file():
-                self._rewrite([found for found in self._found() if self._stays(found, line)])
+                self._rewrite(
+                    [record for record in self._stored_records() if self._stays(record, line)]
+                )
             elif self.path.exists():
                 self._file = self._opened()
             else:
@@ -75,8 +77,8 @@ class RejectsFile:
                 self._file.close()
             self._file = None
 
-    def _stays(self, found: _Line, line: int) -> bool:
-        board, source, number, *_ = found
+    def _stays(self, record: _Line, line: int) -> bool:
+        board, source, number, *_ = record
         return number <= line or self._source is None or (board, source) != self._owner()
 
     def _owner(self) -> tuple[str, str]:
@@ -106,7 +108,7 @@ class RejectsFile:
             _write(file, [_HEADER])
         return file
 
-    def _found(self) -> list[_Line]:
+    def _stored_records(self) -> list[_Line]:
         """Return the records of the file, without a line that was cut off by a kill."""
         with self.path.open(encoding="utf-8", errors="replace", newline="") as file:
             content = file.read()

@@ -38,7 +38,7 @@ from .lines import Lines
 from .reading import Reject, SourceRow, in_time_order, rejected
 from .rejects import RejectsFile
 
-SHOWN_REJECTS = 5
+MAX_EXAMPLES = 5
 """Rejects kept for showing; the rejects file has all."""
 
 
@@ -154,7 +154,7 @@ class SourceImport:
                 return
             lines.skip_to(self._position.offset, self._position.line)
         self._late = LateEvents(self._lb, self._board)
-        self._late.look(_rows_until_damage(rows, self._latest_ms()))
+        self._late.add(_rows_until_damage(rows, self._latest_ms()))
         self._ensure_none_late(self._late)
         self._late_ok = True
 
@@ -163,18 +163,18 @@ class SourceImport:
         self._begin(as_written=True)
         rows = iter(self._rows)
         line, offset = self._lines.line, self._lines.offset
-        while found := list(islice(rows, self._batch)):
-            self.tally.lines += len(found)
+        while rows_read := list(islice(rows, self._batch)):
+            self.tally.lines += len(rows_read)
             latest_ms = self._latest_ms()
-            good, rejects = _sifted(found, latest_ms)
+            accepted, rejects = _sifted(rows_read, latest_ms)
             self._reject(rejects)
-            self._ensure_in_time(good)
-            section = Section(line, offset, 0, len(good), True, latest_ms)
+            self._ensure_in_time(accepted)
+            section = Section(line, offset, 0, len(accepted), True, latest_ms)
             # A source of which nothing was counted yet may be tried again with other options.
-            if good:
-                self._replay(good, self._here(), section)
+            if accepted:
+                self._replay(accepted, self._current_position(), section)
             elif self._position is not None:
-                self._commit([], self._here())
+                self._commit([], self._current_position())
             self._watcher.read(self.tally.lines)
             line, offset = self._lines.line, self._lines.offset
 
@@ -190,7 +190,7 @@ class SourceImport:
         self._ensure_in_time(timed)
         self._reject(rejects)
         section = Section(line, offset, 0, len(timed), latest_ms=latest_ms)
-        self._replay(timed, self._here(), section, self._watcher.replayed)
+        self._replay(timed, self._current_position(), section, self._watcher.replayed)
 
     def _stored(self) -> SourcePosition | None:
         text = self._lb.position(self._board, self._key) if self._key is not None else None
@@ -243,7 +243,7 @@ class SourceImport:
         """Refuse events before they are counted if some would come too late."""
         if not self._late_ok:
             self._late = self._late or LateEvents(self._lb, self._board)
-            self._late.look(rows)
+            self._late.add(rows)
             self._ensure_none_late(self._late)
 
     def _ensure_none_late(self, late: LateEvents) -> None:
@@ -269,7 +269,7 @@ class SourceImport:
         if self._lines.offset != position.offset or self._lines.digest() != position.digest:
             raise SourceChanged(f"its first {position.line:,} lines are not those imported before")
 
-    def _here(self) -> SourcePosition:
+    def _current_position(self) -> SourcePosition:
         return SourcePosition(self._lines.line, self._lines.offset, self._lines.digest())
 
     def _read_section(self, latest_ms: int) -> tuple[list[SourceRow], list[Reject]]:
@@ -301,8 +301,8 @@ class SourceImport:
         def position(applied: int) -> SourcePosition:
             if applied == len(rows):
                 return end
-            begun = msgspec.structs.replace(section, applied=applied)
-            return msgspec.structs.replace(end, section=begun)
+            interrupted = msgspec.structs.replace(section, applied=applied)
+            return msgspec.structs.replace(end, section=interrupted)
 
         first, pieces = section.applied, self._pieces
         while first < stop:
@@ -324,9 +324,9 @@ class SourceImport:
 
         Where the board `may_be_full`, the one row is handed in so that a refusal leaves no trace.
         """
-        mark = None if self._key is None else (self._key, msgspec.json.encode(position).decode())
-        with self._interrupts.held():
-            receipts = self._submitted(rows, mark, may_be_full=may_be_full)
+        stored = None if self._key is None else (self._key, msgspec.json.encode(position).decode())
+        with self._interrupts.deferred():
+            receipts = self._submitted(rows, stored, may_be_full=may_be_full)
             self._position = position
             self.tally.applied += receipts.applied
             self.tally.unchanged += receipts.unchanged
@@ -336,32 +336,34 @@ class SourceImport:
                 self._reject(_refused(rows, receipts))
 
     def _submitted(
-        self, rows: Sequence[SourceRow], mark: tuple[str, str] | None, *, may_be_full: bool
+        self, rows: Sequence[SourceRow], stored: tuple[str, str] | None, *, may_be_full: bool
     ) -> laurels.Receipts:
         events = [row.event for row in rows]
         if may_be_full:
             try:
-                return self._lb.submit_many(self._board, events, position=mark, all_or_nothing=True)
+                return self._lb.submit_many(
+                    self._board, events, position=stored, all_or_nothing=True
+                )
             except BatchRefused as refusal:
                 error = refusal.receipts.error(0)
                 if error is not None and error.retryable:
-                    raise _stopped(rows[0], error, resumed=mark is not None) from refusal
-        return self._lb.submit_many(self._board, events, position=mark)
+                    raise _stopped(rows[0], error, resumed=stored is not None) from refusal
+        return self._lb.submit_many(self._board, events, position=stored)
 
     def _reject(self, rejects: Sequence[Reject]) -> None:
         tally = self.tally
         tally.reasons.update(reject.code for reject in rejects)
-        tally.first_rejects += rejects[: SHOWN_REJECTS - len(tally.first_rejects)]
+        tally.first_rejects += rejects[: MAX_EXAMPLES - len(tally.first_rejects)]
         self._rejects.write(rejects)
 
 
 def _sifted(
-    found: Iterable[SourceRow | Reject], latest_ms: int
+    rows_read: Iterable[SourceRow | Reject], latest_ms: int
 ) -> tuple[list[SourceRow], list[Reject]]:
     """Return the rows with an event up to that time, and rejects for the others."""
     rows: list[SourceRow] = []
     rejects: list[Reject] = []
-    for row in found:
+    for row in rows_read:
         if isinstance(row, Reject):
             rejects.append(row)
         elif _is_ahead(row, latest_ms):
@@ -371,13 +373,15 @@ def _sifted(
     return rows, rejects
 
 
-def _rows_until_damage(found: Iterable[SourceRow | Reject], latest_ms: int) -> Iterator[SourceRow]:
+def _rows_until_damage(
+    rows_read: Iterable[SourceRow | Reject], latest_ms: int
+) -> Iterator[SourceRow]:
     """Yield the rows with an event up to that time, as far as the source can be read.
 
     The import itself counts up to there and raises the error.
     """
     with suppress(SourceUnreadable):
-        for row in found:
+        for row in rows_read:
             if not isinstance(row, Reject) and not _is_ahead(row, latest_ms):
                 yield row
 

@@ -20,10 +20,10 @@ from laurels.model.score import Number
 
 from .sorted_set_rows import Ranked, ranked
 from .source import BEGINNING, RedisSource
-from .taking_over import ScanPosition, TakeoverWatcher, scanned, wanted_data
+from .taking_over import ScanPosition, TakeoverWatcher, missing_data, scanned
 from .totals import AT_ONCE, Totals
 
-SHOWN = 5
+MAX_EXAMPLES = 5
 """Members of each kind whose names are kept."""
 _ROUNDS = 3
 """How often a member that keeps changing is set anew."""
@@ -79,7 +79,7 @@ class Comparison:
         interrupts: Interrupts,
         watch: TakeoverWatcher,
     ) -> None:
-        self.found = Compared()
+        self.result = Compared()
         self._source = source
         self._totals = totals
         self._batch = batch
@@ -88,22 +88,22 @@ class Comparison:
 
     def run(self) -> None:
         """Run both passes: O(n log n) in all, and memory for a batch."""
-        self._see_the_set()
-        self._see_the_board()
+        self._compare_set()
+        self._compare_board()
 
-    def _see_the_set(self) -> None:
-        begun = ScanPosition(self._source.process(), BEGINNING, 0)
-        for entries, _ in scanned(self._source, begun, self._batch):
+    def _compare_set(self) -> None:
+        start = ScanPosition(self._source.process(), BEGINNING, 0)
+        for entries, _ in scanned(self._source, start, self._batch):
             for first in range(0, len(entries), AT_ONCE):
                 part = entries[first : first + AT_ONCE]
                 judged = [ranked(0, member, score, self._totals) for member, score in part]
                 rows = {row.member: row for row in judged if isinstance(row, Ranked)}
-                self.found.left_out += sum(not isinstance(row, Ranked) for row in judged)
-                self.found.members += len(rows)
-                self._watch(self.found.members + self.found.left_out)
+                self.result.left_out += sum(not isinstance(row, Ranked) for row in judged)
+                self.result.members += len(rows)
+                self._watch(self.result.members + self.result.left_out)
                 self._settle(self._astray(rows.values()))
 
-    def _see_the_board(self) -> None:
+    def _compare_board(self) -> None:
         sign = self._totals.column.sign
         before: int | None = None
         above = ""
@@ -114,16 +114,16 @@ class Comparison:
             for (member, units), score in zip(entries, scores, strict=True):
                 row = None if score is None else self._row(member, score)
                 if score is None:
-                    self.found.only_on_board += 1
-                    _keep(self.found.first_only_on_board, member)
+                    self.result.only_on_board += 1
+                    _keep(self.result.first_only_on_board, member)
                 elif row is not None and row.units == units:
                     place = sign * units
                     if before is not None and place < before:
-                        self.found.misplaced += 1
-                        _keep(self.found.first_misplaced, member)
+                        self.result.misplaced += 1
+                        _keep(self.result.first_misplaced, member)
                     if place == before and _stands_above(member, above, sign):
-                        self.found.reordered += 1
-                        _keep(self.found.first_reordered, member)
+                        self.result.reordered += 1
+                        _keep(self.result.first_reordered, member)
                     before, above = place, member
             if after is None:
                 return
@@ -131,16 +131,18 @@ class Comparison:
     def _astray(self, rows: Iterable[Ranked]) -> list[Ranked]:
         """Return the members whose score or data differs from the board's."""
         rows = list(rows)
-        had = self._totals.read([row.member for row in rows])
-        data, _ = wanted_data(self._source, rows, had)
+        states = self._totals.read([row.member for row in rows])
+        data, _ = missing_data(self._source, rows, states)
         return [
             row
             for row in rows
-            if row.member not in had or had[row.member].units != row.units or row.member in data
+            if row.member not in states
+            or states[row.member].units != row.units
+            or row.member in data
         ]
 
     def _settle(self, rows: Sequence[Ranked]) -> None:
-        """Set members that differ to their present values, and return those that still differ."""
+        """Set members that differ to their present values, and record those that still differ."""
         for _ in range(_ROUNDS):
             if not rows:
                 return
@@ -154,42 +156,42 @@ class Comparison:
                 self._note_differing(row)
             moving = [row for row in again if still[row.member] != row.units]
             settled = {row.member for row in left} - {row.member for row in again}
-            self.found.changed += len(settled)
+            self.result.changed += len(settled)
             for member in sorted(settled):
-                _keep(self.found.first_changed, member)
+                _keep(self.result.first_changed, member)
             rows = moving
-        self.found.changed += len(rows)
+        self.result.changed += len(rows)
         for row in rows:
-            _keep(self.found.first_changed, row.member)
+            _keep(self.result.first_changed, row.member)
 
     def _fresh(self, rows: Sequence[Ranked]) -> list[Ranked]:
         """Return the same members with their present scores, without those that are gone."""
         scores = self._source.scores([row.member for row in rows])
-        found = [
+        rows_now = [
             None if score is None else self._row(row.member, score)
             for row, score in zip(rows, scores, strict=True)
         ]
-        self.found.gone += sum(score is None for score in scores)
-        return [row for row in found if row is not None]
+        self.result.gone += sum(score is None for score in scores)
+        return [row for row in rows_now if row is not None]
 
     def _set(self, rows: Sequence[Ranked]) -> None:
-        had = self._totals.read([row.member for row in rows])
-        data, _ = wanted_data(self._source, rows, had)
-        with self._interrupts.held():
+        states = self._totals.read([row.member for row in rows])
+        data, _ = missing_data(self._source, rows, states)
+        with self._interrupts.deferred():
             self._totals.set_data(data)
-            self._totals.set({row.member: row.units for row in rows}, had)
+            self._totals.set({row.member: row.units for row in rows}, states)
 
     def _row(self, member: str, score: float) -> Ranked | None:
         row = ranked(0, member.encode(), score, self._totals)
         return row if isinstance(row, Ranked) else None
 
     def _note_differing(self, row: Ranked) -> None:
-        self.found.differ += 1
-        if len(self.found.first_differing) < SHOWN:
-            had = self._totals.read([row.member]).get(row.member)
-            board = None if had is None else self._totals.value(had.units)
+        self.result.differ += 1
+        if len(self.result.first_differing) < MAX_EXAMPLES:
+            state = self._totals.read([row.member]).get(row.member)
+            board = None if state is None else self._totals.value(state.units)
             differing = Differing(row.member, self._totals.value(row.units), board)
-            self.found.first_differing.append(differing)
+            self.result.first_differing.append(differing)
 
 
 def _stands_above(member: str, other: str, sign: int) -> bool:
@@ -203,5 +205,5 @@ def _stands_above(member: str, other: str, sign: int) -> bool:
 
 
 def _keep(names: list[str], name: str) -> None:
-    if len(names) < SHOWN and name not in names:
+    if len(names) < MAX_EXAMPLES and name not in names:
         names.append(name)

@@ -110,9 +110,9 @@ def _complain_of_differences(name: str, compared: Compared) -> None:
         )
 
 
-def _difference(found: Differing) -> str:
-    board = "nothing" if found.board is None else number(found.board)
-    return f"{escaped(found.member)} has {board} for {number(found.source)}"
+def _difference(differing: Differing) -> str:
+    board = "nothing" if differing.board is None else number(differing.board)
+    return f"{escaped(differing.member)} has {board} for {number(differing.source)}"
 
 
 def _names(members: list[str]) -> str:

@@ -106,7 +106,7 @@ def import_set(
             rejects=rejects,
             batch=request.batch,
             interrupts=interrupts,
-            watch=watch.told,
+            watch=watch.report,
         )
         comparison = _comparison(opened, totals, request, interrupts, watch)
         ended = _ended(taking, comparison, watch, name)
@@ -117,7 +117,7 @@ def import_set(
             name=name,
             source=source,
             overtaken=taking.tally,
-            compared=comparison.found if ended is None else None,
+            compared=comparison.result if ended is None else None,
             rejects_file=readable(rejects.path) if noted else None,
             interrupted=isinstance(ended, KeyboardInterrupt),
             error=ended if isinstance(ended, LaurelsError) else None,
@@ -132,7 +132,9 @@ def _comparison(
     interrupts: Interrupts,
     watch: ScanProgress,
 ) -> Comparison:
-    return Comparison(source, totals, batch=request.batch, interrupts=interrupts, watch=watch.told)
+    return Comparison(
+        source, totals, batch=request.batch, interrupts=interrupts, watch=watch.report
+    )
 
 
 def _ended(
@@ -142,7 +144,7 @@ def _ended(
     try:
         with _naming(name):
             taking.run()
-            watch.anew(f"{name}, compared")
+            watch.restart(f"{name}, compared")
             comparison.run()
     except (LaurelsError, KeyboardInterrupt) as ended:
         return ended

@@ -28,10 +28,10 @@ class RedisSource:
     Raises SourceUnavailable where the server is away, and what else a connection raises.
     """
 
-    def __init__(self, loop: LoopThread, found: SortedSet, data_key: bytes | None) -> None:
+    def __init__(self, loop: LoopThread, sorted_set: SortedSet, data_key: bytes | None) -> None:
         self.data_key = data_key
         self._loop = loop
-        self._set = found
+        self._set = sorted_set
 
     def size(self) -> int:
         return self._ask(self._set.size())
@@ -71,9 +71,11 @@ def opened_redis(
     connection: Connection | None = None
     try:
         connection = _answer(loop, connect(address, timeout_ms=_TIMEOUT_MS))
-        found = SortedSet(connection, os.fsencode(key))
-        _judge(loop, found, os.fsencode(key), "zset", "sorted set", address)
-        yield RedisSource(loop, found, _hash(loop, found, key, data_key, address, with_data))
+        sorted_set = SortedSet(connection, os.fsencode(key))
+        _judge(loop, sorted_set, os.fsencode(key), "zset", "sorted set", address)
+        yield RedisSource(
+            loop, sorted_set, _hash(loop, sorted_set, key, data_key, address, with_data)
+        )
     finally:
         if connection is not None:
             loop.run(connection.close())
@@ -82,26 +84,31 @@ def opened_redis(
 
 def _hash(
     loop: LoopThread,
-    found: SortedSet,
+    sorted_set: SortedSet,
     key: str,
     named: str | None,
     address: RedisAddress,
-    wanted: bool,
+    with_data: bool,
 ) -> bytes | None:
     """Return the key of the members' data: one that is named must exist, the default may."""
-    if not wanted:
+    if not with_data:
         return None
     place = os.fsencode(named or f"{key}{MEMBER_DATA}")
-    if named is None and _answer(loop, found.kind(place)) == "none":
+    if named is None and _answer(loop, sorted_set.kind(place)) == "none":
         return None
-    _judge(loop, found, place, "hash", "hash", address)
+    _judge(loop, sorted_set, place, "hash", "hash", address)
     return place
 
 
 def _judge(
-    loop: LoopThread, found: SortedSet, key: bytes, kind: str, called: str, address: RedisAddress
+    loop: LoopThread,
+    sorted_set: SortedSet,
+    key: bytes,
+    kind: str,
+    called: str,
+    address: RedisAddress,
 ) -> None:
-    name, is_ = readable(os.fsdecode(key)), _answer(loop, found.kind(key))
+    name, is_ = readable(os.fsdecode(key)), _answer(loop, sorted_set.kind(key))
     if is_ == "none":
         raise SourceMissing(f"{address} has nothing at the key {name!r}")
     if is_ != kind:

@@ -21,9 +21,9 @@ from laurels.cli.interrupts import Interrupts
 
 from .sorted_set_rows import Ranked, carried, ranked, same_data
 from .source import BEGINNING, RedisSource
-from .totals import AT_ONCE, Done, Had, Refused, Totals
+from .totals import AT_ONCE, MemberState, Refused, SetTotalsResult, Totals
 
-SHOWN_REJECTS = 5
+MAX_EXAMPLES = 5
 _SCAN = 1_000
 
 T = TypeVar("T")
@@ -96,17 +96,17 @@ class TakingOver:
 
     def run(self) -> None:
         """Read the rest of the set, and set every member's total."""
-        begun = self._begin()
-        self.tally.resumed_after = begun.read
-        self._rejects.keep_to(begun.read)
-        line = begun.read
-        for entries, cursor in scanned(self._source, begun, self._batch):
-            here = ScanPosition(begun.process, cursor, line + len(entries))
+        start = self._begin()
+        self.tally.resumed_after = start.read
+        self._rejects.keep_to(start.read)
+        line = start.read
+        for entries, cursor in scanned(self._source, start, self._batch):
+            position = ScanPosition(start.process, cursor, line + len(entries))
             if cursor == BEGINNING:
-                here = ScanPosition(begun.process, BEGINNING, 0)
+                position = ScanPosition(start.process, BEGINNING, 0)
             parts = list(_parts(entries, AT_ONCE)) or [[]]
             for place, part in enumerate(parts, 1):
-                self._take(line, part, here if place == len(parts) else None)
+                self._take(line, part, position if place == len(parts) else None)
                 line += len(part)
                 self._watch(line)
 
@@ -126,55 +126,57 @@ class TakingOver:
         return ScanPosition(process, BEGINNING, 0)
 
     def _take(
-        self, line: int, entries: Sequence[tuple[bytes, float]], here: ScanPosition | None
+        self, line: int, entries: Sequence[tuple[bytes, float]], position: ScanPosition | None
     ) -> None:
         judged = [
             ranked(number, member, score, self._totals)
             for number, (member, score) in enumerate(entries, line + 1)
         ]
-        good = {row.member: row for row in judged if isinstance(row, Ranked)}
+        accepted = {row.member: row for row in judged if isinstance(row, Ranked)}
         rejects = [row for row in judged if isinstance(row, Reject)]
-        had = self._totals.read(list(good))
-        data, unfit = wanted_data(self._source, list(good.values()), had)
-        mark = None if here is None else (self._key, msgspec.json.encode(here).decode())
-        with self._interrupts.held():
-            self._reject(sorted([*rejects, *unfit]))
+        states = self._totals.read(list(accepted))
+        data, data_rejects = missing_data(self._source, list(accepted.values()), states)
+        stored = None if position is None else (self._key, msgspec.json.encode(position).decode())
+        with self._interrupts.deferred():
+            self._reject(sorted([*rejects, *data_rejects]))
             self._totals.set_data(data)
-            done = self._totals.set({row.member: row.units for row in good.values()}, had, mark)
-            self._count(len(entries), len(good), done)
+            done = self._totals.set(
+                {row.member: row.units for row in accepted.values()}, states, stored
+            )
+            self._count(len(entries), len(accepted), done)
             self.tally.data += len(data)
-            self.tally.data_left += len(unfit)
-            self._reject([_refused(good[each.member], each) for each in done.refused])
+            self.tally.data_left += len(data_rejects)
+            self._reject([_refused(accepted[each.member], each) for each in done.refused])
 
-    def _count(self, read: int, good: int, done: Done) -> None:
+    def _count(self, read: int, accepted: int, done: SetTotalsResult) -> None:
         tally = self.tally
         tally.read += read
         tally.applied += done.applied
-        tally.unchanged += good - done.applied - len(done.refused)
+        tally.unchanged += accepted - done.applied - len(done.refused)
         tally.disturbed += done.disturbed
 
     def _reject(self, rejects: Sequence[Reject]) -> None:
         tally = self.tally
         tally.reasons.update(reject.code for reject in rejects)
-        tally.first_rejects += rejects[: SHOWN_REJECTS - len(tally.first_rejects)]
+        tally.first_rejects += rejects[: MAX_EXAMPLES - len(tally.first_rejects)]
         self._rejects.write(rejects)
 
 
 def scanned(
-    source: RedisSource, begun: ScanPosition, batch: int
+    source: RedisSource, start: ScanPosition, batch: int
 ) -> Iterator[tuple[list[tuple[bytes, float]], int]]:
     """Yield the rest of a set in batches of about `batch` members, each with the cursor after it.
 
     Raises SourceUnavailable at the end where the server was started anew meanwhile: members may
     have been passed over.
     """
-    cursor, entries = begun.cursor, list[tuple[bytes, float]]()
+    cursor, entries = start.cursor, list[tuple[bytes, float]]()
     while True:
-        share = source.scan(cursor, min(_SCAN, batch))
-        entries += share.entries
-        cursor = share.cursor
+        scan = source.scan(cursor, min(_SCAN, batch))
+        entries += scan.entries
+        cursor = scan.cursor
         ends = cursor == BEGINNING
-        if ends and source.process() != begun.process:
+        if ends and source.process() != start.process:
             raise SourceUnavailable("the server was started anew while the set was read")
         if ends or len(entries) >= batch:
             yield entries, cursor
@@ -183,30 +185,30 @@ def scanned(
             return
 
 
-def wanted_data(
-    source: RedisSource, rows: Sequence[Ranked], had: dict[str, Had]
+def missing_data(
+    source: RedisSource, rows: Sequence[Ranked], states: dict[str, MemberState]
 ) -> tuple[dict[str, Any], list[Reject]]:
     """Return the data that the board does not have yet, and rejects for what it does not accept."""
-    found = source.data([row.member for row in rows])
-    wanted: dict[str, Any] = {}
-    unfit: list[Reject] = []
-    for row, text in zip(rows, found, strict=True):
+    texts = source.data([row.member for row in rows])
+    missing: dict[str, Any] = {}
+    data_rejects: list[Reject] = []
+    for row, text in zip(rows, texts, strict=True):
         if text is None:
             continue
         data = carried(row.line, row.member, text)
         if isinstance(data, Reject):
-            unfit.append(data)
-        elif data is not None and not _has(had.get(row.member), data):
-            wanted[row.member] = data
-    return wanted, unfit
+            data_rejects.append(data)
+        elif data is not None and not _has_data(states.get(row.member), data):
+            missing[row.member] = data
+    return missing, data_rejects
 
 
-def _refused(row: Ranked, why: Refused) -> Reject:
-    return Reject(row.line, why.code, why.message, row.raw)
+def _refused(row: Ranked, refusal: Refused) -> Reject:
+    return Reject(row.line, refusal.code, refusal.message, row.raw)
 
 
-def _has(had: Had | None, data: Any) -> bool:
-    return had is not None and same_data(had.data, data)
+def _has_data(state: MemberState | None, data: Any) -> bool:
+    return state is not None and same_data(state.data, data)
 
 
 def _parts(items: Sequence[T], size: int) -> Iterator[list[T]]:

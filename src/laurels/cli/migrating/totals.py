@@ -21,7 +21,7 @@ _WRITERS = 8
 """Threads that set data: each waits for its commit, and those that wait share one."""
 
 
-class Had(NamedTuple):
+class MemberState(NamedTuple):
     """The state of a member: its score in units, and its data."""
 
     units: int
@@ -36,7 +36,7 @@ class Refused(NamedTuple):
     message: str
 
 
-class Done(NamedTuple):
+class SetTotalsResult(NamedTuple):
     """The result of setting totals.
 
     `disturbed` members have another total than they were set to, because another client wrote in
@@ -84,43 +84,45 @@ class Totals:
         return units
 
     def value(self, units: int) -> Number:
-        """Return units as text for people."""
+        """Return units as a number of the column."""
         return to_value(units, self.column.scale)
 
-    def read(self, members: Sequence[str]) -> dict[str, Had]:
+    def read(self, members: Sequence[str]) -> dict[str, MemberState]:
         """Return the state of those of up to AT_ONCE members that are ranked. O(k log n)."""
         if not members:
             return {}
-        found = self._lb.standings(
+        page = self._lb.standings(
             self._board, members, window=self.window, with_data=True, labels=self._labels
         )
-        return {entry.member: Had(self._units_of(entry), entry.data) for entry in found.entries}
+        return {
+            entry.member: MemberState(self._units_of(entry), entry.data) for entry in page.entries
+        }
 
     def page(self, after: str | None) -> tuple[list[tuple[str, int]], str | None]:
         """Return the next members in standing order with their units, and the cursor after them."""
-        found = self._lb.top(
+        page = self._lb.top(
             self._board, window=self.window, limit=AT_ONCE, after=after, labels=self._labels
         )
-        return [(entry.member, self._units_of(entry)) for entry in found.entries], found.next
+        return [(entry.member, self._units_of(entry)) for entry in page.entries], page.next
 
     def count(self) -> int:
         return self._lb.count(self._board, window=self.window, labels=self._labels)
 
     def set(
         self,
-        wanted: Mapping[str, int],
-        had: Mapping[str, Had],
+        totals: Mapping[str, int],
+        states: Mapping[str, MemberState],
         position: tuple[str, str] | None = None,
-    ) -> Done:
+    ) -> SetTotalsResult:
         """Set up to AT_ONCE members to their units, in one commit with the position."""
         events: list[tuple[str, Number, int, None, dict[str, str]]] = []
-        for member, units in wanted.items():
+        for member, units in totals.items():
             events += [
                 (member, self.value(part), self._at_ms, None, self._labels)
-                for part in self._parts(units, had.get(member))
+                for part in self._parts(units, states.get(member))
             ]
         if not events and position is None:
-            return Done(0, [])
+            return SetTotalsResult(0, [])
         receipts = self._lb.submit_many(
             self._board,
             events,
@@ -138,24 +140,24 @@ class Totals:
         disturbed = 0
         if self.column.op == "sum":
             disturbed = sum(
-                score != self.value(wanted[member])
+                score != self.value(totals[member])
                 for member, score in after.items()
                 if member not in refused
             )
         applied = len(after) - len(refused) - receipts.unchanged
-        return Done(applied, list(refused.values()), disturbed)
+        return SetTotalsResult(applied, list(refused.values()), disturbed)
 
-    def set_data(self, wanted: Mapping[str, Any]) -> None:
+    def set_data(self, data_by_member: Mapping[str, Any]) -> None:
         """Set the data of members, each in a commit of its own or shared with others."""
-        if not wanted:
+        if not data_by_member:
             return
-        with ThreadPoolExecutor(min(_WRITERS, len(wanted))) as writers:
-            given = [
+        with ThreadPoolExecutor(min(_WRITERS, len(data_by_member))) as writers:
+            writes = [
                 writers.submit(self._lb.set_data, self._board, member, data)
-                for member, data in wanted.items()
+                for member, data in data_by_member.items()
             ]
             try:
-                for each in given:
+                for each in writes:
                     each.result()
             except BaseException:
                 writers.shutdown(wait=False, cancel_futures=True)
@@ -164,14 +166,14 @@ class Totals:
     def _units_of(self, entry: laurels.Entry) -> int:
         return exact_units(entry.score, self.column.scale, self.column.name)
 
-    def _parts(self, units: int, had: Had | None) -> list[int]:
+    def _parts(self, units: int, state: MemberState | None) -> list[int]:
         """Return the events that bring a member to its total: none, one or two.
 
         There are two where one would be too large.
         """
-        if had is not None and had.units == units:
+        if state is not None and state.units == units:
             return []
-        if self.column.op != "sum" or had is None:
+        if self.column.op != "sum" or state is None:
             return [units]
-        difference = units - had.units
-        return [difference] if abs(difference) <= LIMIT else [-had.units, units]
+        difference = units - state.units
+        return [difference] if abs(difference) <= LIMIT else [-state.units, units]
