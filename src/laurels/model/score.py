@@ -190,6 +190,26 @@ def units_of(words: Sequence[int], rules: Rules) -> tuple[int, ...]:
     return tuple([column.sign * word for word, column in zip(words, rules.columns, strict=False)])
 
 
+def is_stamped(rules: Rules) -> bool:
+    """Whether entries have one more word, which orders nothing: the exact time that `last` columns
+    go by, where the tie stamp cannot tell it."""
+    last = any(column.op == "last" for column in rules.columns)
+    return last and (rules.tie == 0 or rules.resolution_ms != 1)
+
+
+def word_bounds(rules: Rules, steps: int = 1) -> tuple[list[int], list[int]]:
+    """The least and the greatest word of each column, in one of `steps` steps of a window."""
+    pairs = [
+        step_bounds(c.low, c.high, steps) if c.op == "sum" else (c.low, c.high)
+        for c in rules.columns
+    ]
+    signed = [
+        sorted((c.sign * low, c.sign * high))
+        for c, (low, high) in zip(rules.columns, pairs, strict=True)
+    ]
+    return [low for low, _ in signed], [high for _, high in signed]
+
+
 def step_bounds(low: int, high: int, steps: int) -> tuple[int, int]:
     """The bounds of a member's total within one of `steps` steps, for a `sum` of low to high.
 

@@ -14,7 +14,7 @@ from laurels.engine.tally.tally import Tally
 from laurels.engine.tree.ranked_set import ORDINAL, RankedSet
 from laurels.errors import CheckFailed
 from laurels.model.rules import Rules
-from laurels.model.score import step_bounds
+from laurels.model.score import word_bounds
 
 from .directory import Directory
 from .remembered import Remembered
@@ -132,17 +132,13 @@ class BoardStore(Struct, eq=False):
         """The tallies and rankings of a rolling window; made, empty, where there are none."""
         rolling = self.open_part(scope).rolling
         if window not in rolling:
-            bounds = [step_bounds(c.low, c.high, steps) for c in self.rules.columns]
-            signed = [
-                sorted((c.sign * low, c.sign * high))
-                for c, (low, high) in zip(self.rules.columns, bounds, strict=True)
-            ]
+            lows, highs = word_bounds(self.rules, steps)
             rolling[window] = RollingSet(
                 roster,
                 self.shape,
                 steps=steps,
-                lows=[low for low, _ in signed],
-                highs=[high for _, high in signed],
+                lows=lows,
+                highs=highs,
                 dense=self.rules.rank == "dense",
                 running=running,
                 deferred=window in self.rules.refreshed,

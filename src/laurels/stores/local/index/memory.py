@@ -14,6 +14,7 @@ from laurels.engine.tree.ranked_set import COMPETITION, DENSE, ORDINAL, RankedSe
 from laurels.model.event import Batch
 from laurels.model.labels import ALL, is_by
 from laurels.model.rules import Rules
+from laurels.model.score import is_stamped, word_bounds
 
 from .application import BatchApplication
 from .copying import Copying
@@ -43,16 +44,9 @@ class MemoryIndex(Deferred):
             self._boards[number].rules = rules
             self._touch(number)
             return
-        stamped = any(c.op == "last" for c in rules.columns) and (
-            rules.tie == 0 or rules.resolution_ms != 1
-        )
-        bounds = [sorted((c.sign * c.low, c.sign * c.high)) for c in rules.columns]
+        stamped = is_stamped(rules)
         shape = fold.Shape(
-            [_OPS[c.op] for c in rules.columns],
-            [low for low, _ in bounds],
-            [high for _, high in bounds],
-            rules.tie,
-            stamped,
+            [_OPS[c.op] for c in rules.columns], *word_bounds(rules), rules.tie, stamped
         )
         self._touch(number)
         self._boards[number] = BoardStore(

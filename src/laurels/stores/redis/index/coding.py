@@ -17,11 +17,11 @@ from laurels.core.ranking_key import RankingKey
 from laurels.core.requests import Anchor, AtBound, AtMember, ReadRequest, ReadResult, Span, Start
 from laurels.errors.index_server import IndexUnavailable
 from laurels.model.rules import Rules
-from laurels.model.score import step_bounds
+from laurels.model.score import is_stamped, word_bounds
 from laurels.model.windows.kinds import Window
 from laurels.stores.redis.remote import Applied, Opened, RefreshStates
 
-from .layout import Layout, is_stamped, layout_of
+from .layout import Layout, layout_of
 from .names import scoped_name
 from .sums import Sums
 
@@ -58,7 +58,7 @@ def board_encoding(board: Opened, *, expires: bool = False) -> BoardEncoding:
     """What scripts have to know of a board; with `expires` for how long its periods stay."""
     rules = board.rules
     layout = layout_of(rules)
-    least, most = _signed(rules, [(c.low, c.high) for c in rules.columns])
+    least, most = word_bounds(rules)
     rolling = [window for window in rules.windows.values() if window.steps]
     payload = {
         "version": str(board.version),
@@ -78,27 +78,10 @@ def board_encoding(board: Opened, *, expires: bool = False) -> BoardEncoding:
         "refreshed": dict.fromkeys(rules.refreshed, True) or False,
         "fades": {n: True for n in rules.windows if rules.weighing(n)} or False,
     }
-    steps = {window.name: _step_bounds(rules, window.steps) for window in rolling}
+    steps = {window.name: word_bounds(rules, window.steps) for window in rolling}
     return BoardEncoding(
         rules, layout, msgspec.Raw(msgspec.msgpack.encode(payload)), rolling, steps
     )
-
-
-def _signed(rules: Rules, bounds: Sequence[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """Bounds of columns as bounds of words, least and greatest."""
-    pairs = [
-        sorted((c.sign * low, c.sign * high))
-        for c, (low, high) in zip(rules.columns, bounds, strict=True)
-    ]
-    return [low for low, _ in pairs], [high for _, high in pairs]
-
-
-def _step_bounds(rules: Rules, steps: int) -> tuple[list[int], list[int]]:
-    bounds = [
-        step_bounds(c.low, c.high, steps) if c.op == "sum" else (c.low, c.high)
-        for c in rules.columns
-    ]
-    return _signed(rules, bounds)
 
 
 def as_text(content: bytes) -> msgspec.Raw:

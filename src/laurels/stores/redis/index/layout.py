@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from laurels.core.stats import BoardLayout
 from laurels.model.rules import ColumnRule, Rules
-from laurels.model.score import stamp, step_bounds
+from laurels.model.score import is_stamped, stamp, step_bounds
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 BITS = 53
@@ -45,12 +45,6 @@ class Layout(Struct, frozen=True):
     def scored(self) -> bool:
         """Whether the score of a sorted set says all of a member."""
         return self.name != "prefixed"
-
-
-def is_stamped(rules: Rules) -> bool:
-    """Whether the tie stamp cannot tell the exact time that `last` columns go by."""
-    last = any(column.op == "last" for column in rules.columns)
-    return last and (rules.tie == 0 or rules.resolution_ms != 1)
 
 
 def layout_of(rules: Rules) -> Layout:
