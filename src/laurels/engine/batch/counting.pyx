@@ -32,7 +32,9 @@ from laurels.engine.writing.journal cimport note_cell
 from laurels.engine.tree.leaf cimport WORDS_MOST, leaf_read
 from laurels.engine.rolling.prepare cimport foresee_prepared, prepare
 from laurels.engine.rolling.ring cimport Rolling, cells_for, leaving_of, newest_of, ranking_of
-from laurels.engine.writing.rule cimport COLUMNS_MOST, OP_SUM, SANE, Draft, draft_entry
+from laurels.engine.writing.rule cimport (
+    COLUMNS_MOST, OP_SUM, SANE, Draft, draft_entry, latest_tie,
+)
 from laurels.engine.tree.tree cimport Spot, Tree
 from .visiting cimport Visiting, begin_visiting, end_visiting
 from laurels.engine.writing.write cimport Write, clear_hint, read_entry, write_entry
@@ -130,9 +132,7 @@ cdef inline void draft_faded(const Job *job, int window, Py_ssize_t event, int64
             fading.exponent if fading.exponents == NULL else fading.exponents[event],
             fading.mantissa if fading.mantissas == NULL else fading.mantissas[event], draft.new)
     if tie:
-        draft.new[2] = tie * stamp
-        if draft.present and tie * draft.old[2] > stamp:
-            draft.new[2] = draft.old[2]
+        draft.new[2] = latest_tie(tie, stamp, draft.present, draft.old[2])
     draft.changed = not draft.present or draft.new[0] != draft.old[0] or (
         draft.new[1] != draft.old[1] or (tie != 0 and draft.new[2] != draft.old[2]))
     draft.write = draft.changed

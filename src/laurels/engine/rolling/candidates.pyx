@@ -23,29 +23,13 @@ from libc.string cimport memcpy
 from laurels.engine.tally.cells cimport Cells, put_cell, read_cell, remove_cell
 from laurels.engine.writing.journal cimport Notes, note_cell
 from laurels.engine.tree.leaf cimport WORDS_MOST
+from laurels.engine.writing.rule cimport is_earlier, order_of
 from .ring cimport Rolling, cells_for, leaving_of, newest_of
 
 cdef struct Candidate:          # a cell and where it is
     bint present
     int64_t step
     int64_t row[WORDS_MOST]
-
-
-cdef inline int order_of(const Rolling *rolling, const int64_t *left,
-                         const int64_t *right) noexcept nogil:
-    """Negative, 0 or positive as a tuple is better than, equal to or worse than another."""
-    cdef int column
-    for column in range(rolling.rule.columns):
-        if left[column] != right[column]:
-            return -1 if left[column] < right[column] else 1
-    return 0
-
-
-cdef inline bint is_earlier(const Rolling *rolling, const int64_t *row,
-                            const int64_t *other) noexcept nogil:
-    """Whether an equal tuple was reached with a lesser stamp."""
-    cdef int tie = rolling.rule.columns
-    return rolling.rule.tie and rolling.rule.tie * row[tie] < rolling.rule.tie * other[tie]
 
 
 cdef inline void seek_candidate(const Rolling *rolling, uint32_t member, int64_t step,
@@ -110,7 +94,7 @@ cdef bint prune(Rolling *rolling, uint32_t member, const int64_t *row, Candidate
     `last` becomes the one that stays, if any.
     """
     cdef Candidate before
-    while last.present and order_of(rolling, row, last.row) < 0:
+    while last.present and order_of(&rolling.rule, row, last.row) < 0:
         seek_before(rolling, member, last, &before)
         if not drop_candidate(rolling, member, last, book):
             return False
@@ -138,9 +122,9 @@ cdef bint link(Rolling *rolling, uint32_t member, Candidate *before, Candidate *
 cdef int better_own(Rolling *rolling, uint32_t member, const int64_t *row, Candidate *own,
                     Notes *book) noexcept nogil:
     """Take an event into the cell of its step."""
-    cdef int order = order_of(rolling, row, own.row)
+    cdef int order = order_of(&rolling.rule, row, own.row)
     cdef Candidate before, after
-    if order > 0 or (order == 0 and not is_earlier(rolling, row, own.row)):
+    if order > 0 or (order == 0 and not is_earlier(&rolling.rule, row, own.row)):
         return SAME
     memcpy(own.row, row, rolling.rule.words * sizeof(int64_t))
     if order == 0:
@@ -170,7 +154,7 @@ cdef int add_candidate(Rolling *rolling, uint32_t member, const int64_t *row, in
     while before.present and before.step > step:
         after = before
         seek_before(rolling, member, &after, &before)
-    if after.present and order_of(rolling, after.row, row) < 0:
+    if after.present and order_of(&rolling.rule, after.row, row) < 0:
         return SAME
     if not prune(rolling, member, row, &before, book):
         return FAILED

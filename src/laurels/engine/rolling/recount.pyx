@@ -15,7 +15,7 @@ from laurels.engine.tree.order cimport select
 from laurels.engine.tree.page cimport Leaf
 from .prepare cimport row_after
 from .ring cimport Rolling, cells_for, leaving_of, newest_of
-from laurels.engine.writing.rule cimport OP_SUM, Rule
+from laurels.engine.writing.rule cimport OP_SUM, Rule, is_earlier, latest_tie, order_of
 from laurels.engine.tree.runs cimport neighbour
 from laurels.engine.roster.table cimport NONE, Table, table_add, table_close, table_get, table_open
 from laurels.engine.tree.tree cimport Spot, Tree
@@ -51,14 +51,6 @@ cdef Row *row_of(Count *count, uint32_t member, bint *new) noexcept nogil:
     return &count.rows[count.size - 1]
 
 
-cdef inline int order_of(const Rule *rule, const int64_t *left, const int64_t *right) noexcept nogil:
-    cdef int column
-    for column in range(rule.columns):
-        if left[column] != right[column]:
-            return -1 if left[column] < right[column] else 1
-    return 0
-
-
 cdef inline int64_t exact_at(const Rule *rule, const int64_t *words) noexcept nogil:
     """When a cell's `last` columns were reported."""
     return words[rule.words - 1] if rule.stamped else rule.tie * words[rule.columns]
@@ -74,8 +66,8 @@ cdef void add_running(const Rule *rule, int64_t *words, const int64_t *cell) noe
             words[column] += cell[column]
         elif newer:
             words[column] = cell[column]
-    if rule.tie and rule.tie * cell[tie] > rule.tie * words[tie]:
-        words[tie] = cell[tie]
+    if rule.tie:
+        words[tie] = latest_tie(rule.tie, rule.tie * cell[tie], True, words[tie])
     if rule.stamped and newer:
         words[rule.words - 1] = cell[rule.words - 1]
 
@@ -83,8 +75,7 @@ cdef void add_running(const Rule *rule, int64_t *words, const int64_t *cell) noe
 cdef void add_best(const Rule *rule, int64_t *words, const int64_t *cell) noexcept nogil:
     """Add a cell of best values: the better tuple, of equal ones the least stamp."""
     cdef int order = order_of(rule, cell, words)
-    cdef int tie = rule.columns
-    if order < 0 or (order == 0 and rule.tie and rule.tie * cell[tie] < rule.tie * words[tie]):
+    if order < 0 or (order == 0 and is_earlier(rule, cell, words)):
         memcpy(words, cell, rule.words * sizeof(int64_t))
 
 

@@ -23,20 +23,15 @@ cdef inline bint is_within(const Rule *rule, int column, int64_t value) noexcept
 cdef bint draft_best(const Rule *rule, const int64_t *values, int64_t stamp,
                      Draft *draft) noexcept nogil:
     """Keep the better tuple; of equal ones the least stamp. False when a value is out of range."""
-    cdef int column
-    cdef int tie = rule.columns
-    cdef int order = 0 if draft.present else -1
+    cdef int column, order
     for column in range(rule.columns):
         if not is_within(rule, column, values[column]):
             return False
-        if order == 0 and values[column] != draft.old[column]:
-            order = -1 if values[column] < draft.old[column] else 1
         draft.new[column] = values[column]
-    draft.changed = order < 0
     if rule.tie:
-        draft.new[tie] = rule.tie * stamp
-        if order == 0 and stamp < rule.tie * draft.old[tie]:
-            draft.changed = True
+        draft.new[rule.columns] = rule.tie * stamp
+    order = order_of(rule, draft.new, draft.old) if draft.present else -1
+    draft.changed = order < 0 or (order == 0 and is_earlier(rule, draft.new, draft.old))
     draft.write = draft.changed
     return True
 
@@ -62,9 +57,7 @@ cdef bint draft_running(const Rule *rule, const int64_t *values, int64_t stamp, 
             draft.new[column] = draft.old[column]
         draft.changed |= draft.new[column] != draft.old[column]
     if rule.tie:
-        if draft.present:
-            stamp = max(stamp, rule.tie * draft.old[tie])
-        draft.new[tie] = rule.tie * stamp
+        draft.new[tie] = latest_tie(rule.tie, stamp, draft.present, draft.old[tie])
         draft.changed |= draft.new[tie] != draft.old[tie]
     draft.write = draft.changed
     if rule.stamped:
