@@ -1,4 +1,10 @@
--- The write rule: what an event makes of a member's row in one window.
+-- The write rule: what an event makes of a member's row in one window, as engine/writing/rule.pyx
+-- states it.
+--
+-- Two parts of it are written again elsewhere, since sharing them would cost every event a copy or a
+-- call: which of two tuples is better, for rows and candidates here and for cells in cells.lua, which
+-- all lie differently in memory; and adding with the greatest stamp, for sums of events in merge.lua.
+-- The vectors of tests/vectors hold for all of them.
 
 -- Rows of the members of a ranking, or cells of a tally, in memory: words by column and slot.
 local function rows_of(forms, count)
@@ -27,6 +33,11 @@ local function within(values, least, most)
     if values[i] < least[i] or values[i] > most[i] then return false end
   end
   return true
+end
+
+-- The tie word of the greatest stamp, given that of the row as it is, nil for none.
+local function latest_tie(stamp, was)
+  return was and tie * was > stamp and was or tie * stamp
 end
 
 -- Keeps the better tuple, of equal ones the least stamp.
@@ -72,13 +83,9 @@ local function draft_running(rows, slot, values, stamp, at, least, most, draft)
     draft[i] = value
   end
   if tie ~= 0 then
-    local is = tie * stamp
-    if old then
-      local was = w[width][slot]
-      if tie * was > stamp then is = was end
-      changed = changed or is ~= was
-    end
-    draft[width] = is
+    local was = old and w[width][slot]
+    draft[width] = latest_tie(stamp, was)
+    changed = changed or draft[width] ~= was
   end
   draft.changed, draft.write = changed, changed
   if B.stamped then
@@ -117,9 +124,9 @@ local function draft_faded(rows, slot, value, exponent, weight, stamp, draft)
   draft[1], draft[2] = fade_in(first, mantissa, value, exponent, weight)
   draft.changed = not old or draft[1] ~= first or draft[2] ~= mantissa
   if tie ~= 0 then
-    local was, is = old and w[3][slot], tie * stamp
-    if old and tie * was > stamp then is = was end
-    draft.changed, draft[3] = draft.changed or is ~= was, is
+    local was = old and w[3][slot]
+    draft[3] = latest_tie(stamp, was)
+    draft.changed = draft.changed or draft[3] ~= was
   end
   draft.write = draft.changed
 end
