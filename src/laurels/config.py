@@ -26,6 +26,7 @@ from laurels.api.aio import AsyncLeaderboards
 from laurels.api.leaderboards import Leaderboards
 from laurels.model.durations import duration_ms
 from laurels.model.validation import is_unicode, safe_repr
+from laurels.stores.base import Backing
 from laurels.stores.local.backup import Backup, Progress
 from laurels.stores.local.backup import back_up as back_up_folder
 from laurels.stores.local.backup import restore as restore_folder
@@ -45,7 +46,6 @@ from laurels.timeline.clock_guard import DEFAULT_MAX_STEP_MS, ClockGuard, Guarde
 from .errors import BoardInvalid, DataAtRisk, InvalidClock, NothingToBackUp, UnknownUrl
 
 if TYPE_CHECKING:
-    from laurels.api.backing import Backing
     from laurels.stores.http.transport import ServiceAddress, Wire
     from laurels.stores.redis.connection.connection import Connection
     from laurels.stores.redis.index.definitions import RedisDefinitions
@@ -238,10 +238,9 @@ async def servable(
     *,
     max_clock_step: str | int | None,
     warn: Callable[[str], None],
-) -> "Backing":
+) -> Backing:
     """Open what a server stands on, creating what is not there, on the loop that runs; `warn` is
     told what is wrong with its files. Raises as `connect` and `direct`."""
-    from laurels.api.backing import in_process, on_index_server  # noqa: PLC0415
     from laurels.stores.local.audit import FolderAudit  # noqa: PLC0415
     from laurels.stores.local.key_file import FolderKeyStore  # noqa: PLC0415
     from laurels.stores.redis.key_store import ServerKeyStore  # noqa: PLC0415
@@ -250,19 +249,20 @@ async def servable(
 
     if is_direct(url):
         direct = await direct_here(url, clock, create=True, max_clock_step=max_clock_step)
-        return on_index_server(direct, ServerKeyStore(direct.keys, direct.run, _new_key))
+        stored = ServerKeyStore(direct.keys, direct.run, _new_key)
+        return Backing(direct, stored, direct.audit, stored)
     service = await asyncio.to_thread(
         connect, url, clock, create=True, max_clock_step=max_clock_step
     )
     if (folder := folder_of(url)) is None:
-        return in_process(service, MemoryKeyStore(), MemoryAudit(), time.time)
+        return Backing(service, MemoryKeyStore(), MemoryAudit())
     try:
         keys = FolderKeyStore(folder, service, warn)
         audit = await asyncio.to_thread(FolderAudit, folder)
     except BaseException:
         await asyncio.to_thread(service.close)
         raise
-    return in_process(service, keys, audit, time.time)
+    return Backing(service, keys, audit)
 
 
 def is_direct(url: str | PathLike[str]) -> bool:

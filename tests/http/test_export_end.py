@@ -25,7 +25,7 @@ def test_a_turn_of_a_rolling_window_ends_it_with_the_reason() -> None:
         async with laurels.open_async("memory:", clock=CLOCK) as lb:
             await lb.create(laurels.Board("b", windows=["rolling:3h/1h"]))
             await lb.submit_many("b", [(f"m{i}", i) for i in range(2 * EXPORT_PAGE)])
-            server: Any = SimpleNamespace(backing=SimpleNamespace(store=lb._store))
+            server: Any = SimpleNamespace(store=lb._store)
             streamed = await export(
                 RequestContext(server, ANYBODY, "b"), parameters_of(ListQuery)()
             )

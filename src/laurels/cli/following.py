@@ -8,8 +8,8 @@ from typing import Any
 
 from laurels import AsyncLeaderboards, Board, config
 from laurels.server.live import Hub, What
+from laurels.stores.base import ThreadedStore
 from laurels.stores.http import feed
-from laurels.stores.redis.store import Direct
 
 _INTERVAL_MS = 100
 
@@ -17,7 +17,7 @@ _INTERVAL_MS = 100
 class Followed:
     """Boards on an index server, to be watched."""
 
-    def __init__(self, service: Direct) -> None:
+    def __init__(self, service: ThreadedStore) -> None:
         self._service = service
         self._lb: AsyncLeaderboards = service.run(_verbs(service))
         self._hub = Hub(
@@ -70,7 +70,7 @@ def followed(url: str) -> Iterator[Followed]:
         service.close()
 
 
-async def _verbs(service: Direct) -> AsyncLeaderboards:
+async def _verbs(service: ThreadedStore) -> AsyncLeaderboards:
     return AsyncLeaderboards(service)
 
 

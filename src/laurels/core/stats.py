@@ -1,6 +1,8 @@
 """Figures about a store and its boards, for whoever runs it."""
 
-from msgspec import field
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct, field
 
 from laurels.model.answer import Answer
 from laurels.model.windows.kinds import Window
@@ -169,4 +171,39 @@ def store_stats(fold: Fold, log_nbytes: int, clock: ClockStatus, kept: Kept) -> 
         now_ms=clock.now_ms,
         kept=kept,
         clock=clock,
+    )
+
+
+class StoreFigures(Struct, frozen=True):
+    """Figures for the metrics of a service: of a store of this process, or how many boards it knows
+    of those on an index server, and whether that answers."""
+
+    of_boards_only: bool = False
+    """Whether the caller is limited to some boards: there are none of the store."""
+    store: Stats | None = None
+    boards: Sequence[tuple[str, int]] = ()
+    """Names, and the bytes that the rankings take."""
+    scopes: Sequence[tuple[str, str, int]] = ()
+    """Boards, the labels of scopes of theirs, and how many such scopes hold anybody."""
+    scopes_memory: Sequence[tuple[str, int]] = ()
+    """Boards that have scopes, and the bytes that the rankings of these take."""
+    snapshot_taken: float | None = None
+    """Seconds since 1970 of the newest snapshot."""
+    write_failures: int = 0
+    writable: bool = True
+    count: int = 0
+    answers: bool = True
+    clock: ClockStatus | None = None
+
+
+def figures_of(boards: Iterable[BoardStats]) -> StoreFigures:
+    """Return the figures of some boards, and none of the store."""
+    shown = list(boards)
+    return StoreFigures(
+        of_boards_only=True,
+        boards=[(stats.board, stats.nbytes) for stats in shown],
+        scopes=[
+            (stats.board, form, count) for stats in shown for form, count in stats.scopes.items()
+        ],
+        scopes_memory=[(stats.board, stats.scopes_nbytes) for stats in shown if stats.scopes],
     )

@@ -344,7 +344,7 @@ class Application:
         accept = scope.headers.get("accept")
         if ask.key is not None and not row.reads:
             return await self._once(row, ask, query, scope, accept)
-        if row.shared and self._server.backing.is_exact:
+        if row.shared and self._server.store.is_exact:
             return await self._shared(row, ask, query, scope, accept)
         if row.streams:
             ask.last_event_id = scope.headers.get("last-event-id")
@@ -359,7 +359,7 @@ class Application:
     ) -> Written:
         """The answer that others may have got already."""
         question = scope.path, scope.query_string, accept
-        change_token = self._server.backing.change_token(ask.board)
+        change_token = self._server.store.change_token(ask.board)
         written: Written | None = self._kept.find(question, change_token)
         if written is None:
             written = Written(*_encoded(row, await row.handler(ask, query), accept))
@@ -417,10 +417,8 @@ class Application:
     async def _ready(self, _scope: Scope) -> Written:
         if self._server.admission.stopping:
             return Written(_NOT_READY, "text/plain", 503)
-        if self._server.backing.ensure is not None:
-            await self._server.backing.ensure()
-        clock = self._server.backing.clock
-        problem = None if clock is None else clock().problem
+        await self._server.store.ensure_healthy()
+        problem = self._server.store.clock_status().problem
         body = _READY if problem is None else f"{_READY.decode().rstrip()}; {problem}\n".encode()
         return Written(body, "text/plain")
 
@@ -428,8 +426,8 @@ class Application:
         caller = await self._caller(scope)
         caller.ensure(LEVEL["read"], None)
         server = self._server
-        held = await server.backing.held(caller)
-        exposed = Exposed(server.metrics, server.admission, held, self._worker)
+        figures = await server.store.figures(None if caller.is_unlimited else caller.sees)
+        exposed = Exposed(server.metrics, server.admission, figures, self._worker)
         return Written(exposition(exposed), CONTENT_TYPE)
 
 

@@ -6,7 +6,6 @@ from typing import Any
 from msgspec import Struct
 
 from laurels.api.aio import AsyncLeaderboards
-from laurels.api.backing import Backing
 from laurels.server.audit.auditing import Auditor
 from laurels.server.auth.access import Keys
 from laurels.server.auth.caller import Caller
@@ -26,7 +25,7 @@ class Server(Struct, frozen=True):
     """What all requests share."""
 
     lb: AsyncLeaderboards
-    backing: Backing
+    store: Servable
     settings: Settings
     keys: Keys
     admission: AdmissionControl
@@ -58,7 +57,7 @@ class RequestContext(Struct):
 
     @property
     def store(self) -> Servable:
-        return self.server.backing.store
+        return self.server.store
 
     @property
     def lb(self) -> AsyncLeaderboards:

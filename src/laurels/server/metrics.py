@@ -3,7 +3,7 @@ before somebody asks."""
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -14,9 +14,9 @@ from prometheus_client.core import (
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from laurels.api.backing import StoreFigures
 from laurels.core.clock_status import ClockStatus
 from laurels.core.receipt import Receipts
+from laurels.core.stats import StoreFigures
 
 from .limits import AdmissionControl
 
@@ -46,15 +46,21 @@ class Histogram:
 
 
 class Metrics:
-    """What was counted since the server started."""
+    """What was counted since the server started; `clock` tells seconds since 1970."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._began = clock()
         self.outcomes: Counter[str] = Counter()
         self.requests: Counter[tuple[str, int]] = Counter()
         self.reads: dict[str, Histogram] = {}
         self.commit_seconds = Histogram(SECONDS)
         self.commit_events = Histogram(EVENTS)
         self.cut_off = 0
+
+    def age(self, taken: float | None) -> float:
+        """Return the seconds since an instant, since the start where there is none."""
+        return self._clock() - (self._began if taken is None else taken)
 
     def submitted(self, receipts: Receipts) -> None:
         """Counts events by what became of them."""
@@ -92,11 +98,15 @@ class Exposed(Collector):
     under its number."""
 
     def __init__(
-        self, metrics: Metrics, admission: AdmissionControl, held: StoreFigures, worker: int | None
+        self,
+        metrics: Metrics,
+        admission: AdmissionControl,
+        figures: StoreFigures,
+        worker: int | None,
     ) -> None:
         self._metrics = metrics
         self._admission = admission
-        self._held = held
+        self._figures = figures
         self._worker = worker
 
     def collect(self) -> Iterator[Metric]:
@@ -109,15 +119,15 @@ class Exposed(Collector):
             yield metric
 
     def _collected(self) -> Iterator[Metric]:
-        if self._held.of_boards_only:
+        if self._figures.of_boards_only:
             yield from self._of_boards()
             return
         yield from self._counted()
         yield from self._histograms()
         yield from self._of_process()
-        yield from self._of_store() if self._held.store is not None else self._of_index()
+        yield from self._of_store() if self._figures.store is not None else self._of_index()
         yield from self._of_boards()
-        if (clock := self._held.clock) is not None:
+        if (clock := self._figures.clock) is not None:
             yield from _of_clock(clock)
 
     def _counted(self) -> Iterator[Metric]:
@@ -167,12 +177,12 @@ class Exposed(Collector):
         yield _gauge("laurels_streams", "Live feeds open.", admission.streams)
 
     def _of_index(self) -> Iterator[Metric]:
-        held = self._held
-        yield _gauge("laurels_boards", "Boards known to the process.", held.count)
-        yield _gauge("laurels_index_up", "Whether the index server answers.", held.answers)
+        figures = self._figures
+        yield _gauge("laurels_boards", "Boards known to the process.", figures.count)
+        yield _gauge("laurels_index_up", "Whether the index server answers.", figures.answers)
 
     def _of_store(self) -> Iterator[Metric]:
-        held, stats = self._held, self._held.store
+        figures, stats = self._figures, self._figures.store
         assert stats is not None
         for name, said, value in (
             ("laurels_boards", "Boards.", stats.boards),
@@ -183,22 +193,22 @@ class Exposed(Collector):
             (
                 "laurels_snapshot_age_seconds",
                 "Age of the newest snapshot; of the process where there is none.",
-                self._held.snapshot_age,
+                self._metrics.age(figures.snapshot_taken),
             ),
         ):
             yield _gauge(name, said, value)
-        yield _gauge("laurels_writable", "Whether the disk took the last write.", held.writable)
+        yield _gauge("laurels_writable", "Whether the disk took the last write.", figures.writable)
         yield CounterMetricFamily(
             "laurels_write_failures",
             "Commits that the disk refused.",
-            value=held.write_failures,
+            value=figures.write_failures,
         )
 
     def _of_boards(self) -> Iterator[Metric]:
         memory = GaugeMetricFamily(
             "laurels_board_memory_bytes", "Memory of a board's rankings.", labels=["board"]
         )
-        for board, nbytes in self._held.boards:
+        for board, nbytes in self._figures.boards:
             memory.add_metric([board], nbytes)
         yield memory
         scopes = GaugeMetricFamily(
@@ -206,7 +216,7 @@ class Exposed(Collector):
             "Scopes of a board that hold anybody, by their labels.",
             labels=["board", "labels"],
         )
-        for board, form, count in self._held.scopes:
+        for board, form, count in self._figures.scopes:
             scopes.add_metric([board, form], count)
         yield scopes
         of_scopes = GaugeMetricFamily(
@@ -214,7 +224,7 @@ class Exposed(Collector):
             "Memory of the rankings of a board's scopes, part of the board's; of many an estimate.",
             labels=["board"],
         )
-        for board, nbytes in self._held.scopes_memory:
+        for board, nbytes in self._figures.scopes_memory:
             of_scopes.add_metric([board], nbytes)
         yield of_scopes
 

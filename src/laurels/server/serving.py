@@ -17,12 +17,12 @@ from granian.http import HTTP1Settings
 from msgspec import Struct
 
 from laurels import config
-from laurels.api.backing import Backing
+from laurels.api.aio import AsyncLeaderboards
 from laurels.server.audit.auditing import Auditor
 from laurels.server.auth.access import Keys
 from laurels.server.auth.key_upkeep import KeyReader, store_last_used
 from laurels.server.auth.opening import ensure_possible, settle_keys
-from laurels.stores.redis.key_store import ServerKeyStore
+from laurels.stores.base import Backing, Servable
 from laurels.timeline.clock import Clock
 from laurels.wire.keys import KeyStore
 from laurels.wire.redaction import hide_folder
@@ -100,7 +100,7 @@ async def opened(settings: Settings, clock: str | Clock | None = None) -> Backin
 
 def warn_of(backing: Backing) -> None:
     """Tells the log how an index server may lose what was counted."""
-    for risk in backing.risks:
+    for risk in backing.store.risks:
         _log.warning(risk)
 
 
@@ -116,6 +116,7 @@ async def run(
     of several workers. Raises as `serve`."""
     upkeep: list[asyncio.Task[None]] = []
     auditor: Auditor | None = None
+    lb = AsyncLeaderboards(backing.store)
     try:
         store = backing.keys
         keys = await asyncio.to_thread(_keys, settings, store, admin_key)
@@ -125,11 +126,11 @@ async def run(
         upkeep.append(asyncio.create_task(store_last_used(keys)))
         upkeep.append(asyncio.create_task(return_free_memory()))
         reader = None
-        if isinstance(store, ServerKeyStore):
-            reader = KeyReader(keys, store, time.monotonic)
+        if backing.shared_keys is not None:
+            reader = KeyReader(keys, backing.shared_keys, time.monotonic)
             upkeep.append(asyncio.create_task(reader.go_on()))
         auditor = Auditor(backing.audit, _now_ms)
-        served = _Served(settings, backing, keys, reader, auditor, order)
+        served = _Served(settings, lb, backing.store, keys, reader, auditor, order)
         ip, port = free(settings) if order is None else (order.ip, order.port)
         await served.run(ip, port, ending, lambda address: said(ServingAddress(address, first_key)))
     finally:
@@ -138,7 +139,7 @@ async def run(
         await asyncio.gather(*upkeep, return_exceptions=True)
         if auditor is not None:
             await auditor.close()
-        await backing.lb.close()
+        await lb.close()
 
 
 def _keys(settings: Settings, store: KeyStore, admin_key: str | None) -> Keys:
@@ -152,7 +153,8 @@ class _Served:
     def __init__(
         self,
         settings: Settings,
-        backing: Backing,
+        lb: AsyncLeaderboards,
+        store: Servable,
         keys: Keys,
         reader: KeyReader | None,
         auditor: Auditor,
@@ -170,20 +172,20 @@ class _Served:
             max(settings.max_bodies, 2 * settings.max_body), settings.body_seconds, self._deadlines
         )
         self._decoder = Decoder()
-        self._metrics = Metrics()
-        backing.observe(self._metrics.committed, time.perf_counter)
+        self._metrics = Metrics(time.time)
+        store.observe(self._metrics.committed, time.perf_counter)
         self._hub = Hub(
-            backing.lb,
-            backing.change_token,
+            lb,
+            store.change_token,
             epoch=secrets.token_hex(4),
             clock=time.monotonic,
             failed=lambda error: _log.error("live feed failed", exc_info=error),
-            follow=backing.follow,
+            follow=None if store.is_exact else store.follow,
         )
         self._app = Application(
             Server(
-                backing.lb,
-                backing,
+                lb,
+                store,
                 settings,
                 keys,
                 self._admission,

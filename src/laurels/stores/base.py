@@ -1,9 +1,10 @@
 """The protocols of a store: what the verbs and the service stand on, be the boards in this process,
 on an index server, or behind a service."""
 
-from asyncio import Future
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, Protocol, TypeVar
+
+from msgspec import Struct
 
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import Command
@@ -11,10 +12,14 @@ from laurels.core.index import Index
 from laurels.core.queries import Query
 from laurels.core.ranking_key import RankingKey
 from laurels.core.receipt import Receipts
-from laurels.core.stats import BoardStats, CheckReport, Stats
+from laurels.core.stats import BoardStats, CheckReport, Stats, StoreFigures
 from laurels.model.board import Board
+from laurels.wire.audit_entry import AuditStore
+from laurels.wire.keys import KeyStore, SharedKeyStore
 
 T = TypeVar("T")
+
+ChangeToken = tuple[int, int, int, bool]
 
 
 class Store(Protocol):
@@ -93,8 +98,49 @@ class AsyncStore(Store, Protocol):
 class Servable(AsyncStore, Protocol):
     """A store that a service can stand on."""
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether a change token changes at once with its board."""
+
+    @property
+    def risks(self) -> Sequence[str]:
+        """Sentences on how what was counted may be lost."""
+
     def submit_one(
         self, board: str, event: Any, window: str | None, scope: Sequence[str] | None
-    ) -> "Awaitable[tuple[Receipts, int]] | Future[tuple[Receipts, int]]":
+    ) -> Awaitable[tuple[Receipts, int]]:
         """Submit an event, together with others that ask for the same; return the receipts of them
         all and its place there. One that is refused is no error here."""
+
+    def change_token(self, board: str) -> ChangeToken:
+        """Return a token that changes whenever the board may have another list; O(1)."""
+
+    def follow(self, boards: Collection[str]) -> Awaitable[None]:
+        """Bring the change tokens of boards up to date, where they are not exact."""
+
+    def ensure_healthy(self) -> Awaitable[None]:
+        """Raise what keeps the boards from being read or written."""
+
+    def figures(self, sees: Callable[[str], bool] | None) -> Awaitable[StoreFigures]:
+        """Return the figures of the boards that a caller sees; None sees the whole store."""
+
+    def observe(self, told: Callable[[int, float], None], clock: Callable[[], float]) -> None:
+        """Have `told` called after each commit: how many events it had and how many seconds it took
+        by a clock."""
+
+
+class ThreadedStore(Servable, Protocol):
+    """A store on an event loop of its own, which runs in a thread."""
+
+    def run(self, coroutine: Any) -> Any:
+        """Return the result of a coroutine that runs on that loop."""
+
+
+class Backing(Struct, frozen=True):
+    """What a service stands on: a store, the keys to it, and its audit log."""
+
+    store: Servable
+    keys: KeyStore
+    audit: AuditStore
+    shared_keys: SharedKeyStore | None = None
+    """The same keys, where other processes change them."""

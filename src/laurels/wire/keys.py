@@ -98,6 +98,16 @@ class KeyStore(Protocol):
         """Remove when a key was last used."""
 
 
+class SharedKeyStore(KeyStore, Protocol):
+    """A key store that other processes change, too; the coroutines are for its own loop."""
+
+    async def load(self) -> tuple[str | None, KeySet]:
+        """Return what is stored, and its version."""
+
+    async def version(self) -> str | None:
+        """Return what changes with every change of the keys; None while there never was one."""
+
+
 class MemoryKeyStore:
     """Keys that end with the process: those of a store in memory."""
 

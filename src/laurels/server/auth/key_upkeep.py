@@ -5,7 +5,7 @@ import asyncio
 from collections.abc import Callable
 
 from laurels.errors import LaurelsError
-from laurels.stores.redis.key_store import ServerKeyStore
+from laurels.wire.keys import SharedKeyStore
 
 from .access import Keys
 
@@ -22,7 +22,7 @@ USED_SECONDS = 60.0
 class KeyReader:
     """Reads the keys again that are stored on an index server; `clock` tells seconds."""
 
-    def __init__(self, keys: Keys, store: ServerKeyStore, clock: Callable[[], float]) -> None:
+    def __init__(self, keys: Keys, store: SharedKeyStore, clock: Callable[[], float]) -> None:
         self._keys = keys
         self._store = store
         self._clock = clock

@@ -21,6 +21,7 @@ from operator import itemgetter
 from typing import Any, TypeVar, Unpack
 
 import msgspec
+from msgspec.structs import replace
 
 from laurels.core import record as records
 from laurels.core.board_state import BoardState, time_token
@@ -35,7 +36,15 @@ from laurels.core.ranking_key import RankingKey
 from laurels.core.reads import cached_view
 from laurels.core.receipt import Receipts
 from laurels.core.requests import ReadRequest
-from laurels.core.stats import BoardStats, CheckReport, Stats, board_stats, store_stats
+from laurels.core.stats import (
+    BoardStats,
+    CheckReport,
+    Stats,
+    StoreFigures,
+    board_stats,
+    figures_of,
+    store_stats,
+)
 from laurels.errors import (
     Closed,
     Forked,
@@ -68,6 +77,8 @@ from .verify import compare
 from .write_failures import WriteFailures
 
 SHARE_LEAST = 256
+BOARDS_SHOWN = 1_000
+"""Boards with figures of their own: more labels than that hurt a collector of metrics."""
 
 T = TypeVar("T")
 _log = logging.getLogger("laurels")
@@ -102,6 +113,8 @@ class Service:
         self._committing_ms: int | None = None
         self._still = False
         self.paced = False
+        self.is_exact = True
+        self.risks: Sequence[str] = ()
         self._pacing: asyncio.Task[None] | None = None
         self._closing = threading.Lock()
         self._on_close: list[Callable[[], None]] = [log.close]
@@ -192,6 +205,9 @@ class Service:
     def position(self, board: str, source: str) -> str | None:
         """The position committed last for a source, None without one."""
         return self.named(board).positions.get(source)
+
+    async def follow(self, boards: Collection[str]) -> None:
+        """Do nothing: change tokens are exact."""
 
     def change_token(self, board: str) -> tuple[int, int, int, bool]:
         """Return a token that changes whenever the board may have another list.
@@ -620,6 +636,28 @@ class Service:
 
     def _snapshots(self) -> list[SnapshotFile]:
         return [] if self._files is None else self._files.newest_first()
+
+    async def ensure_healthy(self) -> None:
+        """Raise StorageFailed where the disk refused the last write and still does."""
+        if self.write_failures.reason is not None:
+            await asyncio.to_thread(self.ensure_writable)
+
+    async def figures(self, sees: Callable[[str], bool] | None) -> StoreFigures:
+        """Return the figures of the boards that a caller sees; None sees the whole store."""
+        names = [board.name for board in self.definitions() if sees is None or sees(board.name)]
+        of_boards = figures_of(map(self.board_stats, names[:BOARDS_SHOWN]))
+        if sees is not None:
+            return of_boards
+        store = self.stats()
+        return replace(
+            of_boards,
+            of_boards_only=False,
+            store=store,
+            clock=store.clock,
+            snapshot_taken=self.snapshot_taken(),
+            write_failures=self.write_failures.count,
+            writable=self.write_failures.reason is None,
+        )
 
     def snapshot_taken(self) -> float | None:
         """When the newest snapshot was written, in seconds since 1970; None without one."""

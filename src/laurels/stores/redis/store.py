@@ -19,8 +19,8 @@ from laurels.core.commands import Command, RemoveMember, SetData, Submit, Submit
 from laurels.core.plan import window_named
 from laurels.core.queries import Query
 from laurels.core.receipt import Receipts
-from laurels.core.stats import BoardStats, CheckReport, Stats
-from laurels.errors import Closed, Forked, LaurelsError, NothingToBackUp, UnknownWindow
+from laurels.core.stats import BoardStats, CheckReport, Stats, StoreFigures
+from laurels.errors import Closed, Forked, LaurelsError, NothingToBackUp, Unavailable, UnknownWindow
 from laurels.model.board import Board
 from laurels.model.labels import has_scope
 from laurels.stores.intake.accept import How, batch_list, submission
@@ -95,6 +95,7 @@ class Direct:
         self.audit = MemoryAudit() if audit is None else audit
         self.keys = keys
         self.risks = risks
+        self.is_exact = False
         self._present = BoardCatalog(index, registry, clock)
         self._questions = Questions(self._present)
         self._statistics = BoardStatistics(self._present)
@@ -268,10 +269,17 @@ class Direct:
 
     # What a service over it needs to know
 
-    @property
-    def count(self) -> int:
-        """How many boards this process knows."""
-        return len(self._present.boards.boards)
+    async def figures(self, sees: Callable[[str], bool] | None) -> StoreFigures:
+        """Return how many boards this process knows, and whether the server answers. Nothing is
+        added up there for this: that is for `stats`."""
+        if sees is not None:
+            return StoreFigures(of_boards_only=True)
+        count = len(self._present.boards.boards)
+        try:
+            await self.ensure_healthy()
+        except Unavailable:
+            return StoreFigures(count=count, answers=False)
+        return StoreFigures(count=count, answers=True, clock=self.clock_status())
 
     def observe(self, observer: Callable[[int, float], None], clock: Callable[[], float]) -> None:
         """Has `observer` called after each call that counts: how many writes were gathered in it,
@@ -301,7 +309,7 @@ class Direct:
             self.run(self._clock.announce_acceptance())
         return self.clock_status()
 
-    async def answers(self) -> None:
+    async def ensure_healthy(self) -> None:
         """Raises where the index server does not answer."""
         self.ensure_usable()
         await self._present.registry.answers()
