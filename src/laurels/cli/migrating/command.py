@@ -98,15 +98,17 @@ def import_from(
     return result.code
 
 
-def _reached_ms(lb: laurels.Leaderboards, board: laurels.Board, said: str | None, tz: str) -> int:
+def _reached_ms(
+    lb: laurels.Leaderboards, board: laurels.Board, event_at: str | None, tz: str
+) -> int:
     """Return the time at which the scores are recorded as reached."""
-    if said is None:
+    if event_at is None:
         return _BEFORE_ALL_MS
-    if said == "now":
+    if event_at == "now":
         return lb.stats(board.name).now_ms
-    at_ms = instant("--event-at", said, tz)
+    at_ms = instant("--event-at", event_at, tz)
     if at_ms > time.time_ns() // 1_000_000:
-        raise Usage(f"--event-at {said} is still to come")
+        raise Usage(f"--event-at {event_at} is still to come")
     return at_ms
 
 
