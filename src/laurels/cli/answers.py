@@ -1,4 +1,4 @@
-"""`top`, `rank` and `around`: what a board says."""
+"""The commands `top`, `rank` and `around`, which read rankings."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any

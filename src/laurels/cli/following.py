@@ -1,4 +1,4 @@
-"""A live feed made here, of boards on an index server: the same events a server would send."""
+"""A live feed of boards on an index server, made locally, with the events a server would send."""
 
 import secrets
 import time

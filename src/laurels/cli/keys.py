@@ -1,4 +1,4 @@
-"""`key create | list | rotate | revoke`: who may ask a server."""
+"""The commands `key create | list | rotate | revoke`, which manage access to a server."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

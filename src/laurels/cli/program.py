@@ -1,4 +1,4 @@
-"""The program `laurels`: its commands, and what becomes of errors.
+"""The program `laurels`: its commands, and how errors end it.
 
 Exit codes: 0 done; 1 the answer is no (a member is not ranked, lines were rejected, a check
 found a fault); 2 wrong usage or bad input, or the store failed. A command stopped by Ctrl-C ends

@@ -1,4 +1,4 @@
-"""How far an import or another long work is, drawn on a terminal and nowhere else."""
+"""Progress bars for imports and other long work, drawn on a terminal only."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""What `board apply` has to do to the boards there are, known before anything is done."""
+"""The plan of `board apply`: what to do with each board, complete before any is written."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal

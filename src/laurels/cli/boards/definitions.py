@@ -1,4 +1,4 @@
-"""Definitions of boards as the command line is given them: columns, windows, files."""
+"""Parse the parts of board definitions on the command line: columns, windows, files."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

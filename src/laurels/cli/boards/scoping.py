@@ -1,4 +1,4 @@
-"""Scopes on the command line: which one is asked about, and `scopes`, which lists them."""
+"""Options that name scopes, and the command `scopes`, which lists them."""
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence

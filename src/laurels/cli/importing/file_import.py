@@ -1,4 +1,4 @@
-"""One file of an `import`: opened, read as it is written, and counted."""
+"""Import one file: open it, parse its format, and count its events."""
 
 import time
 from collections.abc import Iterable, Iterator

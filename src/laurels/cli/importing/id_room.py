@@ -1,4 +1,4 @@
-"""How many events with ids a board surely takes, told before they are handed in.
+"""How many events with ids a board is sure to accept, computed before they are submitted.
 
 A board refuses a new id while it remembers `dedupe_max` of them, and takes it later. An import
 must not count what comes behind such an event, for its position could not say so.

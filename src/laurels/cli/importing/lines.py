@@ -1,4 +1,4 @@
-"""The lines of one source: where the reading stands, and what its beginning was.
+"""The lines of one source, with the position reached and a digest of everything before it.
 
 A source is read once, from its first byte, whether it is a file, a compressed file or standard
 input. Every line taken goes into a digest, so that after an interruption the beginning of the

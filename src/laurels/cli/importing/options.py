@@ -1,4 +1,4 @@
-"""What the imports of files and of sorted sets have in common on the command line."""
+"""Argument parsing that imports of files and of sorted sets share."""
 
 from collections.abc import Sequence
 

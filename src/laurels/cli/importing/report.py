@@ -1,4 +1,4 @@
-"""What an import of files tells at its end: figures for programs, sentences for people."""
+"""The report of imported files: figures for programs, sentences for people."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`import --from`: what the command says of a sorted set, carried out and told."""
+"""`import --from`: import a sorted set as the options say, and report the result."""
 
 import time
 from contextlib import ExitStack

@@ -1,4 +1,4 @@
-"""A board compared with the sorted set it was taken over from, as that is by now.
+"""Compare a board with the present state of the sorted set it was imported from.
 
 Two passes: every member of the set against the board, and every member of the board, in standing
 order, against the set. After them, whoever is in the set has its score on the board, nobody else

@@ -1,4 +1,4 @@
-"""What an import of a sorted set tells at its end: figures for programs, sentences for people."""
+"""The report of an imported sorted set: figures for programs, sentences for people."""
 
 from typing import Any
 

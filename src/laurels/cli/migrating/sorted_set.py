@@ -1,4 +1,4 @@
-"""`import --from`: a sorted set on a Redis server into a board, and compared with it at the end."""
+"""Import a sorted set of a Redis server into a board, and compare the two at the end."""
 
 import time
 from collections.abc import Iterator

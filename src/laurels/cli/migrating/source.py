@@ -1,4 +1,4 @@
-"""A sorted set to import from, as the command line reads it: opened, judged, and closed again."""
+"""Open a sorted set to import from, check its type, and read it."""
 
 import os
 from collections.abc import Coroutine, Iterator, Sequence
