@@ -10,7 +10,7 @@ from bench.internals import local
 from bench.peers import BOARD
 from bench.timing import Safety, Task
 from bench.workload import Batch, Entry
-from laurels.stores.local.index.held import BoardStore
+from laurels.stores.local.index.board_store import BoardStore
 from laurels.stores.local.index.memory import MemoryIndex
 
 WINDOWS = ("all", "day", "rolling")

@@ -218,7 +218,7 @@ def test_who_watches_much_waits_for_its_own_lists_and_others_do_not() -> None:
             assert sum(told) < 2 * SLICE_COST
         while await hub._look():
             pass
-        assert len({channel.told_at for channel in channels}) == 1, "in the end all are served"
+        assert len({channel.published_at for channel in channels}) == 1, "in the end all are served"
         for frames in (one, two, *many):
             await frames.aclose()
 
@@ -307,6 +307,6 @@ def test_frames_are_kept_for_a_while() -> None:
     channel = Channel(What("b", None, 1, 20), "e")
     as_of = laurels.AsOf(1, "all")
     for i in range(live.KEPT_FRAMES + 5):
-        channel.tell(laurels.Page([laurels.Entry("a", 1, i)], 1, as_of), None, 0.0)
+        channel.publish(laurels.Page([laurels.Entry("a", 1, i)], 1, as_of), None, 0.0)
     assert len(channel.after(f"e.{live.KEPT_FRAMES}")) == 4
     assert channel.after("e.1") == [channel.whole()]

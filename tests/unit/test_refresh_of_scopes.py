@@ -16,7 +16,7 @@ from laurels.api.leaderboards import Leaderboards
 from laurels.core import refreshes
 from laurels.core.fold import Fold
 from laurels.errors import CheckFailed
-from laurels.stores.local.index.held import BoardStore
+from laurels.stores.local.index.board_store import BoardStore
 from laurels.stores.local.index.memory import MemoryIndex
 from laurels.stores.local.log.memory import MemoryLog
 from laurels.stores.local.snapshot.files import SnapshotFiles

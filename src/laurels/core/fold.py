@@ -231,13 +231,13 @@ class Fold(Boards):
     def _advance_stale(self, state: BoardState, limit: int) -> int:
         """Advance the next stale scopes of a board, about as many as `limit` pays for; return the
         cost."""
-        asked = max(1, limit // SCOPE_WORK)
-        found = self.index.next_scopes(state.number, self._stale_from[state.number], asked)
+        count = max(1, limit // SCOPE_WORK)
+        found = self.index.next_scopes(state.number, self._stale_from[state.number], count)
         for place in found:
             if not self.advance_scopes(state, [place[1]], max(limit, SCOPE_WORK)):
                 return limit
             self._stale_from[state.number] = place
-        if len(found) < asked:
+        if len(found) < count:
             del self._stale_from[state.number]
         return SCOPE_WORK * (1 + len(found))
 

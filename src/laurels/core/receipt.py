@@ -352,8 +352,8 @@ def _scores(rules: Rules, window: str, batch: Batch, found: Scores | None) -> li
     if found is None:
         return [None] * batch.size
     if batch.nows is None or rules.weighing(window) is None:
-        shown = scale_of(rules, window, batch.now_ms).scores(found.words)
+        scores = scale_of(rules, window, batch.now_ms).scores(found.words)
     else:
         each = zip(batch.nows, zip(*found.words, strict=True), strict=True)
-        shown = [scale_of(rules, window, now_ms).score(words) for now_ms, words in each]
-    return [score if there else None for there, score in zip(found.present, shown, strict=True)]
+        scores = [scale_of(rules, window, now_ms).score(words) for now_ms, words in each]
+    return [score if ranked else None for ranked, score in zip(found.present, scores, strict=True)]

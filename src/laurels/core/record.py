@@ -168,7 +168,7 @@ def events_of(batch: Batch, version: int) -> Events:
         absolute=batch.absolute,
         atomic=batch.atomic,
         position=batch.position,
-        weights={each.half_life_ms: _mantissas(known) for each, known in batch.weights.items()},
+        weights={each.half_life_ms: _mantissas(weights) for each, weights in batch.weights.items()},
         labels=None if batch.labels is None else _labels_told(batch.labels),
         waits=_waits(batch),
     )

@@ -79,15 +79,15 @@ class Refreshes:
         for due in self._parked.pop(state.number, ()):
             heapq.heappush(self._due, due)
         for name in state.rules.refreshed:
-            known = state.refreshed.get(name, NEVER)
-            if not known.waiting and _counts_in(name, plan, outcomes):
-                self._become(state, name, replace(known, waiting=True))
+            current = state.refreshed.get(name, NEVER)
+            if not current.waiting and _counts_in(name, plan, outcomes):
+                self._become(state, name, replace(current, waiting=True))
 
     def changed(self, state: BoardState, offset: int) -> None:
         """Note that a log entry changed what refreshed windows show."""
-        for name, known in state.refreshed.items():
-            if known.now_ms is not None:
-                state.refreshed[name] = replace(known, offset=offset)
+        for name, current in state.refreshed.items():
+            if current.now_ms is not None:
+                state.refreshed[name] = replace(current, offset=offset)
         self._index.touch(state.number)
 
     def refreshed(self, state: BoardState, window: str, now_ms: int, offset: int) -> None:
@@ -155,8 +155,8 @@ class Refreshes:
         due_ms, number, window = due
         if (state := self._numbered(number)) is None:
             return True
-        known = state.refreshed.get(window, NEVER)
-        return known.due_ms(state.rules.refreshed[window]) != due_ms
+        current = state.refreshed.get(window, NEVER)
+        return current.due_ms(state.rules.refreshed[window]) != due_ms
 
     def _state(self, number: int) -> BoardState:
         state = self._numbered(number)
@@ -210,8 +210,8 @@ class Refreshes:
             if not done:
                 return limit
         while spent < limit and not build.complete:
-            asked = max(1, (limit - spent) // SCOPE_WORK)
-            found = self._index.next_scopes(state.number, build.place, asked)
+            count = max(1, (limit - spent) // SCOPE_WORK)
+            found = self._index.next_scopes(state.number, build.place, count)
             for place in found:
                 cost, done = self._build_scope(state, window, place[1], max(1, limit - spent))
                 spent += cost + SCOPE_WORK
@@ -220,7 +220,7 @@ class Refreshes:
                 build.place = place
                 if spent >= limit:
                     return spent
-            build.complete = len(found) < asked
+            build.complete = len(found) < count
         return spent
 
     def _build_scope(

@@ -51,14 +51,14 @@ def rule_of(column: Column) -> ColumnRule:
     )
 
 
-def judged_columns(given: object) -> tuple[Column, ...]:
+def judged_columns(value: object) -> tuple[Column, ...]:
     """The columns of a board in canonical form; BoardInvalid with every fault they have."""
-    if not isinstance(given, Sequence) or isinstance(given, (str, bytes)):
-        raise BoardInvalid(f"columns is {safe_repr(given)}, not a list of columns")
-    if not 1 <= len(given) <= MAX_COLUMNS:
-        raise BoardInvalid(f"there are {len(given)} columns, not 1 to {MAX_COLUMNS}")
+    if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
+        raise BoardInvalid(f"columns is {safe_repr(value)}, not a list of columns")
+    if not 1 <= len(value) <= MAX_COLUMNS:
+        raise BoardInvalid(f"there are {len(value)} columns, not 1 to {MAX_COLUMNS}")
     errors = DefinitionErrors()
-    columns = tuple([errors.read(_judged, column, Column()) for column in given])
+    columns = tuple([errors.read(_judged, column, Column()) for column in value])
     errors.raise_any()
     names = [column.name for column in columns]
     for name in sorted({name for name in names if names.count(name) > 1}):
@@ -69,14 +69,14 @@ def judged_columns(given: object) -> tuple[Column, ...]:
     return columns
 
 
-def _judged(given: object) -> Column:
+def _judged(value: object) -> Column:
     fields: Mapping[str, Any]
-    if isinstance(given, Column):
-        fields = asdict(given)
-    elif isinstance(given, Mapping):
-        fields = given
+    if isinstance(value, Column):
+        fields = asdict(value)
+    elif isinstance(value, Mapping):
+        fields = value
     else:
-        raise BoardInvalid(f"{safe_repr(given)} is no column: give a Column or a mapping")
+        raise BoardInvalid(f"{safe_repr(value)} is no column: give a Column or a mapping")
     errors = DefinitionErrors(f"column {safe_repr(fields.get('name', 'score'))}")
     for key in fields:
         if key not in Column.__struct_fields__:
@@ -120,5 +120,5 @@ def _scale(value: object) -> int:
 def _bound(errors: DefinitionErrors, value: object, scale: int, which: str) -> int | Decimal | None:
     if value is None:
         return None
-    units = errors.read(lambda given: exact_units(given, scale, which), value, None)
+    units = errors.read(lambda each: exact_units(each, scale, which), value, None)
     return None if units is None else to_value(units, scale)

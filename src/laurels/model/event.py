@@ -124,8 +124,8 @@ class Batch(Struct, frozen=True):
 
     def weights_in(self, weighing: Weighing) -> Weights:
         """What the events weigh: as logged, else as their instants say."""
-        if (known := self.weights.get(weighing)) is not None:
-            return known
+        if (cached := self.weights.get(weighing)) is not None:
+            return cached
         return weighing.weights(self.now_ms if self.ats is None else self.ats)
 
     def weighed(self, weighings: Iterable[Weighing]) -> "Batch":
@@ -174,7 +174,7 @@ class Batch(Struct, frozen=True):
                 values=tuple([array("q", [column[i] for i in kept]) for column in self.values]),
                 ats=None if self.ats is None else array("q", [self.ats[i] for i in kept]),
                 ids=None if ids is None else [ids[i] for i in kept],
-                weights={length: known.take(kept) for length, known in self.weights.items()},
+                weights={length: cached.take(kept) for length, cached in self.weights.items()},
                 labels=None if self.labels is None else self.labels.take(kept),
                 nows=None if self.nows is None else array("q", [self.nows[i] for i in kept]),
             )

@@ -98,21 +98,21 @@ class Groups:
         self._names = names
         self._ignores = ignores
         self._ensure = ensure
-        self._known: dict[object, int] = {}
+        self._numbers_of: dict[object, int] = {}
 
-    def number(self, given: object) -> int:
+    def number(self, labels: object) -> int:
         """The number of what an event carries; whatever is wrong with it is raised."""
-        said = tuple(given.items()) if type(given) is dict else None
+        key = tuple(labels.items()) if type(labels) is dict else None
         try:
-            return self._known[said] if said or given is None else self._new(given)
+            return self._numbers_of[key] if key or labels is None else self._new(labels)
         except (KeyError, TypeError):
-            number = self._new(given)
-        if said or given is None:
-            self._known[said] = number
+            number = self._new(labels)
+        if key or labels is None:
+            self._numbers_of[key] = number
         return number
 
-    def _new(self, given: object) -> int:
-        values = label_values(self._names, given, ignores=self._ignores)
+    def _new(self, labels: object) -> int:
+        values = label_values(self._names, labels, ignores=self._ignores)
         self._ensure(values)
         return self.numbers.setdefault(values, len(self.numbers))
 
@@ -189,29 +189,31 @@ def label_value(label: str, value: object) -> str:
     return value
 
 
-def label_texts(given: object) -> dict[str, str] | None:
+def label_texts(labels: object) -> dict[str, str] | None:
     """What an event carries as labels, whatever the board; InvalidLabel for what are no labels."""
-    if given is None:
+    if labels is None:
         return None
-    return {label: label_value(label, value) for label, value in _named(given) if value is not None}
+    return {
+        label: label_value(label, value) for label, value in _named(labels) if value is not None
+    }
 
 
-def _named(given: object) -> Iterator[tuple[str, object]]:
+def _named(labels: object) -> Iterator[tuple[str, object]]:
     """Labels by their names; InvalidLabel for what are no labels."""
-    if not isinstance(given, Mapping):
-        raise InvalidLabel(f"{safe_repr(given)} are no labels: give names and values")
-    for label, value in given.items():
+    if not isinstance(labels, Mapping):
+        raise InvalidLabel(f"{safe_repr(labels)} are no labels: give names and values")
+    for label, value in labels.items():
         if not isinstance(label, str):
             raise InvalidLabel(f"{safe_repr(label)} is no name of a label")
         yield label, value
 
 
-def scope_labels(given: object) -> dict[str, object]:
+def scope_labels(labels: object) -> dict[str, object]:
     """The labels of a scope that a question names, none for None; InvalidLabel for what are no
     labels."""
-    if given is None:
+    if labels is None:
         return {}
-    return dict(_named(given))
+    return dict(_named(labels))
 
 
 def label_pairs(labels: object) -> LabelPairs:
@@ -226,22 +228,22 @@ def labels_text(labels: Mapping[str, str]) -> str:
     return ",".join([f"{name}={quote(value, safe='')}" for name, value in sorted(labels.items())])
 
 
-def label_values(names: Sequence[str], given: object, *, ignores: bool = False) -> Values:
+def label_values(names: Sequence[str], labels: object, *, ignores: bool = False) -> Values:
     """What an event carries, as a value for each of the board's labels.
 
     Raises InvalidLabel for what are no labels, UnknownLabel for one the board does not name, unless
     it `ignores` those.
     """
-    if given is None:
+    if labels is None:
         return (None,) * len(names)
-    if not isinstance(given, Mapping):
-        raise InvalidLabel(f"{safe_repr(given)} are no labels: give names and values")
-    for label in given:
+    if not isinstance(labels, Mapping):
+        raise InvalidLabel(f"{safe_repr(labels)} are no labels: give names and values")
+    for label in labels:
         if label not in names and not ignores:
-            known = f"it has {', '.join(names)}" if names else "it has none"
-            raise UnknownLabel(f"the board knows no label {safe_repr(label)}: {known}")
+            names_text = f"it has {', '.join(names)}" if names else "it has none"
+            raise UnknownLabel(f"the board knows no label {safe_repr(label)}: {names_text}")
     return tuple(
-        [None if given.get(name) is None else label_value(name, given[name]) for name in names]
+        [None if labels.get(name) is None else label_value(name, labels[name]) for name in names]
     )
 
 
@@ -274,13 +276,13 @@ def scope_named(rules: Rules, labels: Mapping[str, object] | None, by: object = 
         return ALL
     if by is not None:
         if labels or by not in rules.rank_by:
-            asked = f"by {safe_repr(by)}" + (f" within {_names(labels)}" if labels else "")
-            raise UnknownScope(f"nothing is ranked {asked}: {_scopes_of(rules)}")
+            wanted = f"by {safe_repr(by)}" + (f" within {_names(labels)}" if labels else "")
+            raise UnknownScope(f"nothing is ranked {wanted}: {_scopes_of(rules)}")
         return f"@{by}"
     names = tuple(sorted(labels))
     if names not in rules.scopes:
-        asked = f"no scope of {_names(labels)}" if names else "no ranking without labels"
-        raise UnknownScope(f"there is {asked}: {_scopes_of(rules)}")
+        wanted = f"no scope of {_names(labels)}" if names else "no ranking without labels"
+        raise UnknownScope(f"there is {wanted}: {_scopes_of(rules)}")
     text = _text(names, [label_value(name, labels[name]) for name in names])
     assert text is not None, "every label has a value"
     return text
@@ -292,6 +294,6 @@ def _names(labels: Mapping[str, object]) -> str:
 
 def _scopes_of(rules: Rules) -> str:
     """What a board ranks by, for a message."""
-    said = ["all" if not labels else f"({', '.join(labels)})" for labels in rules.scopes]
-    said += [f"by {label}" for label in rules.rank_by]
-    return f"the board ranks {', '.join(said)}"
+    key = ["all" if not labels else f"({', '.join(labels)})" for labels in rules.scopes]
+    key += [f"by {label}" for label in rules.rank_by]
+    return f"the board ranks {', '.join(key)}"

@@ -15,25 +15,25 @@ MAX_PLACES = 64
 T = TypeVar("T")
 
 
-def judged_scopes(given: object) -> tuple[tuple[str, ...], ...]:
+def judged_scopes(value: object) -> tuple[tuple[str, ...], ...]:
     """The scopes of a board in canonical form; BoardInvalid with every fault they have."""
-    if not isinstance(given, Sequence) or isinstance(given, (str, bytes)):
-        raise BoardInvalid(f"scopes is {safe_repr(given)}, not a list of lists of labels")
-    if not 1 <= len(given) <= MAX_SCOPES:
-        raise BoardInvalid(f"there are {len(given)} scopes, not 1 to {MAX_SCOPES}")
+    if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
+        raise BoardInvalid(f"scopes is {safe_repr(value)}, not a list of lists of labels")
+    if not 1 <= len(value) <= MAX_SCOPES:
+        raise BoardInvalid(f"there are {len(value)} scopes, not 1 to {MAX_SCOPES}")
     errors = DefinitionErrors()
-    scopes = [errors.read(_scope, scope, None) for scope in given]
+    scopes = [errors.read(_scope, scope, None) for scope in value]
     for scope in _twice(scopes):
         errors.add(f"the scope {list(scope)} is there twice")
     errors.raise_any()
     return tuple([scope for scope in scopes if scope is not None])
 
 
-def judged_rank_by(given: object) -> tuple[str, ...]:
+def judged_rank_by(value: object) -> tuple[str, ...]:
     """The labels whose values a board ranks; BoardInvalid with every fault they have."""
-    labels = [given] if isinstance(given, str) else given
+    labels = [value] if isinstance(value, str) else value
     if not isinstance(labels, Sequence) or isinstance(labels, bytes):
-        raise BoardInvalid(f"rank_by is {safe_repr(given)}, not a label or a list of labels")
+        raise BoardInvalid(f"rank_by is {safe_repr(value)}, not a label or a list of labels")
     if len(labels) > MAX_SCOPES:
         raise BoardInvalid(f"rank_by has {len(labels)} labels, not up to {MAX_SCOPES}")
     errors = DefinitionErrors()
@@ -53,19 +53,19 @@ def place_errors(windows: int, scopes: int, rank_by: int) -> Iterator[str]:
         )
 
 
-def _scope(given: object) -> tuple[str, ...]:
-    if not isinstance(given, Sequence) or isinstance(given, (str, bytes)):
-        raise BoardInvalid(f"the scope {safe_repr(given)} is no list of labels")
-    labels = sorted(map(_label, given))
+def _scope(value: object) -> tuple[str, ...]:
+    if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
+        raise BoardInvalid(f"the scope {safe_repr(value)} is no list of labels")
+    labels = sorted(map(_label, value))
     if next(_twice(labels), None) is not None:
-        raise BoardInvalid(f"the scope {safe_repr(list(given))} has a label twice")
+        raise BoardInvalid(f"the scope {safe_repr(list(value))} has a label twice")
     return tuple(labels)
 
 
-def _label(given: object) -> str:
-    if not is_name(given) or not given.isidentifier():
-        raise BoardInvalid(f"{safe_repr(given)} is no name for a label")
-    return given
+def _label(value: object) -> str:
+    if not is_name(value) or not value.isidentifier():
+        raise BoardInvalid(f"{safe_repr(value)} is no name for a label")
+    return value
 
 
 def _twice(items: Iterable[T | None]) -> Iterator[T]:

@@ -491,17 +491,17 @@ def _failure(error: Exception, path: str, request_id: str) -> Written:
     """What becomes of an error that nobody foresaw: told to the log, not to the caller."""
     _log.error("failed", path=path, request_id=request_id, exc_info=error)
     drop_frames(error)
-    told = InternalError("the server failed at this request")
-    return _problem(told, told.status, request_id)
+    internal = InternalError("the server failed at this request")
+    return _problem(internal, internal.status, request_id)
 
 
 def _secret(scope: Scope, *, in_query: bool = False) -> str | None:
     """The key or token of a request. Of a stream a token may stand in the query, since browsers
     cannot set headers there; a key may not, since addresses end up in logs."""
-    said: str | None = scope.headers.get("authorization")
-    if said is not None:
-        scheme, _, secret = said.partition(" ")
-        return secret.strip() if scheme.lower() == "bearer" else said
+    authorization: str | None = scope.headers.get("authorization")
+    if authorization is not None:
+        scheme, _, secret = authorization.partition(" ")
+        return secret.strip() if scheme.lower() == "bearer" else authorization
     if in_query and "token=" in (query := scope.query_string):
         for part in query.split("&"):
             if part.startswith("token="):

@@ -202,7 +202,7 @@ class Channel:
         self.what = what
         self.watchers: set[FeedWatcher] = set()
         self.change_token: object = None
-        self.told_at = 0.0
+        self.published_at = 0.0
         self.page: Page | None = None
         self.standing: Standing | None = None
         self.reading = asyncio.Lock()
@@ -227,8 +227,8 @@ class Channel:
         """The frame that needs none before it."""
         assert self.page is not None
         if self.what.member is not None:
-            said = member_change(self.what.member, self.standing, self.standing, self.page)
-            return frame("standing", self.number, said)
+            change = member_change(self.what.member, self.standing, self.standing, self.page)
+            return frame("standing", self.number, change)
         page = self.page
         top = FullList(page.entries, page.total, page.as_of, self.what.limit)
         return frame("top", self.number, top)
@@ -242,11 +242,11 @@ class Channel:
                 return list(self._frames)[len(self._frames) - missed :]
         return [self.whole()]
 
-    def tell(self, page: Page, standing: Standing | None, now: float) -> None:
+    def publish(self, page: Page, standing: Standing | None, now: float) -> None:
         """Compares with what was told last and tells what changed."""
         old, was = self.page, self.standing
         self.page, self.standing = page, standing
-        self.told_at = now
+        self.published_at = now
         if old is None:
             return
         content = self._news(old, was)
@@ -374,7 +374,7 @@ class Hub:
         """As many lists as fit into a slice, those of the payers who owe least first, and charged
         to them."""
         self._debts.forget()
-        channels.sort(key=lambda channel: (self._debts.least(channel.payers), channel.told_at))
+        channels.sort(key=lambda channel: (self._debts.least(channel.payers), channel.published_at))
         some: list[Channel] = []
         left = SLICE_COST
         for channel in channels:
@@ -397,7 +397,7 @@ class Hub:
             del self._channels[channel.what]
 
     def _is_due(self, channel: Channel) -> bool:
-        return self._clock() - channel.told_at >= channel.what.interval_ms / 1_000
+        return self._clock() - channel.published_at >= channel.what.interval_ms / 1_000
 
     async def _followed(self, boards: Collection[str]) -> None:
         """Asks how often boards have changed, not too often. While nobody can say, streams wait."""
@@ -441,7 +441,7 @@ class Hub:
         what = channel.what
         channel.change_token = self._change_token(what.board)
         if what.member is None:
-            channel.tell(await self._top(what, what.limit), None, self._clock())
+            channel.publish(await self._top(what, what.limit), None, self._clock())
             return
         standing = await self._lb.standing(
             what.board, what.member, window=what.window, **what.scope
@@ -450,7 +450,7 @@ class Hub:
             page = await self._top(what, 0)
         else:
             page = Page([], standing.total, standing.as_of)
-        channel.tell(page, standing, self._clock())
+        channel.publish(page, standing, self._clock())
 
     async def _top(self, what: What, limit: int) -> Page:
         return await self._lb.top(what.board, window=what.window, limit=limit, **what.scope)

@@ -151,7 +151,7 @@ class Exposed(Collector):
 
     def _histograms(self) -> Iterator[Metric]:
         metrics = self._metrics
-        for name, said, histogram in (
+        for name, help, histogram in (
             ("laurels_commit_events", "Writes gathered into a commit.", metrics.commit_events),
             (
                 "laurels_commit_seconds",
@@ -160,7 +160,7 @@ class Exposed(Collector):
             ),
         ):
             buckets, total = histogram.buckets()
-            yield HistogramMetricFamily(name, said, buckets=buckets, sum_value=total)
+            yield HistogramMetricFamily(name, help, buckets=buckets, sum_value=total)
         reads = HistogramMetricFamily(
             "laurels_read_seconds", "Time of a read in the server, by verb.", labels=["verb"]
         )
@@ -184,7 +184,7 @@ class Exposed(Collector):
     def _of_store(self) -> Iterator[Metric]:
         figures, stats = self._figures, self._figures.store
         assert stats is not None
-        for name, said, value in (
+        for name, help, value in (
             ("laurels_boards", "Boards.", stats.boards),
             ("laurels_members", "Members known to the process.", stats.members),
             ("laurels_memory_bytes", "Memory of all rankings and names.", stats.nbytes),
@@ -196,7 +196,7 @@ class Exposed(Collector):
                 self._metrics.age(figures.snapshot_taken),
             ),
         ):
-            yield _gauge(name, said, value)
+            yield _gauge(name, help, value)
         yield _gauge("laurels_writable", "Whether the disk took the last write.", figures.writable)
         yield CounterMetricFamily(
             "laurels_write_failures",
@@ -245,8 +245,8 @@ def _of_clock(clock: ClockStatus) -> Iterator[Metric]:
     )
 
 
-def _gauge(name: str, said: str, value: float) -> Metric:
-    return GaugeMetricFamily(name, said, value=value)
+def _gauge(name: str, help: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, help, value=value)
 
 
 def exposition(exposed: Exposed) -> bytes:

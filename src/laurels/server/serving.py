@@ -55,11 +55,11 @@ class ServingAddress(Struct, frozen=True):
     first_key: str | None = None
 
 
-Said = Callable[[ServingAddress], None]
+Announce = Callable[[ServingAddress], None]
 
 
-def serve(settings: Settings, admin_key: str | None, said: Said) -> int:
-    """Serves until SIGTERM or SIGINT; `said` is told where, when requests are taken. The exit
+def serve(settings: Settings, admin_key: str | None, announce: Announce) -> int:
+    """Serves until SIGTERM or SIGINT; `announce` is told where, when requests are taken. The exit
     code.
 
     Raises NotLoopback, KeysNeeded, AddressInUse, InvalidKey and what opening the store raises.
@@ -69,12 +69,12 @@ def serve(settings: Settings, admin_key: str | None, said: Said) -> int:
     if settings.workers > 1:
         from .workers import oversee  # noqa: PLC0415 (they serve by this module)
 
-        return oversee(settings, admin_key, said)
-    uvloop.run(_serve(settings, admin_key, said))
+        return oversee(settings, admin_key, announce)
+    uvloop.run(_serve(settings, admin_key, announce))
     return 0
 
 
-async def _serve(settings: Settings, admin_key: str | None, said: Said) -> None:
+async def _serve(settings: Settings, admin_key: str | None, announce: Announce) -> None:
     share_arenas()
     backing = await opened(settings)
     ending = asyncio.Event()
@@ -82,7 +82,7 @@ async def _serve(settings: Settings, admin_key: str | None, said: Said) -> None:
         asyncio.get_running_loop().add_signal_handler(number, ending.set)
     warn_of(backing)
     settle_collector()
-    await run(settings, backing, admin_key, ending, said)
+    await run(settings, backing, admin_key, ending, announce)
 
 
 def _warn(text: str) -> None:
@@ -109,7 +109,7 @@ async def run(
     backing: Backing,
     admin_key: str | None,
     ending: asyncio.Event,
-    said: Said,
+    announce: Announce,
     order: Order | None = None,
 ) -> None:
     """Serves boards until `ending` is set, and closes it: at an address of its own, or as one
@@ -132,7 +132,9 @@ async def run(
         auditor = Auditor(backing.audit, _now_ms)
         served = _Served(settings, lb, backing.store, keys, reader, auditor, order)
         ip, port = free(settings) if order is None else (order.ip, order.port)
-        await served.run(ip, port, ending, lambda address: said(ServingAddress(address, first_key)))
+        await served.run(
+            ip, port, ending, lambda address: announce(ServingAddress(address, first_key))
+        )
     finally:
         for task in upkeep:
             task.cancel()
@@ -204,7 +206,7 @@ class _Served:
         )
 
     async def run(
-        self, ip: str, port: int, ending: asyncio.Event, said: Callable[[str], None]
+        self, ip: str, port: int, ending: asyncio.Event, announce: Callable[[str], None]
     ) -> None:
         """Takes requests at an address until `ending` is set."""
         most = self._most_connections()
@@ -229,7 +231,7 @@ class _Served:
         serving = asyncio.create_task(server.serve())
         await listening(server, ip, port, serving)
         with config.announced(self._settings.data, address):
-            said(address)
+            announce(address)
             most_each = max(1, min(self._settings.connections_per_address, most // 2))
             proxies = ClientAddresses(self._settings.trusted_proxy)
             guard = ConnectionGuard(port, most_each, proxies.is_proxy, _log_closed)

@@ -175,16 +175,16 @@ def table() -> Iterator[Setting]:
 
 
 def settings_of(
-    given: Mapping[str, Any], environment: Mapping[str, str], file: Path | None
+    arguments: Mapping[str, Any], environment: Mapping[str, str], file: Path | None
 ) -> Settings:
-    """The settings of a server. `given` is what the command line says, None for nothing.
+    """The settings of a server. `arguments` is what the command line says, None for nothing.
 
     Raises InvalidSettings, naming where a wrong one comes from.
     """
     _ensure_known(environment)
     merged: dict[str, Any] = {} if file is None else dict(_of_file(file))
     merged |= _of_environment(environment)
-    merged |= {name: value for name, value in given.items() if value is not None}
+    merged |= {name: value for name, value in arguments.items() if value is not None}
     return _judged(merged, "")
 
 
@@ -222,11 +222,11 @@ def _ensure_known(environment: Mapping[str, str]) -> None:
     for name in REMOVED:
         if (variable := PREFIX + name.upper()) in environment:
             _judged({name: environment[variable]}, f"{variable}: ")
-    known = [*(setting.variable for setting in table()), *_NOT_SETTINGS]
+    names = [*(setting.variable for setting in table()), *_NOT_SETTINGS]
     for name in sorted(environment):
-        if not name.startswith(PREFIX) or name.startswith(_FOR_TESTS) or name in known:
+        if not name.startswith(PREFIX) or name.startswith(_FOR_TESTS) or name in names:
             continue
-        close = get_close_matches(name[len(PREFIX) :], [each[len(PREFIX) :] for each in known], 1)
+        close = get_close_matches(name[len(PREFIX) :], [each[len(PREFIX) :] for each in names], 1)
         hint = f", did you mean {PREFIX}{close[0]}?" if close else ""
         raise InvalidSettings(f"there is no setting {name} to take from the environment{hint}")
 
@@ -234,10 +234,10 @@ def _ensure_known(environment: Mapping[str, str]) -> None:
 def _of_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for setting in table():
-        said = environment.get(setting.variable)
-        if said is None:
+        text = environment.get(setting.variable)
+        if text is None:
             continue
-        value: Any = said.split(",") if setting.kind == list[str] else said
+        value: Any = text.split(",") if setting.kind == list[str] else text
         _judged({setting.name: value}, f"{setting.variable}: ")
         found[setting.name] = value
     return found

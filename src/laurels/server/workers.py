@@ -31,7 +31,7 @@ from laurels.wire.problems import error_of
 
 from .ports import Order, free
 from .process_memory import settle_collector, share_arenas
-from .serving import Said, ServingAddress, opened, run, settle_log, warn_of
+from .serving import Announce, ServingAddress, opened, run, settle_log, warn_of
 from .settings import Settings
 
 END_SECONDS = 10.0
@@ -52,13 +52,13 @@ def ensure_possible(settings: Settings) -> None:
         raise InvalidSettings(f"workers is {settings.workers}: several workers need Linux")
 
 
-def oversee(settings: Settings, admin_key: str | None, said: Said) -> int:
+def oversee(settings: Settings, admin_key: str | None, announce: Announce) -> int:
     """Runs workers until SIGTERM or SIGINT; 0, or 1 where one of them ended by itself."""
     ensure_possible(settings)
-    return asyncio.run(_oversee(settings, admin_key, said))
+    return asyncio.run(_oversee(settings, admin_key, announce))
 
 
-async def _oversee(settings: Settings, admin_key: str | None, said: Said) -> int:
+async def _oversee(settings: Settings, admin_key: str | None, announce: Announce) -> int:
     ending = asyncio.Event()
     for end in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(end, ending.set)
@@ -81,7 +81,7 @@ async def _oversee(settings: Settings, admin_key: str | None, said: Said) -> int
             )
             if ending.is_set():
                 return 0
-            said(address)
+            announce(address)
             return await _until_one_ends(workers, ending)
         finally:
             await asyncio.gather(*map(_end, workers))
@@ -91,10 +91,10 @@ async def _oversee(settings: Settings, admin_key: str | None, said: Said) -> int
 def _reserved(ip: str, port: int) -> Iterator[tuple[str, int]]:
     """Holds a port, so that nobody else takes it before the workers do."""
     family = socket.AF_INET6 if ":" in ip else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as held:
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        held.bind((ip, port))
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listener.bind((ip, port))
         yield ip, port
 
 
@@ -116,18 +116,18 @@ async def _ready(worker: Process, order: Order, ending: asyncio.Event) -> Servin
     if not line.done():
         line.cancel()
         return ServingAddress("")
-    said = line.result()
-    if said.startswith(_READY):
-        return msgspec.json.decode(said.removeprefix(_READY), type=ServingAddress)
-    if said.startswith(_FAILED):
-        raise error_of(500, said.removeprefix(_FAILED))
+    announce = line.result()
+    if announce.startswith(_READY):
+        return msgspec.json.decode(announce.removeprefix(_READY), type=ServingAddress)
+    if announce.startswith(_FAILED):
+        raise error_of(500, announce.removeprefix(_FAILED))
     raise WorkerFailed(f"worker {order.number} ended before it took requests")
 
 
 async def _until_one_ends(workers: list[Process], ending: asyncio.Event) -> int:
     ended = [asyncio.ensure_future(worker.wait()) for worker in workers]
-    told = asyncio.ensure_future(ending.wait())
-    await asyncio.wait([told, *ended], return_when=asyncio.FIRST_COMPLETED)
+    end = asyncio.ensure_future(ending.wait())
+    await asyncio.wait([end, *ended], return_when=asyncio.FIRST_COMPLETED)
     if ending.is_set():
         return 0
     for number, exit_ in enumerate(ended, 1):
@@ -154,8 +154,8 @@ def work() -> int:
     try:
         uvloop.run(_work(order))
     except LaurelsError as error:
-        told = msgspec.json.encode(problem(error, error.status, ""))
-        _say(_FAILED + told)
+        end = msgspec.json.encode(problem(error, error.status, ""))
+        _say(_FAILED + end)
         return 2
     return 0
 
@@ -173,12 +173,12 @@ async def _work(order: Order) -> None:
     if order.number == 1:
         warn_of(backing)
 
-    def said(address: ServingAddress) -> None:
+    def announce(address: ServingAddress) -> None:
         _say(_READY + msgspec.json.encode(address))
 
     try:
         settle_collector()
-        await run(order.settings, backing, order.admin_key, ending, said, order)
+        await run(order.settings, backing, order.admin_key, ending, announce, order)
     finally:
         watching.cancel()
 

@@ -61,7 +61,7 @@ class ClockGuard:
         self,
         max_step_ms: int = DEFAULT_MAX_STEP_MS,
         boot_id: str = "",
-        known: Reference | None = None,
+        reference: Reference | None = None,
         save: Callable[[Reference], None] | None = None,
     ) -> None:
         self.max_step_ms = max_step_ms
@@ -69,7 +69,11 @@ class ClockGuard:
         self._boot_id = boot_id
         self._save = save
         self._tolerance_ms = min(TOLERANCE_MS, max_step_ms)
-        self._known = known if known is not None and boot_id and known.boot_id == boot_id else None
+        self._reference = (
+            reference
+            if reference is not None and boot_id and reference.boot_id == boot_id
+            else None
+        )
         self._begun = self._leaping = self._logged = False
         self._base = self._candidate = self._followed = self._since = self._latest = 0
         self._saved_base: int | None = None
@@ -114,13 +118,13 @@ class ClockGuard:
     def _begin(self, offset_ms: int, boot_ms: int) -> None:
         """Begin with what the process before knew, else with the clock as it is."""
         self._begun = True
-        known = self._known
-        if known is None or known.since_ms > boot_ms:
+        reference = self._reference
+        if reference is None or reference.since_ms > boot_ms:
             self._candidate, self._followed = offset_ms, offset_ms
             self._become_base(offset_ms, boot_ms)
             return
-        self._base = self._followed = known.base_ms
-        self._candidate, self._since = known.candidate_ms, known.since_ms
+        self._base = self._followed = reference.base_ms
+        self._candidate, self._since = reference.candidate_ms, reference.since_ms
 
     def _become_base(self, offset_ms: int, boot_ms: int) -> None:
         self._base, self._candidate, self._since = offset_ms, offset_ms, boot_ms

@@ -57,9 +57,9 @@ class KeyReader:
 
     async def _load(self) -> None:
         while True:
-            known = self._keys.version
+            before = self._keys.version
             version, stored = await self._store.load()
-            if known == self._keys.version:  # this process has taken nothing newer meanwhile
+            if before == self._keys.version:  # this process has taken nothing newer meanwhile
                 self._keys.take(stored)
                 self._version = version
                 return

@@ -73,9 +73,9 @@ def submission_rule(member: object, labels: object, least: object, most: object)
                 f"expected labels of 1 to {MAX_TEXT} characters, got {safe_repr(text)}"
             )
     bounds = [None if each is None else _number(each) for each in (least, most)]
-    for given, number in zip((least, most), bounds, strict=True):
-        if given is not None and number is None:
-            raise InvalidKey(f"expected a number as a bound, got {safe_repr(given)}")
+    for bound, number in zip((least, most), bounds, strict=True):
+        if bound is not None and number is None:
+            raise InvalidKey(f"expected a number as a bound, got {safe_repr(bound)}")
     low, high = bounds
     if low is not None and high is not None and low > high:
         raise InvalidKey(f"expected min to be at most max, got {low} and {high}")

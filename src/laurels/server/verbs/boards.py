@@ -65,12 +65,12 @@ def _definition(board: Board) -> msgspec.Raw:
 
 
 def _definition_in(ask: RequestContext) -> dict[str, Any]:
-    said = requests.document(ask.raw, ask.media_type)
-    if not isinstance(said, dict):
-        raise InvalidBody(f"{safe_repr(said)} is no definition of a board")
-    if said.get("name", ask.board) != ask.board:
-        raise InvalidBody(f"the name {safe_repr(said['name'])} is not the one in the path")
-    return {**said, "name": ask.board}
+    fields = requests.document(ask.raw, ask.media_type)
+    if not isinstance(fields, dict):
+        raise InvalidBody(f"{safe_repr(fields)} is no definition of a board")
+    if fields.get("name", ask.board) != ask.board:
+        raise InvalidBody(f"the name {safe_repr(fields['name'])} is not the one in the path")
+    return {**fields, "name": ask.board}
 
 
 @ROUTES.question("GET", "/v1/boards", returns=list[BoardFields])
@@ -98,16 +98,16 @@ async def create(ask: RequestContext, query: PutQuery) -> object:
     """Creates a board, or changes the one that is there where that is safe. 201 where it was
     made."""
     defined = Board.from_json(_definition_in(ask))
-    there = await _there(ask)
-    if query.on_exists == "change" and there is not None:
+    existing = await _existing(ask)
+    if query.on_exists == "change" and existing is not None:
         changes = msgspec.structs.asdict(defined)
         del changes["name"]
         return _definition(await ask.lb.change(ask.board, **changes))
     made = await ask.lb.create(defined, exist_ok=query.on_exists != "refuse")
-    return Response(_definition(made), CREATED if there is None else 200)
+    return Response(_definition(made), CREATED if existing is None else 200)
 
 
-async def _there(ask: RequestContext) -> Board | None:
+async def _existing(ask: RequestContext) -> Board | None:
     try:
         return await ask.lb.get(ask.board)
     except UnknownBoard:
@@ -125,10 +125,10 @@ async def _there(ask: RequestContext) -> Board | None:
 async def change(ask: RequestContext, _: NoQuery) -> object:
     """Changes what may be changed: `title`, `keep`, and `windows`, `scopes` and `rank_by` (to add
     some)."""
-    said = requests.document(ask.raw, ask.media_type)
-    if not isinstance(said, dict) or not all(isinstance(name, str) for name in said):
-        raise InvalidBody(f"{safe_repr(said)} is not an object of fields of a board to change")
-    return _definition(await ask.lb.change(ask.board, **said))
+    fields = requests.document(ask.raw, ask.media_type)
+    if not isinstance(fields, dict) or not all(isinstance(name, str) for name in fields):
+        raise InvalidBody(f"{safe_repr(fields)} is not an object of fields of a board to change")
+    return _definition(await ask.lb.change(ask.board, **fields))
 
 
 @ROUTES.row("DELETE", "/v1/boards/{board}", "admin", status=NO_CONTENT)

@@ -123,7 +123,7 @@ class TokenMade(Struct, frozen=True):
     expires_ms: int
 
 
-async def _shown(ask: RequestContext, keys: Sequence[Key]) -> list[KeyShown]:
+async def _key_answer(ask: RequestContext, keys: Sequence[Key]) -> list[KeyShown]:
     used = await asyncio.to_thread(ask.server.keys.last_used)
     names = {key.id: key.name for key in ask.server.keys.listed(ask.caller)}
     return [
@@ -143,24 +143,24 @@ async def _shown(ask: RequestContext, keys: Sequence[Key]) -> list[KeyShown]:
 
 
 async def _made(ask: RequestContext, key: Key, secret: str) -> KeyMade:
-    (shown_,) = await _shown(ask, [key])
-    return KeyMade(*msgspec.structs.astuple(shown_), key=secret)
+    (answer,) = await _key_answer(ask, [key])
+    return KeyMade(*msgspec.structs.astuple(answer), key=secret)
 
 
 @ROUTES.row("GET", "/v1/keys", "admin", returns=list[KeyShown])
 async def keys(ask: RequestContext, _: NoQuery) -> object:
     """The keys that may do no more than this one, without their secrets: of all of them where it
     reaches all boards, else itself and those that it made."""
-    return await _shown(ask, ask.server.keys.listed(ask.caller))
+    return await _key_answer(ask, ask.server.keys.listed(ask.caller))
 
 
 @ROUTES.row("POST", "/v1/keys", "admin", body=KeyFields, returns=KeyMade, status=CREATED)
 async def create_key(ask: RequestContext, _: NoQuery) -> object:
     """Makes a key that may do no more than this one. Its secret is in this answer and nowhere
     else."""
-    said = requests.document(ask.raw, ask.media_type)
+    document = requests.document(ask.raw, ask.media_type)
     optional = ("scope", "boards", "rate", "seconds")
-    name, scope, boards_, rate, seconds = requests.fields(said, "name", optional=optional)
+    name, scope, boards_, rate, seconds = requests.fields(document, "name", optional=optional)
     key, secret = await asyncio.to_thread(
         ask.server.keys.create,
         name,
@@ -177,8 +177,8 @@ async def create_key(ask: RequestContext, _: NoQuery) -> object:
 async def rotate_key(ask: RequestContext, _: NoQuery) -> object:
     """Gives a key a new secret, which is in this answer and nowhere else. The one before is
     accepted for `grace_seconds` more."""
-    said = requests.document(ask.raw, ask.media_type) if ask.raw else {}
-    (grace,) = requests.fields(said, optional=("grace_seconds",))
+    document = requests.document(ask.raw, ask.media_type) if ask.raw else {}
+    (grace,) = requests.fields(document, optional=("grace_seconds",))
     key, secret = await asyncio.to_thread(
         ask.server.keys.rotate, ask.part, 3_600 if grace is None else grace, ask.caller
     )
@@ -195,10 +195,10 @@ async def revoke_key(ask: RequestContext, _: NoQuery) -> None:
 async def create_token(ask: RequestContext, _: NoQuery) -> object:
     """Makes a token for a browser or a game: for some boards and at most a day. It reads, or
     submits for one member. It is given as a Bearer token or, for streams, as `?token=`."""
-    said = requests.document(ask.raw, ask.media_type)
+    document = requests.document(ask.raw, ask.media_type)
     of_member = ("member", "labels", "min", "max")
     optional = ("seconds", "subject", "rate", *of_member)
-    boards_, seconds, subject, rate, *rule = requests.fields(said, "boards", optional=optional)
+    boards_, seconds, subject, rate, *rule = requests.fields(document, "boards", optional=optional)
     submission = None
     if any(each is not None for each in rule):
         submission = submission_rule(*rule)

@@ -63,17 +63,17 @@ def submission(
     that the window and the scope name, where that is known."""
     if absolute and not can_set(state.rules):
         raise NoAllWindow(f"the board {state.board.name!r} has no window `all`")
-    given = batch_list(events)
+    listed = batch_list(events)
     ensure_position(position)
-    columns = state.reader.gather(given)
+    columns = state.reader.gather(listed)
     if key is not None:
         _give_ids(columns, key)
     return Submission(
         state,
         columns,
-        _errors(given, columns) if columns.errors else {},
+        _errors(listed, columns) if columns.errors else {},
         watched=watched or place_named(state.rules, window, scope),
-        ranks=ranks or len(given) == 1,
+        ranks=ranks or len(listed) == 1,
         event_time=event_time,
         absolute=absolute,
         atomic=atomic,
@@ -81,10 +81,10 @@ def submission(
     )
 
 
-def _errors(given: Sequence[Any], columns: Columns) -> EventErrors:
+def _errors(listed: Sequence[Any], columns: Columns) -> EventErrors:
     """Why events were refused for what they are, by their places."""
     return {
-        i: (member_of(given[i]), error)
+        i: (member_of(listed[i]), error)
         for i, error in columns.errors
         if isinstance(error, LaurelsError)
     }
@@ -96,10 +96,10 @@ def batch_list(events: Iterable[Any]) -> list[Any]:
         return events.copy()
     if not isinstance(events, Iterable):
         raise InvalidEvent(f"{safe_repr(events)} is no batch of events")
-    given = list(islice(events, MAX_BATCH + 1))
-    if len(given) > MAX_BATCH:
+    listed = list(islice(events, MAX_BATCH + 1))
+    if len(listed) > MAX_BATCH:
         raise BatchTooLarge(f"more than {MAX_BATCH:,} events")
-    return given
+    return listed
 
 
 def joined(tickets: Iterable[Ticket]) -> Iterator[tuple[list[Ticket], FoldedWrite]]:

@@ -26,10 +26,10 @@ class Paced(Protocol):
         there is more. Blocks."""
 
 
-async def pace(held: "weakref.ref[Paced]") -> None:
+async def pace(reference: "weakref.ref[Paced]") -> None:
     """Sees to the passes of a service for as long as somebody holds it and it is usable."""
     with suppress(LaurelsError):
-        while (service := held()) is not None:
+        while (service := reference()) is not None:
             try:
                 left, until_ms = await asyncio.to_thread(service.pace, SHARE)
             except (Closed, Forked):

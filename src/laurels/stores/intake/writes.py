@@ -182,8 +182,8 @@ def creation(board: Board, *, exist_ok: bool) -> Single:
     """Creates a board; with `exist_ok` an equal one that is there already is left as it is."""
 
     def propose(boards: Boards, now_ms: int) -> record.Record | None:
-        if (known := boards.boards.get(board.name)) is not None:
-            is_equal = known.board == named_as(board, known.board)
+        if (existing := boards.boards.get(board.name)) is not None:
+            is_equal = existing.board == named_as(board, existing.board)
             if exist_ok and is_equal:
                 return None
             differs = "" if is_equal else " with another definition"

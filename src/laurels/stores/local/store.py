@@ -153,10 +153,10 @@ class Service:
         """Has `action` called when this is closed, after the log is."""
         self._on_close.append(action)
 
-    def observe(self, told: Callable[[int, float], None], clock: Callable[[], float]) -> None:
-        """Has `told` called after each commit, by the thread that commits: how many events it had
-        and how many seconds it took by a clock."""
-        self._observed = told, clock
+    def observe(self, observer: Callable[[int, float], None], clock: Callable[[], float]) -> None:
+        """Call `observer` after each commit, from the committing thread, with how many events it
+        had and how many seconds it took by `clock`."""
+        self._observed = observer, clock
 
     def note(self, key: str) -> str | None:
         """Return a small fact that is kept beside the log's entries and stays in backups."""
@@ -466,8 +466,8 @@ class Service:
         finally:
             self._committing_ms = None
         if self._observed is not None:
-            told, clock = self._observed
-            told(sum([ticket.weight for ticket in tickets]), clock() - began)
+            observer, clock = self._observed
+            observer(sum([ticket.weight for ticket in tickets]), clock() - began)
 
     def _refresh(self) -> None:
         """Writes the refreshes that are due and ready, as an entry of their own.

@@ -26,7 +26,7 @@ from laurels.model.labels import ALL
 from laurels.model.score import stamps_of
 from laurels.model.windows.weighing import Weighing
 
-from .held import BoardStore, changed_with
+from .board_store import BoardStore, changed_with
 from .remembered import key_of
 
 
@@ -34,17 +34,17 @@ class BatchApplication:
     """One batch on its way into the rankings of its board."""
 
     def __init__(
-        self, held: BoardStore, roster: Roster, batch: Batch, plan: Plan, watch: int | None
+        self, board_store: BoardStore, roster: Roster, batch: Batch, plan: Plan, watch: int | None
     ) -> None:
-        rules = held.rules
-        self._held = held
+        rules = board_store.rules
+        self._board_store = board_store
         self._batch = batch
         self._plan = plan
         self._watch = -1 if watch is None else watch
         rolls = {roll.ranking.key.window: roll for roll in plan.rolling if roll is not None}
         self._rollings = [self._roll(t, rolls.get(t.key.window), roster) for t in plan.targets]
         self._stores = [
-            held.open_ranking(target.key, roster)
+            board_store.open_ranking(target.key, roster)
             if rolling is None
             else rolling.open_tally(target.key.instance)
             for target, rolling in zip(plan.targets, self._rollings, strict=True)
@@ -75,7 +75,7 @@ class BatchApplication:
         if roll is None:
             return None
         window = roll.ranking.key.window
-        rolling = self._held.open_rolling(
+        rolling = self._board_store.open_rolling(
             target.key.scope, window, roll.steps, roll.running, roster
         )
         if rolling.running != roll.running:
@@ -98,7 +98,7 @@ class BatchApplication:
     def touched(self) -> "Iterator[tuple[str, array[int], list[RankedSet | Tally]]]":
         """The members and the structures that may have changed, by scope."""
         structures: dict[str, list[RankedSet | Tally]] = {}
-        best = self._held.rules.best
+        best = self._board_store.rules.best
         for target, store, rolling in zip(
             self._plan.targets, self._stores, self._rollings, strict=True
         ):
@@ -106,7 +106,7 @@ class BatchApplication:
             of_scope.append(store)
             if rolling is not None:
                 of_scope += changed_with(rolling, best=best)
-        if not self._held.rules.scoped:
+        if not self._board_store.rules.scoped:
             yield ALL, self._members, structures.get(ALL, [])
             return
         for scope, ids in self._members_by_scope().items():
@@ -129,21 +129,21 @@ class BatchApplication:
             self._plan.targets, self._stores, self._rollings, strict=True
         ):
             if rolling is not None and rolling.deferred:
-                self._held.prefetch(target.key.window, target.key.scope)
+                self._board_store.prefetch(target.key.window, target.key.scope)
             live = rolling is not None and not rolling.deferred
             if not len(store) or (live and rolling is not None and not len(rolling.live)):
-                self._held.drop_empty(target.key.scope)
+                self._board_store.drop_empty(target.key.scope)
 
     def _count(self, start: int, stop: int) -> None:
         """Counts the events of a run whose code is still 0."""
         if start == stop:
             return
         watched = fold.apply(
-            self._held.shape,
+            self._board_store.shape,
             self._stores,
             self._plan.routes,
             self._rollings,
-            self._counted if self._held.rules.rank_by else self._members,
+            self._counted if self._board_store.rules.rank_by else self._members,
             self._words,
             self._stamps,
             self._ats,
@@ -167,8 +167,8 @@ class BatchApplication:
         an id that is in the run already, before one that might find the table full, and where an
         id of the run is forgotten.
         """
-        remembered, limit = self._held.remembered, self._held.rules.dedupe_max
-        dedupe_ms, nows = self._held.rules.dedupe_ms, self._batch.nows
+        remembered, limit = self._board_store.remembered, self._board_store.rules.dedupe_max
+        dedupe_ms, nows = self._board_store.rules.dedupe_ms, self._batch.nows
         remembered.forget_until(self._batch.accepted_at(0) - dedupe_ms)
         start = 0
         run: dict[bytes, int] = {}
@@ -202,14 +202,14 @@ class BatchApplication:
         self._count(start, stop)
         for key, i in run.items():
             if self._codes[i] in COUNTED:
-                self._held.remembered.add(key, self._batch.accepted_at(i))
+                self._board_store.remembered.add(key, self._batch.accepted_at(i))
                 self._added.append(key)
         run.clear()
 
     def _put_back(self, journal: fold.Journal) -> None:
         """Takes the whole batch back."""
         journal.undo()
-        self._held.remembered.undo(self._added)
+        self._board_store.remembered.undo(self._added)
         for i, code in enumerate(self._codes):
             if code in COUNTED:
                 self._codes[i] = Outcome.ROLLED_BACK

@@ -35,7 +35,7 @@ from laurels.engine.roster.roster import Roster, mark
 from laurels.engine.tally.tally import Tally
 from laurels.engine.tree.ranked_set import RankedSet
 
-from .held import BoardStore, ScopeStore
+from .board_store import BoardStore, ScopeStore
 from .remembered import Remembered
 
 ROWS, NAMES, BOARD, DATA, IDS = b"R", b"N", b"B", b"D", b"I"
@@ -123,12 +123,12 @@ class Copying:
 
     def __init__(
         self,
-        held: Callable[[int], BoardStore | None],
+        store: Callable[[int], BoardStore | None],
         followed: Callable[[int, str], ScopeStore | None],
         boards: Sequence[int],
         roster: Roster,
     ) -> None:
-        self._held = held
+        self._store_of = store
         self._followed = followed
         self._roster = roster
         self._flags = bytearray(len(roster))
@@ -136,7 +136,7 @@ class Copying:
         self._numbers: dict[Structure, int] = {}
         self._next_number = 0
         self._touched: dict[Unit, Touched] = {}
-        self._known: set[Unit] = set()
+        self._followed_units: set[Unit] = set()
         self._waiting: deque[Unit] = deque((board, "") for board in boards)
         self._listing: dict[int, None] = dict.fromkeys(boards)
         self._round: dict[Unit, Touched] = {}
@@ -165,9 +165,9 @@ class Copying:
 
     def end(self) -> None:
         """Ends the copy, whether it was finished or given up."""
-        for board, scope in self._known:
-            if not scope and (held := self._held(board)) is not None:
-                held.remembered.unfollow()
+        for board, scope in self._followed_units:
+            if not scope and (store := self._store_of(board)) is not None:
+                store.remembered.unfollow()
 
     def look_again(self, board: int) -> None:
         """Notes that what the scopes of a board show may be another ranking in each."""
@@ -212,7 +212,7 @@ class Copying:
             return True
         if self._listing or self._waiting:
             return False
-        if any(unit not in self._known for unit in self._touched):
+        if any(unit not in self._followed_units for unit in self._touched):
             return False
         rows = self._renewed + sum(
             len(each.ids) * len(each.structures) + len(each.data) for each in self._touched.values()
@@ -228,8 +228,8 @@ class Copying:
         self._rounds += 1
         self._renewed = 0
         self._round, self._touched = self._touched, {}
-        self._waiting.extend(unit for unit in self._round if unit not in self._known)
-        again = [unit for unit in self._round if unit in self._known]
+        self._waiting.extend(unit for unit in self._round if unit not in self._followed_units)
+        again = [unit for unit in self._round if unit in self._followed_units]
         first = [*self._waiting]
         self._waiting.clear()
         scopes = self._scopes_of(list(self._listing))
@@ -253,16 +253,16 @@ class Copying:
         have followed the last refresh."""
         for board in boards:
             place: tuple[str, str] | None = None
-            while (held := self._held(board)) is not None:
-                found = held.scopes.next(place, _BOARDS)
+            while (store := self._store_of(board)) is not None:
+                found = store.scopes.next(place, _BOARDS)
                 if not found:
                     break
                 place = found[-1]
                 yield from [
                     (board, scope)
                     for _, scope in found
-                    if (board, scope) not in self._known
-                    or held.parts[scope].refreshes != held.refreshes
+                    if (board, scope) not in self._followed_units
+                    or store.parts[scope].refreshes != store.refreshes
                 ]
 
     def _unit(
@@ -270,9 +270,9 @@ class Copying:
     ) -> Iterator[tuple[Section, int]]:
         """The sections of a scope and what each weighs: those of a new one, or of one touched."""
         number, scope = unit
-        first = unit not in self._known
+        first = unit not in self._followed_units
         part = self._part(unit)
-        self._known.add(unit)
+        self._followed_units.add(unit)
         for structure in [] if part is None else part.structures():
             if structure not in self._numbers:
                 yield from self._whole(structure)
@@ -286,21 +286,21 @@ class Copying:
         self, number: int, touched: Touched | None, *, first: bool
     ) -> Iterator[tuple[Section, int]]:
         """What a board keeps once for all its scopes: member data and remembered ids."""
-        if (held := self._held(number)) is None:
+        if (store := self._store_of(number)) is None:
             return
         if first:
-            yield from _all_ids(number, held.remembered)
-            yield from _some_data(number, held.data, list(held.data))
+            yield from _all_ids(number, store.remembered)
+            yield from _some_data(number, store.data, list(store.data))
         elif touched is not None:
-            yield from _some_data(number, held.data, list(touched.data))
-        if (held := self._held(number)) is None:
+            yield from _some_data(number, store.data, list(touched.data))
+        if (store := self._store_of(number)) is None:
             return
-        added = held.remembered.take_added()
+        added = store.remembered.take_added()
         if added:
             yield (IDS, _encode(Ids(number, added))), len(added)
 
     def _part(self, unit: Unit) -> ScopeStore | None:
-        return None if self._held(unit[0]) is None else self._followed(*unit)
+        return None if self._store_of(unit[0]) is None else self._followed(*unit)
 
     def _whole(self, structure: Structure) -> Iterator[tuple[Section, int]]:
         """All rows of a structure."""
@@ -329,10 +329,10 @@ class Copying:
             present, words = structure.words(chunk)
             if 0 in present:
                 gone = array("I", [chunk[i] for i, is_there in enumerate(present) if not is_there])
-                there = [i for i, is_there in enumerate(present) if is_there]
+                places = [i for i, is_there in enumerate(present) if is_there]
                 yield (ROWS, _encode(Rows(number, gone.tobytes(), []))), SCATTERED * len(gone)
-                chunk = array("I", [chunk[i] for i in there])
-                words = [array("q", [column[i] for i in there]) for column in words]
+                chunk = array("I", [chunk[i] for i in places])
+                words = [array("q", [column[i] for i in places]) for column in words]
             if chunk:
                 yield self._rows(number, chunk, words), SCATTERED * len(chunk)
 
@@ -345,8 +345,8 @@ class Copying:
     def _contents(self, unit: Unit, described: bytes | None) -> Section:
         """What a scope has now, as far as it is copied."""
         number, scope = unit
-        held, part = self._held(number), self._part(unit)
-        if held is None or part is None:
+        store, part = self._store_of(number), self._part(unit)
+        if store is None or part is None:
             return BOARD, _encode(Contents(number, None, scope=scope))
         contents = Contents(
             number,
@@ -362,7 +362,7 @@ class Copying:
                 if tally in self._numbers
             ],
             {window: rolling.running for window, rolling in part.rolling.items()},
-            held.remembered.oldest_ms,
+            store.remembered.oldest_ms,
             scope,
         )
         return BOARD, _encode(contents)

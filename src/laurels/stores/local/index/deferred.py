@@ -14,8 +14,8 @@ of it at once.
 from laurels.engine.rolling.rolling import RollingSet
 from laurels.model.labels import ALL
 
+from .board_store import BoardStore, ScopeStore
 from .copying import Copying
-from .held import BoardStore, ScopeStore
 
 SCOPE_CELLS = 10
 """What a scope costs besides its cells, in cells."""
@@ -54,25 +54,25 @@ class Deferred:
         return cost
 
     def refresh(self, board: int, window: str) -> bool:
-        held = self._boards[board]
-        held.building.pop(window, None)
+        store = self._boards[board]
+        store.building.pop(window, None)
         anybody = False
-        for scope in list(held.parts):
+        for scope in list(store.parts):
             part = self._followed(board, scope)
             if part is None or (rolling := part.rolling.get(window)) is None:
                 continue
             rolling.build(_ALL)
             self._change_places(board, scope, rolling)
             anybody = anybody or len(rolling.live) > 0
-            held.drop_empty(scope)
+            store.drop_empty(scope)
         return anybody
 
     def show_built(self, board: int, window: str) -> bool:
-        held = self._boards[board]
-        listed = held.building.pop(window)
+        store = self._boards[board]
+        listed = store.building.pop(window)
         self._dropped.append(listed)
-        held.refreshes += 1
-        held.refreshed[window] = held.refreshes
+        store.refreshes += 1
+        store.refreshed[window] = store.refreshes
         if self._copying is not None:
             self._copying.look_again(board)
         self._followed(board, ALL)
@@ -81,15 +81,15 @@ class Deferred:
     def _followed(self, board: int, scope: str) -> ScopeStore | None:
         """The part of a scope, which shows what the last refreshes found; None where there is none,
         or none any more."""
-        held = self._boards[board]
-        part = held.parts.get(scope)
-        if part is None or part.refreshes == held.refreshes:
+        store = self._boards[board]
+        part = store.parts.get(scope)
+        if part is None or part.refreshes == store.refreshes:
             return part
-        for rolling in held.stale_windows(part):
+        for rolling in store.stale_windows(part):
             self._change_places(board, scope, rolling)
-        part.refreshes = held.refreshes
-        held.drop_empty(scope)
-        return held.parts.get(scope)
+        part.refreshes = store.refreshes
+        store.drop_empty(scope)
+        return store.parts.get(scope)
 
     def _change_places(self, board: int, scope: str, rolling: RollingSet) -> None:
         """Has a window show in a scope what was built."""

@@ -19,6 +19,7 @@ from laurels.engine.tree.ranked_set import RankedSet
 from laurels.engine.tree.restoring import expect
 from laurels.errors import SnapshotDamaged
 
+from .board_store import BoardStore
 from .copying import (
     BOARD,
     DATA,
@@ -33,7 +34,6 @@ from .copying import (
     Stored,
     Unit,
 )
-from .held import BoardStore
 
 _contents = msgspec.msgpack.Decoder(Contents)
 _names = msgspec.msgpack.Decoder(Names)
@@ -93,13 +93,13 @@ class Loading:
         for (number, scope), contents in self._contents.items():
             if contents.described is None or number not in self._boards:
                 continue
-            held = self._boards[number]
+            store = self._boards[number]
             for window, running in contents.running.items():
-                self._open_rolling(held, scope, window, running)
+                self._open_rolling(store, scope, window, running)
             for stored in contents.rankings:
-                self._open_ranking(held, stored)
+                self._open_ranking(store, stored)
             for stored in contents.tallies:
-                rolling = held.parts[scope].rolling[stored.key.window]
+                rolling = store.parts[scope].rolling[stored.key.window]
                 self._tallies[stored.structure] = (rolling, stored.key.instance)
                 self._sizes.append((stored, rolling))
 
@@ -117,12 +117,12 @@ class Loading:
         for rolling in self._live.values():
             rolling.prepare()
         for stored, structure in self._sizes:
-            held: RankedSet | Tally | None
+            store: RankedSet | Tally | None
             if isinstance(structure, RankedSet):
-                held = structure
+                store = structure
             else:
-                held = structure.tally(stored.key.instance)
-            size = 0 if held is None else len(held)
+                store = structure.tally(stored.key.instance)
+            size = 0 if store is None else len(store)
             if size != stored.size:
                 raise SnapshotDamaged(f"{stored.key} has {size} members, not {stored.size}")
 
@@ -147,20 +147,20 @@ class Loading:
         size = max((stored.size for each in rankings for stored in each), default=0)
         return max(0, min(size, _MOST_EXPECTED))
 
-    def _open_rolling(self, held: BoardStore, scope: str, window: str, running: int) -> None:
-        steps = held.rules.windows[window].steps
+    def _open_rolling(self, store: BoardStore, scope: str, window: str, running: int) -> None:
+        steps = store.rules.windows[window].steps
         assert steps, "only windows that count by steps have a running one"
-        held.open_rolling(scope, window, steps, running, self._roster)
+        store.open_rolling(scope, window, steps, running, self._roster)
 
-    def _open_ranking(self, held: BoardStore, stored: Stored) -> None:
+    def _open_ranking(self, store: BoardStore, stored: Stored) -> None:
         key = stored.key
         self._expected[stored.structure] = stored.size
-        rolling = held.open_part(key.scope).rolling.get(key.window)
+        rolling = store.open_part(key.scope).rolling.get(key.window)
         if rolling is not None:
             self._live[stored.structure] = rolling
             self._sizes.append((stored, rolling.live))
             return
-        ranking = held.open_ranking(RankingKey(*key), self._roster)
+        ranking = store.open_ranking(RankingKey(*key), self._roster)
         self._rankings[stored.structure] = ranking
         self._sizes.append((stored, ranking))
 
@@ -213,9 +213,9 @@ class Loading:
                     remembered.add(key, accepted_ms)
 
     def _give(self, data: Data) -> None:
-        if (held := self._boards.get(data.board)) is not None:
+        if (store := self._boards.get(data.board)) is not None:
             for member, value in data.items:
                 if value is None:
-                    held.data.pop(member, None)
+                    store.data.pop(member, None)
                 else:
-                    held.data[member] = value
+                    store.data[member] = value

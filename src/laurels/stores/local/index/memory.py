@@ -17,9 +17,9 @@ from laurels.model.rules import Rules
 from laurels.model.score import is_stamped, word_bounds
 
 from .application import BatchApplication
+from .board_store import BoardStore, ScopeStore
 from .copying import Copying
 from .deferred import Deferred
-from .held import BoardStore, ScopeStore
 from .loading import Loading
 from .remembered import Remembered
 
@@ -60,10 +60,10 @@ class MemoryIndex(Deferred):
     def apply(self, batch: Batch, plan: Plan, watch: int | None = None) -> Outcomes:
         if len(plan.late) == batch.size and batch.ids is None:
             return Outcomes(bytearray([Outcome.TOO_LATE]) * batch.size)
-        held = self._boards[batch.board]
-        for scope in plan.scopes if held.refreshed else ():
+        store = self._boards[batch.board]
+        for scope in plan.scopes if store.refreshed else ():
             self._followed(batch.board, scope)
-        application = BatchApplication(held, self._roster, batch, plan, watch)
+        application = BatchApplication(store, self._roster, batch, plan, watch)
         outcomes = application.run()
         if self._copying is not None:
             for scope, ids, structures in application.touched():
@@ -72,22 +72,22 @@ class MemoryIndex(Deferred):
         return outcomes
 
     def remove(self, board: int, member: bytes, scopes: Iterable[str] = ()) -> bool:
-        held = self._boards[board]
+        store = self._boards[board]
         self.set_data(board, member, None)
         if (id := self._roster.find(member)) < 0:
             return False
         one = array("I", [id])
         found = 0
         for scope in self.holding(board, member, (ALL, *scopes)):
-            part = held.parts[scope]
+            part = store.parts[scope]
             of_part = sum([ranking.discard(one) for ranking in part.rankings.values()])
             of_part += sum([rolling.discard(one) for rolling in part.rolling.values()])
             for window in part.rolling:
-                held.prefetch(window, scope)
+                store.prefetch(window, scope)
             if self._copying is not None:
                 self._copying.touch(board, scope, one, part.structures())
             found += of_part
-            held.drop_empty(scope)
+            store.drop_empty(scope)
         return found > 0
 
     def set_data(self, board: int, member: bytes, data: bytes | None) -> None:
@@ -99,15 +99,15 @@ class MemoryIndex(Deferred):
             self._copying.touch_data(board, member)
 
     def data(self, board: int, members: Sequence[str]) -> list[bytes | None]:
-        held = self._boards[board].data
-        return [held.get(member.encode()) for member in members]
+        store = self._boards[board].data
+        return [store.get(member.encode()) for member in members]
 
     def all_data(self, board: int) -> dict[bytes, bytes]:
         return dict(self._boards[board].data)
 
     def remembered(self, board: int, now_ms: int) -> int:
-        held = self._boards[board]
-        return held.remembered.count_after(now_ms - held.rules.dedupe_ms)
+        store = self._boards[board]
+        return store.remembered.count_after(now_ms - store.rules.dedupe_ms)
 
     def ids(self, board: int) -> list[tuple[bytes, int]]:
         return self._boards[board].remembered.items()
@@ -148,12 +148,12 @@ class MemoryIndex(Deferred):
         return [scope for scope, part in parts.items() if part is not None and part.holds(id)]
 
     def set_generation(self, board: int, scope: str, generation: int) -> None:
-        held = self._boards[board]
-        if (part := held.parts.get(scope)) is not None:
+        store = self._boards[board]
+        if (part := store.parts.get(scope)) is not None:
             part.generation = generation
             if scope and not part:
                 self._touch(board, scope)
-                held.drop_empty(scope)
+                store.drop_empty(scope)
 
     def next_scopes(
         self, board: int, place: tuple[str, str] | None, limit: int
@@ -243,10 +243,10 @@ class MemoryIndex(Deferred):
         return 0 if stored is None else stored.nbytes
 
     def scopes_nbytes(self, board: int) -> int:
-        held = self._boards[board]
+        store = self._boards[board]
         total = 0
-        for count, scopes in held.scopes.spread(MEASURED):
-            total += sum(held.parts[scope].nbytes for scope in scopes) * count // len(scopes)
+        for count, scopes in store.scopes.spread(MEASURED):
+            total += sum(store.parts[scope].nbytes for scope in scopes) * count // len(scopes)
         return total
 
     def shared_nbytes(self) -> int:
@@ -261,31 +261,31 @@ class MemoryIndex(Deferred):
         return -1 if ranking is None or id < 0 else ranking.rank(id, ORDINAL)
 
     def ranks(self, key: RankingKey, members: Sequence[str] | Sequence[bytes]) -> list[int]:
-        held = self._boards[key.board]
-        ranking = _ranked(held, key)
+        store = self._boards[key.board]
+        ranking = _ranked(store, key)
         if ranking is None:
             return [-1] * len(members)
-        return ranking.ranks_of(members, _STYLES[held.rules.rank])
+        return ranking.ranks_of(members, _STYLES[store.rules.rank])
 
     def ranks_from(self, key: RankingKey, members: Sequence[str], first: int) -> list[int | None]:
-        held = self._boards[key.board]
-        ranking = _ranked(held, key)
+        store = self._boards[key.board]
+        ranking = _ranked(store, key)
         if ranking is None:
             return [None] * len(members)
-        return ranking.ranks_from(members, _STYLES[held.rules.rank], first)
+        return ranking.ranks_from(members, _STYLES[store.rules.rank], first)
 
     def rank(self, key: RankingKey, member: str) -> int:
-        held = self._boards[key.board]
-        ranking = _ranked(held, key)
-        return -1 if ranking is None else ranking.rank_of(member, _STYLES[held.rules.rank])
+        store = self._boards[key.board]
+        ranking = _ranked(store, key)
+        return -1 if ranking is None else ranking.rank_of(member, _STYLES[store.rules.rank])
 
     def beside(self, key: RankingKey, member: str) -> Beside | None:
-        held = self._boards[key.board]
-        ranking = _ranked(held, key)
+        store = self._boards[key.board]
+        ranking = _ranked(store, key)
         if ranking is None or (position := ranking.rank_of(member, ORDINAL)) < 0:
             return None
         start = position - 1 if position else 0
-        members, ranks, words = ranking.listed(start, position + 2, _STYLES[held.rules.rank])
+        members, ranks, words = ranking.listed(start, position + 2, _STYLES[store.rules.rank])
         return Beside(len(ranking), position, Slice(start, members, ranks, words))
 
     def locate(self, key: RankingKey, members: Sequence[str]) -> Located:
@@ -298,21 +298,21 @@ class MemoryIndex(Deferred):
         positions = ranking.ranks_of(members, ORDINAL)
         style = _STYLES[rules.rank]
         ranks = positions if style == ORDINAL else ranking.ranks_of(members, style)
-        known = self._roster.find_many(members)
+        ids = self._roster.find_many(members)
         wanted = [i for i, position in enumerate(positions) if position >= 0]
-        _, words = ranking.words(array("I", [known[i] for i in wanted]))
+        _, words = ranking.words(array("I", [ids[i] for i in wanted]))
         for column, found in zip(columns, words, strict=False):
             for i, word in zip(wanted, found, strict=True):
                 column[i] = word
         return Located(positions, ranks, columns)
 
     def slice(self, key: RankingKey, start: int, stop: int) -> Slice:
-        held = self._boards[key.board]
-        ranking = _ranked(held, key)
+        store = self._boards[key.board]
+        ranking = _ranked(store, key)
         if ranking is None:
-            return Slice(0, [], [], [[]] * held.rules.order_words(key.window))
+            return Slice(0, [], [], [[]] * store.rules.order_words(key.window))
         start = min(max(0, start), len(ranking))
-        return Slice(start, *ranking.listed(start, stop, _STYLES[held.rules.rank]))
+        return Slice(start, *ranking.listed(start, stop, _STYLES[store.rules.rank]))
 
     def bound(
         self, key: RankingKey, words: Sequence[int], member: bytes | None = None, *, right: bool
@@ -322,10 +322,10 @@ class MemoryIndex(Deferred):
 
     def check(self) -> None:
         self._roster.check()
-        for held in self._boards.values():
-            held.check()
-            held.remembered.check()
-            for part in held.parts.values():
+        for store in self._boards.values():
+            store.check()
+            store.remembered.check()
+            for part in store.parts.values():
                 for ranking in part.rankings.values():
                     ranking.check()
                 for rolling in part.rolling.values():
@@ -335,10 +335,10 @@ class MemoryIndex(Deferred):
         return _ranked(self._boards[key.board], key)
 
 
-def _ranked(held: BoardStore, key: RankingKey) -> RankedSet | None:
+def _ranked(store: BoardStore, key: RankingKey) -> RankedSet | None:
     """The ranking that is seen under a key."""
     _, window, instance, scope = key
-    part = held.parts.get(scope)
+    part = store.parts.get(scope)
     if part is None:
         return None
     if part.rolling and (rolling := part.rolling.get(window)) is not None:

@@ -123,8 +123,8 @@ def _shrink(path: Path) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Makes names given and taken away in a folder durable."""
-    held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    locked = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(held)
+        os.fsync(locked)
     finally:
-        os.close(held)
+        os.close(locked)

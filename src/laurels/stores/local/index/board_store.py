@@ -192,8 +192,8 @@ class BoardStore(Struct, eq=False):
         found = {scope: p.rolling[window] for scope, p in self.parts.items() if window in p.rolling}
         if not listed <= {scope for scope, rolling in found.items() if rolling.cells}:
             raise CheckFailed(f"the next refresh of {window} lists nobody in some of {listed}")
-        known = {scope for scope in found if not self.stale_windows(self.parts[scope])}
-        if any(found[s].built and found[s].cells for s in known - listed):
+        following = {scope for scope in found if not self.stale_windows(self.parts[scope])}
+        if any(found[s].built and found[s].cells for s in following - listed):
             raise CheckFailed(f"the next refresh of {window} lists somebody outside of {listed}")
 
     def drop_empty(self, scope: str) -> None:
