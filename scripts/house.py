@@ -42,6 +42,7 @@ MOST_LINES = 60
 """Of a function of the command line, its decorators and docstring included."""
 WANTED = {
     "files in src/laurels": "8 at most",
+    "files that a new question touches": "4 at most",
     "lines of code": "29,500 at most",
     "files that know a window kind": "0",
     "casts, ignores and isinstance on our own types": "0",
@@ -203,6 +204,15 @@ def _lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return (function.end_lineno or first) - first + 1
 
 
+def files_of_a_question() -> list[str]:
+    """Return the files that a new question takes: those that the test changes which adds one."""
+    tree = ast.parse((ROOT / "tests" / "growing" / "test_a_question.py").read_text())
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and _names(node.targets[0]) == {"CHANGES"}:
+            return list(ast.literal_eval(ast.Tuple(getattr(node.value, "keys", []), ast.Load())))
+    return []
+
+
 def _name(path: Path) -> str:
     return path.relative_to(SOURCE).as_posix()
 
@@ -291,6 +301,8 @@ def run_figures() -> Iterator[tuple[str, object]]:
 def source_figures() -> Iterator[tuple[str, object, list[str]]]:
     """Every figure that is read from the source, with what it counted."""
     yield "files in src/laurels", files_in_root(), []
+    question = files_of_a_question()
+    yield "files that a new question touches", len(question), question
     yield "lines of code", f"{lines_of_code():,}", []
     kinds, escapes, doubled = window_kind_files(), own_type_escapes(), doubled_type_names()
     yield "files that know a window kind", len(kinds), kinds

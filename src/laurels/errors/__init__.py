@@ -11,10 +11,7 @@ changes its meaning.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
-
-if TYPE_CHECKING:
-    from laurels.core.receipt import Receipts
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 
 class LaurelsError(Exception):
@@ -374,6 +371,23 @@ class BatchTooLarge(TooLarge):
     advice = "send batches of at most 100,000 events"
 
 
+class RefusedReceipts(Protocol):
+    """The receipts of a refused batch: `laurels.Receipts`, as far as an error has to know them."""
+
+    @property
+    def applied(self) -> int: ...
+    @property
+    def unchanged(self) -> int: ...
+    @property
+    def duplicates(self) -> int: ...
+    @property
+    def refused(self) -> int: ...
+    def error(self, i: int) -> LaurelsError | None: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, i: int) -> Any: ...
+    def __iter__(self) -> Iterator[Any]: ...
+
+
 class BatchRefused(Conflict):
     """An all-or-nothing batch holds an event that was refused; nothing was counted.
 
@@ -383,7 +397,7 @@ class BatchRefused(Conflict):
     code = "batch_refused"
     advice = "correct or leave out the events whose receipts are refused, and send it again"
 
-    def __init__(self, what: str, receipts: "Receipts") -> None:
+    def __init__(self, what: str, receipts: RefusedReceipts) -> None:
         super().__init__(what)
         self.receipts = receipts
 

@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 from laurels.core.clock_status import ClockStatus
 from laurels.core.receipt import Receipts
 from laurels.core.stats import StoreFigures
+from laurels.errors import RefusedReceipts
 
 from .limits import AdmissionControl
 
@@ -62,7 +63,7 @@ class Metrics:
         """Return the seconds since an instant, since the start where there is none."""
         return self._clock() - (self._began if taken is None else taken)
 
-    def submitted(self, receipts: Receipts) -> None:
+    def submitted(self, receipts: Receipts | RefusedReceipts) -> None:
         """Counts events by what became of them."""
         outcomes = self.outcomes
         outcomes["applied"] += receipts.applied
