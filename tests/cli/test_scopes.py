@@ -10,7 +10,8 @@ from rich.console import Console
 
 import laurels
 from laurels import config
-from laurels.cli.watch import Ranking, picture
+from laurels.cli.ranking import Ranking
+from laurels.cli.screen import picture
 from laurels.stores.http import feed
 from laurels.stores.local.index import memory
 from tests.internals import local, wire_of

@@ -17,7 +17,9 @@ import pytest
 from rich.console import Console
 
 import laurels
-from laurels.cli.watch import Ranking, picture, standing_line
+from laurels.cli.ranking import Ranking
+from laurels.cli.screen import picture
+from laurels.cli.watch import standing_line
 from laurels.server.live import FullList, ListChange, MemberChange, Moved
 from laurels.stores.http.feed import StreamEvent
 from tests.serving import Served

@@ -2,37 +2,20 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TaskProgressColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 from laurels.cli.importing.lines import Source
 
 from .show import escaped
 
-
-class _CountAndRate(ProgressColumn):
-    """The number of lines or events done, and how many a second."""
-
-    def render(self, task: Task) -> Text:
-        count, unit = task.fields["count"], task.fields["unit"]
-        rate = f", {count / task.elapsed:,.0f}/s" if task.elapsed else ""
-        return Text(f"{count:,} {unit}{rate}")
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 
 class SourceProgress:
     """Draw one source: bytes read while reading, events while replaying in time order."""
 
-    def __init__(self, progress: Progress | None, name: str, source: Source) -> None:
+    def __init__(self, progress: "Progress | None", name: str, source: Source) -> None:
         self._progress = progress
         self._source = source
         self._replaying = False
@@ -55,7 +38,7 @@ class SourceProgress:
 class ScanProgress:
     """Draw the scans of a set of about `size` members."""
 
-    def __init__(self, progress: Progress | None, name: str, size: int) -> None:
+    def __init__(self, progress: "Progress | None", name: str, size: int) -> None:
         self._progress = progress
         self._size = size
         if progress is not None:
@@ -75,21 +58,18 @@ class ScanProgress:
 
 
 @contextmanager
-def progress_bar(enabled: bool) -> Iterator[Progress | None]:
+def progress_bar(enabled: bool) -> Iterator["Progress | None"]:
     """Open a progress bar on standard error where that is a terminal and `wanted`, else None."""
-    console = Console(stderr=True)
-    if not (enabled and console.is_terminal):
+    if not enabled:
         yield None
         return
-    with Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TaskProgressColumn(),
-        _CountAndRate(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-    ) as progress:
+    from .bar import bar  # noqa: PLC0415 (drawing takes long to import)
+
+    drawn = bar()
+    if drawn is None:
+        yield None
+        return
+    with drawn as progress:
         yield progress
 
 

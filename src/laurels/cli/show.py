@@ -14,10 +14,6 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from laurels.errors import LaurelsError
 from laurels.model.score import Score
@@ -25,9 +21,6 @@ from laurels.model.score import Score
 from .failures import one_line
 
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-_UNBOUNDED = 100_000
-"""Columns of a table that is not printed on a terminal: lines are never broken there."""
-
 Side = Literal["left", "right"]
 
 
@@ -66,18 +59,6 @@ def moved_by(places: int) -> str:
     return f"{'▲' if places > 0 else '▼'}{abs(places)}" if places else ""
 
 
-def table_of(
-    columns: Sequence[tuple[str, Side]], rows: Iterable[Sequence[str]], *, headed: bool = True
-) -> Table:
-    """Return a table; cells are plain text, escaped here."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, show_header=headed)
-    for heading, side in columns:
-        table.add_column(Text(heading), justify=side, overflow="fold")
-    for row in rows:
-        table.add_row(*[Text(escaped(cell)) for cell in row])
-    return table
-
-
 def put_table(
     columns: Sequence[tuple[str, Side]],
     rows: Iterable[Sequence[str]],
@@ -87,18 +68,10 @@ def put_table(
     headed: bool = True,
 ) -> None:
     """Print a table; cells are plain text, escaped here."""
-    table = table_of(columns, rows, headed=headed)
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=_UNBOUNDED)
-    with console.capture() as captured:
-        if title:
-            console.print(Text(harmless(title), style="bold"))
-        console.print(table)
-        if foot:
-            console.print(Text(harmless(foot), style="dim"))
-    for line in captured.get().splitlines():
-        sys.stdout.write(line.rstrip() + "\n")
+    from .tables import lines_of  # noqa: PLC0415 (drawing takes long to import)
+
+    for line in lines_of(columns, rows, title=title, foot=foot, headed=headed):
+        sys.stdout.write(line + "\n")
 
 
 def put_pairs(pairs: Iterable[tuple[str, str]], *, title: str) -> None:

@@ -4,10 +4,9 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
-from rich.progress import Progress
 
 import laurels
 from laurels.cli.failures import Usage
@@ -23,6 +22,9 @@ from .lines import Lines, opened_source
 from .reading import Mapping, Reject, SourceRow
 from .rejects import RejectsFile
 from .source import ImportSettings, SourceImport, Tally
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 STDIN = "-"
 
@@ -69,7 +71,7 @@ def import_file(
     file: str,
     request: Request,
     interrupts: Interrupts,
-    progress: Progress | None,
+    progress: "Progress | None",
 ) -> FileResult:
     """Import one file, `-` for standard input; Ctrl-C ends it between two commits.
 

@@ -4,9 +4,9 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from rich.progress import Progress
 
 import laurels
 from laurels.cli.boards.scoping import scope_words
@@ -23,6 +23,9 @@ from .comparing import Compared, Comparison
 from .source import RedisSource, opened_redis
 from .taking_over import TakeoverResult, TakingOver
 from .totals import Totals
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 NOT_EQUAL = 1
 INTERRUPTED = 130
@@ -77,7 +80,7 @@ def import_set(
     board: laurels.Board,
     request: SetRequest,
     interrupts: Interrupts,
-    progress: Progress | None,
+    progress: "Progress | None",
 ) -> SetResult:
     """Import a sorted set, and compare; Ctrl-C ends it between two commits.
 

@@ -1,0 +1,56 @@
+"""What `watch` knows of a board: its list as of the newest event."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+import laurels
+from laurels.server.live import FullList, ListChange
+from laurels.stores.http import feed
+
+from .show import moved_by
+
+_top = msgspec.json.Decoder(FullList).decode
+_change = msgspec.json.Decoder(ListChange).decode
+
+
+class Ranking:
+    """The watched list as of the newest event, and how its members got to their ranks."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.as_of: laurels.AsOf | None = None
+        self._entries: dict[str, laurels.Entry] = {}
+        self._marks: dict[str, str] = {}
+
+    @property
+    def entries(self) -> list[laurels.Entry]:
+        return list(self._entries.values())
+
+    def mark(self, member: str) -> str:
+        """Return how a member came to its rank: `▲2`, `▼1`, `new` or nothing."""
+        return self._marks.get(member, "")
+
+    def take(self, event: feed.StreamEvent) -> None:
+        """Apply an event."""
+        if event.kind == "top":
+            top = _top(event.data)
+            self._marks = {}
+            self._become(top.entries, top.total, top.as_of)
+        elif event.kind == "change":
+            self._change(_change(event.data))
+
+    def _change(self, change: ListChange) -> None:
+        entries = self._entries
+        for entry in [*change.entered, *change.scored]:
+            entries[entry.member] = entry
+        for moved in change.moved:
+            entries[moved.member] = laurels.Entry(moved.member, moved.rank, moved.score)
+        self._marks = {entry.member: "new" for entry in change.entered} | {
+            moved.member: moved_by(moved.previous_rank - moved.rank) for moved in change.moved
+        }
+        self._become([entries[member] for member in change.order], change.total, change.as_of)
+
+    def _become(self, entries: Sequence[laurels.Entry], total: int, as_of: laurels.AsOf) -> None:
+        self._entries = {entry.member: entry for entry in entries}
+        self.total, self.as_of = total, as_of
