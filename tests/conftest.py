@@ -85,6 +85,16 @@ def scaled(request: pytest.FixtureRequest) -> Scaled:
     return lambda few, many: many if torture else few
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """`-n auto`: half as many again as there are cores, for a worker waits half of its time for
+    programs, browsers and servers it has started."""
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
+    return cores + cores // 2
+
+
 def pytest_configure(config: pytest.Config) -> None:
     _take_interrupts()
     if config.getoption("torture"):

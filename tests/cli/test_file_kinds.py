@@ -8,7 +8,6 @@ import sqlite3
 import zipfile
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from laurels.cli.failures import SourceNotText
@@ -94,6 +93,8 @@ def test_text_is_taken_whatever_it_begins_with(content: bytes) -> None:
 
 
 def test_a_frame_written_as_the_message_says_is_imported(board: Shell) -> None:
+    import pandas as pd  # noqa: PLC0415 (takes long)
+
     frame = pd.DataFrame({"member": ["ann", "ben"], "value": [1, 2]})
     frame.to_csv(board.directory / "events.csv", index=False)
     assert board("import", "b", "events.csv").code == 0

@@ -4,7 +4,6 @@ import warnings
 from collections import namedtuple
 from typing import Any, NamedTuple
 
-import pandas as pd
 import pytest
 
 import laurels
@@ -20,9 +19,20 @@ class Scored(NamedTuple):
     member: str
 
 
+def cell(value: object, kind: str) -> Any:
+    """A value as a data frame has it, of a type of numpy's."""
+    return series([value], kind).iloc[0]
+
+
 def whole(count: int) -> Any:
     """An integer of a type of numpy's."""
-    return pd.Series([count], dtype="uint16").iloc[0]
+    return cell(count, "uint16")
+
+
+def series(values: list[Any], kind: str) -> Any:
+    import pandas as pd  # noqa: PLC0415 (takes long, and few need it)
+
+    return pd.Series(values, dtype=kind)
 
 
 @pytest.fixture
@@ -35,7 +45,9 @@ def scores(lb: laurels.Leaderboards) -> dict[str, Any]:
     return {entry.member: entry.score for entry in lb.top("b").entries}
 
 
-def frame() -> pd.DataFrame:
+def frame() -> Any:
+    import pandas as pd  # noqa: PLC0415 (takes long, and few need it)
+
     return pd.DataFrame(
         {
             "member": ["ann", "ben", "ann"],
@@ -105,8 +117,10 @@ def test_numpy_integers_are_integers(board: laurels.Leaderboards) -> None:
     assert board.change("b", keep=whole(9)).keep == 9
 
 
-@pytest.mark.parametrize("value", [True, 1.0, pd.Series([1.5]).iloc[0], pd.Series([True]).iloc[0]])
+@pytest.mark.parametrize("value", [True, 1.0, (1.5, "float64"), (True, "bool")])
 def test_what_is_no_integer_is_refused(board: laurels.Leaderboards, value: Any) -> None:
+    if isinstance(value, tuple):
+        value = cell(*value)
     with pytest.raises(InvalidValue):
         board.submit("b", "ann", value)
     with pytest.raises(InvalidAt):

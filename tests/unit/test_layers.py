@@ -6,9 +6,8 @@ Which folder may import which is declared in pyproject.toml and checked by `make
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 import laurels
 
@@ -46,8 +45,13 @@ def _name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _imports(path: Path) -> Iterator[str]:
+@cache
+def _imports(path: Path) -> frozenset[str]:
     """The modules a file imports, written out in full."""
+    return frozenset(_imported(path))
+
+
+def _imported(path: Path) -> Iterator[str]:
     package = _name(path).split(".")[: None if path.name == "__init__.py" else -1]
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -59,34 +63,34 @@ def _imports(path: Path) -> Iterator[str]:
             yield from (f"{origin}.{alias.name}" for alias in node.names)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=_name)
-def test_only_config_names_concrete_parts(path: Path) -> None:
-    name = _name(path)
-    named = {imported for imported in _imports(path) if imported in CONCRETE} - {name}
-    if name in FOLDER:
-        named -= FOLDER
-    assert name == "laurels.config" or not named
+def test_only_config_names_concrete_parts() -> None:
+    for path in MODULES:
+        name = _name(path)
+        named = (_imports(path) & CONCRETE) - {name}
+        if name in FOLDER:
+            named -= FOLDER
+        assert name == "laurels.config" or not named, name
 
 
-@pytest.mark.parametrize("path", MODULES, ids=_name)
-def test_nothing_below_config_asks_for_time_or_chance(path: Path) -> None:
-    name = _name(path)
-    if name in MAY_ASK_THE_WORLD or f"{name}.".startswith(WORLD_ABOVE):
-        return
-    asked = {imported.split(".")[0] for imported in _imports(path)} & CHANCE_AND_TIME
-    assert not asked
-    assert not re.search(r"\b(environ|getenv)\b", path.read_text())
+def test_nothing_below_config_asks_for_time_or_chance() -> None:
+    for path in MODULES:
+        name = _name(path)
+        if name in MAY_ASK_THE_WORLD or f"{name}.".startswith(WORLD_ABOVE):
+            continue
+        asked = {imported.split(".")[0] for imported in _imports(path)} & CHANCE_AND_TIME
+        assert not asked, name
+        assert not re.search(r"\b(environ|getenv)\b", path.read_text()), name
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in MODULES if _name(path).startswith(PURE)], ids=_name
-)
-def test_pure_modules_import_no_client(path: Path) -> None:
-    assert not set(_imports(path)) & STDLIB_CLIENTS
+def test_pure_modules_import_no_client() -> None:
+    for path in MODULES:
+        if _name(path).startswith(PURE):
+            assert not _imports(path) & STDLIB_CLIENTS, _name(path)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=_name)
-def test_the_command_line_is_imported_by_nobody_else(path: Path) -> None:
-    if not f"{_name(path)}.".startswith(("laurels.cli.", "laurels.__main__.")):
-        assert not {name for name in _imports(path) if name.startswith("laurels.cli.")}
-        assert not {"typer", "rich"} & {name.split(".")[0] for name in _imports(path)}
+def test_the_command_line_is_imported_by_nobody_else() -> None:
+    for path in MODULES:
+        name = _name(path)
+        if not f"{name}.".startswith(("laurels.cli.", "laurels.__main__.")):
+            assert not {each for each in _imports(path) if each.startswith("laurels.cli.")}, name
+            assert not {"typer", "rich"} & {each.split(".")[0] for each in _imports(path)}, name
