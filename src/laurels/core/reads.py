@@ -96,12 +96,20 @@ class RankingView:
         if self._after is not None:
             anchor = self._place(self._after, reverse)
         low, high = (-offset - limit, -offset) if reverse else (offset, offset + limit)
-        return self._plan(
-            lambda result, offset: self._page(result, offset, reverse=reverse),
-            anchors=(anchor,),
-            spans=(Span(0, low, high),),
-            data=data,
-        )
+        request = ReadRequest(self.key, (anchor,), (Span(0, low, high),), (), data)
+
+        def finish(results: Sequence[ReadResult], at: Offset) -> Page:
+            return self._page(results[0], at, reverse=reverse)
+
+        def look(index: Index, at: Offset) -> Page:
+            """Read the slice from the top without a search for where it begins."""
+            total = index.size(self.key)
+            first, last = min(offset, total), min(offset + limit, total)
+            part = index.slice(self.key, first, last)
+            return self._page(ReadResult(total, [], [part], None, None), at)
+
+        is_plain = self._after is None and not reverse and not data
+        return ReadPlan((request,), finish, look if is_plain else None)
 
     def around(self, member: str, radius: int, data: bool) -> ReadPlan[Page | None]:
         def finish(result: ReadResult, offset: Offset) -> Page | None:
