@@ -16,7 +16,7 @@ Percentile = int | float | Decimal | str
 
 
 def between(rules: Rules, low: Bound | None, high: Bound | None) -> tuple[Anchor, Anchor]:
-    """The first and the end of the entries between two scores, ends included."""
+    """Return the first and the end of the entries between two scores, ends included."""
     lower, upper = _prefix(rules, low), _prefix(rules, high)
     if len(rules.columns) == 1 and _beyond(lower, upper):
         raise InvalidRange(f"low {safe_repr(low)} lies above high {safe_repr(high)}")
@@ -34,7 +34,7 @@ def between(rules: Rules, low: Bound | None, high: Bound | None) -> tuple[Anchor
 def between_decayed(
     scale: DecayedScale, low: Bound | None, high: Bound | None
 ) -> tuple[Anchor, Anchor]:
-    """The same of what is shown: the totals shown as `low` or more, and not as more than
+    """Return the same of what is shown: the totals shown as `low` or more, and not as more than
     `high`."""
     lower, upper = scale.bound(low), scale.bound(high)
     if lower is not None and upper is not None and lower > upper:
@@ -83,7 +83,7 @@ def _signed(rules: Rules, units: tuple[int, ...] | None) -> tuple[int, ...] | No
 
 
 def _beyond(first: tuple[int, ...] | None, second: tuple[int, ...] | None) -> bool:
-    """Whether the first lies above the second in the columns that both have."""
+    """Return whether the first lies above the second in the columns that both have."""
     if first is None or second is None:
         return False
     shared = min(len(first), len(second))

@@ -67,7 +67,7 @@ class ClockStatus(Answer, frozen=True):
 
 
 def clock_status(clock: Clock, newest_ms: int) -> ClockStatus:
-    """The status of a store whose newest record is of `newest_ms`."""
+    """Return the status of a store whose newest record is of `newest_ms`."""
     clock_ms = clock.now_ms()
     now_ms = max(clock_ms, newest_ms)
     if not isinstance(clock, GuardedSource):

@@ -34,13 +34,13 @@ _decoder = msgspec.msgpack.Decoder(Cursor)
 
 
 def encode(key: RankingKey, reverse: bool, words: tuple[int, ...], member: bytes) -> str:
-    """The cursor behind an entry, as URL-safe text."""
+    """Return the cursor behind an entry, as URL-safe text."""
     packed = msgspec.msgpack.encode(Cursor(_VERSION, key, reverse, words, member))
     return urlsafe_b64encode(packed).rstrip(b"=").decode()
 
 
 def decode(text: object, board: int, window: str, scope: str) -> Cursor:
-    """The cursor a caller hands back, if it was made for this board, window and scope."""
+    """Return the cursor a caller hands back, if it was made for this board, window and scope."""
     if not isinstance(text, str):
         raise InvalidCursor(f"{safe_repr(text)} is no cursor")
     try:

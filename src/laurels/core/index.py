@@ -27,7 +27,7 @@ agree when all of them are equal."""
 
 
 def changes(offset: Offset) -> int:
-    """How many changes an offset stands for."""
+    """Return how many changes an offset stands for."""
     return offset if isinstance(offset, int) else sum(offset)
 
 
@@ -105,10 +105,10 @@ class Copy(Protocol):
     """A copy of an index taken in pieces while it changes; each call keeps commits out."""
 
     def step(self, describe: Describe) -> list[Section] | None:
-        """The next piece; None when little enough is left for `finish`."""
+        """Return the next piece; None when little enough is left for `finish`."""
 
     def finish(self, describe: Describe) -> list[Section]:
-        """All that is left: with it the copy is the index as it is now."""
+        """Return all that is left: with it the copy is the index as it is now."""
 
 
 class Load(Protocol):
@@ -123,61 +123,62 @@ class Load(Protocol):
     def seen(self) -> Collection[bytes]: ...
 
     def lane(self, kind: bytes, begins: bytes) -> int:
-        """The lane of a section by what its body begins with, which need not be verified."""
+        """Return the lane of a section by what its body begins with, which need not be verified."""
 
     def see(self, kind: bytes, body: bytes) -> None: ...
 
     def described(self) -> Iterable[tuple[int, bytes]]:
-        """The boards there are, by number, with what was said of each."""
+        """Return the boards there are, by number, with what was said of each."""
 
     def open(self) -> None: ...
 
     def take(self, kind: bytes, body: bytes) -> None: ...
 
     def finish(self) -> None:
-        """Raises SnapshotDamaged where what came is not what was said."""
+        """Raise SnapshotDamaged where what came is not what was said."""
 
 
 class Index(Protocol):
     """All rankings. Calls are atomic one by one; the caller keeps reads out of a commit."""
 
     def open_board(self, number: int, rules: Rules) -> None:
-        """Makes a board known, or its changed definition."""
+        """Make a board known, or its changed definition."""
 
     def close_board(self, number: int) -> None:
-        """Forgets a board with all its rankings, ids and member data."""
+        """Forget a board with all its rankings, ids and member data."""
 
     def apply(self, batch: Batch, plan: Plan, watch: int | None = None) -> Outcomes:
-        """Counts a batch as planned, event by event; `watch` is a place in the plan's routes."""
+        """Count a batch as planned, event by event; `watch` is a place in the plan's routes."""
 
     def remove(self, board: int, member: bytes, scopes: Iterable[str] = ()) -> bool:
-        """Takes a member and its data out of the rankings of all and of these scopes; whether it
-        was in any."""
+        """Take a member and its data out of the rankings of all and of these scopes; return whether
+        it was in any."""
 
     def set_data(self, board: int, member: bytes, data: bytes | None) -> None: ...
 
     def data(self, board: int, members: Sequence[str]) -> list[bytes | None]: ...
 
     def remembered(self, board: int, now_ms: int) -> int:
-        """How many event ids the board remembers at `now_ms`."""
+        """Return how many event ids the board remembers at `now_ms`."""
 
     def rotate_step(self, roll: RollingState, limit: int | None = None) -> bool:
-        """Brings a rolling window to the step that runs: finishes the pass for each step missed
-        and changes the rankings' places. False when `limit` members were not enough."""
+        """Bring a rolling window to the step that runs: finishes the pass for each step missed and
+        changes the rankings' places. False when `limit` members were not enough."""
 
     def advance_pass(self, board: int, window: str, limit: int, scope: str = "") -> int:
-        """Does about `limit` members of the pass that prepares a rolling window's next step;
+        """Do about `limit` members of the pass that prepares a rolling window's next step; return
         what is left, as `pass_left`. May be broken off and begun again anywhere."""
 
     def pass_left(self, board: int, window: str, scope: str = "") -> int:
         """About how many members that pass has still to visit; 0 when the next step is ready."""
 
     def begin_build(self, board: int, window: str) -> None:
-        """Begins to build what the next refresh of a window will show."""
+        """Begin to build what the next refresh of a window will show."""
 
     def build(self, board: int, window: str, limit: int, scope: str = "") -> int:
-        """Adds up about `limit` more cells of a scope for that; what is left, as `build_left`. What
-        is counted meanwhile is counted in it. A step that passes has it begin anew."""
+        """Add up about `limit` more cells of a scope for that; return what is left, as
+        `build_left`. What is counted meanwhile is counted in it. A step that passes has it begin
+        anew."""
 
     def build_left(self, board: int, window: str, scope: str = "") -> int:
         """About how many cells a scope has still to add up; 0 when it is ready."""
@@ -187,18 +188,20 @@ class Index(Protocol):
         further when it is above `most`."""
 
     def refresh(self, board: int, window: str) -> bool:
-        """Has a window show, in every scope, what its tallies add up to, and builds first what is
-        not built of that; whether it lists anybody. All scopes have been brought. O(scopes)."""
+        """Have a window show, in every scope, what its tallies add up to, and builds first what is
+        not built of that; return whether it lists anybody. All scopes have been brought.
+        O(scopes)."""
 
     def show_built(self, board: int, window: str) -> bool:
         """As `refresh`, where `build` has left nothing in any scope. O(1): what a scope shows is
         another ranking from now on, which it takes up when it is brought or asked."""
 
     def keys(self, board: int, scope: str = "") -> list[RankingKey]:
-        """The rankings of a scope that hold anybody; of a rolling window the running step's."""
+        """Return the rankings of a scope that hold anybody; of a rolling window the running
+        step's."""
 
     def tallies(self, board: int, scope: str = "") -> list[RankingKey]:
-        """The tallies of a scope's rolling windows that hold anybody and still count."""
+        """Return the tallies of a scope's rolling windows that hold anybody and still count."""
 
     def generation(self, board: int, scope: str) -> int:
         """Return the board's generation when a scope was last advanced; 0 for a new one."""
@@ -207,27 +210,27 @@ class Index(Protocol):
         """Note that a scope was advanced, and forget one that holds nobody."""
 
     def holding(self, board: int, member: bytes, scopes: Iterable[str]) -> list[str]:
-        """Those of the scopes in which a member is ranked. O(scopes)."""
+        """Return those of the scopes in which a member is ranked. O(scopes)."""
 
     def next_scopes(
         self, board: int, place: tuple[str, str] | None, limit: int
     ) -> list[tuple[str, str]]:
-        """The next scopes that hold anybody, but that of all, each as a place to go on from; None
-        begins."""
+        """Return the next scopes that hold anybody, but that of all, each as a place to go on from;
+        None begins."""
 
     def scopes(self, board: int, form: str, after: str, limit: int) -> list[str]:
-        """The next scopes of some labels (`Place.name`) that hold anybody, in the order of their
-        texts, behind one."""
+        """Return the next scopes of some labels (`Place.name`) that hold anybody, in the order of
+        their texts, behind one."""
 
     def scope_count(self, board: int, form: str) -> int:
-        """How many scopes of some labels hold anybody."""
+        """Return how many scopes of some labels hold anybody."""
 
     def digest(self, key: RankingKey) -> tuple[int, int]:
-        """The cells of a tally: how many, and a sum over their hashes; alike for alike tallies of
-        one process."""
+        """Return the cells of a tally: how many, and a sum over their hashes; alike for alike
+        tallies of one process."""
 
     def drop(self, keys: Sequence[RankingKey]) -> None:
-        """Takes rankings away; `take_dropped` then gives them to the caller."""
+        """Take rankings away; `take_dropped` then gives them to the caller."""
 
     def take_dropped(self) -> list[object]:
         """What was dropped since the last call, for the caller to forget where nobody waits for
@@ -247,13 +250,13 @@ class Index(Protocol):
         """Memory that all rankings share (the roster), in bytes."""
 
     def members(self) -> int:
-        """How many members are known over all boards."""
+        """Return how many members are known over all boards."""
 
     def position(self, key: RankingKey, member: bytes) -> int:
-        """Where a member stands, -1 for one that is not ranked."""
+        """Return where a member stands, -1 for one that is not ranked."""
 
     def ranks(self, key: RankingKey, members: Sequence[str] | Sequence[bytes]) -> list[int]:
-        """The ranks of members in the board's style, -1 for those that are not ranked."""
+        """Return the ranks of members in the board's style, -1 for those that are not ranked."""
 
     def rank(self, key: RankingKey, member: str) -> int:
         """As `ranks`, of one member."""
@@ -267,29 +270,30 @@ class Index(Protocol):
         """A member with who is next to it; None for one that is not ranked."""
 
     def slice(self, key: RankingKey, start: int, stop: int) -> Slice:
-        """The entries at positions start to stop (exclusive), cut to what there is."""
+        """Return the entries at positions start to stop (exclusive), cut to what there is."""
 
     def bound(
         self, key: RankingKey, words: Sequence[int], member: bytes | None = None, *, right: bool
     ) -> int:
-        """How many entries have leading words (then member) below these; `right`: or equal."""
+        """Return how many entries have leading words (then member) below these; `right`: or
+        equal."""
 
     def touch(self, board: int) -> None:
-        """Tells a copy under way that what the fold knows of a board has changed."""
+        """Tell a copy under way that what the fold knows of a board has changed."""
 
     def copy(self) -> "Copy":
-        """Begins a copy of everything; there is one at a time."""
+        """Begin a copy of everything; there is one at a time."""
 
     def end_copy(self) -> None:
-        """Ends it, finished or not."""
+        """End it, finished or not."""
 
     def load(self) -> "Load":
-        """Begins to take in a copy; the index is empty."""
+        """Begin to take in a copy; the index is empty."""
 
     def ids(self, board: int) -> list[tuple[bytes, int]]:
-        """The remembered ids and when each was accepted, in that order."""
+        """Return the remembered ids and when each was accepted, in that order."""
 
     def all_data(self, board: int) -> dict[bytes, bytes]: ...
 
     def check(self) -> None:
-        """Asserts every invariant of every structure; CheckFailed names the first broken one."""
+        """Assert every invariant of every structure; CheckFailed names the first broken one."""

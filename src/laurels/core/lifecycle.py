@@ -26,7 +26,7 @@ Floors = dict[str, int]
 
 
 def next_boundary(rules: Rules, now_ms: int) -> int:
-    """The next instant at which a period or step of any window of the board ends."""
+    """Return the next instant at which a period or step of any window of the board ends."""
     return min((w.period_at(now_ms).end_ms for w in rules.windows.values()), default=MAX_MS)
 
 
@@ -79,12 +79,12 @@ class RollingState(NamedTuple):
         return self.ranking.key.instance
 
     def in_scope(self, scope: str) -> Target:
-        """The ranking of the running step in a scope."""
+        """Return the ranking of the running step in a scope."""
         return Target(self.ranking.key._replace(scope=scope), self.shown or self.ranking.period)
 
 
 def rolling_state(board: int, window: Window, now_ms: int, scope: str = "") -> RollingState | None:
-    """Where a window that counts by steps stands at `now_ms`; None for another one."""
+    """Return where a window that counts by steps stands at `now_ms`; None for another one."""
     if not window.steps:
         return None
     step = window.period_at(now_ms)

@@ -56,12 +56,12 @@ class Plan(Struct, frozen=True):
         return {target.key.scope for target in self.targets}
 
     def index_of(self, place: int, event: int) -> int:
-        """Where in `targets` this place sends an event, below 0 if nowhere."""
+        """Return where in `targets` this place sends an event, below 0 if nowhere."""
         route = self.routes[place]
         return route if isinstance(route, int) else route[event]
 
     def ranking(self, place: int, event: int) -> Target | None:
-        """The ranking of this place in which this event counts, None if in none."""
+        """Return the ranking of this place in which this event counts, None if in none."""
         index = self.index_of(place, event)
         if index < 0:
             return None
@@ -69,7 +69,8 @@ class Plan(Struct, frozen=True):
         return target if roll is None else roll.in_scope(target.key.scope)
 
     def late_by_window(self, size: int) -> list[tuple[str, int]]:
-        """The windows that refuse events of a batch of this size as too late, and how many."""
+        """Return the windows that refuse events of a batch of this size as too late, and how
+        many."""
         refused: dict[str, set[int]] = {}
         for place, route in zip(self.places, self.routes, strict=True):
             if route == LATE or (isinstance(route, array) and LATE in route):
@@ -79,7 +80,7 @@ class Plan(Struct, frozen=True):
         return [(window, len(events)) for window, events in refused.items()]
 
     def taken(self, events: Sequence[int]) -> "Plan":
-        """The plan of these events alone; its targets are those of the whole batch."""
+        """Return the plan of these events alone; its targets are those of the whole batch."""
         place = {event: i for i, event in enumerate(events)}
         return replace(
             self,
@@ -93,7 +94,7 @@ class Plan(Struct, frozen=True):
         )
 
     def without_labels(self) -> "Plan":
-        """The plan without the rankings by a label, which stand behind all others."""
+        """Return the plan without the rankings by a label, which stand behind all others."""
         kept = [not place.by for place in self.places].count(True)
         return replace(
             self,
@@ -104,7 +105,7 @@ class Plan(Struct, frozen=True):
         )
 
     def refused_by(self, event: int) -> tuple[str, ...]:
-        """The names of the windows that refuse this event as too late."""
+        """Return the names of the windows that refuse this event as too late."""
         late = [p.window for i, p in enumerate(self.places) if self.index_of(i, event) == LATE]
         return tuple(dict.fromkeys(late))
 
@@ -112,7 +113,7 @@ class Plan(Struct, frozen=True):
 def plan_batch(
     rules: Rules, floors: Floors, batch: Batch, shown: Mapping[str, Period] = {}
 ) -> Plan:
-    """The plan of a batch; O(places) when its events share their periods and labels, as they
+    """Return the plan of a batch; O(places) when its events share their periods and labels, as they
     mostly do. `shown` are the steps as of which windows are seen that are refreshed."""
     places, windows = rules.places, rules.windows
     targets: list[Target] = []
@@ -170,8 +171,8 @@ def _placed(
     periods: Sequence[Target],
     targets: list[Target],
 ) -> "int | array[int]":
-    """Where a place sends the events of these groups, which it counts in these scopes, given what
-    its window does with them; adds the targets it needs."""
+    """Return where a place sends the events of these groups, which it counts in these scopes, given
+    what its window does with them; adds the targets it needs."""
     places: dict[tuple[str, int], int] = {}
 
     def place_of(scope: str | None, index: int) -> int:
@@ -193,7 +194,7 @@ def _placed(
 
 
 def all_window(rules: Rules) -> int:
-    """The place of the window `all` over all events, -1 without one."""
+    """Return the place of the window `all` over all events, -1 without one."""
     for i, place in enumerate(rules.places):
         if not place.name and rules.windows[place.window].holds_totals:
             return i
@@ -201,12 +202,12 @@ def all_window(rules: Rules) -> int:
 
 
 def can_set(rules: Rules) -> bool:
-    """Whether a score can be set: the difference on a sum is taken from the window `all`."""
+    """Return whether a score can be set: the difference on a sum is taken from the window `all`."""
     return all_window(rules) >= 0 or all(column.op != "sum" for column in rules.columns)
 
 
 def _passes_over(route: "int | array[int]") -> bool:
-    """Whether there are events that are sent nowhere."""
+    """Return whether there are events that are sent nowhere."""
     return route < 0 if isinstance(route, int) else min(route, default=0) < 0
 
 
@@ -217,7 +218,8 @@ def _per_event(route: "int | array[int]", size: int) -> "Sequence[int]":
 def _route(
     window: Window, floor_ms: int, batch: Batch, targets: list[Target]
 ) -> "int | array[int]":
-    """Where one window sends the events of a batch; adds the rankings it needs to `targets`."""
+    """Return where one window sends the events of a batch; adds the rankings it needs to
+    `targets`."""
     indexes: dict[int, int] = {}
 
     def index_of(at_ms: int) -> tuple[int, Period]:
@@ -239,7 +241,8 @@ def _route(
 
 
 def _route_each(ats: "array[int]", index_of: Callable[[int], tuple[int, Period]]) -> "array[int]":
-    """The index for each instant; each period is looked up once, however the instants jump."""
+    """Return the index for each instant; each period is looked up once, however the instants
+    jump."""
     route = array("i")
     starts: list[int] = []
     found: list[tuple[int, int]] = []  # the end of the period, and its index
@@ -259,8 +262,8 @@ def _route_each(ats: "array[int]", index_of: Callable[[int], tuple[int, Period]]
 
 
 def window_named(rules: Rules, name: str | None) -> Window:
-    """The window of that name; None names the board's first. A window that was not given a name may
-    be named by its text with options and without, where only one can be meant."""
+    """Return the window of that name; None names the board's first. A window that was not given a
+    name may be named by its text with options and without, where only one can be meant."""
     if name is None:
         return next(iter(rules.windows.values()))
     try:
@@ -275,7 +278,7 @@ def window_named(rules: Rules, name: str | None) -> Window:
 
 
 def place_named(rules: Rules, window: str | None, scope: Sequence[str] | None) -> RankingSpec:
-    """The place of a window in the scope of these labels; None names the board's first."""
+    """Return the place of a window in the scope of these labels; None names the board's first."""
     if window is None and scope is None:
         return rules.places[0]
     labels = rules.scopes[0] if scope is None else label_names(rules, scope)
@@ -283,7 +286,7 @@ def place_named(rules: Rules, window: str | None, scope: Sequence[str] | None) -
 
 
 def readable(window: Window, floor_ms: int, now_ms: int, label: str | None) -> Period:
-    """The period a question means: the one of that label, by default the running one."""
+    """Return the period a question means: the one of that label, by default the running one."""
     running = window.period_at(now_ms)
     if label is None:
         return running
@@ -297,8 +300,8 @@ def readable(window: Window, floor_ms: int, now_ms: int, label: str | None) -> P
 
 
 def plan_expiry(plan: Plan, rules: Rules, batch: Batch) -> int:
-    """The instant from which a plan made at `batch.now_ms` no longer holds: a period or step ends,
-    or the grace of one that the plan still counts in. O(targets) where events carry times."""
+    """Return the instant from which a plan made at `batch.now_ms` no longer holds: a period or step
+    ends, or the grace of one that the plan still counts in. O(targets) where events carry times."""
     expiry_ms = next_boundary(rules, batch.now_ms)
     if batch.ats is None:
         return expiry_ms
@@ -309,7 +312,8 @@ def plan_expiry(plan: Plan, rules: Rules, batch: Batch) -> int:
 
 
 def cut(rules: Rules, ats: "array[int]", nows: "array[int]", *, evenly: bool) -> list[int]:
-    """Where to cut events in event time so that each is judged in its part as it would be alone.
+    """Return where to cut events in event time so that each is judged in its part as it would be
+    alone.
 
     `nows` is the running latest `at`, not decreasing. Answers the end positions of the parts. None
     crosses the end of a period or step, nor the end of a grace where it has an event that counts
@@ -327,7 +331,7 @@ def cut(rules: Rules, ats: "array[int]", nows: "array[int]", *, evenly: bool) ->
 
 
 def _before(nows: "array[int]", instant_ms: int, start: int, end: int) -> int:
-    """The end of those between two positions that are before an instant."""
+    """Return the end of those between two positions that are before an instant."""
     return end if nows[end - 1] < instant_ms else bisect_left(nows, instant_ms, start, end)
 
 
@@ -340,7 +344,7 @@ def _cut_at_grace(
     *,
     evenly: bool,
 ) -> int:
-    """The end of a part, brought forward to where a window refuses what it took before."""
+    """Return the end of a part, brought forward to where a window refuses what it took before."""
     period_end_ms, refused_ms = window.next_refusal(nows[start])
     taken = _before(nows, refused_ms, start, end)
     if taken < end and (evenly or bounds(ats[start:taken])[0] < period_end_ms):

@@ -27,5 +27,5 @@ class Target(NamedTuple):
 
 
 def ranking_key(board: int, window: Window, period: Period, scope: str = "") -> RankingKey:
-    """The name of what a window keeps for a period or step."""
+    """Return the name of what a window keeps for a period or step."""
     return RankingKey(board, window.name, window.instance_of(period), scope)

@@ -140,8 +140,8 @@ class Receipts(Plain, Sequence[Receipt]):
             self._kept = [-1 if i in errors else next(kept) for i in range(size)]
 
     def share(self, first: int, size: int) -> "Receipts":
-        """Those of `size` events from `first` on, for whoever handed just these in: of receipts
-        without refusals of their own."""
+        """Return those of `size` events from `first` on, for whoever handed just these in: of
+        receipts without refusals of their own."""
         return _Share(self, first, size)
 
     @property
@@ -221,7 +221,7 @@ class Receipts(Plain, Sequence[Receipt]):
         }
 
     def error(self, i: int) -> LaurelsError | None:
-        """The error that the refusal of event i stands for, None when it was not refused."""
+        """Return the error that the refusal of event i stands for, None when it was not refused."""
         if i in self._errors:
             return self._errors[i][1]
         part, j = self._locate(i)
@@ -348,7 +348,8 @@ def _order_of(parts: Sequence[ReceiptSegment], starts: Sequence[int]) -> list[in
 
 
 def _scores(rules: Rules, window: str, batch: Batch, found: Scores | None) -> list[Score | None]:
-    """The scores of words as of when each event was accepted; None where there was no entry."""
+    """Return the scores of words as of when each event was accepted; None where there was no
+    entry."""
     if found is None:
         return [None] * batch.size
     if batch.nows is None or rules.weighing(window) is None:

@@ -134,12 +134,13 @@ def encode_one(record: Record) -> msgspec.Raw:
 
 
 def encode(records: list[msgspec.Raw], *, own_times: bool = False) -> bytes:
-    """The bytes of one log entry; `own_times` where boards do not share a time."""
+    """Return the bytes of one log entry; `own_times` where boards do not share a time."""
     return _encoder.encode(_RawEntry(FORMAT if own_times else _ONE_TIME, records))
 
 
 def decode(body: bytes) -> list[Record]:
-    """The records of one log entry; a format newer than this version knows is refused by name."""
+    """Return the records of one log entry; a format newer than this version knows is refused by
+    name."""
     try:
         if (found := _format_decoder.decode(body).format) > FORMAT:
             raise FormatTooNew(
@@ -175,8 +176,8 @@ def events_of(batch: Batch, version: int) -> Events:
 
 
 def _waits(batch: Batch) -> bytes | None:
-    """How long before the batch's now each event was accepted, where ids are remembered from then
-    on."""
+    """Return how long before the batch's now each event was accepted, where ids are remembered from
+    then on."""
     if batch.nows is None or batch.ids is None or batch.nows[0] == batch.now_ms:
         return None
     return pack(behind(batch.now_ms, batch.nows))
@@ -199,7 +200,7 @@ def _mantissas(weights: Weights) -> bytes:
 
 
 def _weights(record: Events, ats: "array[int] | None") -> dict[Weighing, Weights]:
-    """The weights a log record holds."""
+    """Return the weights a log record holds."""
     found: dict[Weighing, Weights] = {}
     for half_life_ms, packed in record.weights.items():
         weighing = Weighing(half_life_ms)
@@ -211,7 +212,7 @@ def _weights(record: Events, ats: "array[int] | None") -> dict[Weighing, Weights
 
 
 def batch_of(record: Events) -> Batch:
-    """The batch a log record holds."""
+    """Return the batch a log record holds."""
     ats = None
     if record.ages is not None:
         ats = behind(record.now_ms, unpack(record.ages, record.size))

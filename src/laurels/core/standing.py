@@ -141,7 +141,7 @@ def ranks_or_none(ranks: Iterable[int]) -> list[int | None]:
 
 
 def words_at(words: Sequence[Sequence[int]], i: int) -> tuple[int, ...]:
-    """The words of the i-th of several entries kept column by column."""
+    """Return the words of the i-th of several entries kept column by column."""
     return tuple([column[i] for column in words])
 
 
@@ -160,7 +160,7 @@ def standing(
     to_rank: Gap | None = None,
     data: Any = None,
 ) -> Standing:
-    """The i-th entry of a slice, with those beside it as its neighbours."""
+    """Return the i-th entry of a slice, with those beside it as its neighbours."""
     members, ranks = part.members, part.ranks
     scores, gaps = scale.scores(part.words), scale.gaps(part.words)
     above = below = None
@@ -174,7 +174,7 @@ def standing(
 
 
 def entries(part: Slice, scale: Scale, data: Sequence[Any] | None) -> list[Entry]:
-    """The entries of a slice, with member data where it was asked for."""
+    """Return the entries of a slice, with member data where it was asked for."""
     scores = scale.scores(part.words)
     ranks = public_ranks(part.ranks)
     if data is None:

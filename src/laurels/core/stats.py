@@ -104,7 +104,7 @@ class CheckReport(Answer, frozen=True):
 
 
 def board_stats(fold: Fold, state: BoardState, now_ms: int) -> BoardStats:
-    """The figures of one board; O(rankings of all events)."""
+    """Return the figures of one board; O(rankings of all events)."""
     keys = fold.index.keys(state.number)
     tallies = [key.window for key in fold.index.tallies(state.number)]
     windows = [
@@ -128,7 +128,7 @@ def board_stats(fold: Fold, state: BoardState, now_ms: int) -> BoardStats:
 
 
 def scope_counts(fold: Fold, state: BoardState) -> dict[str, int]:
-    """How many scopes of each tuple of labels hold anybody; O(tuples)."""
+    """Return how many scopes of each tuple of labels hold anybody; O(tuples)."""
     forms = [",".join(labels) for labels in state.rules.scopes if labels]
     return {form: fold.index.scope_count(state.number, form) for form in forms}
 
@@ -154,7 +154,7 @@ def _window_stats(
 
 
 def store_stats(fold: Fold, log_nbytes: int, clock: ClockStatus, kept: Kept) -> Stats:
-    """The figures of the whole store; O(rankings of all events)."""
+    """Return the figures of the whole store; O(rankings of all events)."""
     index = fold.index
     numbers = [state.number for state in fold.boards.values()]
     keys = [key for number in numbers for key in index.keys(number)]

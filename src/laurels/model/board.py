@@ -135,7 +135,7 @@ class Board(Plain, Struct, frozen=True):
             force_setattr(self, field, value)
 
     def rules(self) -> Rules:
-        """The definition resolved to integers and windows."""
+        """Return the definition resolved to integers and windows."""
         defaults = WindowDefaults(self.tz, self.week_start, self.keep, duration_ms(self.grace))
         windows = [parse_window(text).window(defaults) for text in self.windows]
         return Rules(
@@ -154,8 +154,8 @@ class Board(Plain, Struct, frozen=True):
         )
 
     def to_json(self) -> bytes:
-        """The definition as JSON; equal boards give equal bytes. Every field is written out but
-        `labels` of a board that refuses them, which earlier versions did not know."""
+        """Return the definition as JSON; equal boards give equal bytes. Every field is written out
+        but `labels` of a board that refuses them, which earlier versions did not know."""
         windows = [parse_window(text).stored_text for text in self.windows]
         fields = {"format": FORMAT, **asdict(self), "windows": windows}
         if self.labels == "refuse":
@@ -168,10 +168,10 @@ class Board(Plain, Struct, frozen=True):
 
     @classmethod
     def from_json(cls, written: bytes | str | Mapping[str, Any]) -> "Board":
-        """The board that JSON, or the mapping it stands for, defines.
+        """Return the board that JSON, or the mapping it stands for, defines.
 
         With a `format` it is read as `to_json` writes it: a window without a name in front then
-        goes by its whole text, options included, as in earlier versions. Raises InvalidJson,
+        goes by its whole text, options included, as in earlier versions. Raise InvalidJson,
         JsonTooDeep, FormatTooNew, or BoardInvalid with every fault.
         """
         fields = _fields_of(written)
@@ -197,11 +197,11 @@ class Board(Plain, Struct, frozen=True):
 
 
 def safe_change(old: Board, changes: Mapping[str, Any]) -> Board:
-    """The board with these fields changed, if that leaves the meaning of what was counted.
+    """Return the board with these fields changed, if that leaves the meaning of what was counted.
 
-    Title and `keep` may change, of the board or of a window, and windows, scopes and labels to
-    rank by may be added at the end; they count what comes from then on. A field that is given as
-    it is does not change. Raises UnsafeChange with every reason, or BoardInvalid with every fault.
+    Title and `keep` may change, of the board or of a window, and windows, scopes and labels to rank
+    by may be added at the end; they count what comes from then on. A field that is given as it is
+    does not change. Raise UnsafeChange with every reason, or BoardInvalid with every fault.
     """
     new = named_as(Board.from_json({**asdict(old), **changes}), old)
     reasons = [
@@ -220,8 +220,9 @@ def safe_change(old: Board, changes: Mapping[str, Any]) -> Board:
 
 
 def named_as(new: Board, old: Board) -> Board:
-    """The definition with its windows under the names they have in an older one of the same board:
-    a window without a name of its own may go by its whole text there, as in earlier versions."""
+    """Return the definition with its windows under the names they have in an older one of the same
+    board: a window without a name of its own may go by its whole text there, as in earlier
+    versions."""
     names = {parse_window(text).name for text in old.windows}
 
     def named(form: WindowForm) -> WindowForm:
@@ -265,7 +266,7 @@ def _unsafe_windows(old: Board, new: Board) -> list[str]:
 
 
 def _fields_of(written: object) -> dict[str, Any]:
-    """The fields of a written definition; numbers with a point are exact."""
+    """Return the fields of a written definition; numbers with a point are exact."""
     if isinstance(written, Mapping):
         return dict(written)
     if not isinstance(written, (bytes, str)):
@@ -291,7 +292,7 @@ _LEAST_DEDUPE_MS = 3_600_000
 
 
 def _judged(given: Mapping[str, Any]) -> dict[str, object]:
-    """The fields of a board in canonical form; BoardInvalid with every fault they have."""
+    """Return the fields of a board in canonical form; BoardInvalid with every fault they have."""
     errors = DefinitionErrors()
 
     def read(field: str, judge: Callable[[object], T], fallback: F) -> T | F:
@@ -400,8 +401,8 @@ def _windows(given: object) -> tuple[WindowForm, ...]:
 
 
 def _told_apart(forms: Sequence[WindowForm]) -> list[WindowForm]:
-    """The forms with the whole text as the name of those that share their short name with another:
-    `day` and `day:tz=Asia/Tokyo` stay apart."""
+    """Return the forms with the whole text as the name of those that share their short name with
+    another: `day` and `day:tz=Asia/Tokyo` stay apart."""
     names = Counter([form.name for form in forms])
     return [
         form.named_in_full() if form.own_name is None and names[form.name] > 1 else form
@@ -410,7 +411,8 @@ def _told_apart(forms: Sequence[WindowForm]) -> list[WindowForm]:
 
 
 def _stored_windows(written: object) -> object:
-    """The windows of a stored definition; what cannot be read stays for `_judged` to name."""
+    """Return the windows of a stored definition; what cannot be read stays for `_judged` to
+    name."""
     if not isinstance(written, Sequence) or isinstance(written, (str, bytes)):
         return written
 

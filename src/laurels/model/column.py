@@ -52,7 +52,7 @@ def rule_of(column: Column) -> ColumnRule:
 
 
 def judged_columns(value: object) -> tuple[Column, ...]:
-    """The columns of a board in canonical form; BoardInvalid with every fault they have."""
+    """Return the columns of a board in canonical form; BoardInvalid with every fault they have."""
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
         raise BoardInvalid(f"columns is {safe_repr(value)}, not a list of columns")
     if not 1 <= len(value) <= MAX_COLUMNS:

@@ -18,12 +18,12 @@ class DefinitionErrors:
         self._only_names = True
 
     def add(self, error: str) -> None:
-        """Notes a fault."""
+        """Note a fault."""
         self._only_names = False
         self._found.append(self._prefix + error)
 
     def add_error(self, error: LaurelsError) -> None:
-        """Notes the fault, or all the faults, that an error tells of."""
+        """Note the fault, or all the faults, that an error tells of."""
         errors = error.faults if isinstance(error, BoardInvalid) else [error.what]
         self._only_names &= isinstance(error, InvalidName)
         self._found += [self._prefix + each for each in errors]
@@ -42,6 +42,6 @@ class DefinitionErrors:
         return bool(self._found)
 
     def raise_any(self) -> None:
-        """Raises what was found: InvalidName where only names are wrong, else BoardInvalid."""
+        """Raise what was found: InvalidName where only names are wrong, else BoardInvalid."""
         if self._found:
             raise (InvalidName if self._only_names else BoardInvalid)(*self._found)

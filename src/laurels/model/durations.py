@@ -36,7 +36,8 @@ def duration_ms(value: object) -> int:
 
 
 def duration_of(field: str, value: object) -> int:
-    """The same for the duration that `field` of a definition holds, which the fault names."""
+    """Return the same for the duration that `field` of a definition holds, which the fault
+    names."""
     try:
         return duration_ms(value)
     except BoardInvalid as error:
@@ -44,7 +45,7 @@ def duration_of(field: str, value: object) -> int:
 
 
 def duration_text(length_ms: int) -> str:
-    """The canonical text: a count of the largest unit that divides it."""
+    """Return the canonical text: a count of the largest unit that divides it."""
     if length_ms == 0:
         return "0s"
     unit = next(unit for unit, unit_ms in _UNITS_MS.items() if length_ms % unit_ms == 0)

@@ -100,20 +100,20 @@ class Batch(Struct, frozen=True):
     nows: "array[int] | None" = None
 
     def member(self, i: int) -> bytes:
-        """The id of event i's member; O(i)."""
+        """Return the id of event i's member; O(i)."""
         start = sum(self.lengths[:i])
         return self.members[start : start + self.lengths[i]]
 
     def member_list(self) -> list[bytes]:
-        """The ids of all members, in the order of the events."""
+        """Return the ids of all members, in the order of the events."""
         return cut(self.members, self.lengths)
 
     def accepted_at(self, i: int) -> int:
-        """When event i was accepted."""
+        """Return when event i was accepted."""
         return self.now_ms if self.nows is None else self.nows[i]
 
     def accepted_from(self, now_ms: int) -> "Batch":
-        """The batch with no event accepted before `now_ms`."""
+        """Return the batch with no event accepted before `now_ms`."""
         if now_ms <= self.now_ms and (self.nows is None or now_ms <= self.nows[0]):
             return self
         nows = self.nows and array("q", [max(each, now_ms) for each in self.nows])
@@ -129,12 +129,13 @@ class Batch(Struct, frozen=True):
         return weighing.weights(self.now_ms if self.ats is None else self.ats)
 
     def weighed(self, weighings: Iterable[Weighing]) -> "Batch":
-        """The batch with the weights of its events."""
+        """Return the batch with the weights of its events."""
         found = {weighing: self.weights_in(weighing) for weighing in weighings}
         return replace(self, weights=found) if found else self
 
     def split(self, ends: Sequence[int], nows: "array[int]") -> list["Batch"]:
-        """The batch in parts that end at these positions, accepted at these times; O(size)."""
+        """Return the batch in parts that end at these positions, accepted at these times;
+        O(size)."""
         parts, start, place = [], 0, 0
         for end in ends:
             lengths = self.lengths[start:end]
@@ -158,7 +159,7 @@ class Batch(Struct, frozen=True):
         return parts
 
     def take(self, kept: Sequence[int]) -> "Batch":
-        """The same batch with only the events at the positions `kept`; O(size)."""
+        """Return the same batch with only the events at the positions `kept`; O(size)."""
         return next(self.taken([kept]))
 
     def taken(self, shares: Iterable[Sequence[int]]) -> Iterator["Batch"]:
@@ -199,14 +200,14 @@ def _utf8(
 
 
 def member_bytes(member: object) -> bytes:
-    """The UTF-8 bytes of a member id of 1 to 128 bytes; anything else is refused."""
+    """Return the UTF-8 bytes of a member id of 1 to 128 bytes; anything else is refused."""
     if not isinstance(member, str):
         raise InvalidMember(f"{safe_repr(member)} is no member id")
     return _utf8(member, MemberEmpty, MemberTooLong, MemberNotUtf8, "a member id")
 
 
 def id_bytes(id: object) -> bytes | None:
-    """The UTF-8 bytes of an event id of 1 to 128 bytes, None for None."""
+    """Return the UTF-8 bytes of an event id of 1 to 128 bytes, None for None."""
     if id is None:
         return None
     if not isinstance(id, str):
@@ -246,7 +247,8 @@ class EventReader:
         self._highs = [LIMIT if c.op == "sum" else c.high for c in rules.columns]
 
     def gather(self, events: Sequence[object]) -> Columns:
-        """The events as columns, with the errors of those refused; see `engine.batch.intake`."""
+        """Return the events as columns, with the errors of those refused; see
+        `engine.batch.intake`."""
         groups = Groups(self._labels, self._ensure_counted, ignores=self._ignores)
         columns = gather(
             events,
@@ -267,7 +269,7 @@ class EventReader:
         return columns
 
     def _ensure_counted(self, values: Values) -> None:
-        """Raises NoScope for labels that no scope of the board counts."""
+        """Raise NoScope for labels that no scope of the board counts."""
         if self._counted or any(all(values[i] for i in scope) for scope in self._scopes):
             return
         carried = [name for name, value in zip(self._labels, values, strict=True) if value]
@@ -294,7 +296,7 @@ class EventReader:
         return own, self.units(value), instant_ms, named, labels
 
     def units(self, value: object) -> tuple[int, ...]:
-        """The exact integers of a score, one per column of the board."""
+        """Return the exact integers of a score, one per column of the board."""
         values = tuple(value) if isinstance(value, (tuple, list)) else (value,)
         if len(values) != len(self._columns):
             names = ", ".join(column.name for column in self._columns)
@@ -303,8 +305,8 @@ class EventReader:
 
 
 def event_fields(event: object) -> Fields:
-    """The member, value, at, id and labels of an event in any accepted form; InvalidEvent for
-    none."""
+    """Return the member, value, at, id and labels of an event in any accepted form; InvalidEvent
+    for none."""
     if isinstance(event, Event):
         return event.member, event.value, event.at, event.id, event.labels
     if isinstance(event, Mapping):
@@ -326,7 +328,8 @@ def event_fields(event: object) -> Fields:
 
 
 def _of_named_tuple(event: tuple[object, ...], names: tuple[str, ...]) -> Fields:
-    """The fields of a named tuple as `event_fields` orders them, None for those it has not."""
+    """Return the fields of a named tuple as `event_fields` orders them, None for those it has
+    not."""
     member, value, at, id, labels = map(_place_in(names).get, _FIELD_ORDER)
     if member is None or value is None:
         missing = "member" if member is None else "value"
@@ -342,7 +345,7 @@ def _of_named_tuple(event: tuple[object, ...], names: tuple[str, ...]) -> Fields
 
 @lru_cache(256)
 def _place_in(names: tuple[str, ...]) -> dict[str, int]:
-    """The places of an event's fields in a named tuple of these names."""
+    """Return the places of an event's fields in a named tuple of these names."""
     if unknown := [name for name in names if name not in _FIELDS and name != _ROW_LABEL]:
         raise InvalidEvent(
             f"unknown fields in a named tuple: {', '.join(unknown)}; expected member, value and, "
@@ -352,7 +355,7 @@ def _place_in(names: tuple[str, ...]) -> dict[str, int]:
 
 
 def member_of(event: object) -> str | None:
-    """The member an event names, as far as it can be told, for the receipt of a refusal."""
+    """Return the member an event names, as far as it can be told, for the receipt of a refusal."""
     try:
         member = event_fields(event)[0]
     except LaurelsError:

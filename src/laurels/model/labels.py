@@ -45,17 +45,17 @@ class Labels(Struct, frozen=True):
     each: "array[int]"
 
     def take(self, kept: Iterable[int]) -> "Labels":
-        """Those of the events at some places; O(places)."""
+        """Return those of the events at some places; O(places)."""
         numbers: dict[int, int] = {}
         each = array("q", [numbers.setdefault(self.each[i], len(numbers)) for i in kept])
         return Labels(self.names, tuple([self.groups[group] for group in numbers]), each)
 
     def span(self, start: int, end: int) -> "Labels":
-        """Those of the events from start to before end; O(end - start)."""
+        """Return those of the events from start to before end; O(end - start)."""
         return self.take(range(start, end))
 
     def of(self, event: int) -> dict[str, str]:
-        """The labels of one event."""
+        """Return the labels of one event."""
         values = self.groups[self.each[event]]
         return {
             name: value for name, value in zip(self.names, values, strict=True) if value is not None
@@ -101,7 +101,7 @@ class Groups:
         self._numbers_of: dict[object, int] = {}
 
     def number(self, labels: object) -> int:
-        """The number of what an event carries; whatever is wrong with it is raised."""
+        """Return the number of what an event carries; whatever is wrong with it is raised."""
         key = tuple(labels.items()) if type(labels) is dict else None
         try:
             return self._numbers_of[key] if key or labels is None else self._new(labels)
@@ -118,8 +118,8 @@ class Groups:
 
 
 def concatenate(labels: Sequence[tuple[Labels | None, int]]) -> Labels | None:
-    """The labels of several batches of a board, each of so many events, behind each other; their
-    names differ when the board got a label between them."""
+    """Return the labels of several batches of a board, each of so many events, behind each other;
+    their names differ when the board got a label between them."""
     names = tuple(sorted({name for each, _ in labels if each for name in each.names}))
     if not names:
         return None
@@ -144,7 +144,7 @@ def _part(label: str, value: str | None) -> str | None:
 
 
 def _text(labels: Sequence[str], values: Sequence[str | None]) -> str | None:
-    """The text of a scope, from its labels in the order of their names."""
+    """Return the text of a scope, from its labels in the order of their names."""
     if None in values:
         return None
     return ",".join(
@@ -153,7 +153,7 @@ def _text(labels: Sequence[str], values: Sequence[str | None]) -> str | None:
 
 
 def is_by(scope: str) -> bool:
-    """Whether a scope ranks the values of a label."""
+    """Return whether a scope ranks the values of a label."""
     return scope.startswith("@")
 
 
@@ -162,14 +162,14 @@ def _quote(found: re.Match[str]) -> str:
 
 
 def form_of(scope: str) -> str:
-    """The labels that a scope is of, as `RankingSpec.name` writes them."""
+    """Return the labels that a scope is of, as `RankingSpec.name` writes them."""
     if is_by(scope):
         return scope
     return ",".join([part.partition("=")[0] for part in scope.split(",")])
 
 
 def labels_of(scope: str) -> dict[str, str]:
-    """The labels of a scope, from its text; those of `@room` are none."""
+    """Return the labels of a scope, from its text; those of `@room` are none."""
     if not scope or is_by(scope):
         return {}
     parts = (part.partition("=") for part in scope.split(","))
@@ -209,8 +209,8 @@ def _named(labels: object) -> Iterator[tuple[str, object]]:
 
 
 def scope_labels(labels: object) -> dict[str, object]:
-    """The labels of a scope that a question names, none for None; InvalidLabel for what are no
-    labels."""
+    """Return the labels of a scope that a question names, none for None; InvalidLabel for what are
+    no labels."""
     if labels is None:
         return {}
     return dict(_named(labels))
@@ -248,7 +248,8 @@ def label_values(names: Sequence[str], labels: object, *, ignores: bool = False)
 
 
 def label_names(rules: Rules, scope: object) -> tuple[str, ...]:
-    """The labels of the scope that a list of names means; UnknownScope where there is none."""
+    """Return the labels of the scope that a list of names means; UnknownScope where there is
+    none."""
     names = _sorted_names(scope)
     if names is None or names not in rules.scopes:
         raise UnknownScope(f"there is no scope {safe_repr(scope)}: {_scopes_of(rules)}")
@@ -256,7 +257,7 @@ def label_names(rules: Rules, scope: object) -> tuple[str, ...]:
 
 
 def has_scope(rules: Rules, scope: object) -> bool:
-    """Whether the board has the scope that a list of names means."""
+    """Return whether the board has the scope that a list of names means."""
     return _sorted_names(scope) in rules.scopes
 
 
@@ -267,7 +268,7 @@ def _sorted_names(scope: object) -> tuple[str, ...] | None:
 
 
 def scope_named(rules: Rules, labels: Mapping[str, object] | None, by: object = None) -> str:
-    """The scope that a question means: of these labels, or the ranking by a label.
+    """Return the scope that a question means: of these labels, or the ranking by a label.
 
     Raises UnknownScope where the board has none such, InvalidLabel for what are no labels.
     """

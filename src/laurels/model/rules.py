@@ -123,10 +123,10 @@ class Rules(Struct, frozen=True, dict=True):
         return list(dict.fromkeys([weighing for weighing in found if weighing is not None]))
 
     def score_words(self, window: str) -> int:
-        """How many words of an entry are its score: one for each column, or those of a total that
-        fades. They decide who shares a rank."""
+        """Return how many words of an entry are its score: one for each column, or those of a total
+        that fades. They decide who shares a rank."""
         return len(self.columns) if self.weighing(window) is None else WORDS
 
     def order_words(self, window: str) -> int:
-        """How many words of an entry decide the order, before the member does."""
+        """Return how many words of an entry decide the order, before the member does."""
         return self.score_words(window) + (self.tie != 0)

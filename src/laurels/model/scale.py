@@ -24,10 +24,10 @@ class Scale(Protocol):
     """What scores are read with."""
 
     def score(self, words: Sequence[int]) -> Score:
-        """The score an entry's words stand for."""
+        """Return the score an entry's words stand for."""
 
     def scores(self, words: Sequence[Sequence[int]]) -> list[Score]:
-        """The scores of many entries, from their words kept column by column."""
+        """Return the scores of many entries, from their words kept column by column."""
 
     def gap(self, better: Sequence[int], worse: Sequence[int]) -> Score:
         """What one entry is ahead of another by, column by column, from the words of both."""
@@ -89,7 +89,7 @@ class DecayedScale(Struct, frozen=True):
         return exact_units(score, self.totals.places, self.name, MOST_UNITS)
 
     def words(self, units: int) -> tuple[int, int]:
-        """The words of the least total that is shown as so many units or more."""
+        """Return the words of the least total that is shown as so many units or more."""
         first, mantissa = self.totals.least(units)
         return self.sign * first, self.sign * mantissa
 
@@ -104,7 +104,7 @@ def scale_of(rules: Rules, window: str, now_ms: int) -> Scale:
 
 
 def decayed_scale(rules: Rules, window: str, now_ms: int) -> DecayedScale | None:
-    """The same where scores fade; None where they do not."""
+    """Return the same where scores fade; None where they do not."""
     if (weighing := rules.weighing(window)) is None:
         return None
     column = rules.columns[0]

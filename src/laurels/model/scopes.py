@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def judged_scopes(value: object) -> tuple[tuple[str, ...], ...]:
-    """The scopes of a board in canonical form; BoardInvalid with every fault they have."""
+    """Return the scopes of a board in canonical form; BoardInvalid with every fault they have."""
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
         raise BoardInvalid(f"scopes is {safe_repr(value)}, not a list of lists of labels")
     if not 1 <= len(value) <= MAX_SCOPES:
@@ -30,7 +30,7 @@ def judged_scopes(value: object) -> tuple[tuple[str, ...], ...]:
 
 
 def judged_rank_by(value: object) -> tuple[str, ...]:
-    """The labels whose values a board ranks; BoardInvalid with every fault they have."""
+    """Return the labels whose values a board ranks; BoardInvalid with every fault they have."""
     labels = [value] if isinstance(value, str) else value
     if not isinstance(labels, Sequence) or isinstance(labels, bytes):
         raise BoardInvalid(f"rank_by is {safe_repr(value)}, not a label or a list of labels")
@@ -69,7 +69,7 @@ def _label(value: object) -> str:
 
 
 def _twice(items: Iterable[T | None]) -> Iterator[T]:
-    """Those that were there before."""
+    """Return those that were there before."""
     seen: set[T] = set()
     for item in items:
         if item is None:

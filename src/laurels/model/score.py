@@ -34,11 +34,11 @@ _LIMIT_DIGITS = len(str(LIMIT))
 
 
 def to_units(value: object, column: ColumnRule) -> int:
-    """The value of one event as a count of the column's units.
+    """Return the value of one event as a count of the column's units.
 
     Takes an int, a Decimal or a decimal string such as `12`, `-0.5` or `1e3`. A value that the
-    column keeps (`last`, `best`) must lie within its range; of a `sum` only the total must.
-    Raises InvalidValue, NotFinite, TooManyPlaces or ValueOutOfRange.
+    column keeps (`last`, `best`) must lie within its range; of a `sum` only the total must. Raise
+    InvalidValue, NotFinite, TooManyPlaces or ValueOutOfRange.
     """
     units = exact_units(value, column.scale, column.name)
     if column.op != "sum" and not column.low <= units <= column.high:
@@ -113,7 +113,7 @@ def _units_of_text(value: str, scale: int, name: str, limit: int) -> int:
 
 
 def _scaled(digits: str, shift: int, value: object, name: str, limit: int) -> int:
-    """The integer `digits` times 10^shift; limit + 1 for anything beyond limit."""
+    """Return the integer `digits` times 10^shift; limit + 1 for anything beyond limit."""
     significant = digits.lstrip("0")
     whole = significant.rstrip("0")
     if not whole:
@@ -131,7 +131,7 @@ def to_value(units: int, scale: int) -> Number:
 
 
 def score_of(units: Sequence[int], rules: Rules) -> Score:
-    """The score of an entry: one number, or a tuple where the board has several columns."""
+    """Return the score of an entry: one number, or a tuple where the board has several columns."""
     if len(rules.columns) == 1:
         return to_value(units[0], rules.columns[0].scale)
     return tuple(
@@ -140,7 +140,7 @@ def score_of(units: Sequence[int], rules: Rules) -> Score:
 
 
 def scores_of(words: Sequence[Sequence[int]], rules: Rules) -> list[Score]:
-    """The scores of many entries, from their words kept column by column."""
+    """Return the scores of many entries, from their words kept column by column."""
     if len(rules.columns) == 1:
         column = rules.columns[0]
         if not column.scale:
@@ -172,12 +172,12 @@ def gaps(words: Sequence[Sequence[int]], rules: Rules) -> list[Score]:
 
 
 def stamp(at_ms: int, resolution_ms: int) -> int:
-    """The tie stamp of an instant: how many times the tie resolution fits before it."""
+    """Return the tie stamp of an instant: how many times the tie resolution fits before it."""
     return at_ms // resolution_ms
 
 
 def stamps_of(ats_ms: "array[int] | int", resolution_ms: int) -> "array[int] | int":
-    """The tie stamps of many instants, or of the one that all share."""
+    """Return the tie stamps of many instants, or of the one that all share."""
     if resolution_ms == 1:
         return ats_ms
     if isinstance(ats_ms, int):
@@ -186,19 +186,20 @@ def stamps_of(ats_ms: "array[int] | int", resolution_ms: int) -> "array[int] | i
 
 
 def units_of(words: Sequence[int], rules: Rules) -> tuple[int, ...]:
-    """The units of an entry from its words."""
+    """Return the units of an entry from its words."""
     return tuple([column.sign * word for word, column in zip(words, rules.columns, strict=False)])
 
 
 def is_stamped(rules: Rules) -> bool:
-    """Whether entries have one more word, which orders nothing: the exact time that `last` columns
-    go by, where the tie stamp cannot tell it."""
+    """Return whether entries have one more word, which orders nothing: the exact time that `last`
+    columns go by, where the tie stamp cannot tell it."""
     last = any(column.op == "last" for column in rules.columns)
     return last and (rules.tie == 0 or rules.resolution_ms != 1)
 
 
 def word_bounds(rules: Rules, steps: int = 1) -> tuple[list[int], list[int]]:
-    """The least and the greatest word of each column, in one of `steps` steps of a window."""
+    """Return the least and the greatest word of each column, in one of `steps` steps of a
+    window."""
     pairs = [
         step_bounds(c.low, c.high, steps) if c.op == "sum" else (c.low, c.high)
         for c in rules.columns
@@ -211,7 +212,8 @@ def word_bounds(rules: Rules, steps: int = 1) -> tuple[list[int], list[int]]:
 
 
 def step_bounds(low: int, high: int, steps: int) -> tuple[int, int]:
-    """The bounds of a member's total within one of `steps` steps, for a `sum` of low to high.
+    """Return the bounds of a member's total within one of `steps` steps, for a `sum` of low to
+    high.
 
     Whichever of the oldest steps have left, what totals within these bounds add up to stays within
     low to high, so that expiry can never take a total out of range. Where totals of both signs are

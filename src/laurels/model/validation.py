@@ -15,7 +15,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
 def is_name(value: object) -> TypeGuard[str]:
-    """Whether `value` may name a board, a column or a window."""
+    """Return whether `value` may name a board, a column or a window."""
     return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
@@ -41,7 +41,7 @@ def integer_within(value: object, low: int, high: int | None = None) -> int | No
 
 
 def is_unicode(text: str) -> bool:
-    """Whether text can be written in UTF-8: a lone surrogate cannot."""
+    """Return whether text can be written in UTF-8: a lone surrogate cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -50,7 +50,7 @@ def is_unicode(text: str) -> bool:
 
 
 def one_of(value: object, choices: Iterable[T], what: str) -> T:
-    """The choice that `value` equals; BoardInvalid where it is none of them."""
+    """Return the choice that `value` equals; BoardInvalid where it is none of them."""
     choices = list(choices)
     for choice in choices:
         if value == choice:

@@ -33,7 +33,7 @@ class Admission:
         self._wrong_keys = Rates(_WRONG_KEYS_PER_SECOND, _WRONG_KEYS_AT_ONCE, clock)
 
     def client(self, scope: Scope) -> str:
-        """The address of the client of a request."""
+        """Return the address of the client of a request."""
         return self._addresses.of(scope.client, scope.headers)
 
     def take_request(self, scope: Scope) -> None:

@@ -133,7 +133,7 @@ class Application:
         self._find = lru_cache(_PATHS)(self._router.find)
 
     async def __rsgi__(self, scope: Scope, protocol: HTTPProtocol) -> None:
-        """Answers one request."""
+        """Answer one request."""
         sent = scope.headers
         request_id = ""
         try:
@@ -166,7 +166,7 @@ class Application:
             return
 
     def _request_id(self, sent: Incoming) -> str:
-        """The id of a request: its own, or a new one. Raises InvalidRequestId."""
+        """Return the id of a request: its own, or a new one. Raise InvalidRequestId."""
         given: str | None = sent.get("x-request-id")
         if given:
             if len(given) <= _LONGEST_REQUEST_ID and _is_visible_ascii(given):
@@ -216,7 +216,8 @@ class Application:
     async def _answered(
         self, row: Route, part: str, scope: Scope, protocol: HTTPProtocol, request_id: str
     ) -> Written:
-        """The answer to a request of the API, counted and, where that is asked for, logged."""
+        """Return the answer to a request of the API, counted and, where that is asked for,
+        logged."""
         began = self._clock()
         caller, ask = UNKNOWN, None
         try:
@@ -266,7 +267,7 @@ class Application:
     async def _audit(
         self, row: Route, ask: RequestContext, scope: Scope, written: Written, request_id: str
     ) -> None:
-        """Writes a call to the audit log; an answer that is repeated is no other call."""
+        """Write a call to the audit log; an answer that is repeated is no other call."""
         if ("idempotency-replayed", "true") in written.headers:
             return
         trace = trace_of(scope.headers.get("traceparent"), request_id)
@@ -288,7 +289,7 @@ class Application:
     def _note(
         self, row: Route, scope: Scope, status: int, began: float, caller: Caller, request_id: str
     ) -> None:
-        """Counts a request and, where that is asked for, logs it."""
+        """Count a request and, where that is asked for, logs it."""
         seconds = self._clock() - began
         self._server.metrics.answered(row.verb, status, seconds, reads=row.reads)
         if self._settings.log_requests:
@@ -322,7 +323,7 @@ class Application:
     async def _read(
         self, row: Route, ask: RequestContext, headers: Incoming, protocol: HTTPProtocol
     ) -> None:
-        """Reads what comes with a request that has a body."""
+        """Read what comes with a request that has a body."""
         ask.media_type = requests.media_type(headers.get("content-type"))
         length, most = headers.get("content-length"), self._settings.max_body
         if row.most_body is not None and row.most_body < most:
@@ -340,7 +341,7 @@ class Application:
         protocol: HTTPProtocol,
         request_id: str,
     ) -> Written:
-        """The answer to a request that is not plain."""
+        """Return the answer to a request that is not plain."""
         accept = scope.headers.get("accept")
         if ask.key is not None and not row.reads:
             return await self._once(row, ask, query, scope, accept)
@@ -357,7 +358,7 @@ class Application:
     async def _shared(
         self, row: Route, ask: RequestContext, query: Any, scope: Scope, accept: str | None
     ) -> Written:
-        """The answer that others may have got already."""
+        """Return the answer that others may have got already."""
         question = scope.path, scope.query_string, accept
         change_token = self._server.store.change_token(ask.board)
         written: Written | None = self._kept.find(question, change_token)
@@ -369,7 +370,8 @@ class Application:
     async def _once(
         self, row: Route, ask: RequestContext, query: Any, scope: Scope, accept: str | None
     ) -> Written:
-        """The answer to a request with an Idempotency-Key: given once, repeated as it was."""
+        """Return the answer to a request with an Idempotency-Key: given once, repeated as it
+        was."""
         assert ask.key is not None
 
         async def first() -> Answered:
@@ -389,7 +391,7 @@ class Application:
         protocol: HTTPProtocol,
         request_id: str,
     ) -> None:
-        """Sends an answer while it is made, until its end or until nobody reads it any more."""
+        """Send an answer while it is made, until its end or until nobody reads it any more."""
         headers = [
             *trace_headers(scope.headers.get("traceparent"), request_id),
             ("content-type", answered.kind),
@@ -470,7 +472,7 @@ def _encoded(row: Route, answered: object, accept: str | None) -> Answered:
 
 
 def _problem(error: LaurelsError, status: int, request_id: str) -> Written:
-    """The one place that makes an answer of an error, and the last that sees it."""
+    """Return the one place that makes an answer of an error, and the last that sees it."""
     if isinstance(error, Fault):
         _log.error("fault", code=error.code, what=error.what, request_id=request_id)
     headers: Headers = []
@@ -496,8 +498,8 @@ def _failure(error: Exception, path: str, request_id: str) -> Written:
 
 
 def _secret(scope: Scope, *, in_query: bool = False) -> str | None:
-    """The key or token of a request. Of a stream a token may stand in the query, since browsers
-    cannot set headers there; a key may not, since addresses end up in logs."""
+    """Return the key or token of a request. Of a stream a token may stand in the query, since
+    browsers cannot set headers there; a key may not, since addresses end up in logs."""
     authorization: str | None = scope.headers.get("authorization")
     if authorization is not None:
         scheme, _, secret = authorization.partition(" ")

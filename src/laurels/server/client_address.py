@@ -44,7 +44,7 @@ class ClientAddresses:
         self._header = header
 
     def of(self, client: str, headers: RequestHeaders) -> str:
-        """The address of a client, without a port; `client` is the peer's, as `ip:port`."""
+        """Return the address of a client, without a port; `client` is the peer's, as `ip:port`."""
         peer = client.rpartition(":")[0].strip("[]")
         if not self._trusted:
             return peer
@@ -69,7 +69,7 @@ class ClientAddresses:
         return any(address in network for network in self._trusted)
 
     def _reported(self, headers: RequestHeaders) -> Iterator[str]:
-        """The hops in the header, the last one first."""
+        """Return the hops in the header, the last one first."""
         lines = [value for name, value in headers.items() if name == self._header]
         hops = self._hops(",".join(lines))
         yield from hops[: -_MOST_HOPS - 1 : -1]
@@ -97,8 +97,8 @@ def _network(text: str) -> IPv4Network | IPv6Network:
 
 
 def _address(text: str) -> Address | None:
-    """An address in any of the forms of a header, None for anything else. One of IPv4 within IPv6
-    is the IPv4 address."""
+    """Return an address in any of the forms of a header, None for anything else. One of IPv4 within
+    IPv6 is the IPv4 address."""
     text = text.strip()
     if text.startswith("["):
         text = text[1:].partition("]")[0]
@@ -115,12 +115,13 @@ def _address(text: str) -> Address | None:
 
 
 def _hops_of_list(header: str) -> list[str]:
-    """The hops of `X-Forwarded-For: client, proxy`."""
+    """Return the hops of `X-Forwarded-For: client, proxy`."""
     return [hop.strip() for hop in header.split(",")] if header else []
 
 
 def _hops_of_forwarded(header: str) -> list[str]:
-    """The hops of `Forwarded: for=client;proto=https, for="[2001:db8::1]:4711"` (RFC 7239)."""
+    """Return the hops of `Forwarded: for=client;proto=https, for="[2001:db8::1]:4711"` (RFC
+    7239)."""
     return [_for(element.split(";")) for element in header.split(",")] if header else []
 
 

@@ -89,7 +89,7 @@ def _open_descriptors() -> list[int]:
 
 
 def _connections(descriptors: Iterable[int], port: int) -> list[Connection]:
-    """Those of some descriptors that are connections to a port."""
+    """Return those of some descriptors that are connections to a port."""
     found = []
     for descriptor in descriptors:
         with suppress(OSError), borrowed(descriptor) as connection:

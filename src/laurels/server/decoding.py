@@ -130,5 +130,5 @@ def _read_piece(
 
 
 def _moved(error: LaurelsError, nbytes: int) -> LaurelsError:
-    """An error of a piece that names its place in the whole."""
+    """Return an error of a piece that names its place in the whole."""
     return type(error)(_AT_BYTE.sub(lambda at: f"(byte {int(at[1]) + nbytes})", error.what))

@@ -74,7 +74,7 @@ class Flow:
                 yield
 
     def cut(self) -> None:
-        """Ends the connection, though what was sent may not have been read."""
+        """End the connection, though what was sent may not have been read."""
         if self._descriptor is not None and self._is_own(self._descriptor):
             with suppress(OSError), borrowed(self._descriptor) as connection:
                 connection.shutdown(socket.SHUT_RDWR)
@@ -89,7 +89,7 @@ class Flow:
 
 
 def _sockets() -> Iterator[int]:
-    """The descriptors of this process that may be sockets, the newest first."""
+    """Return the descriptors of this process that may be sockets, the newest first."""
     return iter(sorted((int(each.name) for each in DESCRIPTORS.iterdir()), reverse=True))
 
 

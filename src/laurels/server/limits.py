@@ -32,7 +32,7 @@ class Rates:
         return len(self._buckets)
 
     def take(self, caller: str, rate: float | None) -> None:
-        """Counts a request. Raises TooManyRequests, which says after how many seconds to come
+        """Count a request. Raise TooManyRequests, which says after how many seconds to come
         again."""
         rate = self._rate if rate is None else rate
         if not rate:
@@ -85,7 +85,7 @@ class AdmissionControl:
         self.stopping = False
 
     def writing(self) -> _Writing:
-        """Has a write take its place. Raises Overloaded where all are taken."""
+        """Have a write take its place. Raise Overloaded where all are taken."""
         if self.stopping:
             raise Stopping("the server is ending")
         if self.writes >= self._most_writes:

@@ -113,7 +113,7 @@ class What(Struct, frozen=True):
 
 
 def frame(kind: str, number: str, document: object) -> bytes:
-    """An event as it is sent."""
+    """Return an event as it is sent."""
     return b"event: %b\nid: %b\ndata: %b\n\n" % (kind.encode(), number.encode(), _encode(document))
 
 
@@ -182,7 +182,7 @@ class FeedWatcher:
         self._came.set()
 
     async def take(self, whole: Callable[[], bytes]) -> bytes | None:
-        """The next frame: the one in the slot, the whole list where some were missed, or a
+        """Return the next frame: the one in the slot, the whole list where some were missed, or a
         heartbeat; None at the end."""
         if not self.holds and not self.ended:
             try:
@@ -224,7 +224,7 @@ class Channel:
         return {watcher.payer for watcher in self.watchers}
 
     def whole(self) -> bytes:
-        """The frame that needs none before it."""
+        """Return the frame that needs none before it."""
         assert self.page is not None
         if self.what.member is not None:
             change = member_change(self.what.member, self.standing, self.standing, self.page)
@@ -234,7 +234,8 @@ class Channel:
         return frame("top", self.number, top)
 
     def after(self, last: str | None) -> Sequence[bytes]:
-        """The frames since the one a watcher had last; the whole list where they are gone."""
+        """Return the frames since the one a watcher had last; the whole list where they are
+        gone."""
         epoch, _, number = (last or "").partition(".")
         if epoch == self._epoch and number.isdigit() and len(number) < 16:
             missed = self._number - int(number)
@@ -243,7 +244,7 @@ class Channel:
         return [self.whole()]
 
     def publish(self, page: Page, standing: Standing | None, now: float) -> None:
-        """Compares with what was told last and tells what changed."""
+        """Compare with what was told last and tells what changed."""
         old, was = self.page, self.standing
         self.page, self.standing = page, standing
         self.published_at = now
@@ -303,8 +304,8 @@ class Hub:
     async def watch(
         self, what: What, last: str | None, payer: str = ""
     ) -> AsyncGenerator[bytes, None]:
-        """The frames of a stream, until its watcher goes or the server ends. `payer` is who its
-        work is charged to.
+        """Return the frames of a stream, until its watcher goes or the server ends. `payer` is who
+        its work is charged to.
 
         Raises UnknownBoard, UnknownWindow and what else the list is refused with.
         """
@@ -342,7 +343,7 @@ class Hub:
                 self._forget(channel)
 
     def stop(self) -> None:
-        """Ends all streams."""
+        """End all streams."""
         self._stopping = True
         for channel in self._channels.values():
             for watcher in channel.watchers:
@@ -386,13 +387,13 @@ class Hub:
         return some
 
     def _drop(self, channel: Channel) -> None:
-        """Ends the streams of a list that cannot be read any more: its board was deleted, say."""
+        """End the streams of a list that cannot be read any more: its board was deleted, say."""
         for watcher in channel.watchers:
             watcher.end()
         self._forget(channel)
 
     def _forget(self, channel: Channel) -> None:
-        """Lets go of a channel, unless another one has taken its place."""
+        """Let go of a channel, unless another one has taken its place."""
         if self._channels.get(channel.what) is channel:
             del self._channels[channel.what]
 
@@ -400,7 +401,7 @@ class Hub:
         return self._clock() - channel.published_at >= channel.what.interval_ms / 1_000
 
     async def _followed(self, boards: Collection[str]) -> None:
-        """Asks how often boards have changed, not too often. While nobody can say, streams wait."""
+        """Ask how often boards have changed, not too often. While nobody can say, streams wait."""
         assert self._follow is not None
         now = self._clock()
         if not boards or now - self._followed_at < FOLLOW_SECONDS:
@@ -421,7 +422,7 @@ class Hub:
             return False
 
     async def _read_again(self, channel: Channel) -> None:
-        """Reads a list and tells what is new. One that cannot be read just now is read later."""
+        """Read a list and tell what is new. One that cannot be read just now is read later."""
         try:
             await self._read(channel)
         except Unavailable:
@@ -433,7 +434,7 @@ class Hub:
             self._drop(channel)
 
     async def _read(self, channel: Channel) -> None:
-        """Reads a list and tells what is new. One reading at a time: none tells what is older."""
+        """Read a list and tell what is new. One reading at a time: none tells what is older."""
         async with channel.reading:
             await self._read_alone(channel)
 

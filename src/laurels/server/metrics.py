@@ -64,7 +64,7 @@ class Metrics:
         return self._clock() - (self._began if taken is None else taken)
 
     def submitted(self, receipts: Receipts | RefusedReceipts) -> None:
-        """Counts events by what became of them."""
+        """Count events by what became of them."""
         outcomes = self.outcomes
         outcomes["applied"] += receipts.applied
         outcomes["unchanged"] += receipts.unchanged
@@ -72,11 +72,11 @@ class Metrics:
         outcomes["refused"] += receipts.refused
 
     def counted(self, outcome: str) -> None:
-        """Counts a single event."""
+        """Count a single event."""
         self.outcomes[outcome] += 1
 
     def answered(self, verb: str, status: int, seconds: float, *, reads: bool) -> None:
-        """Counts a request."""
+        """Count a request."""
         self.requests[verb, status] += 1
         if reads:
             histogram = self.reads.get(verb)
@@ -85,11 +85,11 @@ class Metrics:
             histogram.see(seconds)
 
     def count_cut_off(self) -> None:
-        """Counts a feed that was ended since nobody read it."""
+        """Count a feed that was ended since nobody read it."""
         self.cut_off += 1
 
     def committed(self, events: int, seconds: float) -> None:
-        """Counts a commit; called by the thread that commits."""
+        """Count a commit; called by the thread that commits."""
         self.commit_events.see(events)
         self.commit_seconds.see(seconds)
 
@@ -251,7 +251,7 @@ def _gauge(name: str, help: str, value: float) -> Metric:
 
 
 def exposition(exposed: Exposed) -> bytes:
-    """The figures as text."""
+    """Return the figures as text."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(exposed)
     return generate_latest(registry)

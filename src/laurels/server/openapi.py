@@ -24,7 +24,7 @@ part of it: all processes of a service give one description."""
 
 
 def openapi(routes: Sequence[Route]) -> bytes:
-    """The document as JSON."""
+    """Return the document as JSON."""
     types = [
         kind
         for route in routes

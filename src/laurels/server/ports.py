@@ -53,8 +53,8 @@ class SharedPort(Granian):
 
 
 def free(settings: Settings) -> tuple[str, int]:
-    """Where to listen: at the port asked for, if nobody has it, or at a free one for 0. Raises
-    InvalidSettings, AddressInUse."""
+    """Return where to listen: at the port asked for, if nobody has it, or at a free one for 0.
+    Raise InvalidSettings, AddressInUse."""
     host, port = settings.host, settings.port
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -73,7 +73,7 @@ def free(settings: Settings) -> tuple[str, int]:
 
 
 async def listening(server: Granian, ip: str, port: int, serving: "asyncio.Task[None]") -> None:
-    """Waits until the server takes connections."""
+    """Wait until the server takes connections."""
     if isinstance(server, SharedPort):
         while not (serving.done() or server.listens):
             await asyncio.sleep(0.005)

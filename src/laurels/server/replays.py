@@ -29,7 +29,7 @@ class _Kept(Struct):
 
 
 def judged_key(key: str) -> str:
-    """The key of a request. Raises InvalidIdempotencyKey."""
+    """Return the key of a request. Raise InvalidIdempotencyKey."""
     if not 1 <= len(key) <= 100 or not key.isascii() or not key.isprintable() or " " in key:
         raise InvalidIdempotencyKey("the Idempotency-Key is not 1 to 100 visible ASCII characters")
     return key
@@ -48,10 +48,11 @@ class Replays:
         request: tuple[bytes, ...],
         ask: Callable[[], Awaitable[Answered]],
     ) -> tuple[Answered, bool]:
-        """The answer to a request at a place (caller, path, key), and whether it was given before.
+        """Return the answer to a request at a place (caller, path, key), and whether it was given
+        before.
 
         A repeat that comes while the first is under way waits for it. A request that is refused is
-        forgotten: it may be sent again. Raises IdempotencyMismatch.
+        forgotten: it may be sent again. Raise IdempotencyMismatch.
         """
         digest = hashlib.blake2b(b"\0".join(request), digest_size=16).digest()
         while (kept := self._kept.get(place)) is not None:
@@ -79,7 +80,7 @@ class Replays:
         return answered, False
 
     def _keep(self, kept: _Kept, nbytes: int) -> None:
-        """Keeps an answer, unless it is large: a repeat of that gets receipts of duplicates."""
+        """Keep an answer, unless it is large: a repeat of that gets receipts of duplicates."""
         if nbytes > _LARGE:
             kept.answer, nbytes = None, 0
         kept.nbytes = nbytes

@@ -22,7 +22,7 @@ class Router(Generic[T]):
         self._places: dict[int, set[int]] = {}
 
     def put(self, method: str, path: str, answers: T) -> None:
-        """Has a method of a path answered; at most one part of it is in braces."""
+        """Have a method of a path answered; at most one part of it is in braces."""
         parts = path.split("/")
         for place, part in enumerate(parts):
             if part.startswith("{"):

@@ -59,7 +59,7 @@ Announce = Callable[[ServingAddress], None]
 
 
 def serve(settings: Settings, admin_key: str | None, announce: Announce) -> int:
-    """Serves until SIGTERM or SIGINT; `announce` is told where, when requests are taken. The exit
+    """Serve until SIGTERM or SIGINT; `announce` is told where, when requests are taken. The exit
     code.
 
     Raises NotLoopback, KeysNeeded, AddressInUse, InvalidKey and what opening the store raises.
@@ -90,7 +90,7 @@ def _warn(text: str) -> None:
 
 
 async def opened(settings: Settings, clock: str | Clock | None = None) -> Backing:
-    """The boards to be served."""
+    """Return the boards to be served."""
     if (folder := config.folder_of(settings.data)) is not None:
         hide_folder(folder)
     return await config.servable(
@@ -99,7 +99,7 @@ async def opened(settings: Settings, clock: str | Clock | None = None) -> Backin
 
 
 def warn_of(backing: Backing) -> None:
-    """Tells the log how an index server may lose what was counted."""
+    """Tell the log how an index server may lose what was counted."""
     for risk in backing.store.risks:
         _log.warning(risk)
 
@@ -112,8 +112,8 @@ async def run(
     announce: Announce,
     order: Order | None = None,
 ) -> None:
-    """Serves boards until `ending` is set, and closes it: at an address of its own, or as one
-    of several workers. Raises as `serve`."""
+    """Serve boards until `ending` is set, and close it: at an address of its own, or as one of
+    several workers. Raise as `serve`."""
     upkeep: list[asyncio.Task[None]] = []
     auditor: Auditor | None = None
     lb = AsyncLeaderboards(backing.store)
@@ -208,7 +208,7 @@ class _Served:
     async def run(
         self, ip: str, port: int, ending: asyncio.Event, announce: Callable[[str], None]
     ) -> None:
-        """Takes requests at an address until `ending` is set."""
+        """Take requests at an address until `ending` is set."""
         most = self._most_connections()
         server = SharedPort(
             self._app,
@@ -253,7 +253,8 @@ class _Served:
                 asyncio.get_running_loop().set_exception_handler(lambda *_: None)
 
     def _most_connections(self) -> int:
-        """How many connections there may be, told to the log where they are fewer than wanted."""
+        """Return how many connections there may be, told to the log where they are fewer than
+        wanted."""
         wanted = self._settings.max_connections
         descriptors = raise_descriptor_limit()
         most = allowed_connections(wanted, descriptors)
@@ -265,7 +266,7 @@ class _Served:
         return most
 
     async def _finish(self) -> None:
-        """Ends streams, takes no more writes, and lets those under way be answered."""
+        """End streams, takes no more writes, and let those under way be answered."""
         self._admission.stopping = True
         self._hub.stop()
         deadline = time.monotonic() + LET_FINISH_SECONDS
@@ -302,7 +303,7 @@ def _escape(
 
 
 def settle_log(settings: Settings) -> None:
-    """Has the log written to standard error, for people or for programs. A traceback names lines
+    """Have the log written to standard error, for people or for programs. A traceback names lines
     and never the values of variables, which may be keys, and as long as whoever asked likes."""
     shape: list[structlog.typing.Processor] = [
         structlog.processors.add_log_level,

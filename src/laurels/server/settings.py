@@ -161,7 +161,7 @@ class Setting(Struct, frozen=True):
 
 
 def table() -> Iterator[Setting]:
-    """All settings, in the order they are written."""
+    """Return all settings, in the order they are written."""
     hints = get_type_hints(Settings, include_extras=True)
     for field in msgspec.structs.fields(Settings):
         described = hints[field.name]
@@ -177,7 +177,7 @@ def table() -> Iterator[Setting]:
 def settings_of(
     arguments: Mapping[str, Any], environment: Mapping[str, str], file: Path | None
 ) -> Settings:
-    """The settings of a server. `arguments` is what the command line says, None for nothing.
+    """Return the settings of a server. `arguments` is what the command line says, None for nothing.
 
     Raises InvalidSettings, naming where a wrong one comes from.
     """
@@ -254,7 +254,7 @@ def _judged(values: Mapping[str, Any], where: str) -> Settings:
 
 
 def _named(message: str, values: Mapping[str, Any]) -> str:
-    """The message of a refusal with the setting and its value in place of a JSON path."""
+    """Return the message of a refusal with the setting and its value in place of a JSON path."""
     what, _, path = message.partition(" - at `$.")
     name = path.rstrip("`").split("[")[0]
     return f"{name} is {safe_repr(values[name])}: {what}" if name in values else message

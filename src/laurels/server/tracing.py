@@ -25,8 +25,8 @@ class Trace(Struct, frozen=True):
 
 
 def trace_of(traceparent: str | None, request_id: str) -> Trace | None:
-    """The trace of a `traceparent` header; None without one, or where it is not well-formed. The
-    span of the request is derived from its id."""
+    """Return the trace of a `traceparent` header; None without one, or where it is not well-formed.
+    The span of the request is derived from its id."""
     if traceparent is None or len(traceparent) > _MOST:
         return None
     found = _TRACEPARENT.fullmatch(traceparent)
@@ -42,7 +42,7 @@ def trace_of(traceparent: str | None, request_id: str) -> Trace | None:
 
 
 def trace_headers(traceparent: str | None, request_id: str) -> list[tuple[str, str]]:
-    """The headers by which an answer is found in logs and traces."""
+    """Return the headers by which an answer is found in logs and traces."""
     headers = [("x-request-id", request_id)]
     if traceparent is not None and (trace := trace_of(traceparent, request_id)) is not None:
         headers.append(("traceresponse", trace.traceresponse))

@@ -41,7 +41,7 @@ _log = structlog.get_logger("laurels")
 
 
 def ensure_possible(settings: Settings) -> None:
-    """Raises InvalidSettings where there cannot be several workers."""
+    """Raise InvalidSettings where there cannot be several workers."""
     if not config.is_direct(settings.data):
         raise InvalidSettings(
             f"workers is {settings.workers}, but {safe_repr(settings.data)} is kept by "
@@ -53,7 +53,7 @@ def ensure_possible(settings: Settings) -> None:
 
 
 def oversee(settings: Settings, admin_key: str | None, announce: Announce) -> int:
-    """Runs workers until SIGTERM or SIGINT; 0, or 1 where one of them ended by itself."""
+    """Run workers until SIGTERM or SIGINT; 0, or 1 where one of them ended by itself."""
     ensure_possible(settings)
     return asyncio.run(_oversee(settings, admin_key, announce))
 
@@ -89,7 +89,7 @@ async def _oversee(settings: Settings, admin_key: str | None, announce: Announce
 
 @contextmanager
 def _reserved(ip: str, port: int) -> Iterator[tuple[str, int]]:
-    """Holds a port, so that nobody else takes it before the workers do."""
+    """Hold a port, so that nobody else takes it before the workers do."""
     family = socket.AF_INET6 if ":" in ip else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -105,7 +105,8 @@ async def _started() -> Process:
 
 
 async def _ready(worker: Process, order: Order, ending: asyncio.Event) -> ServingAddress:
-    """Where a worker takes requests. Raises why it does not; nowhere where the end comes first."""
+    """Return where a worker takes requests. Raise why it does not; nowhere where the end comes
+    first."""
     assert worker.stdin is not None
     assert worker.stdout is not None
     worker.stdin.write(msgspec.json.encode(order) + b"\n")
@@ -137,7 +138,7 @@ async def _until_one_ends(workers: list[Process], ending: asyncio.Event) -> int:
 
 
 async def _end(worker: Process) -> None:
-    """Has a worker end, and waits for it."""
+    """Have a worker end, and wait for it."""
     if worker.returncode is None:
         worker.terminate()
     try:

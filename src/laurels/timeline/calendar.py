@@ -41,11 +41,11 @@ class Cut(ABC):
 
     @abstractmethod
     def find(self, at_ms: int) -> Period:
-        """The period an instant lies in."""
+        """Return the period an instant lies in."""
 
     @abstractmethod
     def read(self, label: str) -> list[Period]:
-        """The periods a label names: none, one, or the two passes of a repeated hour.
+        """Return the periods a label names: none, one, or the two passes of a repeated hour.
 
         ValueError or OverflowError, too, where it names none.
         """
@@ -59,11 +59,11 @@ class Dates(Cut):
 
     @abstractmethod
     def first(self, day: date) -> date:
-        """The first date of the period that has `day`."""
+        """Return the first date of the period that has `day`."""
 
     @abstractmethod
     def after(self, first: date) -> date:
-        """The first date of the next period."""
+        """Return the first date of the next period."""
 
     @abstractmethod
     def label(self, first: date) -> str:
@@ -181,7 +181,7 @@ class Hours(Cut):
         return [period for period in on_clock if found[2] is None or period.label == label]
 
     def _on_clock(self, local: datetime) -> list[Period]:
-        """The periods in which the local clock shows the hour that begins at `local`."""
+        """Return the periods in which the local clock shows the hour that begins at `local`."""
         found: dict[int, Period] = {}
         for edge in (local, local + timedelta(minutes=59, seconds=59)):
             for offset_ms in self._zone.local_offsets(edge):

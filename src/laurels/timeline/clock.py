@@ -56,7 +56,7 @@ class ManualClock:
         return self._now_ms
 
     def set(self, now_ms: int) -> None:
-        """Moves to `now_ms`; a time before the present one is a ValueError."""
+        """Move to `now_ms`; a time before the present one is a ValueError."""
         if now_ms < self._now_ms:
             raise ValueError(f"a clock does not run backwards: {now_ms} < {self._now_ms}")
         self._now_ms = now_ms

@@ -85,7 +85,7 @@ class ClockGuard:
         return self._leaping
 
     def leap(self) -> Leap | None:
-        """The leap that is not followed; None while the clock is."""
+        """Return the leap that is not followed; None while the clock is."""
         if not self._leaping:
             return None
         lasted_ms = self._latest - self._since
@@ -186,11 +186,11 @@ class GuardedClock:
         return self._guard.leaps
 
     def source_ms(self) -> int:
-        """The wall clock, followed or not."""
+        """Return the wall clock, followed or not."""
         return self._wall_ns() // _MS
 
     def leap(self) -> Leap | None:
-        """The leap of the wall clock that is not followed; None while it is."""
+        """Return the leap of the wall clock that is not followed; None while it is."""
         self.now_ms()
         with self._lock:
             return self._guard.leap()

@@ -26,15 +26,15 @@ class Steps(ABC):
 
     @abstractmethod
     def number(self, at_ms: int) -> int:
-        """The number of the step an instant lies in."""
+        """Return the number of the step an instant lies in."""
 
     @abstractmethod
     def step(self, number: int) -> Period:
-        """The step of a number."""
+        """Return the step of a number."""
 
     @abstractmethod
     def read(self, label: str) -> int:
-        """The number of the step of a label; ValueError where it names none."""
+        """Return the number of the step of a label; ValueError where it names none."""
 
 
 class FixedSteps(Steps):

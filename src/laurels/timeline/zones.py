@@ -27,14 +27,14 @@ _DAY_MS = 86_400_000
 
 @lru_cache(maxsize=1)
 def zone_names() -> frozenset[str]:
-    """The IANA names there are."""
+    """Return the IANA names there are."""
     listed = resources.files("tzdata").joinpath("zones").read_text(encoding="ascii")
     return frozenset(listed.split())
 
 
 @lru_cache(maxsize=1024)
 def zone(name: str) -> "Zone":
-    """The zone of an IANA name, one of `zone_names()`; KeyError for another."""
+    """Return the zone of an IANA name, one of `zone_names()`; KeyError for another."""
     if name not in zone_names():
         raise KeyError(name)
     with resources.files("tzdata.zoneinfo").joinpath(*name.split("/")).open("rb") as file:
@@ -52,7 +52,7 @@ class Zone:
         return _milliseconds(datetime.fromtimestamp(at_ms // 1000, self._info).utcoffset())
 
     def local_offsets(self, local: datetime) -> tuple[int, int]:
-        """The offsets, in milliseconds, with which a local time (naive) is read.
+        """Return the offsets, in milliseconds, with which a local time (naive) is read.
 
         Both are equal but where clocks change: of a repeated time these are the offsets of its
         first and second pass, of a skipped one those before and after the skip.
@@ -61,11 +61,13 @@ class Zone:
         return _milliseconds(first.utcoffset()), _milliseconds(first.replace(fold=1).utcoffset())
 
     def date_start(self, day: date) -> int:
-        """The first instant of a local date, that of the skip where its midnight was skipped."""
+        """Return the first instant of a local date, that of the skip where its midnight was
+        skipped."""
         return self.first_instant(datetime(day.year, day.month, day.day))  # noqa: DTZ001 (local)
 
     def first_instant(self, local: datetime) -> int:
-        """The first instant of a local time (naive), that of the skip where it was skipped."""
+        """Return the first instant of a local time (naive), that of the skip where it was
+        skipped."""
         before_ms, after_ms = self.local_offsets(local)
         shown_ms = local_ms(local)
         first_ms = shown_ms - before_ms
@@ -74,7 +76,8 @@ class Zone:
         return self.change(shown_ms - after_ms, first_ms)
 
     def change(self, before_ms: int, after_ms: int) -> int:
-        """The instant in (before_ms, after_ms] at which the offset changes, if it does so once."""
+        """Return the instant in (before_ms, after_ms] at which the offset changes, if it does so
+        once."""
         offset_ms = self.offset_ms(before_ms)
         low, high = before_ms // 1000, after_ms // 1000
         while high - low > 1:
@@ -86,7 +89,7 @@ class Zone:
         return high * 1000
 
     def date_at(self, at_ms: int) -> date:
-        """The local date of an instant: the greatest that has started."""
+        """Return the local date of an instant: the greatest that has started."""
         day = datetime.fromtimestamp(at_ms // 1000, self._info).date() + _DAY
         while self.date_start(day) > at_ms:
             day -= _DAY
@@ -99,7 +102,7 @@ def local_time(local_ms: int) -> datetime:
 
 
 def local_ms(local: datetime) -> int:
-    """The milliseconds since local 1970 of what a local clock shows."""
+    """Return the milliseconds since local 1970 of what a local clock shows."""
     return (local - _EPOCH) // timedelta(milliseconds=1)
 
 

@@ -54,15 +54,16 @@ class Calendar(Ending, Unstepped, frozen=True, dict=True):
         return _periods(self.unit, self.tz, self.week_start, self.keep)
 
     def period_at(self, at_ms: int) -> Period:
-        """The period in which an instant from MIN_MS to MAX_MS lies; it is fast to ask again."""
+        """Return the period in which an instant from MIN_MS to MAX_MS lies; it is fast to ask
+        again."""
         return self._periods.at(at_ms)
 
     def period(self, label: str) -> Period:
-        """The period of that label; UnknownPeriod where there is none."""
+        """Return the period of that label; UnknownPeriod where there is none."""
         return self._periods.labelled(label)
 
     def before(self, period: Period) -> Period:
-        """The period that ends where this one begins."""
+        """Return the period that ends where this one begins."""
         return self._periods.find(period.start_ms - 1)
 
     @property
@@ -73,7 +74,7 @@ class Calendar(Ending, Unstepped, frozen=True, dict=True):
         return self.keep * _LONGEST_MS[self.unit] + self.grace_ms + _OFFSETS_MS
 
     def oldest_kept(self, now_ms: int) -> Period:
-        """The oldest of the `keep` periods up to the current one; none before the year 1900.
+        """Return the oldest of the `keep` periods up to the current one; none before the year 1900.
 
         O(periods) the clock has gone on by since it was asked last, at most O(keep).
         """
@@ -157,7 +158,8 @@ class _Periods:
         return oldest
 
     def _moved_on(self, current: Period) -> Period | None:
-        """The oldest kept period, by as many steps from the one known last as `current` is."""
+        """Return the oldest kept period, by as many steps from the one known last as `current`
+        is."""
         if self._kept is None:
             return None
         counted, oldest = self._kept
@@ -170,7 +172,7 @@ class _Periods:
         return None
 
     def _count_back(self, current: Period) -> Period:
-        """The oldest of the periods kept while `current` runs, counted one by one."""
+        """Return the oldest of the periods kept while `current` runs, counted one by one."""
         oldest = current
         for _ in range(self._keep - 1):
             if oldest.start_ms <= MIN_MS:

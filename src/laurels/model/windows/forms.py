@@ -117,12 +117,12 @@ class WindowForm(Struct, frozen=True):
         return self.full_name if name == self.full_name else f"{name}={self.full_name}"
 
     def named_in_full(self) -> "WindowForm":
-        """The same window under its whole text as its name."""
+        """Return the same window under its whole text as its name."""
         own_name = None if self.full_name == self.short_name else self.full_name
         return replace(self, own_name=own_name)
 
     def window(self, defaults: WindowDefaults) -> Window:
-        """The window itself, with the board's defaults filled in."""
+        """Return the window itself, with the board's defaults filled in."""
         if self.type == "all":
             return All(self.name)
         if self.type == "rolling":
@@ -183,12 +183,12 @@ class WindowForm(Struct, frozen=True):
 
 
 def in_days(duration: str) -> bool:
-    """Whether a duration was written in days, which for steps are days of the calendar."""
+    """Return whether a duration was written in days, which for steps are days of the calendar."""
     return duration.endswith("d")
 
 
 def parse_window(written: object) -> WindowForm:
-    """The form of a window written as text or as a mapping.
+    """Return the form of a window written as text or as a mapping.
 
     Raises InvalidName where only its name is wrong, BoardInvalid with every fault else.
     """
@@ -202,8 +202,8 @@ def parse_window(written: object) -> WindowForm:
 
 
 def stored_window(written: object) -> WindowForm:
-    """The form of a window in a stored definition, where the name is the whole text unless another
-    one is written."""
+    """Return the form of a window in a stored definition, where the name is the whole text unless
+    another one is written."""
     form = parse_window(written)
     if isinstance(written, str):
         found = _TEXT.fullmatch(written)
@@ -214,9 +214,9 @@ def stored_window(written: object) -> WindowForm:
 
 
 def is_text_of(window: Window, text: object) -> bool:
-    """Whether a text may stand for a window that goes by another form of it: by the short form
-    where the window's name has options, or by a form with options that all hold for the window. How
-    many periods are kept may change, and does not matter."""
+    """Return whether a text may stand for a window that goes by another form of it: by the short
+    form where the window's name has options, or by a form with options that all hold for the
+    window. How many periods are kept may change, and does not matter."""
     form, name = _form_or_none(text), _form_or_none(window.name)
     if form is None or name is None or form.own_name or form.short_name != name.short_name:
         return False
@@ -227,7 +227,7 @@ def is_text_of(window: Window, text: object) -> bool:
 
 
 def _form_or_none(text: object) -> WindowForm | None:
-    """The form that a text is, None for another text."""
+    """Return the form that a text is, None for another text."""
     try:
         return parse_window(text)
     except BoardInvalid:
@@ -242,14 +242,14 @@ def keep_of(value: object) -> int:
 
 
 def tz_of(value: object) -> str:
-    """The name of a time zone; BoardInvalid where tzdata has none of that name."""
+    """Return the name of a time zone; BoardInvalid where tzdata has none of that name."""
     if isinstance(value, str) and value in zone_names():
         return value
     raise BoardInvalid(f"tz is {safe_repr(value)}, not an IANA time zone such as Asia/Shanghai")
 
 
 def week_start_of(value: object) -> Weekday:
-    """The first day of the week; BoardInvalid for anything but a weekday's name."""
+    """Return the first day of the week; BoardInvalid for anything but a weekday's name."""
     return one_of(value, WEEKDAYS, "week_start")
 
 
@@ -319,7 +319,7 @@ def _form(fields: Mapping[str, object]) -> WindowForm:
 
 
 def _options_of(type: Type) -> tuple[str, ...]:
-    """The options that mean something to a type."""
+    """Return the options that mean something to a type."""
     if type == "all":
         return ()
     if type == "rolling":
@@ -330,8 +330,8 @@ def _options_of(type: Type) -> tuple[str, ...]:
 
 
 def _refresh(value: object) -> tuple[int, int | None]:
-    """How often a window is ranked anew, in milliseconds; and the local time in minutes after
-    midnight, None where none was written."""
+    """Return how often a window is ranked anew, in milliseconds; and the local time in minutes
+    after midnight, None where none was written."""
     if not isinstance(value, str) or not value.startswith(_DAILY):
         return duration_of("refresh", value), None
     if (found := _LOCAL_TIME.fullmatch(value.removeprefix(_DAILY))) is None:
@@ -407,7 +407,7 @@ def _span_errors(form: WindowForm, span: str, step: str) -> Iterator[str]:
 
 
 def _named(form: WindowForm, name: object) -> WindowForm:
-    """The form with a name of its own: any name but that of another type.
+    """Return the form with a name of its own: any name but that of another type.
 
     The whole text may be its name, too, also one it had before its keep changed: boards of earlier
     versions called windows so.

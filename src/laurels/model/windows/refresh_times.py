@@ -21,7 +21,7 @@ class RefreshTimes(ABC):
 
     @abstractmethod
     def around(self, at_ms: int) -> tuple[int, int]:
-        """The newest refresh time up to an instant, and the next one after it."""
+        """Return the newest refresh time up to an instant, and the next one after it."""
 
 
 class Multiples(RefreshTimes):
@@ -68,7 +68,7 @@ class LocalTimes(RefreshTimes):
 
 @lru_cache(maxsize=4096)
 def refresh_times(interval_ms: int, minute: int, tz: str) -> RefreshTimes:
-    """The times of an interval; `minute` is the local time, in minutes after midnight, at which
-    one of whole days is due."""
+    """Return the times of an interval; `minute` is the local time, in minutes after midnight, at
+    which one of whole days is due."""
     days, rest = divmod(interval_ms, DAY_MS)
     return Multiples(interval_ms) if rest else LocalTimes(zone(tz), days, minute)

@@ -51,19 +51,20 @@ class Rolling(Ending, Struct, frozen=True, dict=True):
         return _steps(self.step_ms, self.step_days, self.tz)
 
     def period_at(self, at_ms: int) -> Period:
-        """The step in which an instant from MIN_MS to MAX_MS lies; it is fast to ask again."""
+        """Return the step in which an instant from MIN_MS to MAX_MS lies; it is fast to ask
+        again."""
         return self._steps.at(at_ms)[1]
 
     def number_at(self, at_ms: int) -> int:
-        """The number of that step; the next one's is greater by 1."""
+        """Return the number of that step; the next one's is greater by 1."""
         return self._steps.at(at_ms)[0]
 
     def step(self, number: int) -> Period:
-        """The step of a number; one of a local date that was skipped is empty."""
+        """Return the step of a number; one of a local date that was skipped is empty."""
         return self._steps.cut.step(number)
 
     def period(self, label: str) -> Period:
-        """The step of that label; UnknownPeriod where there is none."""
+        """Return the step of that label; UnknownPeriod where there is none."""
         return self._steps.labelled(label)
 
     def span(self, running: int) -> tuple[int, int]:
@@ -119,7 +120,7 @@ class Rolling(Ending, Struct, frozen=True, dict=True):
         return self._refresh_times.around(refreshed_ms)[1]
 
     def due_by(self, now_ms: int) -> int:
-        """The newest refresh time: a refresh from before then is to be done again."""
+        """Return the newest refresh time: a refresh from before then is to be done again."""
         return self._refresh_times.around(now_ms)[0]
 
 

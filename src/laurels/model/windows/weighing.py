@@ -56,7 +56,7 @@ class Weights(Struct, frozen=True):
     mantissas: "int | array[int]"
 
     def take(self, kept: Sequence[int]) -> "Weights":
-        """Those of the events at these places."""
+        """Return those of the events at these places."""
         if isinstance(self.exponents, int) or isinstance(self.mantissas, int):
             return self
         exponents, mantissas = self.exponents, self.mantissas
@@ -66,7 +66,7 @@ class Weights(Struct, frozen=True):
 
 
 def weights(ats_ms: "array[int] | int", half_life_ms: int) -> Weights:
-    """The weights of instants, or of the one that all events share."""
+    """Return the weights of instants, or of the one that all events share."""
     if isinstance(ats_ms, int):
         return Weights(*weight(ats_ms, half_life_ms))
     table, _ = _powers()
@@ -84,13 +84,13 @@ def restored(
 
 @lru_cache(maxsize=1_024)
 def weight(at_ms: int, half_life_ms: int) -> tuple[int, int]:
-    """The weight of an instant, exponent and mantissa; it is fast to ask again."""
+    """Return the weight of an instant, exponent and mantissa; it is fast to ask again."""
     exponent, rest = divmod(at_ms - ANCHOR_MS, half_life_ms)
     return exponent, _nearest(rest, half_life_ms)
 
 
 def _nearest(rest: int, whole: int) -> int:
-    """The number of 53 bits nearest to 2^(rest / whole), times 2^52."""
+    """Return the number of 53 bits nearest to 2^(rest / whole), times 2^52."""
     spare = _PRECISION + 1 - BITS
     rounded: int = (_power(rest, whole) + (1 << (spare - 1))) >> spare
     return rounded if rounded < 2**BITS else 2**BITS - 1
@@ -161,12 +161,12 @@ class DecayedTotals(Struct, frozen=True):
         return self.scale + PLACES
 
     def units(self, words: Words) -> int:
-        """The units a total has faded to, rounded, half of one up; for words that are not
+        """Return the units a total has faded to, rounded, half of one up; for words that are not
         turned."""
         return self.units_of_many([words])[0]
 
     def units_of_many(self, totals: Iterable[Words]) -> list[int]:
-        """The same of many totals."""
+        """Return the same of many totals."""
         exponent, divisor = weight(self.now_ms, self.half_life_ms)
         level = BIAS + exponent - BITS + 1
         found = []
@@ -184,7 +184,7 @@ class DecayedTotals(Struct, frozen=True):
         return found
 
     def least(self, units: int) -> Words:
-        """The words of the least total that is shown as so many units, or more."""
+        """Return the words of the least total that is shown as so many units, or more."""
         exponent, factor = weight(self.now_ms, self.half_life_ms)
         above, below = (2 * units - 1) * factor, _SHOWN
         shift = BITS - abs(above).bit_length() + below.bit_length()
@@ -198,7 +198,7 @@ class DecayedTotals(Struct, frozen=True):
 
 
 def _ceiling(above: int, below: int, shift: int) -> int:
-    """The least integer not below above / below * 2^shift."""
+    """Return the least integer not below above / below * 2^shift."""
     if shift < 0:
         return -(-above // (below << -shift))
     return -((-above << shift) // below)

@@ -59,7 +59,7 @@ def submission(
     scope: Sequence[str] | None = None,
     watched: RankingSpec | None = None,
 ) -> Submission:
-    """Accepts events for a board: judges their form and makes them columns. `watched` is the place
+    """Accept events for a board: judges their form and makes them columns. `watched` is the place
     that the window and the scope name, where that is known."""
     if absolute and not can_set(state.rules):
         raise NoAllWindow(f"the board {state.board.name!r} has no window `all`")
@@ -91,7 +91,7 @@ def _errors(listed: Sequence[Any], columns: Columns) -> EventErrors:
 
 
 def batch_list(events: Iterable[Any]) -> list[Any]:
-    """The events of a batch; refused when it is none or too large."""
+    """Return the events of a batch; refused when it is none or too large."""
     if type(events) is list and len(events) <= MAX_BATCH:
         return events.copy()
     if not isinstance(events, Iterable):
@@ -103,8 +103,8 @@ def batch_list(events: Iterable[Any]) -> list[Any]:
 
 
 def joined(tickets: Iterable[Ticket]) -> Iterator[tuple[list[Ticket], FoldedWrite]]:
-    """The writes of a commit, each with the tickets it is for: submissions of a kind that follow
-    each other become one, since a batch costs little more than an event."""
+    """Return the writes of a commit, each with the tickets it is for: submissions of a kind that
+    follow each other become one, since a batch costs little more than an event."""
     for kind, group in groupby(tickets, key=lambda ticket: ticket.write.kind):
         if kind is None:
             yield from (([ticket], ticket.write) for ticket in group)
@@ -117,8 +117,8 @@ _PLAIN = frozenset({str, int, float, bool, Decimal, type(None)})
 
 
 def is_plain(event: object) -> bool:
-    """Whether nothing of an event can change any more or has code of its own, so that it may as
-    well be accepted later and by another thread."""
+    """Return whether nothing of an event can change any more or has code of its own, so that it may
+    as well be accepted later and by another thread."""
     return type(event) is tuple and all(map(_is_plain, event))
 
 
@@ -130,7 +130,7 @@ def _is_plain(part: object) -> bool:
 
 
 def receipt_at(receipts: Receipts, place: int) -> Receipt:
-    """The receipt of an event; raises the error when it was refused."""
+    """Return the receipt of an event; raise the error when it was refused."""
     if (error := receipts.error(place)) is not None:
         raise error
     return receipts[place]
@@ -179,7 +179,7 @@ def ensure_position(position: object) -> None:
 
 
 def _give_ids(columns: Columns, key: str) -> None:
-    """Gives every event without an id the one its batch key stands for."""
+    """Give every event without an id the one its batch key stands for."""
     id_bytes(key)
     origin = range(columns.n) if columns.kept is None else columns.kept
     own = columns.ids or [None] * columns.n

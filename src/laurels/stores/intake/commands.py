@@ -89,7 +89,7 @@ def defined_by(command: Command[Any]) -> str | None:
 
 
 def is_long(command: Command[Any]) -> bool:
-    """Whether judging the form of a command would hold an event loop up."""
+    """Return whether judging the form of a command would hold an event loop up."""
     if not isinstance(command, SubmitMany):
         return False
     return not isinstance(command.events, Sized) or len(command.events) > ON_LOOP

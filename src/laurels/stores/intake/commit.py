@@ -82,13 +82,13 @@ class Ticket:
         return alone
 
     def seal(self) -> None:
-        """Says that it is taken: nobody joins any more."""
+        """Say that it is taken: nobody joins any more."""
 
     def make(self) -> None:
-        """Makes the write, where that was left to the commit; raises what that raises."""
+        """Make the write, where that was left to the commit; raise what that raises."""
 
     def apart(self) -> "Sequence[Ticket]":
-        """The same in tickets that do not share their fate."""
+        """Return the same in tickets that do not share their fate."""
         return [self]
 
     def succeed(self, result: Any) -> None:
@@ -102,7 +102,7 @@ class Ticket:
             self._settled.release()
 
     def result(self) -> Any:
-        """Waits until the ticket is settled; its result, or its error raised."""
+        """Wait until the ticket is settled; its result, or its error raised."""
         assert self._settled is not None, "a task awaits its future"
         self._settled.acquire()
         if self._error is not None:
@@ -110,7 +110,7 @@ class Ticket:
         return self._result
 
     def deliver(self) -> None:
-        """Hands the outcome to the awaiting task; called on its loop."""
+        """Hand the outcome to the awaiting task; called on its loop."""
         if self.future is not None:
             self._settle(self.future, self._result)
 
@@ -165,8 +165,8 @@ class Shared(Ticket):
         return False
 
     def add(self, kind: object, entry: SharedEvent) -> bool:
-        """Has an event join where it is of this kind; whether it did. Needs no lock against who
-        takes the ticket."""
+        """Have an event join where it is of this kind; return whether it did. Needs no lock against
+        who takes the ticket."""
         if self._is_sealed() or kind != self._kind or self.writers >= MAX_WRITES:
             return False
         self._coming.append(entry)
@@ -238,7 +238,7 @@ class Inbox:
     # Who writes
 
     def put(self, ticket: Ticket) -> None:
-        """Raises Closed after the end."""
+        """Raise Closed after the end."""
         with self._gate:
             self._ensure_open()
             self._last = ticket if isinstance(ticket, Shared) else None
@@ -246,7 +246,7 @@ class Inbox:
             self._count_one()
 
     def join(self, kind: object, entry: SharedEvent) -> bool:
-        """Has an event join those of its kind that came last; whether there are such."""
+        """Have an event join those of its kind that came last; return whether there are such."""
         with self._gate:
             self._ensure_open()
             if self._last is None or not self._last.add(kind, entry):
@@ -255,13 +255,13 @@ class Inbox:
             return True
 
     def close(self) -> None:
-        """Has no more come."""
+        """Have no more come."""
         with self._gate:
             self._closed = True
         self.end()
 
     def end(self) -> None:
-        """Ends the thread once it has taken what is there. Needs no lock, which in a child of the
+        """End the thread once it has taken what is there. Needs no lock, which in a child of the
         process nobody might hold any more."""
         self._ended = True
         self._queue.put(None)
@@ -284,7 +284,7 @@ class Inbox:
     # Who takes
 
     def wait(self, wanted: int, seconds: float) -> None:
-        """Returns when about so many writers are there, or after so many seconds."""
+        """Return when about so many writers are there, or after so many seconds."""
         if wanted < 2:
             return
         self._wakeup.acquire(blocking=False)  # it may have been rung before
@@ -294,8 +294,8 @@ class Inbox:
         self._wanted = _NEVER
 
     def take(self) -> tuple[list[Ticket], bool]:
-        """The tickets that may be committed at once, when there are any, and whether the end has
-        come."""
+        """Return the tickets that may be committed at once, when there are any, and whether the end
+        has come."""
         first = self._following or self._taken(self._queue.get())
         self._following = None
         if first is None:
@@ -353,13 +353,13 @@ class Committer:
         weakref.finalize(self, self._inbox.end)
 
     def submit(self, write: Write) -> Any:
-        """Commits a write and answers its result; raises what refused it."""
+        """Commit a write and answer its result; raise what refused it."""
         ticket = Ticket(write)
         self._inbox.put(ticket)
         return ticket.result()
 
     def submit_async(self, write: Write) -> "asyncio.Future[Any]":
-        """The same for a caller on an event loop: a future of the result."""
+        """Return the same for a caller on an event loop: a future of the result."""
         future = asyncio.get_running_loop().create_future()
         self._inbox.put(Ticket(write, future))
         return future
@@ -367,8 +367,9 @@ class Committer:
     def share_async(
         self, kind: object, accept: Accept, event: Any
     ) -> "asyncio.Future[tuple[Any, int]]":
-        """The same of one event: in one write, which `accept` makes, with those of its kind from
-        this loop that wait just before it. A future of the write's result, and of its place."""
+        """Return the same of one event: in one write, which `accept` makes, with those of its kind
+        from this loop that wait just before it. A future of the write's result, and of its
+        place."""
         loop = asyncio.get_running_loop()
         entry = SharedEvent(event, loop.create_future())
         kind = loop, kind
@@ -377,13 +378,13 @@ class Committer:
         return entry.future
 
     def close(self) -> None:
-        """Commits what is there and ends the thread; later writes are refused as Closed."""
+        """Commit what is there and ends the thread; later writes are refused as Closed."""
         self._inbox.close()
         self._thread.join()
 
 
 def made(tickets: Iterable[Ticket]) -> Iterator[Ticket]:
-    """The tickets whose writes could be made; the others fail, each alone."""
+    """Return the tickets whose writes could be made; the others fail, each alone."""
     for ticket in tickets:
         try:
             ticket.make()
@@ -429,7 +430,7 @@ def _run(
 
 
 def _wake(group: list[Ticket]) -> None:
-    """Wakes the threads and, each once, the loops that wait for tickets of this group."""
+    """Wake the threads and, each once, the loops that wait for tickets of this group."""
     by_loop: dict[asyncio.AbstractEventLoop, list[Ticket]] = {}
     for ticket in group:
         if ticket.future is None:

@@ -27,7 +27,7 @@ class Paced(Protocol):
 
 
 async def pace(reference: "weakref.ref[Paced]") -> None:
-    """Sees to the passes of a service for as long as somebody holds it and it is usable."""
+    """See to the passes of a service for as long as somebody holds it and it is usable."""
     with suppress(LaurelsError):
         while (service := reference()) is not None:
             try:

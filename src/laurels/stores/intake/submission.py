@@ -69,7 +69,7 @@ class Submission:
         return self.board.number, self._watched, self._ranks
 
     def accept(self, boards: Boards, now_ms: int) -> None:
-        """Accepts the events at `now_ms`, as batches; raises where that refuses them all."""
+        """Accept the events at `now_ms`, as batches; raise where that refuses them all."""
         self.board = boards.current(self.board)
         self._bare, self._plans, self._parts = None, [], []
         self._ranks_before, self._folded = [], []
@@ -119,7 +119,7 @@ class Submission:
     def counted(
         self, folded: Folded, ranks: Ranks | None, places: Sequence[int] | None = None
     ) -> None:
-        """Takes in what became of the next piece, or of the accepted events at `places`."""
+        """Take in what became of the next piece, or of the accepted events at `places`."""
         self._parts.append(ReceiptSegment(folded, ranks, places))
 
     def survey(self, fold: Fold) -> bool:
@@ -165,7 +165,7 @@ class Submission:
         return submissions[0] if len(submissions) == 1 else Joined(submissions)
 
     def _refused_whole(self, offset: int) -> BatchRefused:
-        """An all-or-nothing batch some of whose events are refused before any is counted."""
+        """Return an all-or-nothing batch some of whose events are refused before any is counted."""
         refusal = BatchRefused("no event was counted", self._receipts(offset))
         for i, member in zip(self._origin, self._taken.member_list(), strict=True):
             self._errors.setdefault(i, (member.decode(), refusal))
@@ -182,7 +182,7 @@ class Submission:
         )
 
     def _ranks_now(self, fold: Fold, piece: int) -> list[int]:
-        """The ranks of a batch's members in the watched window, -1 where not ranked."""
+        """Return the ranks of a batch's members in the watched window, -1 where not ranked."""
         batch, plan = self._batches[piece], self._plans[piece]
         place = plan.places.index(self._watched)
         members = batch.member_list()
@@ -200,13 +200,13 @@ class Submission:
         return ranks
 
     def _refuse(self, errors: Mapping[int, LaurelsError]) -> None:
-        """Refuses the events at these positions."""
+        """Refuse the events at these positions."""
         members = self._taken.member_list() if errors else []
         for i, error in errors.items():
             self._errors[self._origin[i]] = (members[i].decode(), error)
 
     def _at_now(self, now_ms: int) -> list[Batch]:
-        """The batch accepted at `now_ms`: every event has its `at`, none lies ahead."""
+        """Return the batch accepted at `now_ms`: every event has its `at`, none lies ahead."""
         batch = msgspec.structs.replace(self._taken, now_ms=now_ms)
         ats = batch.ats
         if not ats:
@@ -225,8 +225,8 @@ class Submission:
         return [self._without_refused(msgspec.structs.replace(batch, ats=stamped))]
 
     def _in_event_time(self, now_ms: int) -> list[Batch]:
-        """The batch cut in parts, each event accepted at the latest `at` seen by then; all at the
-        latest of the batch where it is all or nothing."""
+        """Return the batch cut in parts, each event accepted at the latest `at` seen by then; all
+        at the latest of the batch where it is all or nothing."""
         ats = self._taken.ats or array("q", [MISSING]) * self._taken.size
         missing = AtRequired("the store runs on event time")
         self._refuse({i: missing for i, at in enumerate(ats) if at == MISSING})
@@ -269,7 +269,7 @@ class Joined(Submission):
 
 
 def _columns_of(batches: Sequence[Batch]) -> Columns:
-    """The events of several batches behind each other."""
+    """Return the events of several batches behind each other."""
     ids: list[bytes | None] | None = None
     if any(batch.ids is not None for batch in batches):
         ids = [id for batch in batches for id in batch.ids or [None] * batch.size]

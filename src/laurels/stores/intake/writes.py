@@ -40,26 +40,26 @@ class FoldedWrite(Protocol):
         """What it has in common with those it may be joined with; None when with none."""
 
     def records(self, boards: Boards, now_ms: int) -> list[record.Record]:
-        """The records to log; raises when the write is refused, and then leaves no trace."""
+        """Return the records to log; raise when the write is refused, and then leaves no trace."""
 
     def plan(self, boards: Boards) -> None:
         """Plans what it is about to do, while the records are on their way to the disk."""
 
     def survey(self, fold: Fold) -> bool:
-        """Does a share of looking at what it is about to touch; whether that was the last. Nothing
-        is written meanwhile."""
+        """Do a share of looking at what it is about to touch; return whether that was the last.
+        Nothing is written meanwhile."""
 
     def pieces(self) -> list[int]:
-        """The `now` of each of its pieces."""
+        """Return the `now` of each of its pieces."""
 
     def before(self, fold: Fold, piece: int) -> None:
-        """Notes what it must know of the state before its piece."""
+        """Note what it must know of the state before its piece."""
 
     def fold(self, fold: Fold, piece: int) -> None:
-        """Applies the records of a piece, now durable."""
+        """Apply the records of a piece, now durable."""
 
     def after(self, fold: Fold, piece: int) -> None:
-        """Notes what it must know of the state after its piece."""
+        """Note what it must know of the state after its piece."""
 
     def results(self, offset: int) -> Sequence[Any]:
         """What the callers get, when the whole commit is folded as of an offset; may raise."""
@@ -145,7 +145,7 @@ class Single:
             self.settle(fold.apply(self._record))
 
     def settle(self, done: bool) -> None:
-        """Takes in what became of the record."""
+        """Take in what became of the record."""
         self._done = done
 
     def after(self, fold: Fold, piece: int) -> None:
@@ -179,7 +179,7 @@ class Removal(Single):
 
 
 def creation(board: Board, *, exist_ok: bool) -> Single:
-    """Creates a board; with `exist_ok` an equal one that is there already is left as it is."""
+    """Create a board; with `exist_ok` an equal one that is there already is left as it is."""
 
     def propose(boards: Boards, now_ms: int) -> record.Record | None:
         if (existing := boards.boards.get(board.name)) is not None:
@@ -194,7 +194,7 @@ def creation(board: Board, *, exist_ok: bool) -> Single:
 
 
 def change(name: str, changes: Mapping[str, Any]) -> Single:
-    """Changes what can be changed without giving earlier answers another meaning."""
+    """Change what can be changed without giving earlier answers another meaning."""
 
     def propose(boards: Boards, now_ms: int) -> record.Record | None:
         state = boards.named(name)
@@ -209,7 +209,7 @@ def change(name: str, changes: Mapping[str, Any]) -> Single:
 
 
 def deletion(name: str) -> Single:
-    """Deletes a board with all it holds."""
+    """Delete a board with all it holds."""
 
     def propose(boards: Boards, now_ms: int) -> record.Record | None:
         state = boards.named(name)
@@ -219,7 +219,7 @@ def deletion(name: str) -> Single:
 
 
 def removal(board: BoardState, member: bytes) -> Single:
-    """Takes a member out of a board; its result is whether the member was ranked."""
+    """Take a member out of a board; its result is whether the member was ranked."""
 
     def propose(boards: Boards, now_ms: int) -> record.Record | None:
         state = boards.named(board.board.name)
@@ -229,7 +229,7 @@ def removal(board: BoardState, member: bytes) -> Single:
 
 
 def data_change(board: BoardState, member: bytes, data: bytes | None) -> Single:
-    """Gives a member the JSON it carries, or takes it away."""
+    """Give a member the JSON it carries, or take it away."""
 
     def propose(boards: Boards, now_ms: int) -> record.Record | None:
         state = boards.named(board.board.name)

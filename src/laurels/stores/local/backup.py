@@ -65,7 +65,7 @@ def _no_progress(done: int, of: int) -> None:
 def back_up(
     folder: Path, file: Path, *, overwrite: bool = False, progress: Progress = _no_progress
 ) -> Backup:
-    """Writes all that a folder holds to one file, also while another process serves the folder.
+    """Write all that a folder holds to one file, also while another process serves the folder.
 
     Raises BackupExists, FolderMissing, LogDamaged where the folder is not in order, FormatTooNew,
     StorageFailed where the file cannot be written; there is then no file of that name, or the one
@@ -87,7 +87,7 @@ def back_up(
 
 
 def _newest_good(folder: Path, stack: ExitStack) -> tuple[SnapshotFile, BinaryIO] | None:
-    """The newest snapshot that reads back, opened: it may be taken away once it is."""
+    """Return the newest snapshot that reads back, opened: it may be taken away once it is."""
     for snapshot in SnapshotFiles(folder).newest_first():
         try:
             file = stack.enter_context(snapshot.path.open("rb"))
@@ -105,7 +105,7 @@ def _newest_good(folder: Path, stack: ExitStack) -> tuple[SnapshotFile, BinaryIO
 def _write(
     file: Path, log: LogView, found: tuple[SnapshotFile, BinaryIO] | None, progress: Progress
 ) -> Backup:
-    """Writes a backup beside, reads it back and swaps it in."""
+    """Write a backup beside, reads it back and swaps it in."""
     offset = None if found is None else found[0].offset
     start = max(log.first, offset or 1)
     if log.last < (offset or 0):
@@ -157,7 +157,7 @@ def _sections(
 
 
 def restore(file: Path, folder: Path, *, progress: Progress = _no_progress) -> Backup:
-    """Makes a folder of a backup. The folder must be missing or empty.
+    """Make a folder of a backup. The folder must be missing or empty.
 
     Raises FolderNotEmpty, SnapshotDamaged, FormatTooNew, StorageFailed; there is then no such
     folder, or the empty one.
@@ -182,7 +182,7 @@ def restore(file: Path, folder: Path, *, progress: Progress = _no_progress) -> B
 
 
 def _build(file: Path, folder: Path, progress: Progress) -> Backup:
-    """The files of a folder, out of a backup."""
+    """Return the files of a folder, out of a backup."""
     size = file.stat().st_size
     with file.open("rb") as read:
         sections = read_sections(read, str(file))
@@ -208,7 +208,7 @@ def _build(file: Path, folder: Path, progress: Progress) -> Backup:
 
 
 def _write_snapshot(path: Path, sections: Iterator[Section]) -> Iterable[Section]:
-    """Writes the snapshot in a backup; the section behind it."""
+    """Write the snapshot in a backup; the section behind it."""
     with written_file(path) as snapshot:
         for kind, body in sections:
             if kind != SNAPSHOT:

@@ -29,21 +29,21 @@ class SnapshotScheduler:
         self._one = threading.Lock()
 
     def grown(self, nbytes: int) -> None:
-        """Notes what was appended to the log."""
+        """Note what was appended to the log."""
         self._log_bytes += nbytes
 
     def is_due(self) -> bool:
-        """Whether the log has grown so far that a snapshot pays, and none is being taken."""
+        """Return whether the log has grown so far that a snapshot pays, and none is being taken."""
         if self._one.locked():
             return False
         return is_due(self._log_bytes, self._nbytes)
 
     def is_due_on_close(self) -> bool:
-        """Whether a snapshot pays before the store is closed."""
+        """Return whether a snapshot pays before the store is closed."""
         return is_due_on_close(self._log_bytes, self._nbytes)
 
     def start(self, keep: Callable[[], int]) -> None:
-        """Takes a snapshot in a thread of its own; does nothing while another is taken."""
+        """Take a snapshot in a thread of its own; does nothing while another is taken."""
         if not self._one.acquire(blocking=False):
             return
 
@@ -63,17 +63,17 @@ class SnapshotScheduler:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keeps snapshots from being taken, waiting for one that is."""
+        """Keep snapshots from being taken, waiting for one that is."""
         with self._one:
             yield
 
     def took(self, taken: SnapshotFile) -> None:
-        """Notes a snapshot."""
+        """Note a snapshot."""
         self._newest, self._log_bytes, self._failure = taken, 0, None
         self._nbytes = taken.nbytes
 
     def taken(self) -> float | None:
-        """When the newest snapshot was written, by its file; None without one."""
+        """Return when the newest snapshot was written, by its file; None without one."""
         if self._newest is None:
             return None
         with suppress(OSError):
@@ -81,7 +81,7 @@ class SnapshotScheduler:
         return None
 
     def wait(self) -> None:
-        """Waits for a snapshot that is being taken: it finds the store closed and gives up."""
+        """Wait for a snapshot that is being taken: it finds the store closed and gives up."""
         with suppress(LaurelsError), self._one:
             pass
 

@@ -69,7 +69,7 @@ def _tighten_file(file: int) -> None:
 
 
 def _tighten(path: Path, mode: int) -> bool:
-    """Whether a path of this user's was open to others and is not any more."""
+    """Return whether a path of this user's was open to others and is not any more."""
     with suppress(OSError):
         found = path.lstat()
         regular = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)

@@ -36,7 +36,7 @@ class Recovered(Struct, frozen=True):
 
 
 def recovered(log: Log, snapshots: Sequence[SnapshotFile], new_index: NewIndex) -> Recovered:
-    """The fold of a log, begun from the first of the snapshots that is good.
+    """Return the fold of a log, begun from the first of the snapshots that is good.
 
     Raises LogDamaged where a part of the log is missing, FormatTooNew.
     """
@@ -64,15 +64,15 @@ def recovered(log: Log, snapshots: Sequence[SnapshotFile], new_index: NewIndex) 
 
 
 def refolded(log: Log, snapshots: Sequence[SnapshotFile], new_index: NewIndex) -> Fold:
-    """The fold of as much of the log as there is, to compare with: from its beginning, else from
-    the oldest snapshot."""
+    """Return the fold of as much of the log as there is, to compare with: from its beginning, else
+    from the oldest snapshot."""
     if log.first == 1:
         return recovered(log, [], new_index).fold
     return recovered(log, snapshots[::-1], new_index).fold
 
 
 def _follow(log: Log, fold: Fold) -> int:
-    """Folds what the log has after a fold; the bytes of it."""
+    """Fold what the log has after a fold; the bytes of it."""
     nbytes, start, report = 0, fold.offset, current_report()
     for offset, body in log.read(start):
         fold.entry = offset

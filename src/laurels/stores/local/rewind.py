@@ -61,7 +61,8 @@ def rewind(folder: Path, log: RewritableLog, until_ms: int, *, dry_run: bool) ->
 
 
 def _snapshots_ahead(folder: Path, log: RewritableLog, until_ms: int) -> list[SnapshotFile]:
-    """The snapshots of a later instant. CannotRewind where nothing older is left to begin with."""
+    """Return the snapshots of a later instant. CannotRewind where nothing older is left to begin
+    with."""
     ahead: list[SnapshotFile] = []
     reaches_back = log.first == 1
     for snapshot in SnapshotFiles(folder).newest_first():

@@ -150,7 +150,7 @@ class Service:
         await asyncio.to_thread(self.close)
 
     def on_close(self, action: Callable[[], None]) -> None:
-        """Has `action` called when this is closed, after the log is."""
+        """Have `action` called when this is closed, after the log is."""
         self._on_close.append(action)
 
     def observe(self, observer: Callable[[int, float], None], clock: Callable[[], float]) -> None:
@@ -167,7 +167,7 @@ class Service:
         self.commit(Task(partial(self._log.set_note, key, value)))
 
     def close(self) -> None:
-        """Commits what is queued and closes; another close does nothing."""
+        """Commit what is queued and closes; another close does nothing."""
         if self._forks != forks() or not self._closing.acquire(blocking=False):
             return
         self._committer.close()
@@ -180,30 +180,30 @@ class Service:
     # Reading
 
     def reading(self) -> threading.RLock:
-        """The lock under which a question is asked: a commit holds it while it counts, and never
-        over a disk write. Raises when the service cannot be used."""
+        """Return the lock under which a question is asked: a commit holds it while it counts, and
+        never over a disk write. Raise when the service cannot be used."""
         self.ensure_usable()
         return self._lock
 
     def lock_at_once(self) -> "threading.RLock | None":
-        """The same lock, held, where nobody else holds it, else None."""
+        """Return the same lock, held, where nobody else holds it, else None."""
         self.ensure_usable()
         return self._lock if self._lock.acquire(blocking=False) else None
 
     def ensure_usable(self) -> None:
-        """Raises Forked in a child of the process that opened this, Closed after the end."""
+        """Raise Forked in a child of the process that opened this, Closed after the end."""
         if self._forks != forks():
             raise Forked("the store was opened by the process that this one was forked from")
         if self._ended is not None:
             raise Closed(self._ended)
 
     def named(self, board: str) -> BoardState:
-        """The board of that name, as of the newest commit; needs no lock."""
+        """Return the board of that name, as of the newest commit; needs no lock."""
         self.ensure_usable()
         return self._fold.named(board)
 
     def position(self, board: str, source: str) -> str | None:
-        """The position committed last for a source, None without one."""
+        """Return the position committed last for a source, None without one."""
         return self.named(board).positions.get(source)
 
     async def follow(self, boards: Collection[str]) -> None:
@@ -229,7 +229,7 @@ class Service:
             return [self._fold.boards[name].board for name in sorted(self._fold.boards)]
 
     def ask(self, board: str, query: Query[T]) -> T:
-        """The answer to a question about a board, all of one state.
+        """Return the answer to a question about a board, all of one state.
 
         Where a boundary has passed and much of a pass is left to do, it does that first, share by
         share, so that others are not held up. NotReady after MOST members: another call goes on
@@ -245,7 +245,8 @@ class Service:
         return self.ask_at_once(board, query)
 
     def ask_at_once(self, board: str, query: Query[T]) -> T:
-        """The same, but where a boundary has passed and much is left to do it raises NotReady."""
+        """Return the same, but where a boundary has passed and much is left to do it raises
+        NotReady."""
         self.ensure_usable()
         with self._lock:
             state = self._advanced(board)
@@ -300,7 +301,8 @@ class Service:
         )
 
     def board_stats(self, board: str, *, patient: bool = True) -> BoardStats:
-        """The figures of a board; where `ask` would work first, NotReady unless `patient`."""
+        """Return the figures of a board; where `ask` would work first, NotReady unless
+        `patient`."""
         for _ in range(0, MOST if patient else 0, SHARE):
             with suppress(NotReady):
                 return self.board_stats(board, patient=False)
@@ -324,8 +326,8 @@ class Service:
         return state
 
     def work(self, limit: int) -> tuple[int, int]:
-        """Does a share, of about `limit` members, of what time has made due; answers what is left
-        and how many milliseconds there are until the next boundary."""
+        """Do a share, of about `limit` members, of what time has made due; answers what is left and
+        how many milliseconds there are until the next boundary."""
         with self.reading():
             self._advance_clock()
             with self._sound():
@@ -336,8 +338,8 @@ class Service:
         return left, max(0, until_ms)
 
     def pace(self, limit: int) -> tuple[int, int]:
-        """The same for who sees to it, and writes the refreshes that are due; not under the lock,
-        and not by the thread that commits."""
+        """Return the same for who sees to it, and writes the refreshes that are due; not under the
+        lock, and not by the thread that commits."""
         left, until_ms = self.work(limit)
         with self.reading():
             ready = not self._still and bool(self._fold.refreshes.ready(self._fold.now_ms))
@@ -357,7 +359,7 @@ class Service:
         return self.clock_status()
 
     def _now(self) -> int:
-        """The time by the clock, never less than the newest record's.
+        """Return the time by the clock, never less than the newest record's.
 
         While a commit is on its way to the disk it is the commit's: what is asked meanwhile is
         answered as of then, so that no step passes between its plan and its fold.
@@ -388,7 +390,7 @@ class Service:
     def submission(
         self, board: str, events: Iterable[Any], window: str | None, **how: Unpack[How]
     ) -> Submission:
-        """Accepts events: judges their form and makes them columns."""
+        """Accept events: judges their form and makes them columns."""
         return submission(self.named(board), events, window, event_time=self._event_time, **how)
 
     def write(self, command: Command[T]) -> T:
@@ -453,7 +455,7 @@ class Service:
         return self._committer.share_async((state.number, watched), accept, event)
 
     def _commit(self, tickets: list[Ticket]) -> None:
-        """Makes a group of writes one entry of the log and folds it."""
+        """Make a group of writes one entry of the log and fold it."""
         if self._ended is not None:
             raise Closed(self._ended)
         began = 0.0 if self._observed is None else self._observed[1]()
@@ -470,7 +472,7 @@ class Service:
             observer(sum([ticket.weight for ticket in tickets]), clock() - began)
 
     def _refresh(self) -> None:
-        """Writes the refreshes that are due and ready, as an entry of their own.
+        """Write the refreshes that are due and ready, as an entry of their own.
 
         A commit does so right behind its own entry, before its writers have their answers, so what
         they ask next shows it. By the thread that commits, while time stands still.
@@ -492,11 +494,11 @@ class Service:
                 self._fold.offset = self._fold.entry
 
     def _encoded(self, coded: list[msgspec.Raw]) -> bytes:
-        """The bytes of a log entry of these records."""
+        """Return the bytes of a log entry of these records."""
         return records.encode(coded, own_times=self._event_time)
 
     def _append(self, body: bytes) -> int:
-        """Appends an entry to the log; its offset."""
+        """Append an entry to the log; its offset."""
         try:
             self._note_clock()
             self._fold.entry = offset = self._log.append(body)
@@ -529,7 +531,7 @@ class Service:
             self.write_failures.succeeded()
 
     def _commit_at(self, now_ms: int, tickets: list[Ticket]) -> bool:
-        """Commits a group of writes; whether there was anything to log."""
+        """Commit a group of writes; return whether there was anything to log."""
         accepted: list[tuple[list[Ticket], FoldedWrite]] = []
         logged: list[msgspec.Raw] = []
         self._fold.drafted_ms.clear()
@@ -565,7 +567,7 @@ class Service:
         return body is not None
 
     def _make_ready(self, write: FoldedWrite) -> None:
-        """Does what need not be done in one go before a write is folded."""
+        """Do what need not be done in one go before a write is folded."""
         surveyed = False
         while not surveyed:
             with self._lock:
@@ -587,7 +589,7 @@ class Service:
                 )
 
     def _fold_all(self, accepted: list[tuple[list[Ticket], FoldedWrite]], offset: int) -> None:
-        """Folds the writes of a commit, piece by piece; pieces of one `now` count together."""
+        """Fold the writes of a commit, piece by piece; pieces of one `now` count together."""
         pieces = [
             (now_ms, write, piece)
             for _, write in accepted
@@ -622,7 +624,7 @@ class Service:
 
     @contextmanager
     def _sound(self) -> Iterator[None]:
-        """Ends the service when an entry may be in the log and not in the index (no memory, say):
+        """End the service when an entry may be in the log and not in the index (no memory, say):
         from then on it would answer something else than the log says."""
         try:
             yield
@@ -660,11 +662,11 @@ class Service:
         )
 
     def snapshot_taken(self) -> float | None:
-        """When the newest snapshot was written, in seconds since 1970; None without one."""
+        """Return when the newest snapshot was written, in seconds since 1970; None without one."""
         return self._keeper.taken()
 
     def snapshot(self) -> int:
-        """Takes a snapshot while serving and trims the log to the one before; the offset it is of.
+        """Take a snapshot while serving and trim the log to the one before; the offset it is of.
 
         Raises NothingToBackUp for a store without a folder, StorageFailed where the disk refuses.
         """
@@ -673,7 +675,7 @@ class Service:
             return self._keep()
 
     def _keep(self) -> int:
-        """Takes a snapshot, takes away those before the last, trims the log to that one."""
+        """Take a snapshot, takes away those before the last, trims the log to that one."""
         offset, until = self._take_snapshot()
         while until and self.commit(Task(partial(self._log.trim, until))):
             pass
@@ -710,7 +712,7 @@ class Service:
         return refolded(self._log, self._snapshots(), self._new_index)
 
     def check(self) -> CheckReport:
-        """Checks every structure, and the index against a fold of the log (of all there is)."""
+        """Check every structure, and the index against a fold of the log (of all there is)."""
 
         def compared() -> CheckReport:
             for snapshot in self._snapshots():
@@ -724,7 +726,7 @@ class Service:
         return report
 
     def rebuild(self) -> None:
-        """Puts a fold of the log in the place of the index."""
+        """Put a fold of the log in the place of the index."""
 
         def exchange() -> None:
             rebuilt = self._advanced_alike(self._refolded())
@@ -745,8 +747,8 @@ class Service:
 
     @contextmanager
     def _standing_still(self) -> Iterator[None]:
-        """Keeps the index as it is within a commit: every board is brought to the commit's now,
-        so questions change nothing, and no pass goes on."""
+        """Keep the index as it is within a commit: every board is brought to the commit's now, so
+        questions change nothing, and no pass goes on."""
         with self._lock:
             self._advance_clock()
             self._fold.advance_all()

@@ -13,7 +13,7 @@ _CHUNK = 10_000
 
 
 def compare(live: Fold, other: Fold) -> CheckReport:
-    """Compares everything two folds hold; CheckFailed names the first difference."""
+    """Compare everything two folds hold; CheckFailed names the first difference."""
     _same("offset", live.offset, other.offset)
     _same("time", live.now_ms, other.now_ms)
     _same("board names", sorted(live.boards), sorted(other.boards))

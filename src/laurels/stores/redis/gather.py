@@ -32,7 +32,7 @@ class Gatherer:
         """Who is told of each call: its writes, and the seconds it took by a clock."""
 
     async def write(self, write: FoldedWrite) -> Any:
-        """The result of a write once it is carried out; raises what refused it."""
+        """Return the result of a write once it is carried out; raise what refused it."""
         loop = asyncio.get_running_loop()
         ticket = Ticket(write, loop.create_future())
         number = 0 if write.board is None else write.board.number
@@ -48,13 +48,13 @@ class Gatherer:
         return await ticket.future
 
     async def finish(self) -> None:
-        """Waits until everything that was queued is settled."""
+        """Wait until everything that was queued is settled."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
     async def _empty(self, number: int) -> None:
-        """Carries out what is in a queue. A write that waited while nothing was answered has
-        used up its time with that."""
+        """Carry out what is in a queue. A write that waited while nothing was answered has used up
+        its time with that."""
         queue, arrived = self._queues[number], self._arrived[number]
         loop = asyncio.get_running_loop()
         answered = loop.time()
@@ -68,7 +68,7 @@ class Gatherer:
         del self._queues[number], self._arrived[number]
 
     async def _settle(self, tickets: list[Ticket], write: FoldedWrite) -> bool:
-        """Carries out a write and gives each of those joined in it its result or error; whether
+        """Carry out a write and give each of those joined in it its result or error; return whether
         the index did not fail to answer."""
         answered = True
         began = 0.0 if self.observed is None else self.observed[1]()
@@ -88,14 +88,14 @@ class Gatherer:
 
 
 def _error_for(ticket: Ticket, error: Exception) -> Exception:
-    """The error of a write that was joined with others: one event is not counted in part."""
+    """Return the error of a write that was joined with others: one event is not counted in part."""
     if isinstance(error, PartlyCounted) and ticket.weight == 1:
         return IndexUnavailable(error.what, may_have_applied=True)
     return error
 
 
 def _taken(queue: deque[Ticket]) -> list[Ticket]:
-    """The writes that go together now."""
+    """Return the writes that go together now."""
     group = [queue.popleft()]
     weight = group[0].weight
     while queue and not group[-1].alone and not queue[0].alone:

@@ -82,13 +82,13 @@ class BoardCatalog:
     # Boards
 
     async def know(self, board: str) -> BoardState:
-        """The board of that name."""
+        """Return the board of that name."""
         if board not in self.boards.boards:
             await self.registry.load()
         return self.boards.named(board)
 
     async def refresh(self, state: BoardState) -> None:
-        """Reads the definitions again and has the server know this board, if it is one."""
+        """Read the definitions again and have the server know this board, if it is one."""
         await self.registry.load()
         before = self.boards.numbered(state.number)
         if before is None:
@@ -99,7 +99,7 @@ class BoardCatalog:
             await self.index.close(opened_as(before))
 
     async def clear(self) -> None:
-        """Takes away what is left of boards that were deleted."""
+        """Take away what is left of boards that were deleted."""
         for body, opened in await self.registry.deleted():
             await self.index.close(opened)
             await self.registry.cleared(body)
@@ -130,7 +130,7 @@ class BoardCatalog:
     # Time
 
     def now(self) -> int:
-        """The time, never less than what was seen."""
+        """Return the time, never less than what was seen."""
         self.latest_ms = max(self.latest_ms, self.clock.now_ms())
         return self.latest_ms
 
@@ -143,20 +143,20 @@ class BoardCatalog:
         return self.latest_ms if state is None else self.time_of(state)
 
     def see(self, state: BoardState, now_ms: int) -> None:
-        """Takes note of a time that has come on a board."""
+        """Take note of a time that has come on a board."""
         state.now_ms = max(state.now_ms, now_ms)
         self.latest_ms = max(self.latest_ms, now_ms)
         if isinstance(self.clock, EventClock):
             self.clock.observe(now_ms)
 
     async def learn_time(self, state: BoardState) -> None:
-        """Takes note of what other processes have had a board see."""
+        """Take note of what other processes have had a board see."""
         if (now_ms := await self.index.time(opened_as(state))) is not None:
             self.see(state, now_ms)
 
     async def rotate_step(self, state: BoardState, now_ms: int) -> None:
-        """Brings the rolling windows of a board to the step that runs; NotReady after MOST
-        members: another call goes on from there."""
+        """Bring the rolling windows of a board to the step that runs; NotReady after MOST members:
+        another call goes on from there."""
         for window in state.rules.windows.values():
             roll = rolling_state(state.number, window, now_ms)
             if roll is None:
@@ -168,7 +168,7 @@ class BoardCatalog:
                 raise _not_ready(state)
 
     async def advance(self, state: BoardState, now_ms: int, stale: StepNotReady) -> None:
-        """Brings what the index says is behind to the present; NotReady after MOST members. A
+        """Bring what the index says is behind to the present; NotReady after MOST members. A
         definition that changed meanwhile is read again, and who asked asks again."""
         try:
             with ends_in(inf, anew=True):  # it gets on as long as the server answers
@@ -192,8 +192,8 @@ class BoardCatalog:
         return due_of(state.number, state.rules, state.floors, now_ms)
 
     async def work(self, limit: int) -> tuple[int, int]:
-        """Does a share of what time has made due; what is left, and the milliseconds until more
-        is."""
+        """Do a share of what time has made due; return what is left, and the milliseconds until
+        more is."""
         left = 0
         for state in list(self.boards.boards.values()):
             now_ms = self.time_of(state)
@@ -222,7 +222,7 @@ class BoardCatalog:
     # Windows that are refreshed
 
     def note(self, state: BoardState, refresh_states: RefreshStates) -> None:
-        """Takes note of how the windows of a board stand that are refreshed."""
+        """Take note of how the windows of a board stand that are refreshed."""
         if state.rules.refreshed:
             self.registry.refreshing.note(state, refresh_states, self.time_of(state))
 
@@ -232,8 +232,8 @@ class BoardCatalog:
         before: Sequence[Mapping[str, Refreshed]],
         states: RefreshStates,
     ) -> None:
-        """Raises Renewed where a window shows something else than was before: of rankings of
-        members and, where they are kept apart, by a label."""
+        """Raise Renewed where a window shows something else than was before: of rankings of members
+        and, where they are kept apart, by a label."""
         self.note(state, states)
         by = state.rules.has_label_replica and state.rules.shards in states
         for window in state.rules.refreshed:
@@ -243,13 +243,13 @@ class BoardCatalog:
                 raise RefreshChanged
 
     async def refresh_due(self, *, paced: bool) -> None:
-        """Refreshes the windows that are due, before whoever has written is answered. Of what is
+        """Refresh the windows that are due, before whoever has written is answered. Of what is
         large it does a share, or nothing where a task sees to that."""
         with suppress(LaurelsError):  # what is due stays due
             await self._refresh_due(0 if paced else 1)
 
     async def _refresh_due(self, calls: int) -> int:
-        """Goes on with the refreshes that are due, with large ones in so many calls; about how many
+        """Go on with the refreshes that are due, with large ones in so many calls; about how many
         members are left."""
         left = 0
         for place in self.registry.refreshing.due(self.now(), MOST_DUE, self._time_on):
@@ -268,7 +268,7 @@ class BoardCatalog:
         return left
 
     async def _refresh_window(self, place: Place, calls: int, state: BoardState) -> int:
-        """Goes on with one refresh, if it still is due; about how many members are left."""
+        """Go on with one refresh, if it still is due; about how many members are left."""
         number, window = place
         if state.number != number or window not in state.rules.refreshed:
             return 0
@@ -287,8 +287,7 @@ class BoardCatalog:
         return left
 
     async def _prepare(self, state: BoardState, now_ms: int, limit: int) -> int:
-        """Does a share of the passes of a board that are not before to be complete; what is
-        left."""
+        """Do a share of the passes of a board that are not before to be complete; what is left."""
         left = 0
         for window in state.rules.windows.values():
             roll = rolling_state(state.number, window, now_ms)
@@ -301,7 +300,7 @@ class BoardCatalog:
         return left
 
     async def sweep(self, state: BoardState, now_ms: int, limit: int) -> int:
-        """Brings a share of the scopes that are behind, of about `limit` members; 0 when there are
+        """Bring a share of the scopes that are behind, of about `limit` members; 0 when there are
         no others until the next boundary."""
         before = state.version, state.due_ms
         if not state.rules.scoped or self._swept.get(state.number) == before:
@@ -312,8 +311,8 @@ class BoardCatalog:
         return 1
 
     async def feed(self, board: str) -> bool:
-        """Has the rankings by a label of a board count what its shards have; False where that did
-        not come to an end."""
+        """Have the rankings by a label of a board count what its shards have; return False where
+        that did not come to an end."""
 
         async def look(state: BoardState) -> bool:
             return await self.index.feed(opened_as(state), self.time_of(state))
@@ -321,7 +320,7 @@ class BoardCatalog:
         return await self.again(board, look)
 
     async def pass_boundary(self, state: BoardState, now_ms: int) -> None:
-        """Does what the end of a period or step has made due for a board."""
+        """Do what the end of a period or step has made due for a board."""
         try:
             await self.rotate_step(state, now_ms)
             oldest_ms = oldest_stored(state.rules, state.floors, now_ms)

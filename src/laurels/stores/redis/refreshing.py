@@ -35,12 +35,12 @@ class Refreshing:
         self._large: set[Place] = set()
 
     def watch(self, state: BoardState) -> None:
-        """Has the windows of a board looked at that is new here."""
+        """Have the windows of a board looked at that is new here."""
         for window in state.rules.refreshed:
             self._put((state.number, window), MIN_MS)
 
     def note(self, state: BoardState, refresh_states: RefreshStates, now_ms: int) -> None:
-        """Takes note of how windows stand; what is older than what is known is passed over."""
+        """Take note of how windows stand; what is older than what is known is passed over."""
         for shard, windows in refresh_states.items():
             for name, refresh_state in windows.items():
                 own = self._refresh_states.setdefault((state.number, name), {})
@@ -54,14 +54,14 @@ class Refreshing:
             self._put((state.number, name), _due_ms(window, own, now_ms))
 
     def forget(self, number: int) -> None:
-        """Forgets a board."""
+        """Forget a board."""
         for place in [place for place in self._due if place[0] == number]:
             del self._due[place]
             self._refresh_states.pop(place, None)
             self._large.discard(place)
 
     def next_ms(self) -> int:
-        """When the next window is to be looked at; MAX_MS without any."""
+        """Return when the next window is to be looked at; MAX_MS without any."""
         while self._queue and self._is_stale(self._queue[0]):
             heapq.heappop(self._queue)
         return self._queue[0][0] if self._queue else MAX_MS
@@ -83,12 +83,12 @@ class Refreshing:
         return list(dict.fromkeys(entry[1:] for entry in found))
 
     def is_due(self, place: Place, now_ms: int) -> bool:
-        """Whether a window is due as far as is known."""
+        """Return whether a window is due as far as is known."""
         return self._due.get(place, MAX_MS) <= now_ms
 
     def interval_ms(self, boards: Boards) -> int:
-        """The shortest interval of those that a commit has begun and not ended; MAX_MS without
-        any."""
+        """Return the shortest interval of those that a commit has begun and not ended; MAX_MS
+        without any."""
         states = [(boards.numbered(number), window) for number, window in self._large]
         found = [
             state.rules.refreshed[window].interval_ms
@@ -98,11 +98,11 @@ class Refreshing:
         return min(found, default=MAX_MS)
 
     def is_large(self, place: Place) -> bool:
-        """Whether a refresh takes more than a commit does of it."""
+        """Return whether a refresh takes more than a commit does of it."""
         return place in self._large
 
     def went(self, place: Place, left: int) -> None:
-        """Takes note of how many members a refresh has left."""
+        """Take note of how many members a refresh has left."""
         if left:
             self._large.add(place)
         else:

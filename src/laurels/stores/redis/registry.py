@@ -17,16 +17,16 @@ class Definitions(Protocol):
     """Definitions by name, on a server: bytes that are put in place of those that were read."""
 
     async def load(self) -> tuple[dict[str, bytes], int]:
-        """All of them, and the number the next board gets."""
+        """Return all of them, and the number the next board gets."""
 
     async def put(
         self, name: str, old: bytes | None, new: bytes | None, number: int | None
     ) -> bool:
-        """Replaces one, if it still is `old` (None: not there) and, with a number, if that still is
+        """Replace one, if it still is `old` (None: not there) and, with a number, if that still is
         the next one's, which is then used up. Whether it did."""
 
     async def deleted(self) -> list[bytes]:
-        """Those of boards that were deleted, and whose rankings may still be there."""
+        """Return those of boards that were deleted, and whose rankings may still be there."""
 
     async def cleared(self, body: bytes) -> None:
         """Nothing is left of a deleted board."""
@@ -35,7 +35,7 @@ class Definitions(Protocol):
         """A small fact kept beside them, such as which clock they run by."""
 
     async def first_note(self, key: str, value: str) -> str:
-        """Keeps a fact where there is none yet; the one that is kept."""
+        """Keep a fact where there is none yet; the one that is kept."""
 
 
 class Registry:
@@ -50,13 +50,13 @@ class Registry:
 
     @read_only
     async def answers(self) -> None:
-        """Raises where the server does not answer."""
+        """Raise where the server does not answer."""
         await self._definitions.note("clock")
 
     @read_only
     async def load(self) -> bool:
-        """Reads what has changed since it was read last; whether anything has. One at a time: none
-        puts what is older in the place of what is newer."""
+        """Read what has changed since it was read last; return whether anything has. One at a time:
+        none puts what is older in the place of what is newer."""
         async with self._loading:
             return await self._load()
 
@@ -99,11 +99,12 @@ class Registry:
         return state
 
     async def create(self, record: BoardRecord, name: str) -> bool:
-        """Adds a board under the number its record has; False when another was faster."""
+        """Add a board under the number its record has; return False when another was faster."""
         return await self._put(name, None, encode(record), record.number)
 
     async def change(self, state: BoardState, record: BoardRecord) -> bool:
-        """Puts a changed definition in the place of the one known here; False when that is old."""
+        """Put a changed definition in the place of the one known here; return False when that is
+        old."""
         name = state.board.name
         return await self._put(name, self._read[name], encode(record), None)
 

@@ -118,10 +118,10 @@ class RemoteIndex(Protocol):
     """All rankings, on a server. `due_ms` is when a plan or question ceases to hold."""
 
     async def open(self, board: Opened) -> None:
-        """Makes a board known, or its changed definition; again does nothing."""
+        """Make a board known, or its changed definition; again does nothing."""
 
     async def close(self, board: Opened) -> None:
-        """Forgets a board with all it holds; again does nothing."""
+        """Forget a board with all it holds; again does nothing."""
 
     async def apply(
         self,
@@ -134,7 +134,7 @@ class RemoteIndex(Protocol):
         due_ms: int,
         call: CallId | None = None,
     ) -> Applied:
-        """Counts a batch as planned; `watch` is a place in the plan's routes.
+        """Count a batch as planned; `watch` is a place in the plan's routes.
 
         A call made again with the id it had, within a minute, counts nothing twice, and has the
         answer it had.
@@ -143,19 +143,19 @@ class RemoteIndex(Protocol):
     def read(
         self, board: Opened, asks: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> Awaitable[Reading]:
-        """Answers asks from one state."""
+        """Answer asks from one state."""
 
     async def rotate_step(self, board: Opened, roll: RollingState, now_ms: int, limit: int) -> bool:
-        """Brings a rolling window to the step that runs; False when `limit` members were not
+        """Bring a rolling window to the step that runs; return False when `limit` members were not
         enough."""
 
     async def advance_pass(self, board: Opened, window: str, limit: int) -> int:
-        """Does about `limit` members of the pass for the next step; what is left."""
+        """Do about `limit` members of the pass for the next step; return what is left."""
 
     async def remove(self, board: Opened, member: bytes, due: Due) -> bool:
-        """Takes a member and its data out of every ranking but those by a label; whether it was in
-        any. Where the board has scopes that is no single step: others may see it half done, and who
-        is told of an error does it again."""
+        """Take a member and its data out of every ranking but those by a label; return whether it
+        was in any. Where the board has scopes that is no single step: others may see it half done,
+        and who is told of an error does it again."""
 
     async def set_data(self, board: Opened, member: bytes, data: bytes | None) -> None: ...
 
@@ -164,55 +164,56 @@ class RemoteIndex(Protocol):
     async def position(self, board: Opened, source: str) -> str | None: ...
 
     async def time(self, board: Opened) -> int | None:
-        """The latest time that anybody had the board see, None before the first."""
+        """Return the latest time that anybody had the board see, None before the first."""
 
     async def keys(self, board: Opened, *, empty: bool = False) -> list[RankingKey]:
-        """The rankings over all that hold anybody, or with `empty` all that there should be; not
-        those of scopes."""
+        """Return the rankings over all that hold anybody, or with `empty` all that there should be;
+        not those of scopes."""
 
     async def advance_scopes(
         self, board: Opened, scopes: Sequence[str], due: Due, limit: int, *, full: bool
     ) -> bool:
-        """Turns the rolling windows of scopes, with `full` also forgets what they no longer keep
-        and prepares their next steps; False when `limit` members were not enough."""
+        """Turn the rolling windows of scopes, with `full` also forgets what they no longer keep and
+        prepares their next steps; return False when `limit` members were not enough."""
 
     async def sweep(self, board: Opened, due: Due, limit: int) -> bool:
-        """Does about `limit` members of the same for all scopes that are behind; whether there are
-        no others. Any number of processes may do so at once, and break off anywhere."""
+        """Do about `limit` members of the same for all scopes that are behind; return whether there
+        are no others. Any number of processes may do so at once, and break off anywhere."""
 
     async def refresh(
         self, board: Opened, window: str, *, now_ms: int, due_ms: int
     ) -> tuple[int, RefreshStates]:
-        """Goes on with the refresh of a window, in every shard in which it is due; about how many
+        """Go on with the refresh of a window, in every shard in which it is due; about how many
         members are left, 0 where nothing is left to do, and how the windows stand. Any number of
         processes may do so at once, and break off anywhere."""
 
     async def scope_count(self, board: Opened, form: str) -> int:
-        """How many scopes of some labels (`Place.name`) there are, those included that hold nobody
-        any more and that no sweep has come to yet."""
+        """Return how many scopes of some labels (`Place.name`) there are, those included that hold
+        nobody any more and that no sweep has come to yet."""
 
     async def scopes(self, board: Opened, form: str, after: str, limit: int) -> list[str]:
-        """The next of these, behind one of them."""
+        """Return the next of these, behind one of them."""
 
     async def audit_scopes(self, board: Opened, *, mend: bool) -> tuple[int, int]:
         """`audit` of every ranking of every scope; how many there are, and their entries. Of a
         board in several shards a ranking counts in each of them."""
 
     async def forget(self, board: Opened, now_ms: int) -> None:
-        """Forgets a share of the ids that are no longer remembered at `now_ms`."""
+        """Forget a share of the ids that are no longer remembered at `now_ms`."""
 
     async def expire(self, board: Opened, keys: Sequence[RankingKey], now_ms: int) -> None:
-        """Has rankings of periods expire by themselves when they are neither read nor counted in
+        """Have rankings of periods expire by themselves when they are neither read nor counted in
         any more, where the boards run by the clock of the server; else nothing."""
 
     async def outlive(self, board: Opened, rules: Rules, now_ms: int) -> None:
-        """Has all rankings of periods stay as long as these rules want them to, where that is
+        """Have all rankings of periods stay as long as these rules want them to, where that is
         longer, before they are the board's."""
 
     async def drop(self, board: Opened, keys: Sequence[RankingKey]) -> None: ...
 
     def keeps_layout(self, rules: Rules, changed: Rules) -> bool:
-        """Whether a board with these rules that changes to others can stay laid out as it is."""
+        """Return whether a board with these rules that changes to others can stay laid out as it
+        is."""
 
     def layout(self, rules: Rules) -> BoardLayout:
         """How a board with these rules is laid out, and what would make it cheaper."""
@@ -221,17 +222,17 @@ class RemoteIndex(Protocol):
         """What `audit` cannot judge of a board with these rules, in sentences."""
 
     async def offset(self, board: Opened) -> Offset:
-        """How often a board has changed; it costs little to ask."""
+        """Return how often a board has changed; it costs little to ask."""
 
     async def remembered(self, board: Opened, now_ms: int) -> int:
-        """How many event ids the board remembers at `now_ms`."""
+        """Return how many event ids the board remembers at `now_ms`."""
 
     async def nbytes(self, board: Opened, key: RankingKey) -> int:
         """About how much memory a ranking takes, in bytes."""
 
     async def audit(self, board: Opened, key: RankingKey, *, mend: bool) -> int:
-        """Compares a ranking with what it follows from, and with `mend` puts it right; its
-        entries. CheckFailed names the first difference."""
+        """Compare a ranking with what it follows from, and with `mend` puts it right; its entries.
+        CheckFailed names the first difference."""
 
 
 class FollowedIndex(RemoteIndex, Protocol):
@@ -239,16 +240,16 @@ class FollowedIndex(RemoteIndex, Protocol):
     these."""
 
     async def feed(self, board: Opened, now_ms: int) -> bool:
-        """Counts in them what the shards had counted before this call, whoever brought it; False
+        """Count in them what the shards had counted before this call, whoever brought it; False
         when that did not come to an end. Any number of processes may do so at once."""
 
     async def changes(self, board: Opened) -> int:
-        """How often anything of a board has changed, its rankings by a label included; it costs
-        little to ask."""
+        """Return how often anything of a board has changed, its rankings by a label included; it
+        costs little to ask."""
 
     async def left_out(self, board: Opened) -> int:
-        """How many events count for their members and not for their labels, whose total would have
-        left the range."""
+        """Return how many events count for their members and not for their labels, whose total
+        would have left the range."""
 
 
 class ShardIndex(RemoteIndex, Protocol):
@@ -266,10 +267,10 @@ class ShardIndex(RemoteIndex, Protocol):
         call: CallId | None = None,
         feed: bytes | None = None,
     ) -> Applied:
-        """Counts a batch as planned; `feed` is appended to the feed in the same step."""
+        """Count a batch as planned; `feed` is appended to the feed in the same step."""
 
     async def pending(self, board: Opened, after: FeedPlace, limit: int) -> Pending:
-        """The next entries of a shard's feed; those up to that place are forgotten."""
+        """Return the next entries of a shard's feed; those up to that place are forgotten."""
 
     async def follow(
         self,
@@ -281,11 +282,11 @@ class ShardIndex(RemoteIndex, Protocol):
         spans: Sequence[tuple[int, FeedPlace, FeedPlace]],
         baselines: Sequence[Sequence[int] | bool] | None,
     ) -> None:
-        """Counts a batch made of entries, by shard behind one and up to another, in one step with
-        the note that they count. Raises Overtaken where others have been there."""
+        """Count a batch made of entries, by shard behind one and up to another, in one step with
+        the note that they count. Raise Overtaken where others have been there."""
 
     async def followed(self, board: Opened) -> list[FeedPlace]:
-        """The last entry of each feed that counts."""
+        """Return the last entry of each feed that counts."""
 
     async def left_out(self, board: Opened) -> int:
-        """How many events of such batches would have left the range."""
+        """Return how many events of such batches would have left the range."""

@@ -99,8 +99,8 @@ def after(*, counted: bool) -> Iterator[None]:
 
 
 def read_only(method: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """Wraps a coroutine function that changes nothing a caller could count twice: none of its
-    errors says that it may have been carried out."""
+    """Wrap a coroutine function that changes nothing a caller could count twice: none of its errors
+    says that it may have been carried out."""
 
     @wraps(method)
     async def read(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -9,7 +9,7 @@ from .scripts import Script
 
 @cache
 def script_of(name: str, *before: str) -> Script:
-    """The script in the file of that name, headed by the files that it builds on."""
+    """Return the script in the file of that name, headed by the files that it builds on."""
     folder = files(__package__).joinpath("lua")
     texts = [folder.joinpath(f"{each}.lua").read_text(encoding="utf-8") for each in (*before, name)]
     source = "\n".join(texts)

@@ -27,7 +27,7 @@ class BoardStatistics:
 
     @read_only
     async def of_board(self, board: str) -> BoardStats:
-        """The figures of a board."""
+        """Return the figures of a board."""
         return await self._present.again(board, self._board_stats)
 
     async def _board_stats(self, state: BoardState) -> BoardStats:
@@ -70,9 +70,9 @@ class BoardStatistics:
         )
 
     async def _scopes(self, state: BoardState, now_ms: int) -> tuple[dict[str, int], int]:
-        """How many scopes there are of each tuple of labels, those included that hold nobody and
-        that no sweep has come to; and about how much memory their rankings take, with those by a
-        label."""
+        """Return how many scopes there are of each tuple of labels, those included that hold nobody
+        and that no sweep has come to; and about how much memory their rankings take, with those by
+        a label."""
         opened, counts = opened_as(state), dict[str, int]()
         by_label = {place.name for place in state.rules.places if place.by}
         nbytes = sum([await self._nbytes(state, scope, now_ms) for scope in by_label])
@@ -97,7 +97,7 @@ class BoardStatistics:
 
     @read_only
     async def of_all(self) -> Stats:
-        """The figures of all boards."""
+        """Return the figures of all boards."""
         await self._present.registry.load()
         boards = [
             await self._present.again(name, self._board_stats) for name in self._board_names()
@@ -115,11 +115,11 @@ class BoardStatistics:
 
     @read_only
     async def check(self) -> CheckReport:
-        """Compares every ranking with what it follows from."""
+        """Compare every ranking with what it follows from."""
         return await self.audit(mend=False)
 
     async def audit(self, *, mend: bool) -> CheckReport:
-        """Compares every ranking with what it follows from, and with `mend` puts it right."""
+        """Compare every ranking with what it follows from, and with `mend` puts it right."""
         await self._present.registry.load()
         rankings = entries = offset = 0
         unverified: dict[str, list[str]] = {}
@@ -149,6 +149,6 @@ class BoardStatistics:
 
 
 def _listed(boards: list[str]) -> str:
-    """The boards that a sentence is about, the first few by their names."""
+    """Return the boards that a sentence is about, the first few by their names."""
     names = ", ".join(boards[:NAMED])
     return names if len(boards) <= NAMED else f"{names} and {len(boards) - NAMED} others"

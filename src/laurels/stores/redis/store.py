@@ -49,8 +49,8 @@ T = TypeVar("T")
 def is_newer(
     state: BoardState, events: Sequence[Any], window: str | None, scope: Sequence[str] | None
 ) -> bool:
-    """Whether events name what the board as it is known here has not: another process may have
-    added it."""
+    """Return whether events name what the board as it is known here has not: another process may
+    have added it."""
     rules = state.rules
     try:
         window_named(rules, window)
@@ -64,8 +64,8 @@ def is_newer(
 
 
 def _labels_of(event: Any) -> Any:
-    """The labels that an event carries that has room for some; None where there is nothing to
-    see."""
+    """Return the labels that an event carries that has room for some; None where there is nothing
+    to see."""
     if type(event) is tuple:
         labels = event[4]
     else:
@@ -160,14 +160,14 @@ class Direct:
         return self.run(self.commit_async(write))
 
     def named(self, board: str) -> BoardState:
-        """The board of that name."""
+        """Return the board of that name."""
         if board not in self._present.boards.boards:
             self.run(self._present.registry.load())
         return self._present.boards.named(board)
 
     def newest(self, board: str) -> BoardState:
-        """The board of that name as the server has it now, also where another process changed
-        it."""
+        """Return the board of that name as the server has it now, also where another process
+        changed it."""
         self.run(self._present.registry.load())
         return self._present.boards.named(board)
 
@@ -184,7 +184,7 @@ class Direct:
     def submission(
         self, board: str, events: Iterable[Any], window: str | None, **how: Unpack[How]
     ) -> Submission:
-        """Accepts events: judges their form and makes them columns."""
+        """Accept events: judges their form and makes them columns."""
         batch = batch_list(events)
         state = self.named(board)
         if is_newer(state, batch, window, how.get("scope")):
@@ -192,28 +192,28 @@ class Direct:
         return submission(state, batch, window, event_time=self._present.event_time, **how)
 
     def position(self, board: str, source: str) -> str | None:
-        """The position committed last for a source."""
+        """Return the position committed last for a source."""
         position = read_only(self._present.index.position)
         found: str | None = self.run(position(opened_as(self.newest(board)), source))
         return found
 
     def board_stats(self, board: str, *, patient: bool = True) -> BoardStats:
-        """The figures of a board."""
+        """Return the figures of a board."""
         found: BoardStats = self.run(self._statistics.of_board(board))
         return found
 
     def stats(self) -> Stats:
-        """The figures of all boards."""
+        """Return the figures of all boards."""
         found: Stats = self.run(self._statistics.of_all())
         return found
 
     def check(self) -> CheckReport:
-        """Compares every ranking with what it follows from, share by share, while others write."""
+        """Compare every ranking with what it follows from, share by share, while others write."""
         report: CheckReport = self.run(self._statistics.check())
         return report
 
     def rebuild(self) -> None:
-        """Puts every ranking right by what it follows from, share by share, while others write."""
+        """Put every ranking right by what it follows from, share by share, while others write."""
         self.run(self._statistics.audit(mend=True))
 
     def snapshot(self) -> int:
@@ -221,17 +221,17 @@ class Direct:
         raise NothingToBackUp("the boards are on an index server, which keeps them its own way")
 
     def work(self, limit: int) -> tuple[int, int]:
-        """Does a share of what time has made due; what is left, and the milliseconds until more
-        is."""
+        """Do a share of what time has made due; return what is left, and the milliseconds until
+        more is."""
         done: tuple[int, int] = self.run(self._present.work(limit))
         return done
 
     def pace(self, limit: int) -> tuple[int, int]:
-        """The same for who sees to it."""
+        """Return the same for who sees to it."""
         return self.work(limit)
 
     def ensure_usable(self) -> None:
-        """Raises Forked in a child of the process that opened this, Closed after the end."""
+        """Raise Forked in a child of the process that opened this, Closed after the end."""
         if self._forks != forks():
             raise Forked("the boards were opened by the process that this one was forked from")
         if self._ended is not None:
@@ -249,14 +249,14 @@ class Direct:
         await asyncio.to_thread(self.close)
 
     def close(self) -> None:
-        """Carries out what is queued and closes; another close does nothing."""
+        """Carry out what is queued and closes; another close does nothing."""
         if self._ended is None:
             self.run(self._finish())
             for action in self._on_close:
                 action()
 
     def on_close(self, action: Callable[[], None]) -> None:
-        """Has `action` called when this is closed, after the connection is."""
+        """Have `action` called when this is closed, after the connection is."""
         self._on_close.append(action)
 
     async def _finish(self) -> None:
@@ -282,7 +282,7 @@ class Direct:
         return StoreFigures(count=count, answers=True, clock=self.clock_status())
 
     def observe(self, observer: Callable[[int, float], None], clock: Callable[[], float]) -> None:
-        """Has `observer` called after each call that counts: how many writes were gathered in it,
+        """Have `observer` called after each call that counts: how many writes were gathered in it,
         and how many seconds it took by `clock`."""
         self._gatherer.observed = observer, clock
 
@@ -310,7 +310,7 @@ class Direct:
         return self.clock_status()
 
     async def ensure_healthy(self) -> None:
-        """Raises where the index server does not answer."""
+        """Raise where the index server does not answer."""
         self.ensure_usable()
         await self._present.registry.answers()
 
@@ -323,7 +323,7 @@ class Direct:
         return self._present.boards.named(board)
 
     async def know(self, board: str) -> BoardState:
-        """The board of that name."""
+        """Return the board of that name."""
         return await self._present.know(board)
 
     def ask_async(self, board: str, query: Query[T]) -> Coroutine[Any, Any, T]:

@@ -56,7 +56,7 @@ class Writer:
         """Whether a task sees to what time makes due; otherwise submissions do."""
 
     async def carry_out(self, write: FoldedWrite) -> Any:
-        """The results of a write, one for each that was joined in it."""
+        """Return the results of a write, one for each that was joined in it."""
         if isinstance(write, Submission):
             offset = await self._submit(write)
             with ends_in(UPKEEP_SECONDS, anew=True):
@@ -69,8 +69,8 @@ class Writer:
         return write.results(0)
 
     async def _follow_up(self, write: Submission) -> None:
-        """Does what is due behind a submission. It counted: whoever asks or submits next goes on
-        with what fails here."""
+        """Do what is due behind a submission. It counted: whoever asks or submits next goes on with
+        what fails here."""
         if write.board.rules.has_label_replica and any(batch.labels for batch in write.batches):
             with suppress(LaurelsError):
                 await self._present.feed(write.board.board.name)
@@ -81,7 +81,7 @@ class Writer:
             await self._present.refresh_due(paced=self.paced)
 
     async def _share(self, state: BoardState) -> None:
-        """Does a share of what time has made due for a board."""
+        """Do a share of what time has made due for a board."""
         now_ms = self._present.time_of(state)
         try:
             if state.due_ms <= now_ms:
@@ -123,7 +123,7 @@ class Writer:
         return offset
 
     async def _ensure_there(self, write: Submission) -> None:
-        """Raises UnknownBoard where the board was deleted, NotReady where another process has made
+        """Raise UnknownBoard where the board was deleted, NotReady where another process has made
         it anew: the events were judged by the old definition."""
         if self._present.boards.numbered(write.board.number) is not None:
             return
@@ -134,7 +134,7 @@ class Writer:
     async def _count(
         self, write: Submission, batch: Batch, places: Sequence[int], attempts: Attempts
     ) -> Offset:
-        """Counts a piece of a submission, its events at these places; the offset after it."""
+        """Count a piece of a submission, its events at these places; the offset after it."""
         place, ranks = write.watched
         size = batch.size
         for _ in range(ATTEMPTS):
@@ -180,9 +180,9 @@ class Writer:
         raise NotReady(f"the board {write.board.board.name!r} does not stand still")
 
     async def _record(self, write: Single) -> bool:
-        """Carries out a write of one record, proposed again where another was faster; whether there
-        was anything to do. What is refused by definitions that are old is judged again by those
-        there are."""
+        """Carry out a write of one record, proposed again where another was faster; return whether
+        there was anything to do. What is refused by definitions that are old is judged again by
+        those there are."""
         reread = False
         for _ in range(ATTEMPTS):
             try:
@@ -200,7 +200,7 @@ class Writer:
         raise NotReady("the boards do not stand still")
 
     async def _done(self, write: Single, record: records.Record) -> bool:
-        """Carries out a record; False when it has to be proposed again."""
+        """Carry out a record; return False when it has to be proposed again."""
         match record:
             case records.Create():
                 return await self._create(record)
@@ -295,9 +295,9 @@ def _calls(batch: Batch, rules: Rules) -> list[tuple[Sequence[int], Batch]]:
 
 
 def _by_member(who: Sequence[int], count: int) -> list[list[int]]:
-    """The places of events, divided by their members: all events of one are in one share, so that
-    they are counted together. What becomes of an event depends on no other member's, so these may
-    go before it."""
+    """Return the places of events, divided by their members: all events of one are in one share, so
+    that they are counted together. What becomes of an event depends on no other member's, so these
+    may go before it."""
     shares: list[list[int]] = [[] for _ in range(count)]
     for place, member in enumerate(who):
         shares[member % count].append(place)
@@ -305,9 +305,9 @@ def _by_member(who: Sequence[int], count: int) -> list[list[int]]:
 
 
 def _in_order(who: Sequence[int], most: int) -> list[range]:
-    """The places of events in shares of so many members at most, in the order they came: where
-    labels are ranked, an event moves one that other members' events move as well, and where events
-    have ids, the first of them may be the last that is remembered."""
+    """Return the places of events in shares of so many members at most, in the order they came:
+    where labels are ranked, an event moves one that other members' events move as well, and where
+    events have ids, the first of them may be the last that is remembered."""
     shares: list[range] = []
     first, seen = 0, set[int]()
     for place, member in enumerate(who):

@@ -71,7 +71,8 @@ class BatchApplication:
         self._after: list[tuple[bytearray, list[array[int]]]] = []
 
     def _roll(self, target: Target, roll: RollingState | None, roster: Roster) -> RollingSet | None:
-        """The state, at the step that runs, of the rolling window that a target belongs to."""
+        """Return the state, at the step that runs, of the rolling window that a target belongs
+        to."""
         if roll is None:
             return None
         window = roll.ranking.key.window
@@ -96,7 +97,7 @@ class BatchApplication:
         return outcomes
 
     def touched(self) -> "Iterator[tuple[str, array[int], list[RankedSet | Tally]]]":
-        """The members and the structures that may have changed, by scope."""
+        """Return the members and the structures that may have changed, by scope."""
         structures: dict[str, list[RankedSet | Tally]] = {}
         best = self._board_store.rules.best
         for target, store, rolling in zip(
@@ -124,7 +125,7 @@ class BatchApplication:
         return found
 
     def settle(self) -> None:
-        """Forgets what it touched that holds nobody, and notes where refreshes find somebody."""
+        """Forget what it touched that holds nobody, and notes where refreshes find somebody."""
         for target, store, rolling in zip(
             self._plan.targets, self._stores, self._rollings, strict=True
         ):
@@ -135,7 +136,7 @@ class BatchApplication:
                 self._board_store.drop_empty(target.key.scope)
 
     def _count(self, start: int, stop: int) -> None:
-        """Counts the events of a run whose code is still 0."""
+        """Count the events of a run whose code is still 0."""
         if start == stop:
             return
         watched = fold.apply(
@@ -161,11 +162,11 @@ class BatchApplication:
             self._after.append(watched[1])
 
     def _count_once(self, ids: list[bytes | None]) -> None:
-        """Counts events with ids in runs within which every decision stands on its own.
+        """Count events with ids in runs within which every decision stands on its own.
 
-        Whether an id is new depends on what became of the events before it: a run ends before
-        an id that is in the run already, before one that might find the table full, and where an
-        id of the run is forgotten.
+        Whether an id is new depends on what became of the events before it: a run ends before an id
+        that is in the run already, before one that might find the table full, and where an id of
+        the run is forgotten.
         """
         remembered, limit = self._board_store.remembered, self._board_store.rules.dedupe_max
         dedupe_ms, nows = self._board_store.rules.dedupe_ms, self._batch.nows
@@ -207,7 +208,7 @@ class BatchApplication:
         run.clear()
 
     def _put_back(self, journal: fold.Journal) -> None:
-        """Takes the whole batch back."""
+        """Take the whole batch back."""
         journal.undo()
         self._board_store.remembered.undo(self._added)
         for i, code in enumerate(self._codes):
@@ -216,7 +217,7 @@ class BatchApplication:
 
 
 def _values_of(batch: Batch, label: str, roster: Roster) -> "array[int]":
-    """The values of a label as members, one for each event; of one without, somebody's."""
+    """Return the values of a label as members, one for each event; of one without, somebody's."""
     if batch.labels is None:
         return array("I", bytes(4 * batch.size))
     values = [(value or "-").encode() for value in batch.labels.values(label)]

@@ -33,7 +33,7 @@ class ScopeStore(Struct, eq=False, gc=False):
     refreshes: int = 0
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
+        """Return whether there are any."""
         return bool(self.rankings or self.rolling)
 
     @property
@@ -43,8 +43,8 @@ class ScopeStore(Struct, eq=False, gc=False):
         return of_rankings + sum([rolling.nbytes for rolling in self.rolling.values()])
 
     def holds(self, id: int) -> bool:
-        """Whether a member is in any ranking, or in a tally of a window that is refreshed: so it is
-        where it has an event that counts."""
+        """Return whether a member is in any ranking, or in a tally of a window that is refreshed:
+        so it is where it has an event that counts."""
         rankings = chain(self.rankings.values(), [each.live for each in self.rolling.values()])
         if any(ranking.rank(id, ORDINAL) >= 0 for ranking in rankings):
             return True
@@ -53,7 +53,7 @@ class ScopeStore(Struct, eq=False, gc=False):
         return any(tally.words(one)[0][0] for each in deferred for tally in tallies_of(each))
 
     def keys(self, board: int, scope: str) -> list[RankingKey]:
-        """The rankings that hold anybody; of a rolling window the running step's."""
+        """Return the rankings that hold anybody; of a rolling window the running step's."""
         kept = [RankingKey(board, *name, scope) for name in self.rankings]
         running = [
             RankingKey(board, name, rolling.running, scope)
@@ -63,14 +63,14 @@ class ScopeStore(Struct, eq=False, gc=False):
         return kept + running
 
     def tallies(self, board: int, scope: str) -> Iterator[tuple[RankingKey, Tally]]:
-        """The tallies that hold anybody and still count."""
+        """Return the tallies that hold anybody and still count."""
         for window, rolling in self.rolling.items():
             for step in rolling.numbers():
                 if step >= rolling.leaving and (tally := rolling.tally(step)) is not None:
                     yield RankingKey(board, window, step, scope), tally
 
     def structures(self) -> list[RankedSet | Tally]:
-        """All rankings and tallies that count, but the prepared rankings."""
+        """Return all rankings and tallies that count, but the prepared rankings."""
         found: list[RankedSet | Tally] = list(self.rankings.values())
         for rolling in self.rolling.values():
             found.append(rolling.live)
@@ -78,7 +78,7 @@ class ScopeStore(Struct, eq=False, gc=False):
         return found
 
     def drop_empty(self) -> None:
-        """Forgets the rankings and rolling windows that hold nobody."""
+        """Forget the rankings and rolling windows that hold nobody."""
         for name in [name for name, ranking in self.rankings.items() if not len(ranking)]:
             del self.rankings[name]
         for window in [name for name, rolling in self.rolling.items() if is_empty(rolling)]:
@@ -113,7 +113,7 @@ class BoardStore(Struct, eq=False):
         return self.parts[""]
 
     def open_ranking(self, key: RankingKey, roster: Roster) -> RankedSet:
-        """The ranking of a period; made, empty, where there is none."""
+        """Return the ranking of a period; made, empty, where there is none."""
         rankings = self.open_part(key.scope).rankings
         name = key.window, key.instance
         if name not in rankings:
@@ -129,7 +129,8 @@ class BoardStore(Struct, eq=False):
     def open_rolling(
         self, scope: str, window: str, steps: int, running: int, roster: Roster
     ) -> RollingSet:
-        """The tallies and rankings of a rolling window; made, empty, where there are none."""
+        """Return the tallies and rankings of a rolling window; made, empty, where there are
+        none."""
         rolling = self.open_part(scope).rolling
         if window not in rolling:
             lows, highs = word_bounds(self.rules, steps)
@@ -148,7 +149,7 @@ class BoardStore(Struct, eq=False):
         return rolling[window]
 
     def open_part(self, scope: str) -> ScopeStore:
-        """The part of a scope; made, empty, where there is none."""
+        """Return the part of a scope; made, empty, where there is none."""
         if (part := self.parts.get(scope)) is None:
             part = self.parts[scope] = ScopeStore(refreshes=self.refreshes)
             self.scopes.add(scope)
@@ -164,8 +165,8 @@ class BoardStore(Struct, eq=False):
         ]
 
     def prefetch(self, window: str, scope: str) -> None:
-        """Notes whether the refresh that is being built of a window, if one is, will list anybody
-        in a scope: to be told whenever its first cell came or some went. O(steps)."""
+        """Note whether the refresh that is being built of a window, if one is, will list anybody in
+        a scope: to be told whenever its first cell came or some went. O(steps)."""
         if (listed := self.building.get(window)) is None:
             return
         part = self.parts.get(scope)
@@ -176,8 +177,8 @@ class BoardStore(Struct, eq=False):
             listed.discard(scope)
 
     def check(self) -> None:
-        """Asserts that every scope with a part is listed, once, and holds something; that what
-        waits for its place is built; and that builds know where they will list anybody."""
+        """Assert that every scope with a part is listed, once, and hold something; that what waits
+        for its place is built; and that builds know where they will list anybody."""
         if sorted(self.scopes) != sorted(scope for scope in self.parts if scope):
             raise CheckFailed(f"the scopes listed are {list(self.scopes)}, not {list(self.parts)}")
         for scope, part in self.parts.items():
@@ -197,7 +198,7 @@ class BoardStore(Struct, eq=False):
             raise CheckFailed(f"the next refresh of {window} lists somebody outside of {listed}")
 
     def drop_empty(self, scope: str) -> None:
-        """Forgets what of a scope holds nobody, and the scope when that is all."""
+        """Forget what of a scope holds nobody, and the scope when that is all."""
         if (part := self.parts.get(scope)) is None:
             return
         part.drop_empty()
@@ -207,13 +208,14 @@ class BoardStore(Struct, eq=False):
 
 
 def is_empty(rolling: RollingSet) -> bool:
-    """Whether a rolling window holds nobody: whoever has an event in a step that counts is in the
-    live ranking, whatever a tally that has left still holds; where it is refreshed, in a tally."""
+    """Return whether a rolling window holds nobody: whoever has an event in a step that counts is
+    in the live ranking, whatever a tally that has left still holds; where it is refreshed, in a
+    tally."""
     return not len(rolling.live) and not (rolling.deferred and rolling.numbers())
 
 
 def tallies_of(rolling: RollingSet) -> list[Tally]:
-    """The tallies of the steps that count, those that hold nobody any more included."""
+    """Return the tallies of the steps that count, those that hold nobody any more included."""
     found = map(rolling.tally, range(rolling.leaving, rolling.running + 1))
     return [tally for tally in found if tally is not None]
 

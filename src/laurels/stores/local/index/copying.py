@@ -153,35 +153,35 @@ class Copying:
         ids: Sequence[int] = (),
         structures: Sequence[Structure] = (),
     ) -> None:
-        """Notes that members of structures, or only what a scope is, may have changed."""
+        """Note that members of structures, or only what a scope is, may have changed."""
         if (touched := self._touched.get((board, scope))) is None:
             touched = self._touched[board, scope] = Touched()
         touched.ids.update(ids)
         touched.structures.update(structures)
 
     def touch_data(self, board: int, member: bytes) -> None:
-        """Notes that the data of a member changed."""
+        """Note that the data of a member changed."""
         self._touched.setdefault((board, ""), Touched()).data[member] = None
 
     def end(self) -> None:
-        """Ends the copy, whether it was finished or given up."""
+        """End the copy, whether it was finished or given up."""
         for board, scope in self._followed_units:
             if not scope and (store := self._store_of(board)) is not None:
                 store.remembered.unfollow()
 
     def look_again(self, board: int) -> None:
-        """Notes that what the scopes of a board show may be another ranking in each."""
+        """Note that what the scopes of a board show may be another ranking in each."""
         self._listing[board] = None
 
     def renew(self, structure: Structure) -> None:
-        """Notes that all of a structure may have changed: it is copied anew."""
+        """Note that all of a structure may have changed: it is copied anew."""
         self._numbers.pop(structure, None)
         self._renewed += len(structure)
 
     # Pieces
 
     def step(self, describe: Describe) -> list[Section] | None:
-        """The next piece, about `CHUNK` rows; None when `finish` has little left to do."""
+        """Return the next piece, about `CHUNK` rows; None when `finish` has little left to do."""
         if self._work is None:
             if self._is_little():
                 return None
@@ -193,7 +193,7 @@ class Copying:
         return piece
 
     def finish(self, describe: Describe) -> list[Section]:
-        """All that is left. What was taken is the index as it is now."""
+        """Return all that is left. What was taken is the index as it is now."""
         sections: list[Section] = []
         while (
             self._work is not None
@@ -249,8 +249,8 @@ class Copying:
             yield [name]
 
     def _scopes_of(self, boards: Sequence[int]) -> Iterator[Unit]:
-        """The scopes that boards have, or have when their turn comes, but those that are copied and
-        have followed the last refresh."""
+        """Return the scopes that boards have, or have when their turn comes, but those that are
+        copied and have followed the last refresh."""
         for board in boards:
             place: tuple[str, str] | None = None
             while (store := self._store_of(board)) is not None:
@@ -268,7 +268,8 @@ class Copying:
     def _unit(
         self, unit: Unit, touched: Touched | None, describe: Describe
     ) -> Iterator[tuple[Section, int]]:
-        """The sections of a scope and what each weighs: those of a new one, or of one touched."""
+        """Return the sections of a scope and what each weighs: those of a new one, or of one
+        touched."""
         number, scope = unit
         first = unit not in self._followed_units
         part = self._part(unit)
@@ -303,7 +304,7 @@ class Copying:
         return None if self._store_of(unit[0]) is None else self._followed(*unit)
 
     def _whole(self, structure: Structure) -> Iterator[tuple[Section, int]]:
-        """All rows of a structure."""
+        """Return all rows of a structure."""
         self._numbers[structure] = number = self._next_number
         self._next_number += 1
         parts = _cells(structure) if isinstance(structure, Tally) else self._entries(structure)
@@ -322,7 +323,7 @@ class Copying:
             start = ranking.bound(key, last, right=True)
 
     def _again(self, structure: Structure, ids: set[int]) -> Iterator[tuple[Section, int]]:
-        """The rows of members that were written to."""
+        """Return the rows of members that were written to."""
         number = self._numbers[structure]
         rest = iter(ids)
         while chunk := array("I", islice(rest, CHUNK // SCATTERED)):

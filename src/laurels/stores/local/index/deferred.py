@@ -79,8 +79,8 @@ class Deferred:
         return bool(listed)
 
     def _followed(self, board: int, scope: str) -> ScopeStore | None:
-        """The part of a scope, which shows what the last refreshes found; None where there is none,
-        or none any more."""
+        """Return the part of a scope, which shows what the last refreshes found; None where there
+        is none, or none any more."""
         store = self._boards[board]
         part = store.parts.get(scope)
         if part is None or part.refreshes == store.refreshes:
@@ -92,7 +92,7 @@ class Deferred:
         return store.parts.get(scope)
 
     def _change_places(self, board: int, scope: str, rolling: RollingSet) -> None:
-        """Has a window show in a scope what was built."""
+        """Have a window show in a scope what was built."""
         self._dropped.append(rolling.refresh())
         if self._copying is not None:
             self._copying.renew(rolling.live)

@@ -22,11 +22,11 @@ class Directory:
             yield from self._forms[form]
 
     def add(self, scope: str) -> None:
-        """Takes in a scope that is not there."""
+        """Take in a scope that is not there."""
         self._forms.setdefault(form_of(scope), SortedList()).add(scope)
 
     def discard(self, scope: str) -> None:
-        """Takes a scope out, if it is there."""
+        """Take a scope out, if it is there."""
         form = form_of(scope)
         if (scopes := self._forms.get(form)) is not None:
             scopes.discard(scope)
@@ -34,12 +34,12 @@ class Directory:
                 del self._forms[form]
 
     def count(self, form: str) -> int:
-        """How many scopes there are of some labels."""
+        """Return how many scopes there are of some labels."""
         return len(self._forms.get(form, ()))
 
     def spread(self, most: int) -> Iterator[tuple[int, list[str]]]:
-        """How many scopes there are of each tuple of labels, and up to so many of them, evenly
-        spread. O(most * log n) for each tuple."""
+        """Return how many scopes there are of each tuple of labels, and up to so many of them,
+        evenly spread. O(most * log n) for each tuple."""
         for scopes in self._forms.values():
             count = len(scopes)
             yield (
@@ -48,15 +48,15 @@ class Directory:
             )
 
     def after(self, form: str, scope: str, limit: int) -> list[str]:
-        """The next scopes of some labels, behind one of them or where it would stand."""
+        """Return the next scopes of some labels, behind one of them or where it would stand."""
         scopes = self._forms.get(form)
         if scopes is None:
             return []
         return list(islice(scopes.irange(scope, inclusive=(False, True)), limit))
 
     def next(self, place: tuple[str, str] | None, limit: int) -> list[tuple[str, str]]:
-        """The next scopes of all, each as a place to go on from; those that come meanwhile before
-        it are passed over."""
+        """Return the next scopes of all, each as a place to go on from; those that come meanwhile
+        before it are passed over."""
         found: list[tuple[str, str]] = []
         begun, behind = place or ("", "")
         for form in sorted(self._forms):

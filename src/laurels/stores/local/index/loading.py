@@ -67,7 +67,7 @@ class Loading:
     seen = frozenset({BOARD, NAMES})
 
     def lane(self, kind: bytes, begins: bytes) -> int:
-        """The number of the structure, which rows begin with."""
+        """Return the number of the structure, which rows begin with."""
         if kind != ROWS or len(begins) < 2:
             return _APART
         width = _INTEGERS.get(begins[1], 0)
@@ -82,14 +82,14 @@ class Loading:
             self._name(_names.decode(body))
 
     def described(self) -> Iterator[tuple[int, bytes]]:
-        """The boards there are, by number, with what the fold said of each."""
+        """Return the boards there are, by number, with what the fold said of each."""
         for number, scope in sorted(self._contents):
             described = self._contents[number, scope].described
             if not scope and described is not None:
                 yield number, described
 
     def open(self) -> None:
-        """Makes the structures, now that all boards are known to the index."""
+        """Make the structures, now that all boards are known to the index."""
         for (number, scope), contents in self._contents.items():
             if contents.described is None or number not in self._boards:
                 continue
@@ -113,7 +113,7 @@ class Loading:
             self._give(_data.decode(body))
 
     def finish(self) -> None:
-        """Raises SnapshotDamaged where a structure does not hold what it should."""
+        """Raise SnapshotDamaged where a structure does not hold what it should."""
         for rolling in self._live.values():
             rolling.prepare()
         for stored, structure in self._sizes:

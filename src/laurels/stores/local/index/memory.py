@@ -204,22 +204,22 @@ class MemoryIndex(Deferred):
         return dropped
 
     def touch(self, board: int) -> None:
-        """Tells a copy under way that what the fold knows of a board has changed."""
+        """Tell a copy under way that what the fold knows of a board has changed."""
         self._touch(board)
 
     def copy(self) -> Copying:
-        """Begins a copy; there is one at a time."""
+        """Begin a copy; there is one at a time."""
         self._copying = Copying(self._boards.get, self._followed, list(self._boards), self._roster)
         return self._copying
 
     def end_copy(self) -> None:
-        """Ends a copy, finished or not."""
+        """End a copy, finished or not."""
         if self._copying is not None:
             self._copying.end()
         self._copying = None
 
     def load(self) -> Loading:
-        """Begins to take in a copy; this index is empty."""
+        """Begin to take in a copy; this index is empty."""
         return Loading(self._boards, self._roster)
 
     def _touch(self, board: int, scope: str = "") -> None:
@@ -336,7 +336,7 @@ class MemoryIndex(Deferred):
 
 
 def _ranked(store: BoardStore, key: RankingKey) -> RankedSet | None:
-    """The ranking that is seen under a key."""
+    """Return the ranking that is seen under a key."""
     _, window, instance, scope = key
     part = store.parts.get(scope)
     if part is None:

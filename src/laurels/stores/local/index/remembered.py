@@ -43,7 +43,7 @@ class Remembered:
             self._queue.append((now_ms, [key]))
 
     def undo(self, keys: list[bytes]) -> None:
-        """Takes back the newest adds, which were `keys` in this order."""
+        """Take back the newest adds, which were `keys` in this order."""
         for key in reversed(keys):
             del self._accepted[key]
             if self._added is not None:
@@ -56,13 +56,13 @@ class Remembered:
                 self._queue.pop()
 
     def forget_until(self, instant_ms: int) -> None:
-        """Forgets what was accepted at or before the instant."""
+        """Forget what was accepted at or before the instant."""
         while self._queue and self._queue[0][0] <= instant_ms:
             for key in self._queue.popleft()[1]:
                 del self._accepted[key]
 
     def count_after(self, instant_ms: int) -> int:
-        """How many were accepted after the instant; O(groups forgotten)."""
+        """Return how many were accepted after the instant; O(groups forgotten)."""
         count = len(self._accepted)
         for accepted_ms, keys in self._queue:
             if accepted_ms > instant_ms:
@@ -76,7 +76,8 @@ class Remembered:
         return self._queue[0][0] if self._queue else None
 
     def follow(self) -> list[tuple[int, list[bytes]]]:
-        """All ids by acceptance, for a copy; from now on additions are noted for `take_added`."""
+        """Return all ids by acceptance, for a copy; from now on additions are noted for
+        `take_added`."""
         self._added = []
         groups = list(self._queue)
         if groups:
@@ -92,7 +93,7 @@ class Remembered:
         return added
 
     def unfollow(self) -> None:
-        """Ends the noting."""
+        """End the noting."""
         self._added = None
 
     def items(self) -> list[tuple[bytes, int]]:

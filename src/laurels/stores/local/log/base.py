@@ -20,14 +20,15 @@ class Log(Protocol):
         """Why nothing vouched for the log's end when it was opened; None where something did."""
 
     def append(self, body: bytes) -> int:
-        """Makes an entry durable and answers its offset; StorageFailed when it could not."""
+        """Make an entry durable and answer its offset; StorageFailed when it could not."""
 
     def read(self, after: int = 0) -> Iterator[tuple[int, bytes]]:
-        """The entries after an offset, in order; LogDamaged at the first that is not whole."""
+        """Return the entries after an offset, in order; LogDamaged at the first that is not
+        whole."""
 
     def trim(self, until: int) -> bool:
-        """Forgets some of the entries up to and including an offset, as many as take little time;
-        whether there are more. The newest entry always stays."""
+        """Forget some of the entries up to and including an offset, as many as take little time;
+        return whether there are more. The newest entry always stays."""
 
     def note(self, key: str) -> str | None:
         """A small fact kept beside the entries, such as which clock they were written by."""

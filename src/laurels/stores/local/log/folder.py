@@ -75,7 +75,7 @@ class Folder:
 
 
 def announce(path: Path, address: str | None) -> None:
-    """Says in a folder where this process serves it, None for nowhere any more; it only helps
+    """Say in a folder where this process serves it, None for nowhere any more; it only helps
     whoever is refused."""
     with suppress(OSError):
         if address is None:

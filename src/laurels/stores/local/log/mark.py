@@ -27,7 +27,7 @@ def _encode(offset: int) -> bytes:
 
 
 def _decode(content: bytes) -> int | None:
-    """The offset that a mark says; None where it is not as it was written."""
+    """Return the offset that a mark says; None where it is not as it was written."""
     digits = content[:_DIGITS]
     if not digits.isdigit():
         return None
@@ -40,7 +40,7 @@ class Mark:
     opened, None where it did."""
 
     def __init__(self, path: Path, log: Path, offset: int) -> None:
-        """Raises LogDamaged where the log ends at `offset`, before what the mark says."""
+        """Raise LogDamaged where the log ends at `offset`, before what the mark says."""
         missing = not path.exists()
         self._file = create_file(path)
         self.doubt: str | None = None

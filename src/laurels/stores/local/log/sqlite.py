@@ -73,7 +73,7 @@ class SqliteLog:
             )
 
     def _find_ends(self) -> None:
-        """Finds the oldest and the newest offset. They are remembered: who asks for them while an
+        """Find the oldest and the newest offset. They are remembered: who asks for them while an
         entry is written does not wait for the disk."""
         row = self._writer.execute("SELECT min(offset), max(offset) FROM log").fetchone()
         self._first, self._offset = (1, 0) if row[0] is None else (int(row[0]), int(row[1]))
@@ -164,7 +164,7 @@ class SqliteLog:
                 raise
 
     def fill(self, notes: dict[str, str], entries: Iterable[tuple[int, bytes]]) -> None:
-        """Puts notes and entries, under their own offsets, into a log that has none."""
+        """Put notes and entries, under their own offsets, into a log that has none."""
         rows = ((offset, zlib.crc32(body), body) for offset, body in entries)
         with _plain_errors(self._path):
             self._writer.execute("BEGIN")
@@ -203,7 +203,7 @@ class LogView:
         return {str(key): str(value) for key, value in rows}
 
     def entries(self, start: int) -> Iterator[tuple[int, bytes]]:
-        """The entries from an offset on; LogDamaged at the first that is not whole."""
+        """Return the entries from an offset on; LogDamaged at the first that is not whole."""
         with _plain_errors(self._path):
             rows = self._reader.execute(
                 "SELECT * FROM log WHERE offset >= ? ORDER BY offset", (start,)
@@ -215,7 +215,7 @@ class LogView:
 
 
 def write_log(path: Path, notes: dict[str, str], entries: Iterable[tuple[int, bytes]]) -> None:
-    """Writes a log anew, with all its entries in one commit. StorageFailed where it cannot."""
+    """Write a log anew, with all its entries in one commit. StorageFailed where it cannot."""
     log = SqliteLog(path)
     try:
         log.fill(notes, entries)
@@ -257,7 +257,7 @@ class _Checkpoint:
 
 
 def _whole(rows: sqlite3.Cursor, expected: int, path: Path) -> Iterator[tuple[int, bytes]]:
-    """The entries in rows, each as it was written and none left out."""
+    """Return the entries in rows, each as it was written and none left out."""
     while chunk := rows.fetchmany(_FETCH):
         for offset, crc, body in chunk:
             if offset != expected or zlib.crc32(body) != crc:

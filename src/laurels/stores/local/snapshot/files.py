@@ -39,7 +39,7 @@ class SnapshotFile(Struct, frozen=True):
         return self.path.stat().st_size
 
     def set_aside(self) -> None:
-        """Gives it another name, since it cannot be read: it is kept, but never used. Where that
+        """Give it another name, since it cannot be read: it is kept, but never used. Where that
         fails it keeps its name, and is passed over again."""
         with suppress(OSError):
             self.path.replace(self.path.with_suffix(".damaged"))
@@ -52,7 +52,7 @@ class SnapshotFiles:
         self._folder = folder
 
     def newest_first(self) -> list[SnapshotFile]:
-        """All snapshots there are, whole or not."""
+        """Return all snapshots there are, whole or not."""
         found = [
             SnapshotFile(path, int(named[1]))
             for path in self._folder.iterdir()
@@ -61,12 +61,12 @@ class SnapshotFiles:
         return sorted(found, key=lambda snapshot: snapshot.offset, reverse=True)
 
     def clear_unfinished(self) -> None:
-        """Takes away what a crash left half written; what stays is written over."""
+        """Take away what a crash left half written; what stays is written over."""
         with suppress(OSError):
             (self._folder / _UNFINISHED).unlink(missing_ok=True)
 
     def write(self, sections: Iterable[Section], offset: Callable[[], int]) -> SnapshotFile:
-        """Writes a snapshot beside, reads it back and swaps it in; StorageFailed, and nothing
+        """Write a snapshot beside, reads it back and swaps it in; StorageFailed, and nothing
         changed, where that fails. `offset` is asked when all sections are written."""
         unfinished = self._folder / _UNFINISHED
         try:
@@ -87,10 +87,11 @@ class SnapshotFiles:
         return SnapshotFile(path, offset())
 
     def prune(self) -> None:
-        """Takes away all but the newest two; one that stays is taken away the next time.
+        """Take away all but the newest two; one that stays is taken away the next time.
 
-        Its name is gone for good before anything of it is: the log is trimmed next, and a power
-        cut must not bring back a snapshot that the log no longer follows."""
+        Its name is gone for good before anything of it is: the log is trimmed next, and a power cut
+        must not bring back a snapshot that the log no longer follows.
+        """
         for snapshot in self.newest_first()[KEPT:]:
             with suppress(OSError):
                 leaving = snapshot.path.replace(self._folder / _UNFINISHED)
@@ -100,7 +101,7 @@ class SnapshotFiles:
 
 
 def _flushed(sections: Iterable[Section], file: BinaryIO) -> Iterator[Section]:
-    """The sections, with what is written of them put on the disk little by little: one large
+    """Return the sections, with what is written of them put on the disk little by little: one large
     flush at the end would have the commits of the log wait for it."""
     written = 0
     for kind, body in sections:
@@ -113,7 +114,7 @@ def _flushed(sections: Iterable[Section], file: BinaryIO) -> Iterator[Section]:
 
 
 def _shrink(path: Path) -> None:
-    """Gives a file's blocks back little by little: freed all at once, the next flush of the log
+    """Give a file's blocks back little by little: freed all at once, the next flush of the log
     would have to wait for the file system to note them."""
     with path.open("r+b", buffering=0) as file:
         for left in range(path.stat().st_size - _FREED, 0, -_FREED):
@@ -122,7 +123,7 @@ def _shrink(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Makes names given and taken away in a folder durable."""
+    """Make names given and taken away in a folder durable."""
     locked = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(locked)

@@ -31,7 +31,7 @@ Section = tuple[bytes, bytes]
 
 
 def write_sections(file: BinaryIO, sections: Iterable[Section]) -> int:
-    """Writes a whole snapshot; the bytes it took."""
+    """Write a whole snapshot; the bytes it took."""
     written = file.write(MAGIC + _VERSION.pack(FORMAT))
     count = 0
     for kind, body in sections:
@@ -46,7 +46,8 @@ def _write(file: BinaryIO, kind: bytes, body: bytes) -> int:
 
 
 def read_sections(file: BinaryIO, called: str) -> Iterator[Section]:
-    """The sections of a snapshot but its end, each verified; the file is left behind the end.
+    """Return the sections of a snapshot but its end, each verified; the file is left behind the
+    end.
 
     Raises SnapshotDamaged where a byte is wrong or missing, FormatTooNew, in both `called` so.
     """
@@ -120,9 +121,9 @@ class FilePosition(NamedTuple):
 
 
 def find_sections(file: int, called: str) -> list[FilePosition]:
-    """Where the sections of a snapshot lie but its end, by a descriptor of the file.
+    """Return where the sections of a snapshot lie but its end, by a descriptor of the file.
 
-    Their bodies are not read: the file is whole when `read_at` reads every one of them. Raises as
+    Their bodies are not read: the file is whole when `read_at` reads every one of them. Raise as
     `read_sections`.
     """
     at = len(MAGIC) + _VERSION.size
@@ -145,7 +146,8 @@ def find_sections(file: int, called: str) -> list[FilePosition]:
 
 
 def read_at(file: int, place: FilePosition, called: str) -> bytes:
-    """The body of a section, verified; several threads may read at once. Raises SnapshotDamaged."""
+    """Return the body of a section, verified; several threads may read at once. Raise
+    SnapshotDamaged."""
     (crc,) = _CRC.unpack_from(place.head, _HEAD.size)
     body = _exactly_at(file, place.length, place.at + len(place.head), called)
     _judge_section(place.head[: _HEAD.size], crc, body, called)
@@ -164,7 +166,7 @@ def _exactly_at(file: int, length: int, at: int, called: str) -> bytes:
 
 
 def verify(path: Path) -> None:
-    """Reads a snapshot through; raises as `read_sections`, and StorageFailed."""
+    """Read a snapshot through; raise as `read_sections`, and StorageFailed."""
     try:
         with path.open("rb") as file:
             for _ in read_sections(file, str(path)):

@@ -49,7 +49,7 @@ class Sections:
 
 
 def side_by_side(tasks: Sequence[Iterator[None]]) -> None:
-    """Goes through iterators, begun in their order, `THREADS` of them at a time.
+    """Go through iterators, begun in their order, `THREADS` of them at a time.
 
     What one raises is raised when the others have come to their next item: none goes on after that.
     """

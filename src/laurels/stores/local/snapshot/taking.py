@@ -25,14 +25,15 @@ WRITTEN_WHILE_FOLDING = 16
 
 
 def is_due(log_bytes: int, snapshot_bytes: int) -> bool:
-    """Whether the log has grown by so many bytes since a snapshot of so many that another pays:
-    reading it would take longer than reading a snapshot."""
+    """Return whether the log has grown by so many bytes since a snapshot of so many that another
+    pays: reading it would take longer than reading a snapshot."""
     return log_bytes > max(LEAST_LOG_BYTES, snapshot_bytes)
 
 
 def is_due_on_close(log_bytes: int, snapshot_bytes: int) -> bool:
-    """Whether a snapshot pays before a store is closed: folding so much of the log would take the
-    next start more than about a second, and writing the snapshot takes no longer than that."""
+    """Return whether a snapshot pays before a store is closed: folding so much of the log would
+    take the next start more than about a second, and writing the snapshot takes no longer than
+    that."""
     return log_bytes > max(SECOND_OF_LOG, snapshot_bytes // WRITTEN_WHILE_FOLDING)
 
 
@@ -42,11 +43,11 @@ def take(
     still: Callable[[], AbstractContextManager[object]],
     rest: Callable[[], None],
 ) -> SnapshotFile:
-    """Writes a snapshot of a fold while it goes on folding.
+    """Write a snapshot of a fold while it goes on folding.
 
     `still` keeps commits out; it is entered for one piece of the copy at a time, and what was
     copied is written in between. `rest` is called after each piece: it lets other threads run.
-    Raises StorageFailed where the disk refuses; nothing is changed then.
+    Raise StorageFailed where the disk refuses; nothing is changed then.
     """
     heads: list[Head] = []
     with still():
@@ -74,7 +75,7 @@ def take(
 
 
 def moment_of(path: Path) -> Head:
-    """The instant a snapshot is of. Raises SnapshotDamaged, FormatTooNew."""
+    """Return the instant a snapshot is of. Raise SnapshotDamaged, FormatTooNew."""
     try:
         with closing(Sections(path)) as sections:
             for place in sections.places:
@@ -86,7 +87,7 @@ def moment_of(path: Path) -> Head:
 
 
 def opened(path: Path, index: Index) -> Fold:
-    """The fold a snapshot holds, in a fresh index. Raises SnapshotDamaged, FormatTooNew."""
+    """Return the fold a snapshot holds, in a fresh index. Raise SnapshotDamaged, FormatTooNew."""
     fold = Fold(index)
     loading = index.load()
     try:

@@ -27,7 +27,7 @@ _state: Any = library
 
 
 def can_hand_over() -> bool:
-    """Whether this version of the library keeps the reader where it is expected."""
+    """Return whether this version of the library keeps the reader where it is expected."""
     return all(hasattr(library, name) for name in _USED)
 
 
@@ -35,7 +35,7 @@ _CAN = can_hand_over()
 
 
 def ensure_read(loop: asyncio.AbstractEventLoop) -> None:
-    """Has `loop`, which runs, read the answers if no other running loop does."""
+    """Have `loop`, which runs, read the answers if no other running loop does."""
     if _CAN:
         reader = _state._async_pipe_loop
         if reader is not loop and (reader is None or not reader.is_running()):
@@ -53,7 +53,7 @@ def _take_over(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def hand_over(loop: asyncio.AbstractEventLoop) -> None:
-    """Has another loop read the answers, if `loop`, on which this is called, does so and has no
+    """Have another loop read the answers, if `loop`, on which this is called, does so and have no
     client left."""
     if not _CAN or _state._async_pipe_loop is not loop:
         return

@@ -81,15 +81,15 @@ class Connection:
         self._closed = False
 
     async def script(self, script: Script, key: bytes, argument: bytes) -> Any:
-        """Runs a script on the node that owns `key`: KEYS[1] is the key, ARGV[1] the argument.
+        """Run a script on the node that owns `key`: KEYS[1] is the key, ARGV[1] the argument.
 
         A server that does not know the script is given it. While the slot of the key moves to
-        another node of a cluster, no script is run on it. Raises as `command`.
+        another node of a cluster, no script is run on it. Raise as `command`.
         """
         return await self._within(self._run(script, key, argument))
 
     async def command(self, *parts: bytes, key: bytes | None) -> Any:
-        """Sends a command to the node that owns `key`; without one, to where the command says.
+        """Send a command to the node that owns `key`; without one, to where the command says.
 
         Raises IndexUnavailable, which may be tried again, IndexDenied, IndexFailed, Closed, Forked.
         """
@@ -101,8 +101,8 @@ class Connection:
         return {place: server_info(text) for place, text in found.items()}
 
     async def sync_policies(self) -> dict[str, str]:
-        """When every primary writes its append-only file to the disk, by its address; nothing of
-        those that do not let this user ask. Raises as `command`."""
+        """Return when every primary writes its append-only file to the disk, by its address;
+        nothing of those that do not let this user ask. Raise as `command`."""
         try:
             found = await self._within(
                 self._wire.send_to_primaries(b"CONFIG", b"GET", b"appendfsync")
@@ -112,13 +112,13 @@ class Connection:
         return {place: sync_policy(answer) for place, answer in found.items()}
 
     async def close(self) -> None:
-        """Lets go of the server; calls that are under way end with Closed."""
+        """Let go of the server; calls that are under way end with Closed."""
         if not self._closed and forks() == self._forks:
             self._closed = True
             await self._wire.close()
 
     async def _run(self, script: Script, key: bytes, argument: bytes) -> Any:
-        """Waits for a while where the slot of the key moves."""
+        """Wait for a while where the slot of the key moves."""
         arguments: list[bytes] = [key, argument]
         if self.address.cluster:
             script = guarded(script)
@@ -187,7 +187,7 @@ def _judge(connection: Connection, place: str, info: ServerInfo, sync_policy: st
 
 
 async def _explain(address: RedisAddress, timeout_ms: int, error: IndexUnavailable) -> None:
-    """Raises what is wrong with an address at which nothing was reached, where that can be seen."""
+    """Raise what is wrong with an address at which nothing was reached, where that can be seen."""
     message = str(error.__cause__)
     if any(word in message for word in DENIED_WORDS):
         raise IndexDenied(f"{address} does not let the user in") from error
@@ -203,7 +203,7 @@ async def _explain(address: RedisAddress, timeout_ms: int, error: IndexUnavailab
 
 
 async def _knock(host: Host, timeout_ms: int) -> None:
-    """Says why a host cannot be reached: its name, a closed port, silence."""
+    """Say why a host cannot be reached: its name, a closed port, silence."""
     try:
         async with asyncio.timeout(timeout_ms / 1_000):
             _, writer = await asyncio.open_connection(host.name, host.port)
@@ -214,7 +214,7 @@ async def _knock(host: Host, timeout_ms: int) -> None:
 
 
 async def _compare(address: RedisAddress, timeout_ms: int, error: IndexUnavailable) -> None:
-    """Asks the first host without what the address adds to it: what is missing is then seen."""
+    """Ask the first host without what the address adds to it: what is missing is then seen."""
     plain = msgspec.structs.replace(address, hosts=address.hosts[:1], cluster=False, database=0)
     probe = await _unchecked(plain, timeout_ms)
     try:

@@ -20,7 +20,7 @@ _deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
 
 @contextmanager
 def ends_in(seconds: float, *, anew: bool = False) -> Iterator[None]:
-    """Has all calls within end after so many seconds, or at the deadline there is if that is
+    """Have all calls within end after so many seconds, or at the deadline there is if that is
     sooner; `anew` drops that one, where the verb has made progress."""
     with ends_at(asyncio.get_running_loop().time() + seconds, anew=anew):
         yield
@@ -38,6 +38,7 @@ def ends_at(deadline: float, *, anew: bool = False) -> Iterator[None]:
 
 
 def seconds_left(most: float) -> float:
-    """How long a call may take that by itself may take `most`; not above 0 where it is too late."""
+    """Return how long a call may take that by itself may take `most`; not above 0 where it is too
+    late."""
     deadline = _deadline.get()
     return most if deadline is None else min(most, deadline - asyncio.get_running_loop().time())

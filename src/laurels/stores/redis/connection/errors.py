@@ -61,13 +61,13 @@ _UNREACHED = "connect failed"
 
 
 def word_of(message: str) -> str | None:
-    """The word that says what kind of error it is; None where there is none."""
+    """Return the word that says what kind of error it is; None where there is none."""
     found = _WORD.match(_unwrapped(message))
     return found[1] if found else None
 
 
 def error_of(message: str, place: str) -> LaurelsError:
-    """The error for what a server refused, or for what happened on the way there."""
+    """Return the error for what a server refused, or for what happened on the way there."""
     found = _WORD.match(unwrapped := _unwrapped(message))
     word, rest = (found[1].upper(), found[2]) if found else ("", message)
     if word in _NOT_NOW:
@@ -91,7 +91,7 @@ def error_of(message: str, place: str) -> LaurelsError:
 
 
 def is_lost(error: BaseException, message: str) -> bool:
-    """Whether a server that says this, or nothing, may have been replaced by another one."""
+    """Return whether a server that says this, or nothing, may have been replaced by another one."""
     if not isinstance(error, IndexUnavailable):
         return False
     word = (word_of(message) or "").upper()
@@ -99,7 +99,7 @@ def is_lost(error: BaseException, message: str) -> bool:
 
 
 def unanswered(place: str, why: str) -> IndexUnavailable:
-    """The error for a call that was under way."""
+    """Return the error for a call that was under way."""
     return IndexUnavailable(
         f"{place} did not answer ({why}){MAY_HAVE_APPLIED}", may_have_applied=True
     )

@@ -51,7 +51,7 @@ class LoopThread:
             future.cancel()
 
     def close(self) -> None:
-        """Cancels what is under way and ends the thread; again, or in a forked child, nothing."""
+        """Cancel what is under way and ends the thread; again, or in a forked child, nothing."""
         if forks() != self._forks:
             return
         if threading.current_thread() is self._thread:

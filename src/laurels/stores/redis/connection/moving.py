@@ -25,7 +25,8 @@ _LOOK = "redis.call('EXISTS', KEYS[1], ARGV[2])\n"
 
 
 def slot_of(key: bytes) -> int:
-    """The slot of a cluster in which a key lies: of its part between { and }, if it has one."""
+    """Return the slot of a cluster in which a key lies: of its part between { and }, if it has
+    one."""
     _, _, rest = key.partition(b"{")
     tag, closed, _ = rest.partition(b"}")
     return crc_hqx(tag if tag and closed else key, 0) % _SLOTS
@@ -39,7 +40,7 @@ def beside(key: bytes) -> bytes:
 
 @cache
 def guarded(script: Script) -> Script:
-    """The script behind a look at KEYS[1] and ARGV[2]."""
+    """Return the script behind a look at KEYS[1] and ARGV[2]."""
     source = _LOOK + script.source
     sha = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
     return Script(script.name, source, sha)

@@ -69,12 +69,13 @@ def server_info(text: bytes) -> ServerInfo:
 
 
 def sync_policy(answer: Any) -> str:
-    """The value in the answer to CONFIG GET of one parameter: a mapping, or a list of both."""
+    """Return the value in the answer to CONFIG GET of one parameter: a mapping, or a list of
+    both."""
     values = list(answer.values()) if isinstance(answer, dict) else list(answer)[1::2]
     return bytes(values[0]).decode() if values else ""
 
 
 def _version(text: str) -> tuple[int, ...]:
-    """The numbers a version begins with: (6, 2, 0) of 6.2.0-rc1, () of none."""
+    """Return the numbers a version begins with: (6, 2, 0) of 6.2.0-rc1, () of none."""
     found = re.match(r"\d+(?:\.\d+)*", text)
     return tuple(map(int, found[0].split("."))) if found else ()

@@ -39,24 +39,24 @@ class SortedSet:
         return found.decode()
 
     async def size(self) -> int:
-        """How many members there are. O(1)."""
+        """Return how many members there are. O(1)."""
         return int(await self._connection.command(b"ZCARD", self.key, key=self.key))
 
     async def process(self) -> str:
-        """The id of the process that serves the key, another one after each start."""
+        """Return the id of the process that serves the key, another one after each start."""
         text: bytes = await self._connection.command(b"INFO", b"server", key=self.key)
         pairs = dict(line.partition(":")[::2] for line in text.decode().splitlines())
         return pairs.get("run_id", "")
 
     async def scan(self, cursor: int, count: int) -> Scanned:
-        """The next share of about `count` members; all at once where the set is small."""
+        """Return the next share of about `count` members; all at once where the set is small."""
         parts = (b"ZSCAN", self.key, b"%d" % cursor, b"COUNT", b"%d" % count)
         after, flat = await self._connection.command(*parts, key=self.key)
         pairs = zip(flat[::2], map(float, flat[1::2]), strict=True)
         return Scanned(list(pairs), int(after))
 
     async def scores(self, members: Sequence[bytes]) -> list[float | None]:
-        """The scores of members, None for those who are not there. O(members)."""
+        """Return the scores of members, None for those who are not there. O(members)."""
         if not members:
             return []
         found = await self._connection.command(b"ZMSCORE", self.key, *members, key=self.key)

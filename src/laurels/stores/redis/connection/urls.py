@@ -46,7 +46,7 @@ class RedisAddress(Struct, frozen=True):
     """A file of certificates (PEM) that sign the servers' own; None for those of the system."""
 
     def __str__(self) -> str:
-        """The address without user and password: for messages."""
+        """Return the address without user and password: for messages."""
         scheme = SCHEMES[2 * self.cluster + self.tls]
         database = f"/{self.database}" if self.database else ""
         return f"{scheme}://{','.join(map(str, self.hosts))}{database}"
@@ -59,7 +59,7 @@ class RedisAddress(Struct, frozen=True):
 
 
 def is_redis(url: object) -> bool:
-    """Whether a URL names an index server."""
+    """Return whether a URL names an index server."""
     return isinstance(url, str) and url.partition("://")[0].lower() in SCHEMES and "://" in url
 
 

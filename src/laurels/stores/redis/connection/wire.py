@@ -59,20 +59,20 @@ class ServerClient:
         return cls(client, address, timeout_ms)
 
     async def send(self, parts: Sequence[bytes], slot: int | None = None) -> Any:
-        """Sends a command: in a cluster to the primary that owns the slot; without one to where
-        the key in the command says. Raises NoScript and the errors of `failures`."""
+        """Send a command: in a cluster to the primary that owns the slot; without one to where the
+        key in the command says. Raise NoScript and the errors of `failures`."""
         route = None if slot is None else glide.SlotIdRoute(glide.SlotType.PRIMARY, slot)
         return await self._sent(parts, route)
 
     async def send_to_primaries(self, *parts: bytes) -> dict[str, Any]:
-        """The answer of every primary, by its address."""
+        """Return the answer of every primary, by its address."""
         if not self._address.cluster:
             return {str(self._address): await self._sent(parts, None)}
         found: dict[bytes, Any] = await self._sent(parts, glide.AllPrimaries())
         return {place.decode(): answer for place, answer in found.items()}
 
     async def take_answers_over(self) -> None:
-        """Has this loop read the answers, if nobody else does. A client is made for that, which
+        """Have this loop read the answers, if nobody else does. A client is made for that, which
         need not connect: so it happens with any version of the library."""
         await (await _client(self._address, self._timeout_ms)).close()
 
@@ -171,7 +171,7 @@ async def _primary_of(address: RedisAddress, timeout_ms: int) -> Client:
 
 
 async def _settled(probes: Sequence["asyncio.Task[str]"], seconds: float) -> None:
-    """Waits until a host has said that it is the primary, and a little for the others."""
+    """Wait until a host has said that it is the primary, and a little for the others."""
     results = iter(asyncio.as_completed(probes, timeout=seconds))
     try:
         for answer in results:

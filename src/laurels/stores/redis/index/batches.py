@@ -66,7 +66,7 @@ def encode_batch(
 def _encode_events(
     encoding: BoardEncoding, batch: Batch, plan: Plan, stamps: "array[int] | int"
 ) -> dict[str, Any]:
-    """The events of a batch one by one, but for their members."""
+    """Return the events of a batch one by one, but for their members."""
     arguments: dict[str, Any] = {
         "values": [
             list(column) if rule.sign > 0 else list(map(neg, column))
@@ -105,8 +105,8 @@ def _weights(batch: Batch, weighing: Weighing | None) -> dict[str, Any]:
 def _in_scopes(
     plan: Plan, labels: Labels, who: Sequence[int], windows: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
-    """The scopes of a batch, who comes to each, and the targets that are used; says in `windows`
-    by which form of scopes they count."""
+    """Return the scopes of a batch, who comes to each, and the targets that are used; says in
+    `windows` by which form of scopes they count."""
     scopes = _Scopes(labels, who)
     for place, window in zip(plan.places, windows, strict=True):
         if place.name:
@@ -148,11 +148,11 @@ class _Scopes:
         self._numbers: dict[str, tuple[str, int]] = {"": ("", 0)}
 
     def scope(self, text: str) -> tuple[str, int]:
-        """The form of a scope, and its number; 0 for that of all."""
+        """Return the form of a scope, and its number; 0 for that of all."""
         return self._numbers[text]
 
     def form(self, place: RankingSpec) -> int:
-        """The number of the form of a place."""
+        """Return the number of the form of a place."""
         if (number := self._forms.get(place.name)) is not None:
             return number
         number = self._forms[place.name] = len(self._forms) + 1

@@ -95,7 +95,8 @@ def as_text(content: bytes) -> msgspec.Raw:
 def encode_rolling(
     encoding: BoardEncoding, board: int, now_ms: int, keys: Iterable[RankingKey] = ()
 ) -> list[dict[str, Any]]:
-    """Where the rolling windows of a board stand at an instant, and those of the scopes of keys."""
+    """Return where the rolling windows of a board stand at an instant, and those of the scopes of
+    keys."""
     found = [encode_rolling_state(roll) for roll in rolling_states(encoding, board, now_ms)]
     if encoding.rules.scoped and found:
         running = {each["name"]: each for each in found}
@@ -203,8 +204,8 @@ def _anchor(encoding: BoardEncoding, anchor: Anchor) -> list[Any]:
 
 
 def _forms(layout: Layout, words: Sequence[int]) -> tuple[int, int]:
-    """The least form that begins with these words, and the least of those that come after all that
-    do; the same one where a word is out of range, so that none does."""
+    """Return the least form that begins with these words, and the least of those that come after
+    all that do; the same one where a word is out of range, so that none does."""
     form = 0
     unit = 1
     for word, low, high, unit in zip(words, layout.lows, layout.highs, layout.units, strict=False):
@@ -232,7 +233,7 @@ class AnswerReader:
         self._place = 0
 
     def texts(self, count: int) -> Sequence[bytes]:
-        """The next so many entries."""
+        """Return the next so many entries."""
         self._place += count
         return self._texts[self._place - count : self._place]
 
@@ -269,7 +270,8 @@ def _slice(encoding: BoardEncoding, reader: AnswerReader, columns: int, width: i
 
 
 def _ranks(rules: Rules, start: int, rank: int, words: Sequence["array[int]"]) -> "array[int]":
-    """The ranks of entries side by side, by that of the first and the words of their scores."""
+    """Return the ranks of entries side by side, by that of the first and the words of their
+    scores."""
     size = len(words[0])
     if rules.rank == "ordinal":
         return array("q", range(start, start + size))
@@ -294,7 +296,7 @@ def _located(encoding: BoardEncoding, reader: AnswerReader, width: int) -> Locat
 
 
 def _unpacked(layout: Layout, forms: Iterable[int]) -> list["array[int]"]:
-    """The words of forms, column by column."""
+    """Return the words of forms, column by column."""
     if layout.name == "plain":
         return [array("q", forms)]
     found = []
@@ -308,8 +310,8 @@ def _unpacked(layout: Layout, forms: Iterable[int]) -> list["array[int]"]:
 
 
 def _words(rows: Sequence[bytes], width: int) -> list["array[int]"]:
-    """The words at the beginning of rows, column by column: of each 8 bytes, the first says on
-    which side of zero the others are."""
+    """Return the words at the beginning of rows, column by column: of each 8 bytes, the first says
+    on which side of zero the others are."""
     size = 8 * width
     found = unpack(f">{len(rows) * width}Q", b"".join([row[:size] for row in rows]))
     return [

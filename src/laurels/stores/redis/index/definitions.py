@@ -33,7 +33,7 @@ class RedisDefinitions:
         return self._base + b"d"
 
     async def load(self) -> tuple[dict[str, bytes], int]:
-        """All of them, and the number the next board gets."""
+        """Return all of them, and the number the next board gets."""
         found: Any = await self._call(b"HGETALL", b"d")
         number: Any = await self._call(b"GET", b"n")
         return {name.decode(): body for name, body in found.items()}, int(number or 1)
@@ -41,12 +41,12 @@ class RedisDefinitions:
     async def put(
         self, name: str, old: bytes | None, new: bytes | None, number: int | None
     ) -> bool:
-        """Replaces one, if it still is `old` and `number` still is the next one's."""
+        """Replace one, if it still is `old` and `number` still is the next one's."""
         argument = b"\x94" + b"".join(map(_packed, (name.encode(), old, new, number)))
         return bool(await self._connection.script(_PUT, self._base + b"d", argument))
 
     async def deleted(self) -> list[bytes]:
-        """Those of boards that were deleted, and whose rankings may still be there."""
+        """Return those of boards that were deleted, and whose rankings may still be there."""
         found: list[bytes] = await self._call(b"HKEYS", b"g")
         return found
 
@@ -55,7 +55,7 @@ class RedisDefinitions:
         await self._call(b"HDEL", b"g", body)
 
     async def ensure_readable(self, *, create: bool) -> None:
-        """Raises FormatTooNew where the keys are of a newer version; notes their format where there
+        """Raise FormatTooNew where the keys are of a newer version; notes their format where there
         are none yet, if `create`."""
         kept = await self.note("format")
         if kept is None and create:
@@ -71,11 +71,11 @@ class RedisDefinitions:
         return None if found is None else bytes(found).decode()
 
     async def set_note(self, key: str, value: str) -> None:
-        """Keeps a fact in the place of what was kept before."""
+        """Keep a fact in the place of what was kept before."""
         await self._call(b"HSET", b"f", key.encode(), value.encode())
 
     async def first_note(self, key: str, value: str) -> str:
-        """Keeps a fact where there is none yet; the one that is kept."""
+        """Keep a fact where there is none yet; the one that is kept."""
         await self._call(b"HSETNX", b"f", key.encode(), value.encode())
         return await self.note(key) or value
 

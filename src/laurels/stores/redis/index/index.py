@@ -98,11 +98,11 @@ class RedisIndex:
         self._reads = Reads(self._read)
 
     async def open(self, board: Opened) -> None:
-        """Makes a board known, or its changed definition; again does nothing."""
+        """Make a board known, or its changed definition; again does nothing."""
         await self._keep("open", board)
 
     async def close(self, board: Opened) -> None:
-        """Forgets a board with all it holds; again does nothing."""
+        """Forget a board with all it holds; again does nothing."""
         while not await self._keep("close", board):
             pass
         self._encodings.pop(board.number, None)
@@ -120,7 +120,7 @@ class RedisIndex:
         call: CallId | None = None,
         feed: bytes | None = None,
     ) -> Applied:
-        """Counts a batch as planned; `watch` is a place in the plan's routes, and what is `feed`
+        """Count a batch as planned; `watch` is a place in the plan's routes, and what is `feed`
         goes to the feed in the same step."""
         encoding, shard = self._encoding(board), (board.number, board.shard)
         each = self._each.pop(shard, 0)
@@ -146,7 +146,7 @@ class RedisIndex:
         return decode_applied(board, answer, sums)
 
     async def pending(self, board: Opened, after: FeedPlace, limit: int) -> Pending:
-        """The next entries of a shard's feed; those up to that place are forgotten."""
+        """Return the next entries of a shard's feed; those up to that place are forgotten."""
         arguments = {"after": _entry_id(after), "limit": limit}
         packed, *texts = await self._run(_PENDING, board, arguments)
         _, last, ids = _answer(packed)
@@ -166,7 +166,7 @@ class RedisIndex:
         spans: Sequence[tuple[int, FeedPlace, FeedPlace]],
         baselines: Sequence[Sequence[int] | bool] | None,
     ) -> None:
-        """Counts a batch made of entries of feeds, and notes that they count."""
+        """Count a batch made of entries of feeds, and note that they count."""
         arguments, _ = encode_batch(self._encoding(board), batch, plan)
         arguments |= {
             "due": due_ms,
@@ -180,19 +180,19 @@ class RedisIndex:
         await self._call(_COUNT, board, arguments)
 
     async def followed(self, board: Opened) -> list[FeedPlace]:
-        """The last entry of each feed that counts."""
+        """Return the last entry of each feed that counts."""
         fields = [f"fed:{shard}".encode() for shard in range(board.feeds)]
         found = await self._command(board, b"HMGET", b"m", *fields)
         return [FEED_START if id is None else _feed_place(bytes(id).decode()) for id in found]
 
     async def left_out(self, board: Opened) -> int:
-        """How many events of such batches would have left the range."""
+        """Return how many events of such batches would have left the range."""
         return int(await self._command(board, b"HGET", b"m", b"left") or 0)
 
     def read(
         self, board: Opened, asks: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> Awaitable[Reading]:
-        """Answers asks from one state."""
+        """Answer asks from one state."""
         return self._reads.read(board, asks, now_ms=now_ms, due_ms=due_ms)
 
     async def _read(
@@ -217,7 +217,8 @@ class RedisIndex:
         return Reading(found, offset, decode_refresh_states(board, refresh_states))
 
     async def rotate_step(self, board: Opened, roll: RollingState, now_ms: int, limit: int) -> bool:
-        """Brings a rolling window to the step that runs; False where the limit was too low."""
+        """Bring a rolling window to the step that runs; return False where the limit was too
+        low."""
         arguments = {"roll": encode_rolling_state(roll), "now": now_ms, "limit": SHARE}
         for _ in range(0, limit, SHARE):
             if await self._keep("turn", board, **arguments):
@@ -225,7 +226,7 @@ class RedisIndex:
         return False
 
     async def advance_pass(self, board: Opened, window: str, limit: int) -> int:
-        """Does about `limit` members of the pass for the next step; what is left."""
+        """Do about `limit` members of the pass for the next step; return what is left."""
         left = 0
         for _ in range(0, limit, SHARE):
             roll = {"name": window, "steps": board.rules.windows[window].steps}
@@ -237,7 +238,7 @@ class RedisIndex:
     async def advance_scopes(
         self, board: Opened, scopes: Sequence[str], due: Due, limit: int, *, full: bool
     ) -> bool:
-        """Brings scopes to the present; False where the limit was too low."""
+        """Bring scopes to the present; return False where the limit was too low."""
         arguments = {**_encode_due(due), "full": full, "limit": SHARE}
         left = list(dict.fromkeys(scopes))
         for _ in range(0, limit, SHARE):
@@ -248,7 +249,7 @@ class RedisIndex:
         return not left
 
     async def sweep(self, board: Opened, due: Due, limit: int) -> bool:
-        """Brings a share of the scopes that are behind; whether there are no others."""
+        """Bring a share of the scopes that are behind; return whether there are no others."""
         arguments = {**_encode_due(due), "limit": SHARE}
         for _ in range(0, limit, SHARE):
             if not await self._keep("sweep", board, **arguments):
@@ -258,8 +259,8 @@ class RedisIndex:
     async def refresh(
         self, board: Opened, window: str, *, now_ms: int, due_ms: int
     ) -> tuple[int, RefreshStates]:
-        """Goes on with the refresh of a window, in one call; about how many members are left, and
-        how the windows stand."""
+        """Go on with the refresh of a window, in one call; about how many members are left, and how
+        the windows stand."""
         refreshed = board.rules.refreshed[window]
         roll = rolling_state(board.number, refreshed, now_ms)
         assert roll is not None
@@ -276,11 +277,11 @@ class RedisIndex:
         return int(left), decode_refresh_states(board, refresh_states)
 
     async def scope_count(self, board: Opened, form: str) -> int:
-        """How many scopes of some labels there are."""
+        """Return how many scopes of some labels there are."""
         return int(await self._command(board, b"ZCARD", f"l:{form}".encode()))
 
     async def scopes(self, board: Opened, form: str, after: str, limit: int) -> list[str]:
-        """The next scopes of some labels, behind one of them."""
+        """Return the next scopes of some labels, behind one of them."""
         first = b"(" + after.encode() if after else b"-"
         span = (first, b"+", b"LIMIT", b"0", b"%d" % limit)
         found = await self._command(board, b"ZRANGEBYLEX", f"l:{form}".encode(), *span)
@@ -297,8 +298,8 @@ class RedisIndex:
         return rankings, entries
 
     async def remove(self, board: Opened, member: bytes, due: Due) -> bool:
-        """Takes a member and its data out of every ranking but those by a label, that over all
-        last; whether it was in any."""
+        """Take a member and its data out of every ranking but those by a label, that over all last;
+        return whether it was in any."""
         found, place = 0, _BEGIN if board.rules.scoped else _END
         arguments = {**_encode_due(due), "member": member.decode(), "limit": SHARE}
         while place != _END:
@@ -318,18 +319,18 @@ class RedisIndex:
         return None if found is None else bytes(found).decode()
 
     async def time(self, board: Opened) -> int | None:
-        """The latest time that anybody had the board see, None before the first."""
+        """Return the latest time that anybody had the board see, None before the first."""
         found = await self._command(board, b"HGET", b"m", b"now")
         return None if found is None else int(found)
 
     async def remembered(self, board: Opened, now_ms: int) -> int:
-        """How many event ids the board remembers at `now_ms`."""
+        """Return how many event ids the board remembers at `now_ms`."""
         oldest = f"({now_ms - board.rules.dedupe_ms}".encode()
         return int(await self._command(board, b"ZCOUNT", b"q", oldest, b"+inf"))
 
     async def keys(self, board: Opened, *, empty: bool = False) -> list[RankingKey]:
-        """The rankings that hold anybody, or with `empty` all that there should be; of a rolling
-        window the running step's."""
+        """Return the rankings that hold anybody, or with `empty` all that there should be; of a
+        rolling window the running step's."""
         found: dict[str, None] = {}
         place = _BEGIN
         while place != _END:
@@ -338,14 +339,14 @@ class RedisIndex:
         return [key_of(board.number, name) for name in found]
 
     async def forget(self, board: Opened, now_ms: int) -> None:
-        """Forgets a share of the ids that are no longer remembered at `now_ms`."""
+        """Forget a share of the ids that are no longer remembered at `now_ms`."""
         for _ in range(_FORGET_CALLS):
             if await self._keep("forget", board, before=now_ms - board.rules.dedupe_ms) == 0:
                 return
 
     async def audit(self, board: Opened, key: RankingKey, *, mend: bool) -> int:
-        """Compares a ranking with what it follows from, and with `mend` puts it right; its
-        entries. CheckFailed names the first member that differs.
+        """Compare a ranking with what it follows from, and with `mend` puts it right; its entries.
+        CheckFailed names the first member that differs.
 
         Where the score of a sorted set says all of a member, a ranking that does not roll follows
         from nothing else, and only what no event can have made is noticed. Where it is stored
@@ -398,12 +399,12 @@ class RedisIndex:
         return sum(size or 0 for size in sizes)
 
     async def expire(self, board: Opened, keys: Sequence[RankingKey], now_ms: int) -> None:
-        """Has rankings of periods expire when they are due to, under the server's clock."""
+        """Have rankings of periods expire when they are due to, under the server's clock."""
         if self._expires:
             await self._expire(board, keys, {"now": now_ms})
 
     async def outlive(self, board: Opened, rules: Rules, now_ms: int) -> None:
-        """Has all rankings of periods stay as long as these rules want them to, before they are
+        """Have all rankings of periods stay as long as these rules want them to, before they are
         the board's."""
         lives = lifetimes(rules) if self._expires else {}
         before = lifetimes(board.rules)
@@ -425,13 +426,14 @@ class RedisIndex:
             await self._keep("expire", board, names=names[first : first + _DROP], **arguments)
 
     async def drop(self, board: Opened, keys: Sequence[RankingKey]) -> None:
-        """Takes rankings of periods away."""
+        """Take rankings of periods away."""
         names = [name_of(key) for key in keys]
         for first in range(0, len(names), _DROP):
             await self._keep("drop", board, names=names[first : first + _DROP])
 
     def keeps_layout(self, rules: Rules, changed: Rules) -> bool:
-        """Whether a board with these rules that changes to others can stay laid out as it is."""
+        """Return whether a board with these rules that changes to others can stay laid out as it
+        is."""
         return is_alike(layout_of(rules), layout_of(changed))
 
     def layout(self, rules: Rules) -> BoardLayout:
@@ -443,12 +445,12 @@ class RedisIndex:
         return unverified(rules)
 
     async def offset(self, board: Opened) -> int:
-        """How often a board has changed."""
+        """Return how often a board has changed."""
         return int(await self._command(board, b"HGET", b"m", b"seq") or 0)
 
     def _sent_at(self, batch: Batch) -> int:
-        """The time that a call is sent with: its script refuses a plan that has expired since it
-        was made, because the call waited for others or is a repeat."""
+        """Return the time that a call is sent with: its script refuses a plan that has expired
+        since it was made, because the call waited for others or is a repeat."""
         return batch.now_ms if self._clock is None else max(batch.now_ms, self._clock.now_ms())
 
     def _encoding(self, board: Opened) -> BoardEncoding:
@@ -502,7 +504,7 @@ def _answer(packed: bytes) -> list[Any]:
 
 
 def _feed_place(id: str) -> FeedPlace:
-    """The place of an entry in a feed, by its id in the stream."""
+    """Return the place of an entry in a feed, by its id in the stream."""
     time, _, number = id.partition("-")
     return FeedPlace(int(time), int(number))
 

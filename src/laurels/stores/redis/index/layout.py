@@ -48,7 +48,7 @@ class Layout(Struct, frozen=True):
 
 
 def layout_of(rules: Rules) -> Layout:
-    """The cheapest layout that keeps every score of a board exactly."""
+    """Return the cheapest layout that keeps every score of a board exactly."""
     if is_stamped(rules) or rules.weighings:
         return Layout("prefixed")
     ranges = _ranges(rules)
@@ -65,7 +65,7 @@ def layout_of(rules: Rules) -> Layout:
 
 
 def _ranges(rules: Rules) -> list[tuple[int, int]]:
-    """The least and the greatest of each word."""
+    """Return the least and the greatest of each word."""
     totals = [_total(rules, column) for column in rules.columns]
     pairs = [
         (column.sign * low, column.sign * high)
@@ -78,7 +78,7 @@ def _ranges(rules: Rules) -> list[tuple[int, int]]:
 
 
 def _total(rules: Rules, column: ColumnRule) -> tuple[int, int]:
-    """The least and the greatest total of a column in any window."""
+    """Return the least and the greatest total of a column in any window."""
     low, high = column.low, column.high
     for window in rules.refreshed.values() if column.op == "sum" else ():
         bounds = step_bounds(column.low, column.high, window.steps)
@@ -87,7 +87,7 @@ def _total(rules: Rules, column: ColumnRule) -> tuple[int, int]:
 
 
 def is_alike(one: Layout, other: Layout) -> bool:
-    """Whether what is written in one layout can be read in the other."""
+    """Return whether what is written in one layout can be read in the other."""
     return one == other or (one.name == "plain" and other.name == "plain")
 
 
@@ -96,7 +96,7 @@ def _bits(ends: tuple[int, int]) -> int:
 
 
 def describe(rules: Rules) -> BoardLayout:
-    """The layout of a board in words, with what would make it cheaper."""
+    """Return the layout of a board in words, with what would make it cheaper."""
     layout = layout_of(rules)
     if layout.name == "plain":
         return BoardLayout("plain", "the score of a sorted set is the score of the member", None)

@@ -18,7 +18,7 @@ def name_of(key: RankingKey) -> str:
 
 
 def key_of(board: int, name: str) -> RankingKey:
-    """The ranking of that name."""
+    """Return the ranking of that name."""
     scoped, _, instance = name.rpartition(":")
     window, _, scope = scoped.partition(_BESIDE)
     return RankingKey(board, window, int(instance), scope)

@@ -61,7 +61,7 @@ class Sample(Struct, frozen=True):
         return self.doubt + int(DRIFT * abs(local - self.local))
 
     def contradicts(self, earlier: "Sample") -> bool:
-        """Whether no time of the node agrees with both."""
+        """Return whether no time of the node agrees with both."""
         apart = abs(self.node - earlier.node_at(self.local))
         return apart > self.doubt + earlier.doubt_at(self.local)
 
@@ -117,20 +117,20 @@ class NodeClock:
         return float("inf") if sample is None else sample.doubt_at(self._monotonic_ns()) / _MS
 
     async def start(self) -> None:
-        """Asks the node, and goes on asking. Raises what the connection raises."""
+        """Ask the node, and go on asking. Raise what the connection raises."""
         await self.sample()
         if self._task is None:
             self._task = asyncio.create_task(self._follow())
 
     async def stop(self) -> None:
-        """Asks no more; the clock goes on by itself."""
+        """Ask no more; the clock goes on by itself."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
             await asyncio.wait([task])
 
     async def sample(self) -> None:
-        """Asks the node a few times, and takes what is learned of it."""
+        """Ask the node a few times, and take what is learned of it."""
         best = await self._ask()
         for _ in range(SAMPLES - 1):
             best = min(best, await self._ask(), key=lambda sample: sample.doubt)
@@ -151,12 +151,12 @@ class NodeClock:
         return self._guard.leaps
 
     def source_ms(self) -> int:
-        """The time of the node as of the newest sample, followed or not."""
+        """Return the time of the node as of the newest sample, followed or not."""
         newest = self._newest
         return MIN_MS if newest is None else newest.node_at(self._monotonic_ns()) // _MS
 
     def leap(self) -> Leap | None:
-        """The leap of the node's time that is not followed; None while it is."""
+        """Return the leap of the node's time that is not followed; None while it is."""
         return self._guard.leap()
 
     def accept(self) -> None:
@@ -171,8 +171,8 @@ class NodeClock:
             await self._notes.set_note(_ACCEPTED, str(newest.node // _MS))
 
     async def _was_accepted(self, best: Sample) -> bool:
-        """Whether some process accepted the leap at which this one stands: at a time of the node
-        since it began."""
+        """Return whether some process accepted the leap at which this one stands: at a time of the
+        node since it began."""
         leap = self._guard.leap()
         accepted = None if self._notes is None else await self._notes.note(_ACCEPTED)
         if leap is None or accepted is None or not accepted.isdigit():

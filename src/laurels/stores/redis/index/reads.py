@@ -46,7 +46,7 @@ class _Wanted(Struct, frozen=True, gc=False):
     reading: "asyncio.Future[Reading]"
 
     def goes_with(self, other: "_Wanted") -> bool:
-        """Whether both are about the board as it is known now, until the same instant."""
+        """Return whether both are about the board as it is known now, until the same instant."""
         return self.due_ms == other.due_ms and self.opened.version == other.opened.version
 
 
@@ -79,7 +79,7 @@ class Reads:
     def read(
         self, board: Opened, asks: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> "asyncio.Future[Reading]":
-        """Answers asks from one state. Raises as the index does."""
+        """Answer asks from one state. Raise as the index does."""
         loop = asyncio.get_running_loop()
         reading: asyncio.Future[Reading] = loop.create_future()
         place = board.number, board.shard
@@ -93,7 +93,7 @@ class Reads:
     def _look_at(
         self, place: tuple[int, int], line: _Line, loop: asyncio.AbstractEventLoop
     ) -> None:
-        """Makes calls at the end of this turn, if any can be made."""
+        """Make calls at the end of this turn, if any can be made."""
         if not line.called and line.under_way < UNDER_WAY:
             line.called = True
             loop.call_soon(self._call, place, line)
@@ -163,7 +163,7 @@ class _Group:
 
 
 def _taken(waiting: deque[_Wanted], most: int) -> _Group:
-    """The questions that are asked together now."""
+    """Return the questions that are asked together now."""
     group = _Group()
     group.take(waiting.popleft())
     first = group.wanted[0]

@@ -88,7 +88,7 @@ class Counting:
         """Whether ids are forgotten between the shares, so that each finds room anew."""
 
     async def apply(self, ranks: Ranks | None, due_ms: int) -> Applied:
-        """Counts it; see `RemoteIndex.apply`."""
+        """Count it; see `RemoteIndex.apply`."""
         stages = await self._stages()
         before = None
         if ranks is not None and self._watch is not None:
@@ -113,7 +113,7 @@ class Counting:
     # What is done, in which order
 
     async def _stages(self) -> list[list[_Share]]:
-        """The shares of the shards, those that are carried out at once in one list."""
+        """Return the shares of the shards, those that are carried out at once in one list."""
         ids = self._batch.ids
         wanted = 0 if ids is None else sum(id is not None for id in ids)
         if wanted:
@@ -139,7 +139,7 @@ class Counting:
         return [self._shares]
 
     async def _measure(self, event: int) -> None:
-        """Finds how many ids are remembered when an event is accepted, and how many more fit."""
+        """Find how many ids are remembered when an event is accepted, and how many more fit."""
         now_ms = self._batch.accepted_at(event)
         self._remembered = await gather(
             self._index.remembered(shard, now_ms) for shard in self._shards
@@ -224,8 +224,8 @@ class Counting:
         return any(share.applied and share.applied.outcomes.refused for share in self._shares)
 
     def _left(self) -> list[int] | None:
-        """The events that are still to be counted, None where nothing is left to do; raises where
-        nothing was done, or where nobody can tell."""
+        """Return the events that are still to be counted, None where nothing is left to do; raise
+        where nothing was done, or where nobody can tell."""
         if not (errors := [share.error for share in self._shares if share.error is not None]):
             return None
         error = worst(errors)
@@ -277,7 +277,7 @@ class Counting:
         return {shard: each for of_shard in states for shard, each in of_shard.items()}
 
     async def _offset(self) -> Offset:
-        """The offsets of the shards; 0 for one that counted nothing and does not tell it."""
+        """Return the offsets of the shards; 0 for one that counted nothing and does not tell it."""
         offsets = [0] * len(self._shards)
         for share in self._done:
             if share.applied is not None:
@@ -292,7 +292,7 @@ class Counting:
 
 
 def position_shard(source: str, count: int) -> int:
-    """The shard that keeps the position of a source."""
+    """Return the shard that keeps the position of a source."""
     return shard_of(source.encode(), count)
 
 

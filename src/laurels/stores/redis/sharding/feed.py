@@ -101,7 +101,7 @@ def encode_feed_payload(
 
 
 def _instances(plan: Plan, window: str, events: Sequence[int]) -> int | list[int | None] | None:
-    """Where a window counts these events in rankings by a label."""
+    """Return where a window counts these events in rankings by a label."""
     found: list[int | None] = [None] * len(events)
     for place, route in zip(plan.places, plan.routes, strict=True):
         if not place.by or place.window != window:
@@ -114,13 +114,13 @@ def _instances(plan: Plan, window: str, events: Sequence[int]) -> int | list[int
 
 
 def decode_entry(place: FeedPlace, batch: bytes, but: bytes) -> FeedEntry:
-    """An entry as it is kept: what was told of a batch, and what became of it."""
+    """Return an entry as it is kept: what was told of a batch, and what became of it."""
     refused, baselines = _but.decode(but)
     return FeedEntry(place, _payloads.decode(batch), refused, baselines)
 
 
 def decode_labels(payload: FeedPayload) -> Labels:
-    """The labels of the events told of."""
+    """Return the labels of the events told of."""
     return Labels(payload.names, tuple(payload.groups), array("q", payload.each))
 
 

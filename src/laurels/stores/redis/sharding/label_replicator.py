@@ -42,13 +42,13 @@ class LabelReplicator:
     async def read(
         self, board: Opened, asks: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> Reading:
-        """Answers asks of rankings by a label, when all counts in them that did before."""
+        """Answer asks of rankings by a label, when all counts in them that did before."""
         if not await self.feed(board, now_ms):
             raise NotReady("the rankings by a label do not keep up with what is counted")
         return await self._index.read(label_replica(board), asks, now_ms=now_ms, due_ms=due_ms)
 
     async def feed(self, board: Opened, now_ms: int) -> bool:
-        """Counts what the shards had told before this call; False when that did not end.
+        """Count what the shards had told before this call; return False when that did not end.
 
         Who comes while that is under way for a board shares the next time with all who do.
         """
@@ -71,7 +71,7 @@ class LabelReplicator:
         return False
 
     def forget(self, board: Opened) -> None:
-        """Forgets what is known here of a board."""
+        """Forget what is known here of a board."""
         self._places.pop(board.number, None)
         self._rounds.pop(board.number, None)
 
@@ -91,7 +91,7 @@ class LabelReplicator:
         )
 
     async def _count(self, board: Opened, pending: Sequence[Pending], now_ms: int) -> None:
-        """Counts the next entries, or learns where the others are."""
+        """Count the next entries, or learns where the others are."""
         places = self._places[board.number]
         home = label_replica(board)
         most = max(1, EVENTS // len(board.rules.rank_by))
@@ -129,7 +129,8 @@ class _Round:
         self._task.add_done_callback(_heard)
 
     async def ended(self) -> bool:
-        """Whether it came to an end; raises what it raised. Who is cancelled leaves the others."""
+        """Return whether it came to an end; raise what it raised. Who is cancelled leaves the
+        others."""
         return await asyncio.shield(self._task)
 
     async def _run(

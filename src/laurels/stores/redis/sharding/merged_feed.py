@@ -34,8 +34,8 @@ class MergedFeed(Struct, frozen=True):
 
 
 def chosen(pending: Sequence[Sequence[FeedEntry]], most: int) -> list[list[tuple[int, FeedEntry]]]:
-    """The entries to count next, with their shards, of about so many events at most; those of one
-    call together."""
+    """Return the entries to count next, with their shards, of about so many events at most; those
+    of one call together."""
     runs: list[list[tuple[int, FeedEntry]]] = []
     heads, size = [0] * len(pending), 0
     last: tuple[int, int] | None = None
@@ -72,7 +72,7 @@ def merge_feeds(
     after: Sequence[FeedPlace],
     now_ms: int,
 ) -> MergedFeed:
-    """The batch that these entries make, at `now_ms`, behind these places of the feeds."""
+    """Return the batch that these entries make, at `now_ms`, behind these places of the feeds."""
     entries = [entry for run in runs for _, entry in run]
     events = sorted(_events(runs))
     found = [(entries[event.entry], event.row) for event in events]
@@ -146,7 +146,7 @@ def _baselines(found: Sequence[tuple[FeedEntry, int]]) -> list[Sequence[int] | b
 
 
 def _plan(home: Opened, batch: Batch, found: Sequence[tuple[FeedEntry, int]]) -> Plan:
-    """Where the events go: where their shards said, but not to what has passed since."""
+    """Return where the events go: where their shards said, but not to what has passed since."""
     rules, labels = home.rules, batch.labels
     assert labels is not None
     targets: list[Target] = []
@@ -181,8 +181,8 @@ def _plan(home: Opened, batch: Batch, found: Sequence[tuple[FeedEntry, int]]) ->
 def _instances(
     window: Window, now_ms: int, found: Sequence[tuple[FeedEntry, int]]
 ) -> list[int | None]:
-    """The period or step of each event in a window; None where it was too late, or nobody looks
-    there any more."""
+    """Return the period or step of each event in a window; None where it was too late, or nobody
+    looks there any more."""
     oldest = window.oldest_counted(MIN_MS, now_ms)
     payload = [(entry.payload.windows.get(window.name), row) for entry, row in found]
     each = [where[row] if isinstance(where, list) else where for where, row in payload]

@@ -63,21 +63,21 @@ class Merged(Protocol):
         """What this round asks of a shard."""
 
     def answer(self, parts: Sequence[ReadResult]) -> ReadResult | None:
-        """The answer, if this round has it; else what the next round asks is set right."""
+        """Return the answer, if this round has it; else what the next round asks is set right."""
 
     def near(self, span: int, place: Anchor, position: int) -> None:
-        """Takes in a pivot that was sought for a span in `far`."""
+        """Take in a pivot that was sought for a span in `far`."""
 
 
 def merged(ask: ReadRequest, rules: Rules, count: int, *, lenient: bool) -> Merged:
-    """An ask of a board in so many shards; a lenient one takes what it learns at once."""
+    """Return an ask of a board in so many shards; a lenient one takes what it learns at once."""
     if ask.scopes is not None:
         return _Listed(ask, ask.scopes)
     return Merging(ask, rules, count, lenient=lenient)
 
 
 def next_of(found: Iterable[Sequence[str]], limit: int) -> list[str]:
-    """The next so many scopes of those next in each shard, each once."""
+    """Return the next so many scopes of those next in each shard, each once."""
     return sorted({scope for part in found for scope in part})[:limit]
 
 
@@ -144,7 +144,7 @@ class Merging:
         return [member for member in members if member in self._words_of]
 
     def _resolved(self, anchor: Anchor) -> Anchor | None:
-        """An anchor as a place that every shard can find; None for a member not known to be
+        """Return an anchor as a place that every shard can find; None for a member not known to be
         ranked."""
         if not isinstance(anchor, AtMember):
             return anchor
@@ -159,7 +159,8 @@ class Merging:
         return found
 
     def _first_pivot(self, span: Span) -> Pivot | None:
-        """The anchor of a span, if its entries are near by; None where that cannot be said yet."""
+        """Return the anchor of a span, if its entries are near by; None where that cannot be said
+        yet."""
         anchor = self._resolved(self.ask.anchors[span.anchor])
         if anchor is None or max(span.low, -span.high) > NEAR:
             return None
@@ -169,21 +170,22 @@ class Merging:
         return Pivot(anchor, max(0, -low), max(0, high), shared=True)
 
     def _reach(self, pivot: Pivot) -> tuple[int, int]:
-        """How many entries of each shard are read before and behind a pivot."""
+        """Return how many entries of each shard are read before and behind a pivot."""
         before, behind = pivot.before, pivot.behind
         if pivot.shared:
             before, behind = self._part(before), self._part(behind)
         return before + self._shares_ranks, behind
 
     def _part(self, entries: int) -> int:
-        """How many of the next so many entries are in one shard, at most and almost always."""
+        """Return how many of the next so many entries are in one shard, at most and almost
+        always."""
         part = entries / self._count
         return min(entries, ceil(part + 4 * sqrt(part) + 4))
 
     # What comes back
 
     def answer(self, parts: Sequence[ReadResult]) -> ReadResult | None:
-        """The answer, if this round has it; else what the next round asks is set right."""
+        """Return the answer, if this round has it; else what the next round asks is set right."""
         self._round += 1
         self.far = {}
         total = sum(part.total for part in parts)
@@ -198,11 +200,11 @@ class Merging:
         return ReadResult(total, positions, [part for part, _ in slices], located, data)
 
     def near(self, span: int, place: Anchor, position: int) -> None:
-        """Takes in a pivot that was sought for a span in `far`."""
+        """Take in a pivot that was sought for a span in `far`."""
         self._read_around(span, place, position, *self.far[span])
 
     def _learn(self, parts: Sequence[ReadResult]) -> bool:
-        """Notes where members stand; whether any does not stand where it was supposed to."""
+        """Note where members stand; return whether any does not stand where it was supposed to."""
         words_of: dict[bytes, Words] = {}
         for member, (located, i) in self._rows(parts).items():
             if located.positions[i] >= 0:
@@ -220,7 +222,7 @@ class Merging:
         return not self._lenient or self._round == 1
 
     def _rows(self, parts: Sequence[ReadResult]) -> dict[bytes, tuple[Located, int]]:
-        """Where each member is in what its shard located."""
+        """Return where each member is in what its shard located."""
         places = [0] * len(parts)
         rows: dict[bytes, tuple[Located, int]] = {}
         for member in self._members:
@@ -237,8 +239,8 @@ class Merging:
         return sum(part.positions[place] for part in parts)
 
     def _locate(self, parts: Sequence[ReadResult]) -> Located:
-        """Where the members asked for stand: what their shard says, and those before them in the
-        others."""
+        """Return where the members asked for stand: what their shard says, and those before them in
+        the others."""
         rows = self._rows(parts)
         positions: dict[bytes, int] = {}
         ranks: dict[bytes, int] = {}
@@ -282,7 +284,8 @@ class Merging:
     def _slices(
         self, parts: Sequence[ReadResult], positions: Sequence[int], total: int
     ) -> list[tuple[Slice, list[bytes | None]] | None]:
-        """The entries of each span; None where they have not been read, which is then set right."""
+        """Return the entries of each span; None where they have not been read, which is then set
+        right."""
         found: list[tuple[Slice, list[bytes | None]] | None] = []
         places: list[tuple[Anchor, int]] = [(Start(), 0), (End(), total)]
         for anchor, position in zip(self.ask.anchors, positions, strict=True):
@@ -312,7 +315,7 @@ class Merging:
         return found
 
     def _aim(self, span: int, low: int, high: int, places: Sequence[tuple[Anchor, int]]) -> None:
-        """Sets right from where a span is read next: the nearest place whose position is known."""
+        """Set right from where a span is read next: the nearest place whose position is known."""
 
         def distance(at: int) -> int:
             return max(low - at, at - high, 0)

@@ -49,14 +49,15 @@ class Region:
         self.rows = before + _up_to(sorted(behind), last)
 
     def cut(self, low: int, high: int) -> list[RegionRow] | None:
-        """The entries at these positions of the whole; None where it has not got all of them."""
+        """Return the entries at these positions of the whole; None where it has not got all of
+        them."""
         if low < self.start or high > self.start + len(self.rows):
             return None
         return self.rows[low - self.start : high - self.start]
 
     def rank(self, row: RegionRow, columns: int) -> int | None:
-        """How many entries of the whole have better columns than one of these, in each shard as
-        the last entry before it says; None where that was not read."""
+        """Return how many entries of the whole have better columns than one of these, in each shard
+        as the last entry before it says; None where that was not read."""
         rank = 0
         for part, rows in zip(self._parts, self._rows, strict=True):
             place = bisect_left(rows, row)
@@ -83,7 +84,7 @@ def _rows(part: Slice, shard: int, width: int) -> list[RegionRow]:
 
 
 def _from(rows: list[RegionRow], first: Sequence[RegionRow | None]) -> list[RegionRow]:
-    """The rows from the last of the first ones on: before those, some shard has more."""
+    """Return the rows from the last of the first ones on: before those, some shard has more."""
     start = 0
     for row in first:
         start = max(start, len(rows) if row is None else bisect_left(rows, row))
@@ -91,7 +92,7 @@ def _from(rows: list[RegionRow], first: Sequence[RegionRow | None]) -> list[Regi
 
 
 def _up_to(rows: list[RegionRow], last: Sequence[RegionRow | None]) -> list[RegionRow]:
-    """The rows up to the first of the last ones: behind those, some shard has more."""
+    """Return the rows up to the first of the last ones: behind those, some shard has more."""
     end = len(rows)
     for row in last:
         end = min(end, 0 if row is None else bisect_right(rows, row))

@@ -58,7 +58,7 @@ async def seek(
 
 
 async def _marks(read: Read, key: RankingKey, width: int, places: Sequence[int]) -> list[_Mark]:
-    """The entries at these places of the shards, as marks of the whole."""
+    """Return the entries at these places of the shards, as marks of the whole."""
     asks = [[ReadRequest(key, (Start(),), (Span(0, place, place + 1),))] for place in places]
     bounds: dict[AtBound, None] = {}
     for each in await read(asks):

@@ -43,11 +43,11 @@ class Sharded:
         self._replicator = LabelReplicator(index)
 
     async def open(self, board: Opened) -> None:
-        """Makes a board known, or its changed definition; again does nothing."""
+        """Make a board known, or its changed definition; again does nothing."""
         await gather(map(self._index.open, parts_of(board)))
 
     async def close(self, board: Opened) -> None:
-        """Forgets a board with all it holds; again does nothing."""
+        """Forget a board with all it holds; again does nothing."""
         await gather(map(self._index.close, parts_of(board)))
         self._replicator.forget(board)
 
@@ -62,7 +62,7 @@ class Sharded:
         due_ms: int,
         call: CallId | None = None,
     ) -> Applied:
-        """Counts a batch as planned; `watch` is a place in the plan's routes. Every shard knows the
+        """Count a batch as planned; `watch` is a place in the plan's routes. Every shard knows the
         call by its id, and answers a repeat as it did.
 
         Ranks take two looks at all shards before it and two after, so that with several writers
@@ -78,7 +78,7 @@ class Sharded:
     def read(
         self, board: Opened, asks: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> Awaitable[Reading]:
-        """Answers asks from one state of each shard; those by a label from what follows them, when
+        """Answer asks from one state of each shard; those by a label from what follows them, when
         that has all they had counted before."""
         if board.rules.shards == 1:
             return self._index.read(board, asks, now_ms=now_ms, due_ms=due_ms)
@@ -87,7 +87,8 @@ class Sharded:
         return self._merged(board, asks, now_ms, due_ms)
 
     async def rotate_step(self, board: Opened, roll: RollingState, now_ms: int, limit: int) -> bool:
-        """Brings a rolling window to the step that runs; False where the limit was too low."""
+        """Bring a rolling window to the step that runs; return False where the limit was too
+        low."""
         each = max(1, limit // board.rules.shards)
         turned = await gather(
             self._index.rotate_step(shard, roll, now_ms, each) for shard in shards(board)
@@ -95,7 +96,7 @@ class Sharded:
         return all(turned)
 
     async def advance_pass(self, board: Opened, window: str, limit: int) -> int:
-        """Does about `limit` members of the pass for the next step; what is left."""
+        """Do about `limit` members of the pass for the next step; return what is left."""
         each = max(1, limit // board.rules.shards)
         return sum(
             await gather(self._index.advance_pass(shard, window, each) for shard in shards(board))
@@ -104,7 +105,7 @@ class Sharded:
     async def advance_scopes(
         self, board: Opened, scopes: Sequence[str], due: Due, limit: int, *, full: bool
     ) -> bool:
-        """Brings scopes to the present, in every shard, rankings by a label where they are; False
+        """Bring scopes to the present, in every shard, rankings by a label where they are; False
         where the limit was too low."""
         apart = [scope for scope in scopes if board.rules.has_label_replica and is_by(scope)]
         rest = [scope for scope in scopes if scope not in apart]
@@ -120,14 +121,14 @@ class Sharded:
         return all(await gather(calls))
 
     async def sweep(self, board: Opened, due: Due, limit: int) -> bool:
-        """Brings a share of the scopes that are behind; whether there are no others."""
+        """Bring a share of the scopes that are behind; return whether there are no others."""
         each = max(1, limit // board.rules.shards)
         return all(await gather(self._index.sweep(part, due, each) for part in parts_of(board)))
 
     async def refresh(
         self, board: Opened, window: str, *, now_ms: int, due_ms: int
     ) -> tuple[int, RefreshStates]:
-        """Goes on with the refresh of a window, in every shard in which it is due."""
+        """Go on with the refresh of a window, in every shard in which it is due."""
         found = await gather(
             self._index.refresh(part, window, now_ms=now_ms, due_ms=due_ms)
             for part in parts_of(board)
@@ -138,8 +139,8 @@ class Sharded:
         return sum(left for left, _ in found), refresh_states
 
     async def scope_count(self, board: Opened, form: str) -> int:
-        """How many scopes of some labels there are: as many as are listed, since those of a board
-        in several shards may be in any number of them. O(scopes), in calls of so many."""
+        """Return how many scopes of some labels there are: as many as are listed, since those of a
+        board in several shards may be in any number of them. O(scopes), in calls of so many."""
         if board.rules.shards == 1:
             return await self._index.scope_count(board, form)
         count, page = 0, await self.scopes(board, form, "", LISTED)
@@ -149,7 +150,7 @@ class Sharded:
         return count
 
     async def scopes(self, board: Opened, form: str, after: str, limit: int) -> list[str]:
-        """The next scopes of some labels in any shard, behind one of them."""
+        """Return the next scopes of some labels in any shard, behind one of them."""
         found = await gather(
             self._index.scopes(shard, form, after, limit) for shard in shards(board)
         )
@@ -161,19 +162,19 @@ class Sharded:
         return sum(rankings for rankings, _ in found), sum(entries for _, entries in found)
 
     async def remove(self, board: Opened, member: bytes, due: Due) -> bool:
-        """Takes a member and its data out of every ranking but those by a label."""
+        """Take a member and its data out of every ranking but those by a label."""
         if board.rules.has_label_replica:
             await self._index.set_data(label_replica(board), member, None)
         return await self._index.remove(home(board, member), member, due)
 
     async def set_data(self, board: Opened, member: bytes, data: bytes | None) -> None:
-        """Sets it beside the rankings by a label as well: a value may be called like a member."""
+        """Set it beside the rankings by a label as well: a value may be called like a member."""
         if board.rules.has_label_replica:
             await self._index.set_data(label_replica(board), member, data)
         await self._index.set_data(home(board, member), member, data)
 
     async def set_position(self, board: Opened, source: str, text: str) -> None:
-        """Sets it with its keeper, when the others have forgotten the batches before."""
+        """Set it with its keeper, when the others have forgotten the batches before."""
         keeper = position_shard(source, board.rules.shards)
         others = [shard for shard in shards(board) if shard.shard != keeper]
         await gather(self._index.set_position(shard, source, "") for shard in others)
@@ -184,32 +185,33 @@ class Sharded:
         return await self._index.position(replace(board, shard=keeper), source)
 
     async def time(self, board: Opened) -> int | None:
-        """The latest time that anybody had any shard see, None before the first."""
+        """Return the latest time that anybody had any shard see, None before the first."""
         found = await gather(self._index.time(shard) for shard in shards(board))
         return max((now_ms for now_ms in found if now_ms is not None), default=None)
 
     async def forget(self, board: Opened, now_ms: int) -> None:
-        """Forgets a share of the ids that are no longer remembered at `now_ms`."""
+        """Forget a share of the ids that are no longer remembered at `now_ms`."""
         await gather(self._index.forget(shard, now_ms) for shard in shards(board))
 
     async def keys(self, board: Opened, *, empty: bool = False) -> list[RankingKey]:
-        """The rankings that hold anybody in any shard, or with `empty` all there should be."""
+        """Return the rankings that hold anybody in any shard, or with `empty` all there should
+        be."""
         found = await gather(self._index.keys(shard, empty=empty) for shard in shards(board))
         return list(dict.fromkeys(key for keys in found for key in keys))
 
     async def expire(self, board: Opened, keys: Sequence[RankingKey], now_ms: int) -> None:
-        """Has rankings of periods expire when they are due to, under the server's clock."""
+        """Have rankings of periods expire when they are due to, under the server's clock."""
         await gather(self._index.expire(shard, keys, now_ms) for shard in shards(board))
 
     async def outlive(self, board: Opened, rules: Rules, now_ms: int) -> None:
-        """Has all rankings of periods stay as long as these rules want them to."""
+        """Have all rankings of periods stay as long as these rules want them to."""
         await gather(self._index.outlive(part, rules, now_ms) for part in parts_of(board))
 
     async def drop(self, board: Opened, keys: Sequence[RankingKey]) -> None:
         await gather(self._index.drop(shard, keys) for shard in shards(board))
 
     def keeps_layout(self, rules: Rules, changed: Rules) -> bool:
-        """Whether every shard can stay laid out as it is."""
+        """Return whether every shard can stay laid out as it is."""
         return self._index.keeps_layout(rules, changed)
 
     def layout(self, rules: Rules) -> BoardLayout:
@@ -221,27 +223,27 @@ class Sharded:
         return self._index.unverified(rules)
 
     async def offset(self, board: Opened) -> Offset:
-        """How often each shard has changed."""
+        """Return how often each shard has changed."""
         if board.rules.shards == 1:
             return await self._index.offset(board)
         return _vector(await gather(map(self._index.offset, shards(board))))
 
     async def changes(self, board: Opened) -> int:
-        """How often anything of a board has changed."""
+        """Return how often anything of a board has changed."""
         return sum(map(changes, await gather(map(self._index.offset, parts_of(board)))))
 
     async def feed(self, board: Opened, now_ms: int) -> bool:
-        """Counts in the rankings by a label what the shards have counted before this call."""
+        """Count in the rankings by a label what the shards have counted before this call."""
         return not board.rules.has_label_replica or await self._replicator.feed(board, now_ms)
 
     async def left_out(self, board: Opened) -> int:
-        """How many events count for their members and not for their labels."""
+        """Return how many events count for their members and not for their labels."""
         return (
             await self._index.left_out(label_replica(board)) if board.rules.has_label_replica else 0
         )
 
     async def remembered(self, board: Opened, now_ms: int) -> int:
-        """How many event ids the board remembers at `now_ms`."""
+        """Return how many event ids the board remembers at `now_ms`."""
         return sum(await gather(self._index.remembered(each, now_ms) for each in shards(board)))
 
     async def nbytes(self, board: Opened, key: RankingKey) -> int:
@@ -249,8 +251,8 @@ class Sharded:
         return sum(await gather(self._index.nbytes(shard, key) for shard in shards(board)))
 
     async def audit(self, board: Opened, key: RankingKey, *, mend: bool) -> int:
-        """Compares a ranking with what it follows from, and with `mend` puts it right; its
-        entries. CheckFailed names the first difference."""
+        """Compare a ranking with what it follows from, and with `mend` puts it right; its entries.
+        CheckFailed names the first difference."""
         return sum(
             await gather(self._index.audit(shard, key, mend=mend) for shard in shards(board))
         )
@@ -264,7 +266,7 @@ class Sharded:
         *,
         lenient: bool = False,
     ) -> Reading:
-        """Answers asks of a board in several shards."""
+        """Answer asks of a board in several shards."""
         parts = shards(board)
         merging = [merged(ask, board.rules, len(parts), lenient=lenient) for ask in asks]
         offset: Offset = ()
@@ -300,7 +302,7 @@ class Sharded:
     async def _ranks(
         self, board: Opened, due_ms: int, batch: Batch, plan: Plan, watch: int
     ) -> "array[int]":
-        """The ranks of a batch's members in the window watched, -1 where not ranked.
+        """Return the ranks of a batch's members in the window watched, -1 where not ranked.
 
         It looks at all rolling windows that the batch goes to: one that is behind in some shard is
         found before others have counted.
@@ -330,7 +332,7 @@ class Sharded:
 
 
 def _rolling(plan: Plan) -> set[RankingKey]:
-    """The rankings of rolling windows that a batch goes to, in scopes."""
+    """Return the rankings of rolling windows that a batch goes to, in scopes."""
     rolls = {roll.ranking.key.window: roll for roll in plan.rolling if roll is not None}
     return {
         rolls[target.key.window].in_scope(target.key.scope).key

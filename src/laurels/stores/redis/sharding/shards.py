@@ -22,18 +22,18 @@ T = TypeVar("T")
 
 
 def shard_of(member: bytes, shards: int) -> int:
-    """The shard a member is in: CRC-32 of its id, modulo. It is part of what is stored: a board
-    that counted by another rule would count the same member twice."""
+    """Return the shard a member is in: CRC-32 of its id, modulo. It is part of what is stored: a
+    board that counted by another rule would count the same member twice."""
     return crc32(member) % shards
 
 
 def shards(board: Opened) -> list[Opened]:
-    """The shards of a board, each as a board of its own."""
+    """Return the shards of a board, each as a board of its own."""
     return [replace(board, shard=shard) for shard in range(board.rules.shards)]
 
 
 def home(board: Opened, member: bytes) -> Opened:
-    """The shard a member is in."""
+    """Return the shard a member is in."""
     return replace(board, shard=shard_of(member, board.rules.shards))
 
 
@@ -44,7 +44,7 @@ def label_replica(board: Opened) -> Opened:
 
 
 def parts_of(board: Opened) -> list[Opened]:
-    """All that a board is made of: its shards, and what has its rankings by a label."""
+    """Return all that a board is made of: its shards, and what has its rankings by a label."""
     return (
         [*shards(board), label_replica(board)] if board.rules.has_label_replica else shards(board)
     )
@@ -60,8 +60,8 @@ async def gather(calls: Iterable[Awaitable[T]]) -> list[T]:
 
 
 def worst(errors: Iterable[BaseException]) -> BaseException:
-    """The error to tell of several: one that may have counted, before one that has not, before a
-    refusal after which the caller asks again. Scopes that are behind are told together."""
+    """Return the error to tell of several: one that may have counted, before one that has not,
+    before a refusal after which the caller asks again. Scopes that are behind are told together."""
     found = list(errors)
     error = max(found, key=_badness)
     if isinstance(error, StepNotReady):
