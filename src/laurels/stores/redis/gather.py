@@ -26,10 +26,11 @@ class Gatherer:
         self._carry_out = carry_out
         self._queues: dict[int, deque[Ticket]] = {}
         self._arrived: dict[int, deque[float]] = {}
-        """When each write in a queue came."""
+        """When each write in a queue arrived."""
         self._tasks: set[asyncio.Task[None]] = set()
         self.observed: tuple[Callable[[int, float], None], Callable[[], float]] | None = None
-        """Who is told of each call: its writes, and the seconds it took by a clock."""
+        """An observer of calls, which gets the number of writes and the seconds taken, and its
+        clock."""
 
     async def write(self, write: FoldedWrite) -> Any:
         """Return the result of a write once it is carried out; raise what refused it."""

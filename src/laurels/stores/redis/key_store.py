@@ -71,7 +71,7 @@ class ServerKeyStore:
         return needed
 
     def set_needs_keys(self) -> None:
-        """Nothing: it is recorded with the first change, in the same step."""
+        """Do nothing: it is recorded with the first change, in the same step."""
 
     def last_used(self) -> Mapping[str, int]:
         used: Mapping[str, int] = self._run(self._keys.last_used())

@@ -1,7 +1,7 @@
-"""What this process knows of the boards and of the time, and how it comes to know better.
+"""The boards and the time as this process knows them, and how it catches up.
 
-The copy of the definitions may be old and so may be what time it is: the index says so
-(`stores.redis.remote`), and whoever asked looks again.
+The copy of the definitions and the time may be out of date: the index then refuses the call
+(`stores.redis.remote`), and the caller updates them and tries again.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -59,7 +59,7 @@ T = TypeVar("T")
 
 
 class BoardCatalog:
-    """The boards as they are before here, the index that holds them, and the time."""
+    """The boards as this process knows them, the index that holds them, and the time."""
 
     def __init__(self, index: FollowedIndex, registry: Registry, clock: Clock) -> None:
         self.index = index
@@ -105,7 +105,8 @@ class BoardCatalog:
             await self.registry.cleared(body)
 
     async def again(self, board: str, look: Callable[[BoardState], Awaitable[T]]) -> T:
-        """What a look at a board says, repeated where the board was before wrongly."""
+        """Return the result of `look` at a board, repeated while this process knows the board
+        wrongly."""
         reread = False
         for _ in range(ATTEMPTS):
             state = self.boards.boards.get(board) or await self.know(board)
@@ -135,7 +136,8 @@ class BoardCatalog:
         return self.latest_ms
 
     def time_of(self, state: BoardState) -> int:
-        """What time it is on a board: in event time the latest `at` it is before to have seen."""
+        """Return the current time of a board: in event time the latest `at` known to have been
+        seen."""
         return state.now_ms if self.event_time else self.now()
 
     def _time_on(self, number: int) -> int:
@@ -155,8 +157,7 @@ class BoardCatalog:
             self.see(state, now_ms)
 
     async def rotate_step(self, state: BoardState, now_ms: int) -> None:
-        """Bring the rolling windows of a board to the step that runs; NotReady after MOST members:
-        another call goes on from there."""
+        """Rotate the rolling windows of a board to the running step."""
         for window in state.rules.windows.values():
             roll = rolling_state(state.number, window, now_ms)
             if roll is None:
@@ -168,8 +169,8 @@ class BoardCatalog:
                 raise _not_ready(state)
 
     async def advance(self, state: BoardState, now_ms: int, stale: StepNotReady) -> None:
-        """Bring what the index says is behind to the present; NotReady after MOST members. A
-        definition that changed meanwhile is read again, and who asked asks again."""
+        """Advance what the index reported as stale; NotReady after MOST members. A definition that
+        changed meanwhile is read again, and the caller tries again."""
         try:
             with ends_in(inf, anew=True):  # it gets on as long as the server answers
                 await self._advance(state, now_ms, stale)
@@ -188,7 +189,7 @@ class BoardCatalog:
             await self.index.sweep(opened, due, SHARE)
 
     def due(self, state: BoardState, now_ms: int) -> Due:
-        """What time has made due for the scopes of a board."""
+        """Return what is due for the scopes of a board."""
         return due_of(state.number, state.rules, state.floors, now_ms)
 
     async def work(self, limit: int) -> tuple[int, int]:
@@ -222,7 +223,7 @@ class BoardCatalog:
     # Windows that are refreshed
 
     def note(self, state: BoardState, refresh_states: RefreshStates) -> None:
-        """Take note of how the windows of a board stand that are refreshed."""
+        """Note the refresh states of a board's windows."""
         if state.rules.refreshed:
             self.registry.refreshing.note(state, refresh_states, self.time_of(state))
 
@@ -232,8 +233,8 @@ class BoardCatalog:
         before: Sequence[Mapping[str, Refreshed]],
         states: RefreshStates,
     ) -> None:
-        """Raise Renewed where a window shows something else than was before: of rankings of members
-        and, where they are kept apart, by a label."""
+        """Raise RefreshChanged where a window shows another refresh than `before`: of rankings of
+        members and, where they have a state of their own, by a label."""
         self.note(state, states)
         by = state.rules.has_label_replica and state.rules.shards in states
         for window in state.rules.refreshed:
@@ -243,8 +244,8 @@ class BoardCatalog:
                 raise RefreshChanged
 
     async def refresh_due(self, *, paced: bool) -> None:
-        """Refresh the windows that are due, before whoever has written is answered. Of what is
-        large it does a share, or nothing where a task sees to that."""
+        """Refresh the windows that are due before the writer is answered. Of a large refresh only a
+        share is done, or nothing where a task does that."""
         with suppress(LaurelsError):  # what is due stays due
             await self._refresh_due(0 if paced else 1)
 
@@ -337,7 +338,7 @@ class BoardCatalog:
 
 
 def opened_as(state: BoardState) -> Opened:
-    """A board as the index is told of it."""
+    """Return a board as the index takes it."""
     return Opened(state.number, state.version, state.rules)
 
 

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class _Now(Struct, frozen=True):
-    """What the index is told of a board, until a period or step of it ends."""
+    """A board as the index takes it, valid until its next boundary."""
 
     opened: Opened
     due_ms: int
@@ -33,7 +33,7 @@ class _Now(Struct, frozen=True):
 
 
 class Questions:
-    """Answers what is asked, step by step, from the index."""
+    """Answers queries from the index, step by step."""
 
     def __init__(self, present: BoardCatalog) -> None:
         self._present = present

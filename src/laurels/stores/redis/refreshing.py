@@ -1,10 +1,9 @@
-"""What this process knows of the windows whose rankings are made now and then, and when it has to
-see to them.
+"""The refreshed windows this process knows of, and when to refresh them.
 
-A call that counts tells how the windows of its board stand, and so does one that reads or
-refreshes. So a process knows when those are due that it has to do with; others it looks at once in
-an interval, in case the process that counted there has gone. Whether a window is due is decided on
-the server, where any other process may have refreshed it, or have begun to.
+Every call that counts, reads or refreshes answers with the refresh states of its board. So a
+process knows when the boards it works with are due; others it looks at once per interval, in case
+the process that counted there is gone. Whether a window is due is decided on the server, where any
+other process may have refreshed it, or have begun to.
 """
 
 import heapq
@@ -22,9 +21,9 @@ Place = tuple[int, str]
 
 
 class Refreshing:
-    """How the refreshed windows of all boards stand, and when each is due.
+    """The refresh states of all boards, and when each window is due.
 
-    A window is in the queue once; an entry of another instant than `_due` says is passed over.
+    A window is in the queue once; an entry with another instant than `_due` has is skipped.
     `_large` are those that a commit has begun and not ended.
     """
 
@@ -40,7 +39,7 @@ class Refreshing:
             self._put((state.number, window), MIN_MS)
 
     def note(self, state: BoardState, refresh_states: RefreshStates, now_ms: int) -> None:
-        """Take note of how windows stand; what is older than what is known is passed over."""
+        """Note the refresh states of windows; states older than those known are ignored."""
         for shard, windows in refresh_states.items():
             for name, refresh_state in windows.items():
                 own = self._refresh_states.setdefault((state.number, name), {})
@@ -120,8 +119,7 @@ class Refreshing:
 def refreshed_of(
     state: BoardState, states: Mapping[int, RefreshState], *, by: bool = False
 ) -> Refreshed:
-    """How a window of a board stands whose shards stand so; `by` a label, where such rankings are
-    kept apart from them."""
+    """Combine the refresh states of a board's shards; with `by` that of its label replica."""
     count = state.rules.shards
     shards = [count] if by else range(count)
     return of_shards([states.get(shard, RefreshState()) for shard in shards])

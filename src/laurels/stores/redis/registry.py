@@ -29,7 +29,7 @@ class Definitions(Protocol):
         """Return those of boards that were deleted, and whose rankings may still be there."""
 
     async def cleared(self, body: bytes) -> None:
-        """Nothing is left of a deleted board."""
+        """Note that nothing is left of a deleted board."""
 
     async def note(self, key: str) -> str | None:
         """A small fact kept beside them, such as which clock they run by."""
@@ -61,7 +61,7 @@ class Registry:
             return await self._load()
 
     async def deleted(self) -> list[tuple[bytes, Opened]]:
-        """Deleted boards whose rankings may still be there, by what `cleared` is told."""
+        """Return deleted boards whose rankings may still exist, by the argument for `cleared`."""
         found = []
         for body in await self._definitions.deleted():
             record = board_record(body)
@@ -70,7 +70,7 @@ class Registry:
         return found
 
     async def cleared(self, body: bytes) -> None:
-        """Nothing is left of a deleted board."""
+        """Note that nothing is left of a deleted board."""
         await self._definitions.cleared(body)
 
     async def _load(self) -> bool:

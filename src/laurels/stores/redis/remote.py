@@ -1,9 +1,9 @@
-"""What an index on a server is: the rankings of boards that several processes share.
+"""The protocol of an index on a server: rankings of boards that several processes share.
 
-Every call is a coroutine and one atomic step on the server, so several callers never see half of
-each other's work. What a process knows of a board may be old, and so may its plans be: such a call
-is refused (`DefinitionOutdated`, `PlanExpired`, `StepNotReady`) without having done anything, and
-is asked again.
+Every call is a coroutine and one atomic step on the server, so concurrent callers never see each
+other's work half done. What a process knows of a board may be out of date, and so may its plans:
+such a call is refused (`DefinitionOutdated`, `PlanExpired`, `StepNotReady`) without having done
+anything, and is repeated.
 """
 
 from array import array
@@ -37,8 +37,8 @@ class PlanExpired(Exception):  # noqa: N818
 
 
 class StepNotReady(Exception):  # noqa: N818
-    """A rolling window has not been brought to the step that runs: turn it first, in these scopes
-    (the empty one ranks all)."""
+    """A rolling window is not at the running step: rotate it first, in these scopes (the empty one
+    ranks all)."""
 
     def __init__(self, scopes: Iterable[str] = (ALL,)) -> None:
         self.scopes = tuple(dict.fromkeys(scopes))
@@ -46,7 +46,7 @@ class StepNotReady(Exception):  # noqa: N818
 
 
 class ScopesNotReady(StepNotReady):
-    """Scopes that are to be listed have to be brought first: they may hold nobody any more."""
+    """Stale scopes are to be listed: advance them first, since they may be empty by now."""
 
 
 class FeedConflict(Exception):  # noqa: N818
@@ -63,7 +63,7 @@ class RefreshChanged(Exception):  # noqa: N818
 
 
 RefreshStates = dict[int, dict[str, RefreshState]]
-"""How the windows stand that are refreshed: by shard, and by name."""
+"""The states of refreshed windows, by shard and window name."""
 
 
 class Opened(Struct, frozen=True):
@@ -89,13 +89,14 @@ class CallId(Struct, frozen=True):
 
 
 class Applied(Struct, frozen=True):
-    """What a batch did, as of an offset; ranks of its events' members before and after it, from 0,
-    -1 where not ranked, if they were asked for and could be told.
+    """The result of counting a batch, as of an offset. The ranks are those of the events' members
+    before and after it, from 0, -1 where not ranked, if they were requested and could be
+    determined.
 
-    `left` are the places of events that were not counted because their shards refused them: all
-    else is about the others, and a batch of these is to be planned and applied again, even an empty
-    one. None where nothing is left to do. `refresh_states` are those of the shards that
-    counted, afterwards.
+    `left` are the positions of events that were not counted because their shards refused them: all
+    else is about the others, and a batch of these, even an empty one, is to be planned and applied
+    again. None where nothing is left to do. `refresh_states` are those of the shards that counted,
+    afterwards.
     """
 
     outcomes: Outcomes
@@ -107,7 +108,7 @@ class Applied(Struct, frozen=True):
 
 
 class Reading(Struct, frozen=True, gc=False):
-    """What was found, all of the state at an offset, in which the windows stood so."""
+    """Results of reads, all from the state at one offset, with the refresh states at that time."""
 
     found: list[ReadResult]
     offset: Offset
@@ -118,10 +119,10 @@ class RemoteIndex(Protocol):
     """All rankings, on a server. `due_ms` is when a plan or question ceases to hold."""
 
     async def open(self, board: Opened) -> None:
-        """Make a board known, or its changed definition; again does nothing."""
+        """Register a board, or its changed definition; idempotent."""
 
     async def close(self, board: Opened) -> None:
-        """Forget a board with all it holds; again does nothing."""
+        """Forget a board with all its data; idempotent."""
 
     async def apply(
         self,
@@ -153,9 +154,9 @@ class RemoteIndex(Protocol):
         """Do about `limit` members of the pass for the next step; return what is left."""
 
     async def remove(self, board: Opened, member: bytes, due: Due) -> bool:
-        """Take a member and its data out of every ranking but those by a label; return whether it
-        was in any. Where the board has scopes that is no single step: others may see it half done,
-        and who is told of an error does it again."""
+        """Remove a member and its data from every ranking but those by a label; return whether it
+        was in any. Where the board has scopes, that is not a single step: others may see it half
+        done, and after an error the caller repeats it."""
 
     async def set_data(self, board: Opened, member: bytes, data: bytes | None) -> None: ...
 
@@ -164,10 +165,10 @@ class RemoteIndex(Protocol):
     async def position(self, board: Opened, source: str) -> str | None: ...
 
     async def time(self, board: Opened) -> int | None:
-        """Return the latest time that anybody had the board see, None before the first."""
+        """Return the latest time the board was written at, None before the first write."""
 
     async def keys(self, board: Opened, *, empty: bool = False) -> list[RankingKey]:
-        """Return the rankings over all that hold anybody, or with `empty` all that there should be;
+        """Return the rankings of all events with members, or with `empty` all that there should be;
         not those of scopes."""
 
     async def advance_scopes(
@@ -177,8 +178,8 @@ class RemoteIndex(Protocol):
         prepares their next steps; return False when `limit` members were not enough."""
 
     async def sweep(self, board: Opened, due: Due, limit: int) -> bool:
-        """Do about `limit` members of the same for all scopes that are behind; return whether there
-        are no others. Any number of processes may do so at once, and break off anywhere."""
+        """Advance about `limit` members' worth of stale scopes; return whether there are no
+        others."""
 
     async def refresh(
         self, board: Opened, window: str, *, now_ms: int, due_ms: int
@@ -216,10 +217,10 @@ class RemoteIndex(Protocol):
         is."""
 
     def layout(self, rules: Rules) -> BoardLayout:
-        """How a board with these rules is laid out, and what would make it cheaper."""
+        """Return the layout of a board with these rules, and what would make it cheaper."""
 
     def unverified(self, rules: Rules) -> list[str]:
-        """What `audit` cannot judge of a board with these rules, in sentences."""
+        """Return, in sentences, what `audit` cannot check of a board with these rules."""
 
     async def offset(self, board: Opened) -> Offset:
         """Return how often a board has changed; it costs little to ask."""
@@ -236,12 +237,11 @@ class RemoteIndex(Protocol):
 
 
 class FollowedIndex(RemoteIndex, Protocol):
-    """One that sees to it that the rankings by a label of a board in several shards follow
-    these."""
+    """An index that has each shard of a board as a board of its own, with a feed."""
 
     async def feed(self, board: Opened, now_ms: int) -> bool:
-        """Count in them what the shards had counted before this call, whoever brought it; False
-        when that did not come to an end. Any number of processes may do so at once."""
+        """Count in the label replica what the shards had counted before this call; return False
+        when that was not completed. Any number of processes may do so at once."""
 
     async def changes(self, board: Opened) -> int:
         """Return how often anything of a board has changed, its rankings by a label included; it

@@ -1,11 +1,11 @@
-"""Repeating a call that nobody answered.
+"""Repeat calls whose outcome is unknown.
 
 A call whose connection is cut, or that is not answered in time, may have been carried out or not.
-It is made again under the same id (`CallId`): if it was carried out, the index answers what it
-answered then, and counts nothing. So a doubt ends here in most cases. Where it does not, the caller
-is told that the write may have counted, and only the ids of its events make it safe to repeat.
+It is repeated under the same id (`CallId`): if it was carried out, the index answers as it did
+then, and counts nothing. In most cases that settles it. Where it does not, the error says that the
+write may have counted, and only the ids of its events make it safe to repeat.
 
-A call that was certainly not carried out is not made again: whoever made it may.
+A call that was certainly not carried out is not repeated here: the caller may do that.
 """
 
 import asyncio
@@ -23,14 +23,14 @@ from .remote import CallId
 REPEATS_SECONDS = 2.5
 """For how long after its first attempt a call is made again; `deadline` says when all ends."""
 PAUSES = (0.05, 0.1, 0.2, 0.4)
-"""How long is waited before each repeat, in seconds; the last of them before all others."""
+"""Seconds before each repeat; the last one is used for all further repeats."""
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
 
 class Calls:
-    """The ids of the calls of a process, which `token` tells from all others."""
+    """Ids of the calls of a process, unique by `token`."""
 
     def __init__(self, token: str) -> None:
         self._token = token
@@ -53,9 +53,10 @@ class Attempts:
         self._latest: float | None = None
 
     async def answer(self, make: Callable[..., Awaitable[T]]) -> T:
-        """What `make(call=id)` answers, called again while it may have been carried out unheard.
+        """Return the result of `make(call=id)`, repeated while it may have been carried out
+        unanswered.
 
-        Raises what the call raises; IndexUnavailable tells of any attempt that may have applied.
+        Raise what the call raises; IndexUnavailable covers any attempt that may have applied.
         """
         loop = asyncio.get_running_loop()
         if self._latest is None:
@@ -73,8 +74,8 @@ class Attempts:
 
     @contextmanager
     def reporting(self) -> Iterator[None]:
-        """Whatever ends the work within this for now says so, if an attempt may have applied;
-        PartlyCounted where a part of it certainly has."""
+        """Make errors raised within say that an attempt may have applied, if one may; PartlyCounted
+        where a part of it certainly has."""
         try:
             yield
         except LaurelsError as error:
@@ -87,7 +88,7 @@ class Attempts:
 
 @contextmanager
 def after(*, counted: bool) -> Iterator[None]:
-    """What fails within this, after a part of the same write was counted, says that it may have."""
+    """Make errors raised within say that the write may have counted, when a part of it has."""
     try:
         yield
     except LaurelsError as error:
@@ -99,8 +100,8 @@ def after(*, counted: bool) -> Iterator[None]:
 
 
 def read_only(method: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """Wrap a coroutine function that changes nothing a caller could count twice: none of its errors
-    says that it may have been carried out."""
+    """Wrap a coroutine function that changes nothing: its errors never say that it may have been
+    carried out."""
 
     @wraps(method)
     async def read(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -1,4 +1,4 @@
-"""Where scripts come from: files of `lua/`, sent once and called by their digest."""
+"""Scripts: files of `lua/`, sent once and called by their digest."""
 
 import hashlib
 from functools import cache

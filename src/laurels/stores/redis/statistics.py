@@ -1,4 +1,4 @@
-"""Figures of the boards, and whether their rankings are what they follow from."""
+"""Statistics of boards, and checks of rankings against the data they follow from."""
 
 from laurels.core.board_state import BoardState
 from laurels.core.clock_status import clock_status
@@ -13,7 +13,7 @@ from .present import BoardCatalog, opened_as
 from .retry import read_only
 
 MEASURED = 10
-"""Scopes of the same labels by which the memory of all of them is told."""
+"""How many scopes of the same labels are sampled to estimate the memory of all of them."""
 
 NAMED = 5
 """Boards that a sentence of a check names."""

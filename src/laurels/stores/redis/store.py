@@ -112,7 +112,7 @@ class Direct:
 
     @property
     def paced(self) -> bool:
-        """Whether a task sees to what time makes due."""
+        """Whether a task does what falls due; otherwise submissions do."""
         return self._writer.paced
 
     @paced.setter
@@ -122,9 +122,9 @@ class Direct:
     # For threads beside the loop
 
     def run(self, coroutine: Any) -> Any:
-        """What a coroutine of this answers, for a caller beside its loop.
+        """Run a coroutine of this store for a caller outside of its loop, and return its result.
 
-        RuntimeError on the loop itself, where waiting would be for ever.
+        RuntimeError on the loop itself, where waiting would never end.
         """
         try:
             self.ensure_usable()
@@ -145,7 +145,7 @@ class Direct:
         return answer
 
     def cached_view(self, _board: str, _window: str | None, _look: Callable[..., T]) -> T | None:
-        """Nothing is at hand where rankings are elsewhere."""
+        """Return None: rankings on an index server are never at hand."""
         return None
 
     def write(self, command: Command[T]) -> T:
@@ -227,7 +227,7 @@ class Direct:
         return done
 
     def pace(self, limit: int) -> tuple[int, int]:
-        """Return the same for who sees to it."""
+        """Return how much work is left and when more falls due, as `Service.pace`."""
         return self.work(limit)
 
     def ensure_usable(self) -> None:
@@ -282,8 +282,8 @@ class Direct:
         return StoreFigures(count=count, answers=True, clock=self.clock_status())
 
     def observe(self, observer: Callable[[int, float], None], clock: Callable[[], float]) -> None:
-        """Have `observer` called after each call that counts: how many writes were gathered in it,
-        and how many seconds it took by `clock`."""
+        """Call `observer` after each call that counts, with how many writes were gathered in it and
+        how many seconds it took by `clock`."""
         self._gatherer.observed = observer, clock
 
     def change_token(self, board: str) -> tuple[int, int, int, bool]:
@@ -297,7 +297,7 @@ class Direct:
         await self._follower.look(boards)
 
     def clock_status(self) -> ClockStatus:
-        """How this process stands to the clock of the index server."""
+        """Return how this process's time relates to the clock of the index server."""
         self.ensure_usable()
         return clock_status(self._clock, self._present.latest_ms)
 
@@ -317,7 +317,7 @@ class Direct:
     # On the loop
 
     async def newest_async(self, board: str) -> BoardState:
-        """As `newest`."""
+        """Return the board as of the newest definition, as `newest`."""
         self.ensure_usable()
         await self._present.registry.load()
         return self._present.boards.named(board)

@@ -43,7 +43,7 @@ CALL_MOST = 1_000
 """The members of one call."""
 CALL_EVENTS = 10_000
 SWEEP = 200
-"""How much of a sweep follows a submission, in members of a pass."""
+"""Members of a sweep that a submission processes afterwards."""
 
 
 class Writer:
@@ -53,7 +53,7 @@ class Writer:
         self._present = present
         self._calls = calls
         self.paced = False
-        """Whether a task sees to what time makes due; otherwise submissions do."""
+        """Whether a task does what falls due; otherwise submissions do."""
 
     async def carry_out(self, write: FoldedWrite) -> Any:
         """Return the results of a write, one for each that was joined in it."""
@@ -69,8 +69,8 @@ class Writer:
         return write.results(0)
 
     async def _follow_up(self, write: Submission) -> None:
-        """Do what is due behind a submission. It counted: whoever asks or submits next goes on with
-        what fails here."""
+        """Do what falls due after a submission. The submission has counted: an error here is
+        ignored, and the next read or write continues."""
         if write.board.rules.has_label_replica and any(batch.labels for batch in write.batches):
             with suppress(LaurelsError):
                 await self._present.feed(write.board.board.name)
@@ -123,8 +123,8 @@ class Writer:
         return offset
 
     async def _ensure_there(self, write: Submission) -> None:
-        """Raise UnknownBoard where the board was deleted, NotReady where another process has made
-        it anew: the events were judged by the old definition."""
+        """Raise UnknownBoard where the board was deleted, NotReady where another process has
+        created it again: the events were validated against the old definition."""
         if self._present.boards.numbered(write.board.number) is not None:
             return
         name = write.board.board.name
@@ -134,7 +134,8 @@ class Writer:
     async def _count(
         self, write: Submission, batch: Batch, places: Sequence[int], attempts: Attempts
     ) -> Offset:
-        """Count a piece of a submission, its events at these places; the offset after it."""
+        """Count a part of a submission, its events at these positions; return the offset after
+        it."""
         place, ranks = write.watched
         size = batch.size
         for _ in range(ATTEMPTS):
@@ -260,12 +261,12 @@ class Writer:
 
 
 def _calls(batch: Batch, rules: Rules) -> list[tuple[Sequence[int], Batch]]:
-    """A batch as the calls that carry it out, each with the places of its events: a long one holds
-    the server up for everybody, so it goes in several, unless it is all or nothing or comes with a
-    position: whoever goes on from there counts on all of it.
+    """Divide a batch into the calls that carry it out, each with the positions of its events.
 
-    What a call costs the server is mostly its members, in each of the scopes, so a call has so many
-    of these, and may have several events of each.
+    A long call would block the server for everybody, so a batch is sent in several, unless it is
+    all or nothing or comes with a position, which must cover all of it. What a call costs the
+    server is mostly its members, in each of the scopes, so their number is limited, and a call may
+    have several events of each.
     """
     scopes = len(rules.scopes) + len(rules.rank_by)
     most = CALL_MOST // scopes

@@ -1,12 +1,12 @@
-"""Which event loop reads the answers of the client library (valkey-glide).
+"""Choose the event loop that reads the answers of the client library (valkey-glide).
 
-All clients of a process share one pipe for their answers, and the loop that made the first of them
-reads it for all. The library lets nobody hand that over: when the loop ends, all others wait until
-their calls time out, and whoever makes a client next throws away what is in the pipe. So the
-reading is handed over here, by the module attributes that the library keeps it in; nothing is read
-from the pipe meanwhile, so no answer is lost. `tests/redis/test_answers.py` fails where a version
-of the library keeps it otherwise; until that is mended, such a version behaves as it does by
-itself.
+All clients of a process share one pipe for their answers, and the loop that made the first client
+reads it for all of them. The library has no way to hand that over: when the loop ends, all other
+clients wait until their calls time out, and the next client made discards what is in the pipe. So
+the reading is handed over here, through the module attributes in which the library keeps it.
+Nothing is read from the pipe meanwhile, so no answer is lost. `tests/redis/test_answers.py` fails
+with a version of the library that keeps it elsewhere; until that is fixed, such a version behaves
+as it does without this module.
 """
 
 import asyncio

@@ -96,7 +96,7 @@ class Connection:
         return await self._within(self._wire.send(parts, self._slot(key)))
 
     async def infos(self) -> dict[str, ServerInfo]:
-        """What every primary says of itself, by its address. Raises as `command`."""
+        """Return the INFO text of every primary, by its address. Raise as `command`."""
         found = await self._within(self._wire.send_to_primaries(b"INFO"))
         return {place: server_info(text) for place, text in found.items()}
 
@@ -112,7 +112,7 @@ class Connection:
         return {place: sync_policy(answer) for place, answer in found.items()}
 
     async def close(self) -> None:
-        """Let go of the server; calls that are under way end with Closed."""
+        """Disconnect from the server; calls under way end with Closed."""
         if not self._closed and forks() == self._forks:
             self._closed = True
             await self._wire.close()

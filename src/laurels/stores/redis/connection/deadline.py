@@ -1,8 +1,8 @@
-"""When the calls that belong to one verb must have ended.
+"""Deadlines for the calls that belong to one verb.
 
-A verb may take several calls to the server, one after the other: it is planned again, a window is
-turned, a lost answer is asked for again. Each call has a time limit of its own; the deadline bounds
-all of them. It goes with the context, so tasks that a verb starts share it.
+A verb may take several calls to the server, one after the other: to plan again, to rotate a window,
+to ask for a lost answer again. Each call has a time limit of its own; the deadline bounds all of
+them. It is part of the context, so tasks that a verb starts share it.
 """
 
 import asyncio
@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 VERB_SECONDS = 4.5
-"""How long a read, or a call that counts, may take with all that it needs."""
+"""Time limit of a read, or of a call that counts, with all the calls it needs."""
 UPKEEP_SECONDS = 2.0
-"""How long a write may take for what is done after it has counted."""
+"""Time limit of the work that a write does after it has counted."""
 
 _deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
 
@@ -28,7 +28,7 @@ def ends_in(seconds: float, *, anew: bool = False) -> Iterator[None]:
 
 @contextmanager
 def ends_at(deadline: float, *, anew: bool = False) -> Iterator[None]:
-    """The same for an instant of the running loop's clock."""
+    """Set the deadline to an instant of the running loop's clock."""
     outer = _deadline.get()
     token = _deadline.set(deadline if anew or outer is None else min(outer, deadline))
     try:
@@ -38,7 +38,7 @@ def ends_at(deadline: float, *, anew: bool = False) -> Iterator[None]:
 
 
 def seconds_left(most: float) -> float:
-    """Return how long a call may take that by itself may take `most`; not above 0 where it is too
-    late."""
+    """Return the time limit of a call whose own limit is `most`; 0 or less when the deadline has
+    passed."""
     deadline = _deadline.get()
     return most if deadline is None else min(most, deadline - asyncio.get_running_loop().time())

@@ -1,8 +1,8 @@
-"""From what the client library raises to the error a caller gets.
+"""Map errors of the client library to those a caller gets.
 
-The library tells kinds of errors apart by the words a message begins with: its own names for those
-every server has ("ReadOnly: …"), the server's word for the others ("OOM: …"). What a script is
-refused comes the same way, but from a Redis before 7 wrapped in its name and its line.
+The library distinguishes errors by the first word of a message: its own names for those every
+server has ("ReadOnly: …"), the server's word for the others ("OOM: …"). An error inside a script
+looks the same, except that a Redis before 7 wraps it in the script's name and line.
 """
 
 import re
@@ -35,39 +35,40 @@ _NOT_NOW = {
     "MISCONF": "it cannot write to its disk",
     "NOREPLICAS": "it has fewer replicas than it wants",
 }
-"""What a server refuses before it has done anything. Inside a script, too: Redis checks these at
-the first write and not after it, so that no script ends half-way; but see `_AT_ANY_WRITE`."""
+"""Errors a server answers with before it has done anything. This holds inside a script, too: Redis
+checks these at the first write and not after it, so no script ends half-way; but see
+`_AT_ANY_WRITE`."""
 
 _AT_ANY_WRITE = {"MISCONF"}
-"""What servers before Redis 7 check at every write of a script and may notice in the middle; the
-others of `_NOT_NOW` cannot begin to be so while it runs."""
+"""Errors that servers before Redis 7 check at every write of a script, so they may occur in the
+middle; the others of `_NOT_NOW` cannot begin while it runs."""
 
 _ON_THEIR_WAY = {"TRYAGAIN", "ASK", "MOVED"}
-"""What keys that move are refused with, once the client library has followed them in vain: under
-load a call is seen to be sent on (ASK) and sent back (MOVED) until it gives up."""
+"""Errors for keys that are being moved, after the client library followed them in vain: under load
+a call may be redirected (ASK) and sent back (MOVED) until it gives up."""
 _FULL = "OOM"
 _NO_PRIMARY = {"READONLY", "MASTERDOWN", "LOADING", "BUSYLOADINGERROR"}
-"""What a server says that is no primary any more, or not yet again."""
+"""Errors of a server that is not a primary any more, or not yet again."""
 _KILLED = "Script killed by user"
 _NOT_LOCAL = "to access a non local key"
-"""What a script is told that looks at a key of a slot that moves, however its server begins the
-sentence: see `moving`."""
+"""Part of the error of a script that reads a key of a slot being moved, in the words all servers
+share: see `moving`."""
 _CLUSTER_DOWN = "while the cluster is down"
 _DENIED = {"NOAUTH", "WRONGPASS", "NOPERM", "AUTHENTICATIONFAILED", "PERMISSIONDENIED"}
 DENIED_WORDS = ("NOAUTH", "WRONGPASS")
-"""Somewhere in what is said when a connection is not let in."""
+"""Parts of the message when a connection is not authorized."""
 _UNSENT = ("maximum inflight", "No connection found")
 _UNREACHED = "connect failed"
 
 
 def word_of(message: str) -> str | None:
-    """Return the word that says what kind of error it is; None where there is none."""
+    """Return the word that names the kind of error; None where there is none."""
     found = _WORD.match(_unwrapped(message))
     return found[1] if found else None
 
 
 def error_of(message: str, place: str) -> LaurelsError:
-    """Return the error for what a server refused, or for what happened on the way there."""
+    """Return the error for a server's refusal, or for a failure on the way there."""
     found = _WORD.match(unwrapped := _unwrapped(message))
     word, rest = (found[1].upper(), found[2]) if found else ("", message)
     if word in _NOT_NOW:
@@ -91,7 +92,8 @@ def error_of(message: str, place: str) -> LaurelsError:
 
 
 def is_lost(error: BaseException, message: str) -> bool:
-    """Return whether a server that says this, or nothing, may have been replaced by another one."""
+    """Return whether a server that answered with this error, or not at all, may have been replaced
+    by another one."""
     if not isinstance(error, IndexUnavailable):
         return False
     word = (word_of(message) or "").upper()
@@ -99,18 +101,18 @@ def is_lost(error: BaseException, message: str) -> bool:
 
 
 def unanswered(place: str, why: str) -> IndexUnavailable:
-    """Return the error for a call that was under way."""
+    """Return the error for a call whose outcome is unknown."""
     return IndexUnavailable(
         f"{place} did not answer ({why}){MAY_HAVE_APPLIED}", may_have_applied=True
     )
 
 
 def _unwrapped(message: str) -> str:
-    """What a script was refused, as it is told without one."""
+    """Return the error of a script as it would read outside of one."""
     found = _IN_SCRIPT.search(message)
     return f"{found[1]}: {found[2]}" if found else message
 
 
 def _line(text: str) -> str:
-    """A message on one line, without what makes it long."""
+    """Return a message on one line, shortened."""
     return " ".join(text.removeprefix(_SIGNALLED).split())[:200]

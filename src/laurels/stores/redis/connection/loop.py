@@ -30,10 +30,10 @@ class LoopThread:
         self._thread.start()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """What a coroutine answers or raises; the caller waits.
+        """Run a coroutine on the loop and return its result; the caller waits.
 
-        An interruption (Ctrl-C) of the caller cancels the coroutine. Raises Closed, Forked, and
-        RuntimeError in the loop's own thread, where waiting would be for ever.
+        An interruption (Ctrl-C) of the caller cancels the coroutine. Raise Closed, Forked, and
+        RuntimeError in the loop's own thread, where waiting would never end.
         """
         try:
             self._ensure_usable()
@@ -80,7 +80,7 @@ class LoopThread:
             self._end()
 
     def _end(self) -> None:
-        """What is still under way is cancelled, and gets the time to say goodbye."""
+        """Cancel what is still under way, and give it time to finish."""
         tasks = asyncio.all_tasks(self.loop)
         for task in tasks:
             task.cancel()

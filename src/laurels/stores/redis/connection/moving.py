@@ -1,13 +1,13 @@
-"""Slots of a cluster that move to another node.
+"""Cluster slots that are being moved to another node.
 
-A script is told of one key of a board and finds the others itself; all of them lie in one slot.
-While that moves, some are on one node and some on the other. The node they come from refuses what
-it no longer has, perhaps in the midst of a script; on the other, keys that are still to come look
-like keys that never were, and a script would count on from nothing.
+A script gets one key of a board and derives the others, all in the same slot. While that slot is
+moved, some keys are on one node and some on the other. The source node refuses the keys it no
+longer has, possibly in the middle of a script; on the target node, keys still to come look as if
+they did not exist, and a script would start counting from nothing.
 
-So in a cluster every script begins with a look at two keys: its own, and one that there never is.
-Of two keys of a slot that moves, one of which is missing, both nodes refuse to speak, whatever
-else is there (Redis 6.2 to 8, Valkey). Then nothing was done, and the call is made again until the
+So in a cluster every script begins by reading two keys: its own, and one that never exists. When a
+slot is being moved and one of two keys in it is missing, both nodes refuse the command, whatever
+else is there (Redis 6.2 to 8, Valkey). Then nothing was done, and the call is repeated until the
 slot has moved.
 """
 
@@ -40,7 +40,7 @@ def beside(key: bytes) -> bytes:
 
 @cache
 def guarded(script: Script) -> Script:
-    """Return the script behind a look at KEYS[1] and ARGV[2]."""
+    """Return the script with the check of KEYS[1] and ARGV[2] in front."""
     source = _LOOK + script.source
     sha = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
     return Script(script.name, source, sha)

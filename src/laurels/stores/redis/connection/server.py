@@ -1,4 +1,4 @@
-"""What a server says of itself: whether it will do, and what speaks against it (INFO)."""
+"""Properties of a server from INFO: whether it is usable, and warnings about it."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ LEAST = (6, 2)
 
 
 class ServerInfo(Struct, frozen=True):
-    """What matters of INFO."""
+    """The relevant fields of INFO."""
 
     name: str
     """Redis or Valkey, and the version."""
@@ -51,7 +51,7 @@ class ServerInfo(Struct, frozen=True):
 
 
 def server_info(text: bytes) -> ServerInfo:
-    """What INFO says, from the text of its sections server, memory and persistence."""
+    """Parse the sections server, memory and persistence of INFO."""
     lines = (line.partition(":") for line in text.decode(errors="replace").splitlines())
     fields = {name: value.strip() for name, _, value in lines}
     valkey = "valkey_version" in fields

@@ -1,11 +1,11 @@
-"""A plain sorted set on a server, and a hash beside it: read in shares, and never written.
+"""Read a plain sorted set and a hash beside it, in pieces, without writing.
 
-It is scanned (ZSCAN) rather than read by rank: whoever is in the set from the beginning of a scan
-to its end is met, whatever else changes meanwhile, and some may be met twice. A scan that was
-broken off goes on from its cursor as long as the same process serves the key; `process` says
-which one does, for a restart gives the buckets another order.
+The set is scanned (ZSCAN) rather than read by rank: a member that is in the set from the beginning
+of a scan to its end is returned, whatever else changes meanwhile, and some may be returned twice. A
+scan that was interrupted continues from its cursor as long as the same process serves the key;
+`process` identifies it, because after a restart the buckets have another order.
 
-Scores are doubles, and read as such: servers write some with more digits than they have.
+Scores are doubles and read as such: servers write some with more digits than they have.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ class SortedSet:
         self._connection = connection
 
     async def kind(self, key: bytes) -> str:
-        """What is kept at a key: `zset`, `hash`, …, or `none`."""
+        """Return the type of a key: `zset`, `hash`, …, or `none`."""
         found: bytes = await self._connection.command(b"TYPE", key, key=key)
         return found.decode()
 
@@ -63,7 +63,7 @@ class SortedSet:
         return [None if score is None else float(score) for score in found]
 
     async def fields(self, key: bytes, members: Sequence[bytes]) -> list[bytes | None]:
-        """What the hash at `key` has for members, None where it has nothing. O(members)."""
+        """Return the values of members in the hash at `key`, None where it has none. O(members)."""
         found: list[bytes | None] = []
         for first in range(0, len(members), _FIELDS_AT_ONCE):
             part = members[first : first + _FIELDS_AT_ONCE]

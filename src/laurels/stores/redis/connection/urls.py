@@ -23,7 +23,7 @@ _ENCODED = "write '/', '?', '#', '@', '%' in a user or password as %2F, %3F, %23
 
 
 class Host(Struct, frozen=True):
-    """Where one server listens."""
+    """The address of one server."""
 
     name: str
     port: int
@@ -33,7 +33,7 @@ class Host(Struct, frozen=True):
 
 
 class RedisAddress(Struct, frozen=True):
-    """A server or cluster, who asks it, and where its keys begin."""
+    """The address of a server or cluster, with user, password and key prefix."""
 
     hosts: tuple[Host, ...]
     cluster: bool = False
@@ -64,12 +64,12 @@ def is_redis(url: object) -> bool:
 
 
 def redis_address(url: str) -> RedisAddress:
-    """What a URL says.
+    """Parse a URL.
 
     `redis://[user:password@]host[:port][/database][?prefix=…]`, `rediss://` the same with TLS,
-    where `?ca=…` is a file of certificates to trust. With several `host:port` between commas these
-    are a primary and its replicas, whichever is which. `redis+cluster://` and `rediss+cluster://`
-    name nodes of a cluster, and no database. Raises UnknownUrl.
+    where `?ca=…` is a file of certificates to trust. Several `host:port` separated by commas are a
+    primary and its replicas, in any order. `redis+cluster://` and `rediss+cluster://` name nodes of
+    a cluster, and no database. Raises UnknownUrl.
     """
     scheme, _, _ = url.partition("://")
     if not is_redis(url):

@@ -26,13 +26,13 @@ from .urls import RedisAddress
 Client: TypeAlias = glide.GlideClient | glide.GlideClusterClient
 
 CLIENT_NAME = "laurels"
-"""What CLIENT LIST calls the connections."""
+"""Name of the connections in CLIENT LIST."""
 
 _IN_FLIGHT = 10_000
 _AGAIN = glide.BackoffStrategy(num_of_retries=4, factor=50, exponent_base=2)
-"""How soon a lost server is tried again: after 50 ms, and at least every 0.8 s."""
+"""Delays before a lost server is tried again: 50 ms at first, 0.8 s at most."""
 _OTHERS_SECONDS = 0.1
-"""How long the other hosts have to say that they are primaries, too, once one has."""
+"""How long the other hosts have to report that they are primaries, too, once one has."""
 
 
 class NoScript(Exception):  # noqa: N818 (says what there is not)
@@ -53,7 +53,7 @@ class ServerClient:
 
     @classmethod
     async def open(cls, address: RedisAddress, timeout_ms: int) -> Self:
-        """Nothing is sent yet: connecting at once would hold up the loop."""
+        """Return a client without connecting, since connecting at once would block the loop."""
         several = len(address.hosts) > 1 and not address.cluster
         client = None if several else await _client(address, timeout_ms)
         return cls(client, address, timeout_ms)
@@ -113,7 +113,8 @@ class ServerClient:
     # An address of several hosts
 
     async def _primary(self) -> Client:
-        """A client of the host that is the primary now; who asks meanwhile waits with us."""
+        """Return a client of the host that is the primary now; concurrent callers share the
+        search."""
         if self._search is None:
             self._search = asyncio.create_task(self._found())
             self._search.add_done_callback(_heard)
@@ -171,7 +172,7 @@ async def _primary_of(address: RedisAddress, timeout_ms: int) -> Client:
 
 
 async def _settled(probes: Sequence["asyncio.Task[str]"], seconds: float) -> None:
-    """Wait until a host has said that it is the primary, and a little for the others."""
+    """Wait until one host has reported to be the primary, and a little longer for the others."""
     results = iter(asyncio.as_completed(probes, timeout=seconds))
     try:
         for answer in results:
@@ -183,8 +184,8 @@ async def _settled(probes: Sequence["asyncio.Task[str]"], seconds: float) -> Non
 
 
 async def _probed(client: Client) -> str:
-    """Why a host cannot be used; nothing where it is a primary: to others the library does not
-    connect."""
+    """Return why a host cannot be used, or an empty text for a primary; the library connects only
+    to primaries."""
     try:
         await client.custom_command([b"ROLE"])
     except glide.GlideError as error:
@@ -193,7 +194,7 @@ async def _probed(client: Client) -> str:
 
 
 def _heard(search: "asyncio.Task[Client]") -> None:
-    """All who asked may have gone before a search ends: then nobody else hears why it failed."""
+    """Retrieve the error of a search whose callers may all have been cancelled."""
     if not search.cancelled():
         search.exception()
 

@@ -35,7 +35,7 @@ class RedisAudit:
         return [_entry(bytes(number), fields) for number, fields in rows]
 
     async def close(self) -> None:
-        """Nothing: the connection belongs to the store."""
+        """Do nothing: the connection belongs to the store."""
 
     async def _call(self, command: bytes, *rest: bytes) -> Any:
         return await self._connection.command(command, self._key, *rest, key=self._key)

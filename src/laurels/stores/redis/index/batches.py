@@ -1,7 +1,7 @@
-"""How a batch and its plan are told to the script that counts.
+"""Encode a batch and its plan for the script that counts.
 
-On a board with scopes a batch goes to many rankings, and few of its events to each: so of each
-scope is told which members come to it, and nobody reads or writes the others there.
+On a board with scopes a batch counts in many rankings, with few of its events in each. So the
+members of each scope are listed, and the script touches no others there.
 """
 
 from array import array
@@ -23,8 +23,8 @@ from .sums import Sums, sums_of
 def encode_batch(
     encoding: BoardEncoding, batch: Batch, plan: Plan, *, added_up: bool = False
 ) -> tuple[dict[str, Any], Sums | None]:
-    """A batch and its plan, as `count` takes them; each member is told once. Where `added_up` is
-    wanted and will do, the sums of the events are told instead of them."""
+    """Encode a batch and its plan as `count` takes them; each member is listed once. With
+    `added_up` the events are replaced by their sums where that is sufficient."""
     rules = encoding.rules
     ats = batch.now_ms if batch.ats is None else batch.ats
     stamps = stamps_of(ats, rules.resolution_ms)
@@ -66,7 +66,7 @@ def encode_batch(
 def _encode_events(
     encoding: BoardEncoding, batch: Batch, plan: Plan, stamps: "array[int] | int"
 ) -> dict[str, Any]:
-    """Return the events of a batch one by one, but for their members."""
+    """Encode the events of a batch one by one, without their members."""
     arguments: dict[str, Any] = {
         "values": [
             list(column) if rule.sign > 0 else list(map(neg, column))
@@ -94,7 +94,7 @@ def _window(encoding: BoardEncoding, batch: Batch, plan: Plan, i: int) -> dict[s
 
 
 def _weights(batch: Batch, weighing: Weighing | None) -> dict[str, Any]:
-    """What the events weigh where scores fade."""
+    """Encode the weights of the events, where scores decay."""
     if weighing is None:
         return {}
     weights = batch.weights_in(weighing)
@@ -105,8 +105,8 @@ def _weights(batch: Batch, weighing: Weighing | None) -> dict[str, Any]:
 def _in_scopes(
     plan: Plan, labels: Labels, who: Sequence[int], windows: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Return the scopes of a batch, who comes to each, and the targets that are used; says in
-    `windows` by which form of scopes they count."""
+    """Encode the scopes of a batch, the members of each, and the targets used; set in `windows` the
+    form of scopes they count by."""
     scopes = _Scopes(labels, who)
     for place, window in zip(plan.places, windows, strict=True):
         if place.name:
@@ -137,7 +137,7 @@ def _in_scopes(
 
 
 class _Scopes:
-    """The scopes of a batch as they are told, numbered from 1."""
+    """The scopes of a batch as they are encoded, numbered from 1."""
 
     def __init__(self, labels: Labels, who: Sequence[int]) -> None:
         self.scopes: list[dict[str, Any]] = []

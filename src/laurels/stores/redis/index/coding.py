@@ -1,6 +1,6 @@
-"""How boards and asks are told to the scripts, and how what they found is read.
+"""Encode boards and reads for the scripts, and decode their answers.
 
-Numbers go as they are: they stay below 2^53, which Lua's numbers keep exactly.
+Numbers are sent as they are: they stay below 2^53, which Lua represents exactly.
 """
 
 from array import array
@@ -29,10 +29,10 @@ _ABOVE, _BIAS = 2**56, 2**53
 
 
 class BoardEncoding(Struct, frozen=True):
-    """What is worked out of a board once: its layout, and what scripts are told of it.
+    """A board's layout and the description of it that is sent to scripts, computed once.
 
-    `payload` goes with every call, packed. `steps` are the bounds of a member's total within a
-    step, by rolling window.
+    `payload` is sent with every call. `steps` has, by rolling window, the bounds of a member's
+    total within a step.
     """
 
     rules: Rules
@@ -43,19 +43,19 @@ class BoardEncoding(Struct, frozen=True):
 
 
 EXPIRY_MARGIN_MS = 86_400_000
-"""How much longer than it is needed a period stays: for the clocks of replicas that take over, and
-for nodes of a cluster whose clocks differ from the one that processes follow."""
+"""How much longer than needed a period is stored: for the clocks of replicas that take over, and
+for cluster nodes whose clocks differ from the one that processes follow."""
 
 
 def lifetimes(rules: Rules) -> dict[str, int]:
-    """By calendar window, for how long after its beginning a period stays on the server."""
+    """Return how long a period is stored after its start, by calendar window."""
     windows = rules.windows.values()
     lives = {window.name: window.lives_ms for window in windows}
     return {name: ms + EXPIRY_MARGIN_MS for name, ms in lives.items() if ms is not None}
 
 
 def board_encoding(board: Opened, *, expires: bool = False) -> BoardEncoding:
-    """What scripts have to know of a board; with `expires` for how long its periods stay."""
+    """Encode a board for scripts; with `expires` including how long its periods are stored."""
     rules = board.rules
     layout = layout_of(rules)
     least, most = word_bounds(rules)
@@ -95,8 +95,8 @@ def as_text(content: bytes) -> msgspec.Raw:
 def encode_rolling(
     encoding: BoardEncoding, board: int, now_ms: int, keys: Iterable[RankingKey] = ()
 ) -> list[dict[str, Any]]:
-    """Return where the rolling windows of a board stand at an instant, and those of the scopes of
-    keys."""
+    """Encode the state of a board's rolling windows at an instant, and of those in the scopes of
+    `keys`."""
     found = [encode_rolling_state(roll) for roll in rolling_states(encoding, board, now_ms)]
     if encoding.rules.scoped and found:
         running = {each["name"]: each for each in found}
@@ -117,8 +117,8 @@ def encode_rolling_state(roll: RollingState) -> dict[str, Any]:
 
 
 def decode_applied(board: Opened, answer: list[Any], sums: Sums | None) -> Applied:
-    """What `count` answered, event by event, or of events that were told by these sums. An answer
-    that was given before, and lost, is in the form that was wanted then."""
+    """Decode the answer of `count`: event by event, or by sums for a batch that was sent as `sums`.
+    The repeated answer of a call whose first answer was lost has the form requested then."""
     form, seq, codes, before, after, ranks_before, ranks_after, refresh_states = answer
     if form == "done":
         sums = None
@@ -145,7 +145,7 @@ def _decode_ranks(payload: Any, sums: Sums | None) -> "array[int] | None":
 
 
 def decode_refresh_states(board: Opened, payload: Any) -> RefreshStates:
-    """How the windows stand that are refreshed, as scripts tell it."""
+    """Decode the state of the refreshed windows."""
     if not payload:
         return {}
     return {
@@ -225,7 +225,8 @@ def _span(span: Span) -> list[Any]:
 
 
 class AnswerReader:
-    """What `ask` answered, read part by part; the entries of the prefixed layout come behind it."""
+    """Reads the parts of `ask`'s answer in order; the entries of the prefixed layout come at its
+    end."""
 
     def __init__(self, parts: Sequence[Any], texts: Sequence[bytes]) -> None:
         self.next = iter(parts).__next__
@@ -239,7 +240,7 @@ class AnswerReader:
 
 
 def decode_result(encoding: BoardEncoding, ask: ReadRequest, reader: AnswerReader) -> ReadResult:
-    """What was found for an ask."""
+    """Decode the result of one read."""
     if ask.scopes is not None:
         return ReadResult(0, [], [], None, None, list(reader.next()))
     width = encoding.rules.order_words(ask.key.window)

@@ -16,7 +16,7 @@ _PUT = script_of("boards")
 
 
 def _packed(value: bytes | int | None) -> bytes:
-    """As msgpack; bytes as text."""
+    """Encode a value as msgpack, bytes as text."""
     return msgspec.msgpack.encode(as_text(value) if isinstance(value, bytes) else value)
 
 
@@ -51,7 +51,7 @@ class RedisDefinitions:
         return found
 
     async def cleared(self, body: bytes) -> None:
-        """Nothing is left of a deleted board."""
+        """Note that nothing is left of a deleted board."""
         await self._call(b"HDEL", b"g", body)
 
     async def ensure_readable(self, *, create: bool) -> None:

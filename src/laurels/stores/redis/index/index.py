@@ -58,17 +58,17 @@ _PARTS = ("shard", "share", "refreshed", "rolling", "rule", "cells")
 _KEEP = script_of("keep", *_PARTS, "pass", "scopes", "refresh")
 _AUDIT = script_of("audit", *_PARTS)
 SHARE = 100
-"""What one call does of a pass, in members with few candidates; the server does nothing else
-meanwhile."""
+"""Members of a pass, with few candidates each, that one call processes; the server does nothing
+else meanwhile."""
 _CELLS = 2_500
-"""What one call does of a refresh, in cells: 1 to 2 ms."""
+"""Cells of a refresh that one call processes: 1 to 2 ms."""
 _DROP = 100
-"""Rankings of periods that one call takes away."""
+"""Maximum number of rankings that one call drops."""
 _SCOPES = 1_000
-"""Scopes that one call is asked to bring, at most."""
+"""Maximum number of scopes that one call advances."""
 _FORGET_CALLS = 20
 _EACH_CALLS = 32
-"""Calls of a shard that tell each event, after one whose sums would not do."""
+"""How many calls of a shard send each event after one whose sums were not sufficient."""
 _BEGIN, _END = "0:", "0"
 """The places where what is gone through in shares begins and ends."""
 
@@ -98,11 +98,11 @@ class RedisIndex:
         self._reads = Reads(self._read)
 
     async def open(self, board: Opened) -> None:
-        """Make a board known, or its changed definition; again does nothing."""
+        """Register a board, or its changed definition; idempotent."""
         await self._keep("open", board)
 
     async def close(self, board: Opened) -> None:
-        """Forget a board with all it holds; again does nothing."""
+        """Forget a board with all its data; idempotent."""
         while not await self._keep("close", board):
             pass
         self._encodings.pop(board.number, None)
@@ -120,8 +120,8 @@ class RedisIndex:
         call: CallId | None = None,
         feed: bytes | None = None,
     ) -> Applied:
-        """Count a batch as planned; `watch` is a place in the plan's routes, and what is `feed`
-        goes to the feed in the same step."""
+        """Count a batch as planned; `watch` is an index into the plan's routes, and `feed` is
+        appended to the shard's feed in the same step."""
         encoding, shard = self._encoding(board), (board.number, board.shard)
         each = self._each.pop(shard, 0)
         if each > 1:
@@ -238,7 +238,7 @@ class RedisIndex:
     async def advance_scopes(
         self, board: Opened, scopes: Sequence[str], due: Due, limit: int, *, full: bool
     ) -> bool:
-        """Bring scopes to the present; return False where the limit was too low."""
+        """Advance scopes to the current time; return False where the limit was too low."""
         arguments = {**_encode_due(due), "full": full, "limit": SHARE}
         left = list(dict.fromkeys(scopes))
         for _ in range(0, limit, SHARE):
@@ -249,7 +249,7 @@ class RedisIndex:
         return not left
 
     async def sweep(self, board: Opened, due: Due, limit: int) -> bool:
-        """Bring a share of the scopes that are behind; return whether there are no others."""
+        """Advance a share of the stale scopes; return whether there are no others."""
         arguments = {**_encode_due(due), "limit": SHARE}
         for _ in range(0, limit, SHARE):
             if not await self._keep("sweep", board, **arguments):
@@ -319,7 +319,7 @@ class RedisIndex:
         return None if found is None else bytes(found).decode()
 
     async def time(self, board: Opened) -> int | None:
-        """Return the latest time that anybody had the board see, None before the first."""
+        """Return the latest time the board was written at, None before the first write."""
         found = await self._command(board, b"HGET", b"m", b"now")
         return None if found is None else int(found)
 
@@ -329,8 +329,8 @@ class RedisIndex:
         return int(await self._command(board, b"ZCOUNT", b"q", oldest, b"+inf"))
 
     async def keys(self, board: Opened, *, empty: bool = False) -> list[RankingKey]:
-        """Return the rankings that hold anybody, or with `empty` all that there should be; of a
-        rolling window the running step's."""
+        """Return the rankings with members, or with `empty` all that there should be; of a rolling
+        window those of the running step."""
         found: dict[str, None] = {}
         place = _BEGIN
         while place != _END:
@@ -437,11 +437,11 @@ class RedisIndex:
         return is_alike(layout_of(rules), layout_of(changed))
 
     def layout(self, rules: Rules) -> BoardLayout:
-        """How a board with these rules is laid out, and what would make it cheaper."""
+        """Return the layout of a board with these rules, and what would make it cheaper."""
         return describe(rules)
 
     def unverified(self, rules: Rules) -> list[str]:
-        """What `audit` cannot judge of a board with these rules, in sentences."""
+        """Return, in sentences, what `audit` cannot check of a board with these rules."""
         return unverified(rules)
 
     async def offset(self, board: Opened) -> int:
@@ -487,7 +487,7 @@ class RedisIndex:
 
 
 def _answer(packed: bytes) -> list[Any]:
-    """What a script says, if it did what it was asked."""
+    """Decode a script's answer; raise the error it answered instead."""
     answer: list[Any] = msgspec.msgpack.decode(packed)
     match answer[0]:
         case "stale":
@@ -514,7 +514,7 @@ def _entry_id(place: FeedPlace) -> str:
 
 
 def _encode_due(due: Due) -> dict[str, Any]:
-    """What is due for scopes, with the rolling windows in the place of those `_keep` tells."""
+    """Encode what is due for scopes; its rolling windows replace those that `_keep` sends."""
     return {
         "now": due.now_ms,
         "before": due.since_ms,

@@ -25,7 +25,7 @@ from laurels.model.score import is_stamped, stamp, step_bounds
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 BITS = 53
-"""What a score of a sorted set keeps exactly."""
+"""Bits that the score of a sorted set represents exactly."""
 
 Name = Literal["plain", "packed", "prefixed"]
 
@@ -43,7 +43,7 @@ class Layout(Struct, frozen=True):
 
     @property
     def scored(self) -> bool:
-        """Whether the score of a sorted set says all of a member."""
+        """Whether the score of a sorted set contains all of a row."""
         return self.name != "prefixed"
 
 
@@ -108,7 +108,8 @@ def describe(rules: Rules) -> BoardLayout:
 
 
 def unverified(rules: Rules) -> list[str]:
-    """What of a board is stored once on an index server, so that a check cannot judge it."""
+    """Return what of a board is stored only once on an index server, so that a check cannot verify
+    it."""
     layout, rolling = layout_of(rules), any(w.steps for w in rules.windows.values())
     found = []
     if layout.scored and not all(w.steps for w in rules.windows.values()):

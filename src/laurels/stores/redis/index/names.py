@@ -1,5 +1,5 @@
-"""How rankings are named on the server: `<window>:<instance>`, where a window goes by a name of its
-own in each scope."""
+"""Names of rankings on the server: `<window>:<instance>`, where a window has a name of its own in
+each scope."""
 
 from laurels.core.ranking_key import RankingKey
 
@@ -8,12 +8,12 @@ _BESIDE = "\x1f"
 
 
 def scoped_name(key: RankingKey) -> str:
-    """What a window is called in a scope."""
+    """Return the name of a window in a scope."""
     return f"{key.window}{_BESIDE}{key.scope}" if key.scope else key.window
 
 
 def name_of(key: RankingKey) -> str:
-    """What a ranking is called."""
+    """Return the name of a ranking."""
     return f"{scoped_name(key)}:{key.instance}"
 
 

@@ -1,11 +1,11 @@
-"""The clock of a deployment: every process follows the time of one and the same node.
+"""The clock of a deployment: every process follows the time of the same node.
 
-The node is asked for its time now and then. Its answer was true at some instant between question
-and answer; the middle of the two is wrong by half the round trip at most. Of several samples the
-one with the shortest round trip counts. Between samples the process's own monotonic clock goes on,
-which drifts by at most `DRIFT`. So every reading has a known bound of error, and a sample replaces
-what is known where its bound is the smaller one (a busy moment spoils nothing), or where the two
-contradict each other: then the node's clock was set, or another node has taken its place.
+The node is asked for its time now and then. Its answer was true at some instant between request and
+answer; the middle of the two is wrong by at most half the round trip. Of several samples the one
+with the shortest round trip is used. Between samples the process's own monotonic clock continues,
+which drifts by at most `DRIFT`. So every reading has a known error bound. A new sample replaces the
+current one if its bound is smaller (so a busy moment does no harm), or if the two contradict each
+other: then the node's clock was set, or another node has taken its place.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from laurels.timeline.instants import MIN_MS
 EVERY_SECONDS = 2.0
 SAMPLES = 5
 DRIFT = 2e-4
-"""How much a monotonic clock may gain or lose, as a share; those of today's hosts keep to 1e-4."""
+"""Maximum drift of a monotonic clock, as a share; those of today's hosts keep to 1e-4."""
 
 _ACCEPTED = "clock_accepted"
 """The note of when a leap of the node was accepted last, in milliseconds of the node's time."""
@@ -32,7 +32,7 @@ _MS = 1_000_000
 
 
 class Asks(Protocol):
-    """What is needed of a connection."""
+    """The part of a connection that the clock needs."""
 
     async def command(self, *parts: bytes, key: bytes | None) -> Any: ...
 
@@ -46,7 +46,7 @@ class SharedNotes(Protocol):
 
 
 class Sample(Struct, frozen=True):
-    """What the node's time was at a local instant, all in nanoseconds."""
+    """The node's time at a local instant, in nanoseconds."""
 
     local: int
     node: int
@@ -67,7 +67,7 @@ class Sample(Struct, frozen=True):
 
 
 def _offset_ms(sample: Sample) -> int:
-    """What the node's time is ahead of the local clock."""
+    """Return by how much the node's time is ahead of the local clock."""
     return (sample.node - sample.local) // _MS
 
 
@@ -101,7 +101,7 @@ class NodeClock:
         self._task: asyncio.Task[None] | None = None
 
     def now_ms(self) -> int:
-        """Milliseconds since 1970 UTC; callable from any thread once started."""
+        """Return milliseconds since 1970 UTC; callable from any thread once started."""
         sample = self._sample
         if sample is None:
             raise RuntimeError("the clock has not been started")
@@ -112,25 +112,25 @@ class NodeClock:
 
     @property
     def doubt_ms(self) -> float:
-        """By how many milliseconds `now_ms` may differ from the node's time at present."""
+        """By how many milliseconds `now_ms` may currently differ from the node's time."""
         sample = self._sample
         return float("inf") if sample is None else sample.doubt_at(self._monotonic_ns()) / _MS
 
     async def start(self) -> None:
-        """Ask the node, and go on asking. Raise what the connection raises."""
+        """Take a first sample, and go on sampling in a task. Raise what the connection raises."""
         await self.sample()
         if self._task is None:
             self._task = asyncio.create_task(self._follow())
 
     async def stop(self) -> None:
-        """Ask no more; the clock goes on by itself."""
+        """Stop sampling; the clock continues without."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
             await asyncio.wait([task])
 
     async def sample(self) -> None:
-        """Ask the node a few times, and take what is learned of it."""
+        """Ask the node for its time a few times and use the best answer."""
         best = await self._ask()
         for _ in range(SAMPLES - 1):
             best = min(best, await self._ask(), key=lambda sample: sample.doubt)
@@ -147,7 +147,7 @@ class NodeClock:
 
     @property
     def leaps(self) -> int:
-        """How many leaps there were since the start that were not followed at once."""
+        """How many leaps since the start were not followed at once."""
         return self._guard.leaps
 
     def source_ms(self) -> int:

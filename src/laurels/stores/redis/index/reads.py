@@ -32,9 +32,9 @@ WEIGHT_MOST = 1_000
 """The entries that one call asks for, about: half a millisecond of the server, in which it does
 nothing else. A question for more goes alone."""
 ASK_WEIGHT = 20
-"""What an ask takes beside its entries, in entries."""
+"""Fixed cost of a read, in entries."""
 AGAIN_SECONDS = 0.5
-"""How soon a call must have failed to be made once more."""
+"""A call that failed within this time is repeated once."""
 PAUSE_SECONDS = 0.05
 
 
@@ -57,11 +57,11 @@ class _Line:
         self.waiting: deque[_Wanted] = deque()
         self.under_way = 0
         self.called = False
-        """Whether it is looked at in this turn of the loop."""
+        """Whether this line is called at the end of the current iteration of the loop."""
 
 
 class Read(Protocol):
-    """How one call is made."""
+    """A function that makes one call."""
 
     async def __call__(
         self, board: Opened, asks: Sequence[ReadRequest], *, now_ms: int, due_ms: int

@@ -1,9 +1,9 @@
-"""What the events of a batch add up to, member by member.
+"""Sums of a batch's events, member by member.
 
-Where a board is one column that adds, and all events go the same way, the server need not look at
-each of them: it is told of each member the sum, and the lowest and the highest that any of its
-events would see, and answers what each had before. What became of each event follows from that.
-Where a total would leave the range on the way, the server counts nothing and wants the events.
+Where a board is one column that adds, and all events have the same sign, the server need not see
+each event: it gets for each member the sum, and the lowest and highest partial sum of its events,
+and answers what each member had before. The outcome of each event follows from that. Where a total
+would leave its range on the way, the server counts nothing and asks for the events.
 """
 
 from array import array
@@ -22,10 +22,10 @@ _EXACT = 2**53
 
 
 class Sums(Struct, frozen=True):
-    """What events add up to, with columns of one item a member.
+    """The sums of a batch, in columns with one item per member.
 
-    `who` says of each event which member it is of, `before` what the batch has added to that one
-    before it, None for nothing. `stamps` are one number where all share it.
+    `who` has for each event the index of its member, `before` the sum of that member's earlier
+    events of the batch, None if there are none. `stamps` is one number where all members share it.
     """
 
     who: Sequence[int]
@@ -37,15 +37,15 @@ class Sums(Struct, frozen=True):
     stamps: "list[int] | int"
 
     def encode(self) -> dict[str, Any]:
-        """As `count` takes them; bounds only where events came before others of their member."""
+        """Encode the sums as `count` takes them; bounds only where a member has several events."""
         arguments = {"events": len(self.who), "sums": self.sums, "stamps": self.stamps}
         if len(self.who) > len(self.sums):
             arguments |= {"least": self.lows, "most": self.highs}
         return arguments
 
     def outcomes(self, bases: Sequence[int | bool]) -> Outcomes:
-        """What became of each event, by what each member had (False: it was not there); without
-        scores where nothing is told of that."""
+        """Return the outcome of each event, from what each member had (False: not ranked); without
+        scores where `bases` is empty."""
         codes = bytearray([Outcome.APPLIED]) * len(self.who)
         if not bases:
             return Outcomes(codes)
@@ -69,7 +69,7 @@ def sums_of(
     members: int,
     stamps: Sequence[int] | int,
 ) -> Sums | None:
-    """What the events of so many members add up to; None where that is not all that counts."""
+    """Return the sums of a batch, or None where the server needs the events themselves."""
     column = rules.columns[0]
     if len(rules.columns) > 1 or column.op != "sum" or batch.absolute or batch.ids is not None:
         return None

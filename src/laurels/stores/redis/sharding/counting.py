@@ -1,20 +1,20 @@
-"""Counting a batch of a board in several shards.
+"""Count a batch of a board in several shards.
 
-A batch is divided by its members, and each shard counts its share in one atomic step. There is no
-step over several shards, so three things need care:
+A batch is divided by its members, and each shard counts its share in one atomic step. No step spans
+several shards, so three things need care:
 
-- A shard may refuse its share when others have counted theirs. What was not counted is then told as
-  `Applied.left`, for the caller to plan and send again. Where a shard cannot be reached, the caller
-  is told that the call may have been carried out, and repeats it under its id: shards that counted
-  answer as they did. Where that does not end the doubt, and for another error, when others have
+- A shard may refuse its share after others have counted theirs. What was not counted is then in
+  `Applied.left`, for the caller to plan and send again. Where a shard cannot be reached, the error
+  says that the call may have been carried out, and the caller repeats it under its id: shards that
+  counted answer as they did. Where that does not settle it, and for another error after others have
   counted, PartlyCounted is raised.
-- A position is kept by every shard together with its share, as the pair of the position before and
-  this one, and for the source as a whole by one shard, its keeper, which counts last. Who was
-  interrupted sees the position before, sends the same batch again, and the shards that have the
-  pair pass over it. A pair that begins alike and ends elsewhere belongs to a batch that was cut
-  otherwise; then nothing can be said of single events, and PositionDiffers is raised.
-- The bound on remembered ids holds for the board. While there is room for all ids of a batch, the
-  shards count at once; else one after the other, in the order of the events.
+- A position is stored by every shard together with its share, as the pair of the previous position
+  and this one, and for the source as a whole by one shard, which counts last. A caller that was
+  interrupted sees the previous position and sends the same batch again, and the shards that have
+  the pair skip it. A pair that begins alike and ends elsewhere belongs to a batch that was cut
+  differently; then the state of single events is unknown, and PositionDiffers is raised.
+- The bound on remembered ids holds for the board. While all ids of a batch certainly fit, the
+  shards count at once; otherwise one after the other, in the order of the events.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ Ranks = Callable[[Batch, Plan, int], Awaitable["array[int]"]]
 
 
 class _Share:
-    """What one shard has to do for a batch."""
+    """The work of one shard for a batch."""
 
     def __init__(self, shard: int, events: list[int]) -> None:
         self.shard = shard
@@ -85,7 +85,7 @@ class Counting:
         self._remembered = [0] * count
         self._room: int | None = None
         self._measures = False
-        """Whether ids are forgotten between the shares, so that each finds room anew."""
+        """Whether ids are forgotten between the shares, so that each finds free capacity again."""
 
     async def apply(self, ranks: Ranks | None, due_ms: int) -> Applied:
         """Count it; see `RemoteIndex.apply`."""
@@ -241,7 +241,7 @@ class Counting:
         return sorted(e for share in self._shares if not share.ended for e in share.events)
 
     def _outcomes(self, events: Sequence[int]) -> Outcomes:
-        """What became of these events; those that were passed over had been counted before."""
+        """Return the outcomes of these events; those that were skipped had been counted before."""
         place = {event: i for i, event in enumerate(events)}
         rules = self._board.rules
         watched = None if self._watch is None else self._plan.places[self._watch].window
@@ -263,7 +263,8 @@ class Counting:
         return Outcomes(codes, before, after) if has_scores else Outcomes(codes)
 
     async def _ranks_after(self, ranks: Ranks | None) -> "array[int] | None":
-        """None where they cannot be told any more; what is counted stays counted."""
+        """Return the ranks afterwards, or None where they cannot be read; what is counted stays
+        counted."""
         if ranks is None or self._watch is None:
             return None
         try:
@@ -272,12 +273,12 @@ class Counting:
             return None
 
     def _refresh_states(self) -> RefreshStates:
-        """How the windows stand in the shards that counted."""
+        """Return the refresh states of the shards that counted."""
         states = [share.applied.refresh_states for share in self._done if share.applied is not None]
         return {shard: each for of_shard in states for shard, each in of_shard.items()}
 
     async def _offset(self) -> Offset:
-        """Return the offsets of the shards; 0 for one that counted nothing and does not tell it."""
+        """Return the offsets of the shards; 0 for one that counted nothing and does not answer."""
         offsets = [0] * len(self._shards)
         for share in self._done:
             if share.applied is not None:
@@ -292,7 +293,7 @@ class Counting:
 
 
 def position_shard(source: str, count: int) -> int:
-    """Return the shard that keeps the position of a source."""
+    """Return the shard that stores the position of a source."""
     return shard_of(source.encode(), count)
 
 

@@ -1,8 +1,9 @@
-"""What a shard tells the rankings by a label, which do not lie with it. Pure.
+"""Feeds from the shards of a board to its rankings by a label. Pure.
 
-The events of one value of a label are in every shard of a board, so its rankings by a label follow
-the shards: each tells, in the step in which it counts a batch, what these need of it. Which period
-or step of a window an event counts in was judged when the shard took it, and is told with it.
+The events with one value of a label are spread over all shards of a board, so its rankings by a
+label are built elsewhere, from a feed of each shard: counting a batch appends to the feed, in the
+same step, what these rankings need. The shard decides in which period or step of a window an event
+counts, and the feed carries that decision.
 """
 
 from array import array
@@ -19,8 +20,8 @@ from laurels.model.rules import Rules
 
 
 class FeedPlace(NamedTuple):
-    """An entry of a feed, in the order of these: about when it was told, and how many were before
-    it."""
+    """The position of an entry in a feed, in order: its approximate time, and the number of entries
+    before it at that time."""
 
     time: int
     number: int
@@ -31,12 +32,12 @@ FEED_START = FeedPlace(0, 0)
 
 
 class FeedPayload(Struct, frozen=True, array_like=True):
-    """What a batch tells.
+    """The content of a feed entry for one batch.
 
-    `call` is the number of the call that brought it, by which what several shards took of one is
-    put in order again; `places` are those of the events in all of that call, `events` those in the
-    share of the shard. `names`, `groups` and `each` are their labels. `windows` says for each
-    window where it counts them: in one period or step, or in one for each event, None for too late.
+    `call` numbers the call, so that the parts that several shards took of one call are put in order
+    again. `places` are the positions of the events in the whole call, `events` those in the share
+    of the shard. `names`, `groups` and `each` are their labels. `windows` has for each window the
+    period or step it counts them in: one for all, or one for each event, None for too late.
     """
 
     now_ms: int
@@ -52,9 +53,8 @@ class FeedPayload(Struct, frozen=True, array_like=True):
 
 
 class FeedEntry(Struct, frozen=True):
-    """An entry of a feed: what a batch told, the events of the share that were not counted, and
-    where totals were set, event by event of the share what the member had before, in words; else
-    nothing."""
+    """An entry of a feed: the payload of a batch, the events of the share that were not counted,
+    and, where totals were set, what the members had before, event by event, in words."""
 
     place: FeedPlace
     payload: FeedPayload
@@ -72,8 +72,8 @@ class Pending(Struct, frozen=True):
 def encode_feed_payload(
     rules: Rules, batch: Batch, plan: Plan, places: Sequence[int], call: int
 ) -> bytes | None:
-    """What a share of a batch tells, given the places of its events in all of it; None where no
-    event has a label that is ranked by. O(events by windows)."""
+    """Encode the feed payload of a share of a batch, given the positions of its events in the call;
+    None where no event has a label that is ranked by. O(events by windows)."""
     labels = batch.labels
     if labels is None or not (names := [name for name in rules.rank_by if name in labels.names]):
         return None
@@ -114,13 +114,13 @@ def _instances(plan: Plan, window: str, events: Sequence[int]) -> int | list[int
 
 
 def decode_entry(place: FeedPlace, batch: bytes, but: bytes) -> FeedEntry:
-    """Return an entry as it is kept: what was told of a batch, and what became of it."""
+    """Decode a stored entry: the payload, and the outcome of its events."""
     refused, baselines = _but.decode(but)
     return FeedEntry(place, _payloads.decode(batch), refused, baselines)
 
 
 def decode_labels(payload: FeedPayload) -> Labels:
-    """Return the labels of the events told of."""
+    """Return the labels of the events of a payload."""
     return Labels(payload.names, tuple(payload.groups), array("q", payload.each))
 
 

@@ -31,7 +31,7 @@ ROUNDS = 200
 
 
 class LabelReplicator:
-    """Has the rankings by a label follow the shards of boards."""
+    """Updates the rankings by a label from the feeds of the shards."""
 
     def __init__(self, index: ShardIndex) -> None:
         self._index = index
@@ -71,7 +71,7 @@ class LabelReplicator:
         return False
 
     def forget(self, board: Opened) -> None:
-        """Forget what is known here of a board."""
+        """Forget the cached state of a board."""
         self._places.pop(board.number, None)
         self._rounds.pop(board.number, None)
 
@@ -80,7 +80,7 @@ class LabelReplicator:
         return all(place >= last for place, last in zip(places, goal, strict=True))
 
     async def _pending(self, board: Opened) -> list[Pending]:
-        """What the feeds have behind the places that are known here."""
+        """Return the entries of the feeds after the last known positions."""
         parts = shards(board)
         places = self._places.get(board.number)
         if places is None:

@@ -1,7 +1,7 @@
-"""Entries of several feeds as one batch of the rankings by a label. Pure.
+"""Merge entries of several feeds into one batch for the rankings by a label. Pure.
 
-What one call brought to several shards is put in the order it had: so, fed at once, it counts as on
-a board in one shard. The entries of one feed keep their order.
+The events of one call to several shards are put back into their order, so merged at once they count
+as on a board in one shard. The entries of one feed keep their order.
 """
 
 from array import array
@@ -34,8 +34,8 @@ class MergedFeed(Struct, frozen=True):
 
 
 def chosen(pending: Sequence[Sequence[FeedEntry]], most: int) -> list[list[tuple[int, FeedEntry]]]:
-    """Return the entries to count next, with their shards, of about so many events at most; those
-    of one call together."""
+    """Return the entries to count next with their shards, about `most` events at most; the entries
+    of one call stay together."""
     runs: list[list[tuple[int, FeedEntry]]] = []
     heads, size = [0] * len(pending), 0
     last: tuple[int, int] | None = None
@@ -58,7 +58,8 @@ def chosen(pending: Sequence[Sequence[FeedEntry]], most: int) -> list[list[tuple
 
 
 class _Event(NamedTuple):
-    """An event in the order of all: the place of its call, its own in that, where it is told."""
+    """An event in the merged order: number of its call, position in that call, entry, and row
+    there."""
 
     run: int
     place: int
@@ -72,7 +73,7 @@ def merge_feeds(
     after: Sequence[FeedPlace],
     now_ms: int,
 ) -> MergedFeed:
-    """Return the batch that these entries make, at `now_ms`, behind these places of the feeds."""
+    """Return these entries as one batch at `now_ms`, following these positions of the feeds."""
     entries = [entry for run in runs for _, entry in run]
     events = sorted(_events(runs))
     found = [(entries[event.entry], event.row) for event in events]
@@ -146,7 +147,7 @@ def _baselines(found: Sequence[tuple[FeedEntry, int]]) -> list[Sequence[int] | b
 
 
 def _plan(home: Opened, batch: Batch, found: Sequence[tuple[FeedEntry, int]]) -> Plan:
-    """Return where the events go: where their shards said, but not to what has passed since."""
+    """Plan where the events count: as their shards decided, except in what has expired since."""
     rules, labels = home.rules, batch.labels
     assert labels is not None
     targets: list[Target] = []
@@ -181,8 +182,8 @@ def _plan(home: Opened, batch: Batch, found: Sequence[tuple[FeedEntry, int]]) ->
 def _instances(
     window: Window, now_ms: int, found: Sequence[tuple[FeedEntry, int]]
 ) -> list[int | None]:
-    """Return the period or step of each event in a window; None where it was too late, or nobody
-    looks there any more."""
+    """Return the period or step of each event in a window; None where it was too late or is no
+    longer kept."""
     oldest = window.oldest_counted(MIN_MS, now_ms)
     payload = [(entry.payload.windows.get(window.name), row) for entry, row in found]
     each = [where[row] if isinstance(where, list) else where for where, row in payload]

@@ -35,16 +35,16 @@ from .regions import Region, RegionRow, Words, empty_slice
 from .shards import shard_of
 
 NEAR = 512
-"""How far from a pivot the entries of a span may be; from farther away, a nearer one is sought."""
+"""How far from a pivot the entries of a span may be; beyond, a nearer pivot is sought."""
 SLACK = 8
-"""How far a pivot that was measured a round ago may have moved, at first."""
+"""How far a pivot measured a round ago may have moved, initially."""
 FIT = 200
 """The length of a span up to which it is read on both sides, should it have to move to fit."""
 
 
 class Pivot(NamedTuple):
-    """Where to read: so many entries before and behind a place; `shared`: of each shard only about
-    the part that may be expected."""
+    """A place to read around: how many entries before and after it; with `shared` only the expected
+    part of them is read from each shard."""
 
     place: Anchor
     before: int
@@ -60,7 +60,7 @@ class Merged(Protocol):
     far: dict[int, tuple[int, int]]
 
     def of_shard(self, shard: int) -> ReadRequest:
-        """What this round asks of a shard."""
+        """Return this round's request for a shard."""
 
     def answer(self, parts: Sequence[ReadResult]) -> ReadResult | None:
         """Return the answer, if this round has it; else what the next round asks is set right."""
@@ -123,7 +123,7 @@ class Merging:
     # What is asked of the shards
 
     def of_shard(self, shard: int) -> ReadRequest:
-        """What this round asks of a shard."""
+        """Return this round's request for a shard."""
         anchors = [self._resolved(anchor) or Start() for anchor in self.ask.anchors]
         spans = []
         for pivot in self._pivots:
@@ -139,7 +139,7 @@ class Merging:
 
     @property
     def _located(self) -> list[bytes]:
-        """The members asked for of which it is known where they stand."""
+        """Return the requested members whose position in the order is known."""
         members = dict.fromkeys(member.encode() for member in self.ask.members)
         return [member for member in members if member in self._words_of]
 
@@ -270,7 +270,7 @@ class Merging:
         )
 
     def _carried(self, parts: Sequence[ReadResult]) -> list[bytes | None]:
-        """What the members asked for carry."""
+        """Return the data of the requested members."""
         rows = self._rows(parts)
         found = []
         for member in self.ask.members:

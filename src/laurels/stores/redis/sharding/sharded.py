@@ -32,7 +32,7 @@ from .shards import gather, home, label_replica, parts_of, shards
 LISTED = 2_000
 """Scopes that are listed in one go when they are counted."""
 ROUNDS = 40
-"""How often a question is ranks of all shards before it is given up."""
+"""How often all shards are read for one request before it fails as NotReady."""
 
 
 class Sharded:
@@ -105,7 +105,7 @@ class Sharded:
     async def advance_scopes(
         self, board: Opened, scopes: Sequence[str], due: Due, limit: int, *, full: bool
     ) -> bool:
-        """Bring scopes to the present, in every shard, rankings by a label where they are; False
+        """Advance scopes in every shard, rankings by a label in the label replica; return False
         where the limit was too low."""
         apart = [scope for scope in scopes if board.rules.has_label_replica and is_by(scope)]
         rest = [scope for scope in scopes if scope not in apart]
@@ -121,7 +121,7 @@ class Sharded:
         return all(await gather(calls))
 
     async def sweep(self, board: Opened, due: Due, limit: int) -> bool:
-        """Bring a share of the scopes that are behind; return whether there are no others."""
+        """Advance a share of the stale scopes; return whether there are no others."""
         each = max(1, limit // board.rules.shards)
         return all(await gather(self._index.sweep(part, due, each) for part in parts_of(board)))
 
@@ -185,7 +185,7 @@ class Sharded:
         return await self._index.position(replace(board, shard=keeper), source)
 
     async def time(self, board: Opened) -> int | None:
-        """Return the latest time that anybody had any shard see, None before the first."""
+        """Return the latest time any shard was written at, None before the first write."""
         found = await gather(self._index.time(shard) for shard in shards(board))
         return max((now_ms for now_ms in found if now_ms is not None), default=None)
 
@@ -194,7 +194,7 @@ class Sharded:
         await gather(self._index.forget(shard, now_ms) for shard in shards(board))
 
     async def keys(self, board: Opened, *, empty: bool = False) -> list[RankingKey]:
-        """Return the rankings that hold anybody in any shard, or with `empty` all there should
+        """Return the rankings with members in any shard, or with `empty` all that there should
         be."""
         found = await gather(self._index.keys(shard, empty=empty) for shard in shards(board))
         return list(dict.fromkeys(key for keys in found for key in keys))
@@ -215,11 +215,11 @@ class Sharded:
         return self._index.keeps_layout(rules, changed)
 
     def layout(self, rules: Rules) -> BoardLayout:
-        """How a board with these rules is laid out, the same in every shard."""
+        """Return the layout of a board with these rules, the same in every shard."""
         return self._index.layout(rules)
 
     def unverified(self, rules: Rules) -> list[str]:
-        """What `audit` cannot judge of a board with these rules, in sentences."""
+        """Return, in sentences, what `audit` cannot check of a board with these rules."""
         return self._index.unverified(rules)
 
     async def offset(self, board: Opened) -> Offset:
@@ -302,9 +302,9 @@ class Sharded:
     async def _ranks(
         self, board: Opened, due_ms: int, batch: Batch, plan: Plan, watch: int
     ) -> "array[int]":
-        """Return the ranks of a batch's members in the window watched, -1 where not ranked.
+        """Return the ranks of a batch's members in the watched window, -1 where not ranked.
 
-        It looks at all rolling windows that the batch goes to: one that is behind in some shard is
+        It reads all rolling windows that the batch counts in, so that a stale one in some shard is
         found before others have counted.
         """
         members = [member.decode() for member in batch.member_list()]
@@ -332,7 +332,7 @@ class Sharded:
 
 
 def _rolling(plan: Plan) -> set[RankingKey]:
-    """Return the rankings of rolling windows that a batch goes to, in scopes."""
+    """Return the rankings of rolling windows that a batch counts in, in scopes."""
     rolls = {roll.ranking.key.window: roll for roll in plan.rolling if roll is not None}
     return {
         rolls[target.key.window].in_scope(target.key.scope).key

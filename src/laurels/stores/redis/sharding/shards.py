@@ -16,7 +16,7 @@ from laurels.stores.redis.remote import (
 )
 
 REFUSED = (DefinitionOutdated, PlanExpired, StepNotReady)
-"""What a shard raises that has done nothing and is asked again."""
+"""Errors of a shard that has done nothing; the call is repeated."""
 
 T = TypeVar("T")
 
@@ -38,20 +38,21 @@ def home(board: Opened, member: bytes) -> Opened:
 
 
 def label_replica(board: Opened) -> Opened:
-    """What has the rankings by a label of a board in several shards, as a board of its own."""
+    """Return the rankings by a label of a board in several shards, as a board of its own."""
     count = board.rules.shards
     return replace(board, rules=board.rules.by_label, shard=count, feeds=count)
 
 
 def parts_of(board: Opened) -> list[Opened]:
-    """Return all that a board is made of: its shards, and what has its rankings by a label."""
+    """Return the parts of a board: its shards, and its label replica if it has one."""
     return (
         [*shards(board), label_replica(board)] if board.rules.has_label_replica else shards(board)
     )
 
 
 async def gather(calls: Iterable[Awaitable[T]]) -> list[T]:
-    """What calls answer that are made at once; when all have ended, the worst of their errors."""
+    """Await calls concurrently and return their results; when all have ended, raise the worst
+    error."""
     answers = await asyncio.gather(*calls, return_exceptions=True)
     errors = [answer for answer in answers if isinstance(answer, BaseException)]
     if errors:
@@ -60,8 +61,8 @@ async def gather(calls: Iterable[Awaitable[T]]) -> list[T]:
 
 
 def worst(errors: Iterable[BaseException]) -> BaseException:
-    """Return the error to tell of several: one that may have counted, before one that has not,
-    before a refusal after which the caller asks again. Scopes that are behind are told together."""
+    """Return the error to raise for several: one that may have counted before one that has not,
+    before one after which the caller tries again. Stale scopes are combined."""
     found = list(errors)
     error = max(found, key=_badness)
     if isinstance(error, StepNotReady):
