@@ -1,0 +1,1 @@
+"""Vectors that every home of a rule is checked against: see `cases`."""

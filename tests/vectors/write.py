@@ -1,0 +1,479 @@
+"""Write the shared vectors anew: `python -m tests.vectors.write`.
+
+What they hold is a promise between languages and to data that was stored before: a commit that
+changes a line that was there says why.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, is_dataclass
+from decimal import Decimal
+from typing import Any
+
+from msgspec import Struct
+
+from tests.calendar_by_scanning import HOUR, MINUTE
+from tests.definitions import LIMIT, ColumnDef, WindowDef
+from tests.oracle_forms import FIRST_MS, scope_text
+from tests.vectors import plain
+from tests.vectors.cases import (
+    FOLDER,
+    NOW_MS,
+    InstanceCase,
+    NameCase,
+    RoutingVectors,
+    ScopeCase,
+    ShardCase,
+    SumCase,
+    SumEvent,
+    SumVectors,
+    VectorBoard,
+    WriteCase,
+    WriteEvent,
+    WriteVectors,
+)
+
+DAY_MS = 24 * HOUR
+
+# The write rule. Stories count in points by which more is better, from -60 to 100 where the column
+# has a range; in a column in which less is better they are turned around.
+
+TIMES = {
+    "then": NOW_MS - 9_500,
+    "before": NOW_MS - 11_500,
+    "just before": NOW_MS - 9_600,
+    "after": NOW_MS - 7_500,
+    "yesterday": NOW_MS - 10 * HOUR,
+}
+"""`just before` is in the same second as `then`; yesterday ended 8 hours ago."""
+
+Story = tuple[str, list[tuple[Any, ...]]]
+"""What it says, and (points, when[, True to set])."""
+
+SUMS: list[Story] = [
+    ("the first", [(5, "then")]),
+    ("added later", [(5, "then"), (3, "after")]),
+    ("added with an older at: the stamp stays", [(5, "then"), (3, "before")]),
+    ("added within the same second", [(5, "then"), (3, "just before")]),
+    ("less than nothing", [(5, "then"), (-9, "after")]),
+    ("nothing, later: only the stamp moves", [(5, "then"), (0, "after")]),
+    ("nothing, older", [(5, "then"), (0, "before")]),
+    ("nothing as the first enters the member", [(0, "then")]),
+    ("up to the most", [(60, "then"), (40, "then")]),
+    ("one more than the most", [(60, "then"), (41, "then")]),
+    ("one less than the least", [(-60, "then"), (-1, "after"), (1, "after")]),
+    ("out of range in all, which counts yesterday too", [(90, "yesterday"), (11, "then")]),
+    (
+        "out of range today though not in all",
+        [(-50, "yesterday"), (70, "then"), (40, "then"), (30, "then")],
+    ),
+    ("yesterday and today", [(5, "then"), (7, "yesterday"), (2, "after")]),
+    ("set, to more", [(5, "then"), (20, "after", True)]),
+    ("set, to less", [(5, "then"), (-20, "after", True)]),
+    ("set to what it is", [(5, "then"), (5, "before", True)]),
+    ("set before anything is there", [(7, "then", True)]),
+    ("set today by what all has", [(30, "yesterday"), (40, "then", True)]),
+    ("set out of range today", [(90, "yesterday"), (-20, "then", True)]),
+]
+LASTS: list[Story] = [
+    ("the first", [(5, "then")]),
+    ("a later one", [(5, "then"), (3, "after")]),
+    ("an older one is not taken", [(5, "then"), (3, "before")]),
+    ("one of the same time is taken", [(5, "then"), (3, "then")]),
+    ("an older one of the same second is not taken", [(5, "then"), (3, "just before")]),
+    ("the same again, later", [(5, "then"), (5, "after")]),
+    ("the same again, older", [(5, "then"), (5, "before")]),
+    ("below zero", [(5, "then"), (-60, "after")]),
+    ("more than the most", [(5, "then"), (101, "after"), (100, "after")]),
+    ("less than the least", [(-61, "then"), (-60, "then")]),
+    ("yesterday's comes late: all keeps today's", [(5, "then"), (7, "yesterday")]),
+    ("older, then between the two", [(5, "then"), (6, "before"), (7, "just before")]),
+    ("set is a report like others", [(5, "then"), (9, "before", True), (8, "after", True)]),
+]
+BESTS: list[Story] = [
+    ("the first", [(5, "then")]),
+    ("a better one", [(5, "then"), (9, "after")]),
+    ("a worse one", [(5, "then"), (3, "after")]),
+    ("a better one of an older time", [(5, "then"), (9, "before")]),
+    ("the same later is nothing new", [(5, "then"), (5, "after")]),
+    ("the same earlier was reached then", [(5, "then"), (5, "before")]),
+    ("the same within the same second", [(5, "then"), (5, "just before")]),
+    ("below zero", [(-9, "then"), (-3, "after")]),
+    ("more than the most", [(5, "then"), (101, "after")]),
+    ("less than the least, though it is worse", [(5, "then"), (-61, "after")]),
+    ("yesterday's is better", [(5, "then"), (7, "yesterday")]),
+    ("yesterday's is worse", [(7, "then"), (5, "yesterday"), (6, "before")]),
+    ("set is a report like others", [(5, "then"), (9, "after", True), (4, "after", True)]),
+]
+PAIRS: list[Story] = [
+    ("the first", [((5, 2), "then")]),
+    ("later", [((5, 2), "then"), ((3, 1), "after")]),
+    ("older", [((5, 2), "then"), ((3, 1), "before")]),
+    ("of the same time", [((5, 2), "then"), ((3, 1), "then")]),
+    ("the first column better, the second worse", [((5, 2), "then"), ((6, 1), "after")]),
+    ("the first column equal, the second better", [((5, 2), "then"), ((5, 3), "after")]),
+    ("equal and earlier", [((5, 2), "then"), ((5, 2), "before")]),
+    ("nothing of the first column", [((5, 2), "then"), ((0, 1), "before")]),
+    ("out of range in the second column", [((5, 2), "then"), ((1, 101), "after")]),
+    ("out of range in the second only by adding", [((5, 60), "then"), ((1, 41), "after")]),
+    ("yesterday", [((5, 2), "then"), ((6, 1), "yesterday")]),
+    ("out of range in one window", [((90, 2), "yesterday"), ((11, 1), "then")]),
+    ("set", [((5, 2), "then"), ((9, 9), "after", True), ((1, 1), "before", True)]),
+]
+FREE: list[Story] = [
+    ("up to the most a number may be", [(LIMIT - 1, "then"), (1, "after")]),
+    ("beyond the most a number may be", [(LIMIT, "then"), (1, "after")]),
+    ("beyond the least", [(-LIMIT, "then"), (-1, "after"), (1, "after")]),
+    ("from one end to the other", [(-LIMIT, "then"), (LIMIT, "after"), (LIMIT, "after")]),
+    (
+        "set from one end to the other",
+        [(-LIMIT, "yesterday"), (-1, "then", True), (LIMIT, "then", True)],
+    ),
+]
+
+
+def column(op: str, order: str = "desc", scale: int = 0, *, free: bool = False) -> ColumnDef:
+    """Return a column of -60 to 100 points, or one without a range."""
+    if free:
+        return ColumnDef("score", op, order, scale)
+    low, high = (-60, 100) if order == "desc" else (-100, 60)
+    step = Decimal(1).scaleb(-scale)
+    return ColumnDef("score", op, order, scale, low * step, high * step)
+
+
+def named(*columns: ColumnDef) -> tuple[ColumnDef, ...]:
+    """Return columns with names of their own."""
+    return tuple(
+        [ColumnDef("abcd"[i], c.op, c.order, c.scale, c.min, c.max) for i, c in enumerate(columns)]
+    )
+
+
+BOARDS: dict[str, tuple[VectorBoard, list[Story]]] = {
+    "sum": (VectorBoard((column("sum"),)), SUMS),
+    "sum asc, last": (VectorBoard((column("sum", "asc", 2),), "last", "1s"), SUMS),
+    "sum, member": (VectorBoard((column("sum", free=True),), "member"), SUMS[:8] + FREE),
+    "last": (VectorBoard((column("last"),)), LASTS),
+    "last asc, last": (VectorBoard((column("last", "asc", 1),), "last", "1s"), LASTS),
+    "last, member": (VectorBoard((column("last", scale=2),), "member"), LASTS),
+    "best": (VectorBoard((column("best"),)), BESTS),
+    "best asc, last": (VectorBoard((column("best", "asc", 3),), "last", "1s"), BESTS),
+    "best, member": (VectorBoard((column("best"),), "member"), BESTS),
+    "sum and last": (VectorBoard(named(column("sum"), column("last", "asc"))), PAIRS),
+    "last and sum, member": (
+        VectorBoard(named(column("last"), column("sum", scale=1)), "member"),
+        PAIRS,
+    ),
+    "sum and sum": (VectorBoard(named(column("sum"), column("sum", "asc")), "last", "1s"), PAIRS),
+    "best and best": (VectorBoard(named(column("best"), column("best", "asc"))), PAIRS),
+}
+
+
+def as_given(points: int, column: ColumnDef) -> str:
+    """Return points as the number that somebody writes."""
+    units = points if column.order == "desc" else -points
+    return f"{Decimal(units).scaleb(-column.scale):f}"
+
+
+def write_cases() -> Iterator[WriteCase]:
+    """Return the stories with what becomes of them."""
+    for name, (board, stories) in BOARDS.items():
+        for says, story in stories:
+            given: list[plain.Given] = []
+            for points, when, *sets in story:
+                parts = points if isinstance(points, tuple) else (points,)
+                value = [as_given(p, c) for p, c in zip(parts, board.columns, strict=True)]
+                given.append((tuple(value), TIMES[when], bool(sets)))
+            outcomes, entries = plain.told(board, given)
+            events = [
+                WriteEvent(value, at_ms, plain.words_of(board, value), outcome, sets)
+                for (value, at_ms, sets), outcome in zip(given, outcomes, strict=True)
+            ]
+            yield WriteCase(says, name, tuple(events), entries)
+
+
+# Routing
+
+MEMBERS = [
+    *("a", "alice", "bob", "m0", "m1", "m99", "0", "-1", " ", "  a", "A", "x" * 128),
+    *("é", "e\u0301", "日本", "ß", "Ω", "🏅", "👩‍🚀", "\u00ff", "\ufeff", "\u2028", "\U0010ffff"),
+    *(
+        "\x00",
+        "\x00\x00",
+        "a\x00b",
+        "\x1f",
+        "\x7f",
+        "\n",
+        "a:b",
+        "{a}",
+        "%41",
+        "a,b",
+        "@a",
+        "é" * 64,
+    ),
+]
+LABELED: list[tuple[tuple[str, ...], dict[str, str]]] = [
+    ((), {}),
+    ((), {"room": "1"}),
+    (("room",), {}),
+    (("room",), {"room": "1"}),
+    (("room",), {"zone": "n"}),
+    (("room",), {"room": "1", "zone": "n"}),
+    (("room", "zone"), {"room": "1"}),
+    (("room", "zone"), {"zone": "n", "room": "1"}),
+    (("room", "zone"), {"room": "1,zone=2", "zone": "n"}),
+    *[
+        (("room",), {"room": value})
+        for value in (
+            *("a,b", "x=y", "%", "%2C", "a:b", "{}", "@room", " ", "a b", "\t", "\x00", "\x1f"),
+            *("\x7f", "\x80", "é", "日本", "🏅", "+", "a/b", "a_b-c.d", "٣", "²", "x" * 128),
+        )
+    ],
+]
+
+
+def days(text: str) -> int:
+    """Return milliseconds of so many days and hours, as `2 3:30`."""
+    count, _, clock = text.partition(" ")
+    hours, _, minutes = clock.partition(":")
+    return int(count) * DAY_MS + int(hours or 0) * HOUR + int(minutes or 0) * MINUTE
+
+
+NEW_YEAR = NOW_MS - days("14 8")  # 2027-01-01T00:00Z
+SPRING_BERLIN = 1_806_195_600_000  # 2027-03-28T01:00Z, when clocks there go from 2 to 3
+AUTUMN_BERLIN = 1_824_944_400_000  # 2027-10-31T01:00Z, when they go from 3 to 2
+BERLIN, TOKYO, APIA = "Europe/Berlin", "Asia/Tokyo", "Pacific/Apia"
+APIA_SKIPPED = 1_325_239_200_000  # 2011-12-30T10:00Z: the 30th is not there
+
+ARRIVALS: list[tuple[WindowDef, Sequence[int], int]] = [
+    (WindowDef("all"), [FIRST_MS, 0, NOW_MS], NOW_MS),
+    *[
+        (WindowDef(unit, keep=3, grace="1h"), [NOW_MS, NEW_YEAR, NEW_YEAR - 1, -1], NEW_YEAR + HOUR)
+        for unit in ("hour", "day", "week", "month", "quarter", "year")
+    ],
+    (WindowDef("week", week_start="sunday"), [NEW_YEAR, NEW_YEAR + days("2")], NOW_MS),
+    *[
+        (WindowDef("day", tz=tz, grace="5m"), [at, at - 1, at - HOUR, at + HOUR], at + 6 * MINUTE)
+        for tz, at in ((BERLIN, SPRING_BERLIN), (TOKYO, NEW_YEAR - 9 * HOUR), (APIA, APIA_SKIPPED))
+    ],
+    *[
+        (WindowDef("hour", tz=BERLIN, keep=4), [at - HOUR, at - 1, at, at + HOUR], at + HOUR)
+        for at in (SPRING_BERLIN, AUTUMN_BERLIN)
+    ],
+    (WindowDef("rolling", span="4h", step="1h"), [NOW_MS, NOW_MS - 1, NOW_MS - HOUR], NOW_MS),
+    (
+        WindowDef("rolling", span="4h", step="1h", grace="3h"),
+        [NOW_MS - 3 * HOUR, NOW_MS - 3 * HOUR - 1, NOW_MS - 4 * HOUR],
+        NOW_MS,
+    ),
+    (WindowDef("rolling", span="20s", step="5s"), [NOW_MS - 1, -1, NOW_MS - 5_000], NOW_MS),
+    *[
+        (
+            WindowDef("rolling", span="6d", step="2d", tz=tz, grace="4d"),
+            [at, at - 1, at - days("2"), at - days("4"), at - days("6")],
+            at,
+        )
+        for tz, at in (("UTC", NOW_MS), (BERLIN, SPRING_BERLIN), (APIA, APIA_SKIPPED))
+    ],
+]
+NAMES = [
+    ("all", "", FIRST_MS),
+    ("day", "", NEW_YEAR),
+    ("day:tz=Asia/Tokyo", "", -32_400_000),
+    ("rolling:7d/1h", "", 500_000),
+    ("7d", "room=1", 20_833),
+    ("all", "room=a%2Cb,zone=n", FIRST_MS),
+    ("day", "@room", 0),
+    ("day", "room=é", NEW_YEAR),
+    ("decay:6h", "room=日本", FIRST_MS),
+]
+
+
+def routing() -> RoutingVectors:
+    """Return where members, labels and instants belong."""
+    shards = [
+        ShardCase(member, count, plain.shard_of(member, count))
+        for i, member in enumerate(MEMBERS)
+        for count in (2, (3, 7, 16, 64)[i % 4])
+    ]
+    scopes = [
+        ScopeCase(
+            names,
+            labels,
+            scope_text([(name, labels[name]) for name in names])
+            if all(name in labels for name in names)
+            else None,
+        )
+        for names, labels in LABELED
+    ]
+    instances = []
+    for window, ats, now_ms in ARRIVALS:
+        for at_ms in [at for at in ats if at <= now_ms]:
+            number, label, taken = plain.instance(window, at_ms, now_ms)
+            instances.append(InstanceCase(window, at_ms, now_ms, number, label, taken))
+    names = [NameCase(*each, plain.ranking_name(*each)) for each in NAMES]
+    return RoutingVectors(
+        "shards: member, how many shards, the shard. scopes: labels of the scope, labels of the "
+        "event, text or null. instances: window, at, now, number, label, taken. names: window, "
+        "scope, number, name.",
+        tuple(shards),
+        tuple(scopes),
+        tuple(instances),
+        tuple(names),
+    )
+
+
+# Sums
+
+SUM_BOARDS = {
+    "first": VectorBoard((column("sum", "asc"),), windows=(WindowDef("all"),)),
+    "last, 1s": VectorBoard((column("sum", "asc"),), "last", "1s", (WindowDef("all"),)),
+    "free": VectorBoard((column("sum", "asc", free=True),), "member", "1ms", (WindowDef("all"),)),
+    "two windows": VectorBoard((column("sum", "asc"),)),
+    "steps": VectorBoard(
+        (column("sum", "asc"),),
+        windows=(WindowDef("rolling", span="4d", step="1d"),),
+    ),
+}
+Batch = tuple[str, dict[str, int], list[tuple[Any, ...]]]
+"""What it says, what members have, and (member, value[, when]); totals go from -100 to 60, in a
+step from -25 to 15."""
+
+BATCHES: list[Batch] = [
+    ("one event", {}, [("a", 5)]),
+    ("one event more", {"a": 5}, [("a", 3)]),
+    ("several of one", {}, [("a", 5), ("a", 3), ("a", -2)]),
+    ("down and up again", {"a": 2}, [("a", -5), ("a", 9), ("a", -1)]),
+    ("several members in turn", {"b": 1}, [("a", 5), ("b", 3), ("a", -2), ("b", 1), ("c", 4)]),
+    ("times out of order", {"a": 1}, [("a", 1, "after"), ("a", 2, "before"), ("a", 3, "then")]),
+    ("all older than what is there", {"a": 1}, [("a", 1, "before"), ("a", 2, "before")]),
+    ("back to what it was", {"a": 4}, [("a", 5), ("a", -5)]),
+    ("nothing among them", {"a": 4}, [("a", 5), ("a", 0)]),
+    ("nothing for a new member", {}, [("a", 0), ("b", 1)]),
+    ("up to a step's most on the way", {"a": 10}, [("a", 5), ("a", -5)]),
+    ("up to the most on the way", {"a": 10}, [("a", 50), ("a", -50)]),
+    ("past a step's most on the way", {}, [("a", 10), ("a", 6), ("a", -9)]),
+    ("past a step's least on the way", {}, [("a", -20), ("a", -6), ("a", 9)]),
+    ("past a step's most by what was there", {"a": 9}, [("a", 4), ("a", 3), ("b", 1)]),
+    ("past the most on the way", {"a": 10}, [("a", 50), ("a", 1), ("a", -50)]),
+    ("past the least on the way", {"a": -10}, [("a", -90), ("a", -1), ("a", 90)]),
+    ("past the most at the end", {"a": 12}, [("a", 20), ("b", 7), ("a", 40), ("b", 8)]),
+    ("past the most from the first", {}, [("a", 61), ("a", 2)]),
+    ("the other way, so that the end fits", {"a": 14}, [("a", -50), ("a", 90), ("a", 30)]),
+]
+FREE_BATCHES: list[Batch] = [
+    ("one event", {}, [("a", 5)]),
+    ("times out of order", {"a": 1}, [("a", 1, "after"), ("a", 2, "before")]),
+    ("nothing among them", {}, [("a", 5), ("a", 0)]),
+    ("up to the most", {"a": 1}, [("a", LIMIT - 1), ("a", -5)]),
+    ("past the most by what was there", {"a": 1}, [("a", LIMIT), ("a", -5)]),
+    ("past what is exact on the way", {}, [("a", LIMIT), ("a", 1), ("a", -1)]),
+    ("past what is exact below", {"b": 3}, [("a", -LIMIT), ("a", -1), ("b", 1)]),
+    ("past what is exact, though it would fit", {"a": -9}, [("a", LIMIT), ("a", 5), ("a", -5)]),
+    ("from end to end", {"a": -LIMIT}, [("a", LIMIT), ("a", LIMIT)]),
+]
+
+
+def sum_cases() -> Iterator[SumCase]:
+    """Return the batches with what becomes of their events."""
+    for name, board in SUM_BOARDS.items():
+        for says, base, given in FREE_BATCHES if name == "free" else BATCHES:
+            yield sum_case(name, board, (says, base, given))
+
+
+def sum_case(name: str, board: VectorBoard, batch: Batch) -> SumCase:
+    """Return a batch with what becomes of its events."""
+    says, base, given = batch
+    resolution_ms = plain.shaped(board).resolution_ms
+    played = plain.Played(board.definition("b"))
+    window = board.windows[0].called
+    for member, total in base.items():
+        assert played.submit(member, [str(total)], TIMES["then"], sets=False) == "applied", says
+    events, stamped = [], []
+    for member, value, *when in given:
+        at_ms = TIMES[when[0]] if when else None
+        before = played.words(window).get(member)
+        outcome = played.submit(member, [str(value)], at_ms, sets=False)
+        base_total = None if before is None else before[0]
+        events.append(SumEvent(member, value, at_ms, outcome, base_total))
+        stamped.append((member, value, (at_ms or NOW_MS) // resolution_ms))
+    added = plain.added_up(stamped)
+    fits = added is not None and all(event.outcome == "applied" for event in events)
+    entries = played.words(window)
+    return SumCase(says, name, base, tuple(events), added, fits, entries)
+
+
+# Files
+
+
+def lean(given: Any) -> Any:
+    """Return what JSON can say of vectors, without fields that have their defaults."""
+    if is_dataclass(given):
+        own = {each.name: getattr(given, each.name) for each in fields(given)}
+        return {
+            each.name: lean(own[each.name])
+            for each in fields(given)
+            if own[each.name] != each.default
+        }
+    if isinstance(given, Struct):
+        if given.__struct_config__.array_like:
+            parts = [getattr(given, name) for name in given.__struct_fields__]
+            if isinstance(given, WriteEvent) and not given.sets:
+                parts.pop()
+            return lean(parts)
+        defaults = given.__struct_defaults__
+        names = given.__struct_fields__
+        optional = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
+        kept = {name: getattr(given, name) for name in names}
+        return lean({k: v for k, v in kept.items() if k not in optional or optional[k] != v})
+    if isinstance(given, dict):
+        return {key: lean(value) for key, value in given.items()}
+    if isinstance(given, (tuple, list)):
+        return [lean(each) for each in given]
+    return str(given) if isinstance(given, Decimal) else given
+
+
+def text_of(vectors: Struct) -> str:
+    """Return vectors as JSON, one case a line."""
+    parts = []
+    for key, value in lean(vectors).items():
+        if isinstance(value, str):
+            said = json.dumps(value)
+        elif isinstance(value, dict):
+            lines = [f"    {json.dumps(name)}: {json.dumps(each)}" for name, each in value.items()]
+            said = "{\n" + ",\n".join(lines) + "\n  }"
+        else:
+            said = "[\n" + ",\n".join(f"    {json.dumps(each)}" for each in value) + "\n  ]"
+        parts.append(f"  {json.dumps(key)}: {said}")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def made() -> dict[str, Struct]:
+    """Return all vectors by the names of their files."""
+    return {
+        "write_rule": WriteVectors(
+            "events: numbers as given, at, words, what becomes of it, true where the score is set. "
+            "entries: by ranking the words of the member afterwards.",
+            {name: board for name, (board, _) in BOARDS.items()},
+            tuple(write_cases()),
+        ),
+        "routing": routing(),
+        "sums": SumVectors(
+            "events: member, value, at or null for now, what becomes of it, the total before. "
+            "added: by member the sum, its least and greatest prefix, the greatest stamp.",
+            SUM_BOARDS,
+            tuple(sum_cases()),
+        ),
+    }
+
+
+def main() -> None:
+    """Write all files."""
+    for name, vectors in made().items():
+        (FOLDER / f"{name}.json").write_text(text_of(vectors), encoding="utf-8")
+        print(f"wrote {name}")
+
+
+if __name__ == "__main__":
+    main()
