@@ -1,1 +1,1 @@
-"""What a change of the code takes: a new question is added to a copy of the source."""
+"""What growing takes: a question and a window kind, added to a copy of the source, and a store."""
