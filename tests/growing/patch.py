@@ -16,7 +16,8 @@ Insertion = tuple[str, str]
 
 
 def patched(folder: Path, changes: Mapping[str, Sequence[Insertion]]) -> Path:
-    """Copy the package into a folder and write into its files; return the folder."""
+    """Copy the package into a folder and write into its files, of which some may be new; return
+    the folder."""
     shutil.copytree(
         ROOT / "src" / "laurels",
         folder / "laurels",
@@ -24,7 +25,7 @@ def patched(folder: Path, changes: Mapping[str, Sequence[Insertion]]) -> Path:
     )
     for name, insertions in changes.items():
         path = folder / "laurels" / name
-        source = path.read_text()
+        source = path.read_text() if path.exists() else ""
         for line, text in insertions:
             assert source.count(line) == 1, f"{name} has {source.count(line)} times {line!r}"
             source = source.replace(line, text + line)
