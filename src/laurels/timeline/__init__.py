@@ -1,1 +1,1 @@
-"""Time: zones, calendar arithmetic, steps and clocks. Nothing here knows a board."""
+"""Time: zones, calendar arithmetic, steps and clocks. Independent of boards."""

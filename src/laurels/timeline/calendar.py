@@ -67,11 +67,11 @@ class Dates(Cut):
 
     @abstractmethod
     def label(self, first: date) -> str:
-        """What the period is called."""
+        """Return the label of the period."""
 
     @abstractmethod
     def date_of(self, label: str) -> date | None:
-        """A date of the period that is called so."""
+        """Return a date of the period with that label, or None."""
 
     def find(self, at_ms: int) -> Period:
         return self._from(self.first(self._zone.date_at(at_ms)))

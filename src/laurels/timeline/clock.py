@@ -1,7 +1,7 @@
-"""What time it is: one clock per deployment, handed in, never looked up.
+"""Clocks: one per deployment, passed in.
 
-Times are integer milliseconds since 1970-01-01T00:00Z. Nothing below `config.py` reads the
-host's clock; it asks the clock it was given.
+Times are integer milliseconds since 1970-01-01T00:00Z. Nothing below `config.py` reads the host's
+clock; it uses the clock passed to it.
 """
 
 import time
@@ -12,13 +12,13 @@ from .instants import MIN_MS
 
 @runtime_checkable
 class Clock(Protocol):
-    """Answers the time in integer milliseconds; never less than it answered before."""
+    """Returns the time in integer milliseconds, never less than it returned before."""
 
     def now_ms(self) -> int: ...
 
 
 class SystemClock:
-    """The host's clock, held so that a step backwards never shows."""
+    """The host's clock, which never goes back here."""
 
     def __init__(self) -> None:
         self._latest_ms = MIN_MS
@@ -47,7 +47,7 @@ class EventClock:
 
 
 class ManualClock:
-    """A clock that stands still until it is told otherwise: for tests and simulations."""
+    """A clock that moves only when it is set: for tests and simulations."""
 
     def __init__(self, start_ms: int) -> None:
         self._now_ms = start_ms
@@ -56,7 +56,7 @@ class ManualClock:
         return self._now_ms
 
     def set(self, now_ms: int) -> None:
-        """Move to `now_ms`; a time before the present one is a ValueError."""
+        """Move to `now_ms`; a time before the current one is a ValueError."""
         if now_ms < self._now_ms:
             raise ValueError(f"a clock does not run backwards: {now_ms} < {self._now_ms}")
         self._now_ms = now_ms

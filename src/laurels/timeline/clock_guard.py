@@ -55,7 +55,7 @@ class Leap(Struct, frozen=True):
 
 class ClockGuard:
     """Judges the offsets of a clock. `leaps` counts those beyond `max_step_ms`, since the start;
-    `save` keeps a reference for the next process. Not for several threads at once."""
+    `save` stores a reference for the next process. Not thread-safe."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class ClockGuard:
 
     @property
     def is_leaping(self) -> bool:
-        """Whether the clock stands at a leap that is not followed."""
+        """Whether the clock is at a leap that is not followed."""
         return self._leaping
 
     def leap(self) -> Leap | None:
@@ -92,7 +92,7 @@ class ClockGuard:
         return Leap(self._candidate - self._followed, max(0, HOLD_MS - lasted_ms))
 
     def follow(self, offset_ms: int, boot_ms: int) -> int:
-        """Judge the offset of the clock at an instant since the boot; return the one to go by."""
+        """Judge the offset of the clock at an instant since the boot; return the offset to use."""
         self._latest = boot_ms
         if not self._begun:
             self._begin(offset_ms, boot_ms)
@@ -116,7 +116,7 @@ class ClockGuard:
         self._leaping = False
 
     def _begin(self, offset_ms: int, boot_ms: int) -> None:
-        """Begin with what the process before knew, else with the clock as it is."""
+        """Begin with the reference of the previous process, else with the current clock."""
         self._begun = True
         reference = self._reference
         if reference is None or reference.since_ms > boot_ms:
@@ -132,7 +132,7 @@ class ClockGuard:
             self._keep()
 
     def _note(self, offset_ms: int) -> None:
-        """Count and log that a leap began or ended; of a clock that flutters one leap a minute is
+        """Count and log that a leap began or ended; for an unsteady clock, one leap a minute is
         logged."""
         self.leaps += self._leaping
         if not self._leaping:
@@ -156,11 +156,11 @@ class ClockGuard:
 
 
 class GuardedClock:
-    """The wall clock as far as its guard follows it; never less than it answered before.
+    """The wall clock as far as its guard follows it; never less than it returned before.
 
     `boot_ns` is the time since the boot, suspension included. A reading is judged when the wall
-    clock has gone on by a second, or has gone back, since the last one that was: so a reading costs
-    a comparison more than the clock, and no leap of a second passes unjudged.
+    clock has advanced by a second, or has gone back, since the last judged one: so a reading costs
+    one comparison more than the clock, and no leap of a second is missed.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class GuardedClock:
 
     @property
     def leaps(self) -> int:
-        """How many leaps there were since the start that were not followed at once."""
+        """How many leaps since the start were not followed at once."""
         return self._guard.leaps
 
     def source_ms(self) -> int:
@@ -203,7 +203,7 @@ class GuardedClock:
             self._judged_ms = wall_ms
 
     def _judge(self, wall_ms: int) -> int:
-        """What time it is by the guard where the wall clock shows `wall_ms`."""
+        """Return the guarded time where the wall clock shows `wall_ms`."""
         with self._lock:
             boot_ms = self._boot_ns() // _MS
             now_ms = self._guard.follow(wall_ms - boot_ms, boot_ms) + boot_ms

@@ -48,7 +48,7 @@ class Zone:
         self._info = info
 
     def offset_ms(self, at_ms: int) -> int:
-        """What local time is ahead of UTC at an instant; whole seconds."""
+        """Return by how much local time is ahead of UTC at an instant; whole seconds."""
         return _milliseconds(datetime.fromtimestamp(at_ms // 1000, self._info).utcoffset())
 
     def local_offsets(self, local: datetime) -> tuple[int, int]:
@@ -97,7 +97,7 @@ class Zone:
 
 
 def local_time(local_ms: int) -> datetime:
-    """What a local clock shows (naive), from its milliseconds since local 1970."""
+    """Return the time a local clock shows (naive), from its milliseconds since local 1970."""
     return _EPOCH + timedelta(milliseconds=local_ms)
 
 

@@ -1,1 +1,1 @@
-"""What every store does with a command first: accept it, gather it with others."""
+"""Intake: validate commands and gather concurrent writes, the same for every store."""

@@ -1,4 +1,5 @@
-"""Accept: from what a caller hands in to a write, judged as far as that can be done alone."""
+"""Accept: turn a caller's arguments into a write, validated as far as they can be without the
+store."""
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,7 +36,7 @@ MAX_POSITION = 4_096
 
 
 class How(TypedDict, total=False):
-    """How events are to be counted and answered."""
+    """Options for how events are counted and answered."""
 
     ranks: bool
     absolute: bool
@@ -59,8 +60,8 @@ def submission(
     scope: Sequence[str] | None = None,
     watched: RankingSpec | None = None,
 ) -> Submission:
-    """Accept events for a board: judges their form and makes them columns. `watched` is the place
-    that the window and the scope name, where that is known."""
+    """Accept events for a board: validate their form and turn them into columns. `watched` is the
+    ranking that the window and the scope name, if it is known."""
     if absolute and not can_set(state.rules):
         raise NoAllWindow(f"the board {state.board.name!r} has no window `all`")
     listed = batch_list(events)
@@ -82,7 +83,7 @@ def submission(
 
 
 def _errors(listed: Sequence[Any], columns: Columns) -> EventErrors:
-    """Why events were refused for what they are, by their places."""
+    """Return the errors of the events refused for their form, by position."""
     return {
         i: (member_of(listed[i]), error)
         for i, error in columns.errors
@@ -91,7 +92,7 @@ def _errors(listed: Sequence[Any], columns: Columns) -> EventErrors:
 
 
 def batch_list(events: Iterable[Any]) -> list[Any]:
-    """Return the events of a batch; refused when it is none or too large."""
+    """Return the events of a batch as a list; raise an error when it is none or too large."""
     if type(events) is list and len(events) <= MAX_BATCH:
         return events.copy()
     if not isinstance(events, Iterable):
@@ -103,8 +104,8 @@ def batch_list(events: Iterable[Any]) -> list[Any]:
 
 
 def joined(tickets: Iterable[Ticket]) -> Iterator[tuple[list[Ticket], FoldedWrite]]:
-    """Return the writes of a commit, each with the tickets it is for: submissions of a kind that
-    follow each other become one, since a batch costs little more than an event."""
+    """Return the writes of a commit, each with its tickets: consecutive submissions of one kind
+    become one, since a batch costs little more than an event."""
     for kind, group in groupby(tickets, key=lambda ticket: ticket.write.kind):
         if kind is None:
             yield from (([ticket], ticket.write) for ticket in group)
@@ -117,8 +118,8 @@ _PLAIN = frozenset({str, int, float, bool, Decimal, type(None)})
 
 
 def is_plain(event: object) -> bool:
-    """Return whether nothing of an event can change any more or has code of its own, so that it may
-    as well be accepted later and by another thread."""
+    """Return whether an event is immutable and runs no code of its own, so that it may be accepted
+    later and by another thread."""
     return type(event) is tuple and all(map(_is_plain, event))
 
 
@@ -137,8 +138,7 @@ def receipt_at(receipts: Receipts, place: int) -> Receipt:
 
 
 def warn_if_all_refused(receipts: Receipts) -> None:
-    """Warn the caller of the verb that has these receipts where every event of a batch was
-    refused."""
+    """Warn the verb's caller when every event of a batch was refused."""
     if not receipts or receipts.error(0) is None or receipts.refused < len(receipts):
         return
     first = receipts[0]
@@ -151,7 +151,7 @@ def warn_if_all_refused(receipts: Receipts) -> None:
 
 
 def data_bytes(data: Any) -> bytes | None:
-    """What a member is to carry as JSON bytes; None for None."""
+    """Return a member's data as JSON bytes; None for None."""
     if data is None:
         return None
     try:
@@ -166,7 +166,8 @@ def data_bytes(data: Any) -> bytes | None:
 
 
 def ensure_position(position: object) -> None:
-    """A position is None or a source and a text, each a str of up to 4 KiB."""
+    """Raise an error unless a position is None or a source and a text, each a str of up to 4
+    KiB."""
     if position is None:
         return
     if not isinstance(position, tuple) or len(position) != 2:
@@ -179,7 +180,7 @@ def ensure_position(position: object) -> None:
 
 
 def _give_ids(columns: Columns, key: str) -> None:
-    """Give every event without an id the one its batch key stands for."""
+    """Give every event without an id one derived from the batch key."""
     id_bytes(key)
     origin = range(columns.n) if columns.kept is None else columns.kept
     own = columns.ids or [None] * columns.n

@@ -1,4 +1,4 @@
-"""From a command to the write that a commit carries out, for stores that plan their writes."""
+"""Turn a command into the write that carries it out, for stores that plan their writes."""
 
 from collections.abc import Sized
 from typing import Any, Protocol, TypeVar, Unpack
@@ -24,11 +24,11 @@ from .writes import FoldedWrite
 T = TypeVar("T")
 
 ON_LOOP = 1_000
-"""A batch of more events, or a query for more entries, goes to a thread."""
+"""A batch of more events, or a query for more entries, is handled in a thread."""
 
 
 class Accepting(Protocol):
-    """A store that knows boards and judges the form of events."""
+    """A store that knows boards and can validate events."""
 
     def named(self, board: str) -> BoardState: ...
 
@@ -38,7 +38,7 @@ class Accepting(Protocol):
 
 
 def accepted(store: Accepting, command: Command[Any]) -> FoldedWrite:
-    """Return the write that carries a command out; raise what is wrong with its form."""
+    """Return the write that carries a command out; raise the errors of its form."""
     match command:
         case Submit(board, event, window, scope, absolute):
             return store.submission(
@@ -70,8 +70,8 @@ def accepted(store: Accepting, command: Command[Any]) -> FoldedWrite:
 
 
 def result_of(command: Command[T], committed: Any, place: int = 0) -> T:
-    """Return the result of a command, from what its write came to: of an event the receipt at its
-    place, of a definition the board. Raises what refused a single event."""
+    """Return the result of a command, from the result of its write: for an event the receipt at its
+    place, for a definition the board. Raise the error of a single event."""
     result: Any = None
     if isinstance(command, Submit):
         result = receipt_at(committed, place)
@@ -89,13 +89,13 @@ def defined_by(command: Command[Any]) -> str | None:
 
 
 def is_long(command: Command[Any]) -> bool:
-    """Return whether judging the form of a command would hold an event loop up."""
+    """Return whether validating a command would block an event loop."""
     if not isinstance(command, SubmitMany):
         return False
     return not isinstance(command.events, Sized) or len(command.events) > ON_LOOP
 
 
 def own(event: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return an event as it is now, for one that is accepted in a while: with labels of its own."""
+    """Return a copy of an event that is accepted later, with labels of its own."""
     *others, labels = event
     return (*others, dict(labels)) if type(labels) is dict else event

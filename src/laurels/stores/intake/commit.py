@@ -1,14 +1,14 @@
-"""Gathering: concurrent writes become one commit.
+"""Group commit: concurrent writes become one log entry.
 
-Writers put their writes into an inbox and wait; one thread takes everything that is there,
-commits it as one log entry and wakes whoever waited. Who writes alone waits for nobody. Behind a
-group, the next waits until it is as large, or for twice as long as the group took: those who were
-answered just now are about to write again, and a commit costs about the same whether it carries one
-write or thirty. Tasks of an event loop wait for a future instead, so a loop never waits for a disk.
+Writers put their writes into an inbox and wait; one thread takes all of them, commits them as one
+log entry and wakes the writers. A single writer never waits for others. After a group, the next one
+waits until it is as large, or for twice as long as the group took: the writers just answered are
+about to write again, and a commit costs about the same with one write or thirty. Tasks of an event
+loop wait for a future instead, so a loop never waits for a disk.
 
-Commits have a thread of their own because signal handlers and Ctrl-C run in the main thread:
-there they may find a writer waiting, never a commit half done. A writer that is interrupted
-while it waits has its write committed all the same.
+Commits have a thread of their own because signal handlers and Ctrl-C run in the main thread: there
+they may find a writer waiting, never a commit half done. The write of a writer that is interrupted
+while it waits is committed all the same.
 """
 
 import asyncio
@@ -28,22 +28,23 @@ MAX_EVENTS = 100_000
 MAX_WRITES = 1_000
 WAIT_FACTOR = 2
 MOST_SECONDS = 0.005
-"""A group waits for as many as the last had: up to so many times as long as that took, and never
-longer than this, which is what a writer loses at most whose company has left."""
+"""Upper bound of the wait for a group as large as the last: what a writer loses at most when the
+others have left."""
 
 _NEVER = sys.maxsize
 
 
 class Write(Protocol):
-    """What a caller wants committed."""
+    """A write to be committed."""
 
     @property
     def weight(self) -> int:
-        """How many events it carries."""
+        """How many events the write carries."""
 
     @property
     def alone(self) -> bool:
-        """Whether it needs a commit of its own, because later writes are judged by it."""
+        """Whether the write needs a commit of its own, because later writes are validated against
+        it."""
 
 
 class Ticket:
@@ -66,29 +67,29 @@ class Ticket:
 
     @property
     def writers(self) -> int:
-        """How many wait for it."""
+        """How many writers wait for the ticket."""
         return 1
 
     @property
     def weight(self) -> int:
-        """How many events it carries."""
+        """How many events the ticket carries."""
         weight: int = self.write.weight
         return weight
 
     @property
     def alone(self) -> bool:
-        """Whether it needs a commit of its own."""
+        """Whether the ticket needs a commit of its own."""
         alone: bool = self.write.alone
         return alone
 
     def seal(self) -> None:
-        """Say that it is taken: nobody joins any more."""
+        """Mark the ticket as taken: no event may join it any more."""
 
     def make(self) -> None:
-        """Make the write, where that was left to the commit; raise what that raises."""
+        """Make the write, where that was left to the commit; raise its errors."""
 
     def apart(self) -> "Sequence[Ticket]":
-        """Return the same in tickets that do not share their fate."""
+        """Return the same writes in tickets that succeed or fail separately."""
         return [self]
 
     def succeed(self, result: Any) -> None:
@@ -102,7 +103,7 @@ class Ticket:
             self._settled.release()
 
     def result(self) -> Any:
-        """Wait until the ticket is settled; its result, or its error raised."""
+        """Wait until the ticket is settled; return its result or raise its error."""
         assert self._settled is not None, "a task awaits its future"
         self._settled.acquire()
         if self._error is not None:
@@ -110,7 +111,7 @@ class Ticket:
         return self._result
 
     def deliver(self) -> None:
-        """Hand the outcome to the awaiting task; called on its loop."""
+        """Pass the result to the awaiting task; called on its loop."""
         if self.future is not None:
             self._settle(self.future, self._result)
 
@@ -124,11 +125,11 @@ class Ticket:
 
 
 Accept = Callable[[list[Any]], Any]
-"""Makes a write of the events of several writers."""
+"""Makes one write of the events of several writers."""
 
 
 class SharedEvent:
-    """An event and the future of who handed it in; equal to itself alone."""
+    """An event and the future of its writer; compared by identity."""
 
     __slots__ = ("event", "future")
 
@@ -139,7 +140,7 @@ class SharedEvent:
 
 class Shared(Ticket):
     """Single events of several tasks of a loop that become one write; more may join until it is
-    taken. Each gets the result of the write and its own place in it."""
+    taken. Each task gets the result of the write and its own position in it."""
 
     def __init__(self, kind: object, accept: Accept, entries: Iterable[SharedEvent]) -> None:
         self._kind = kind
@@ -165,8 +166,8 @@ class Shared(Ticket):
         return False
 
     def add(self, kind: object, entry: SharedEvent) -> bool:
-        """Have an event join where it is of this kind; return whether it did. Needs no lock against
-        who takes the ticket."""
+        """Add an event if it is of this kind; return whether it was added. Takes no lock against
+        the thread that takes the ticket."""
         if self._is_sealed() or kind != self._kind or self.writers >= MAX_WRITES:
             return False
         self._coming.append(entry)
@@ -174,7 +175,7 @@ class Shared(Ticket):
             return True
         try:
             self._coming.remove(entry)
-        except ValueError:  # it was taken along
+        except ValueError:  # it was committed with another group
             return True
         return False
 
@@ -210,11 +211,11 @@ Afterwards = Callable[[int], None]
 
 
 class Inbox:
-    """Tickets in the order they came, for the one thread that takes them.
+    """Tickets in order of arrival, for the one thread that takes them.
 
     That thread takes no lock that a writer holds: a signal handler may write, wait or close in the
-    middle of whatever its thread was doing here. It is woken by the queue; while it waits for more,
-    by a bell that is rung when there are enough, and where that is missed by the end of its time.
+    middle of whatever its thread was doing here. The queue wakes it; while it waits for more
+    writers, it is woken when there are enough, or, if that is missed, when the wait times out.
     """
 
     def __init__(self) -> None:
@@ -232,13 +233,13 @@ class Inbox:
 
     @property
     def waiting(self) -> int:
-        """How many writers wait, about: a signal handler that writes may come between."""
+        """About how many writers wait: a signal handler that writes may interrupt the count."""
         return self._come - self._gone
 
-    # Who writes
+    # Called by writers
 
     def put(self, ticket: Ticket) -> None:
-        """Raise Closed after the end."""
+        """Add a ticket. Raise Closed after the end."""
         with self._gate:
             self._ensure_open()
             self._last = ticket if isinstance(ticket, Shared) else None
@@ -246,7 +247,7 @@ class Inbox:
             self._count_one()
 
     def join(self, kind: object, entry: SharedEvent) -> bool:
-        """Have an event join those of its kind that came last; return whether there are such."""
+        """Add an event to the newest ticket if that is of its kind; return whether it was added."""
         with self._gate:
             self._ensure_open()
             if self._last is None or not self._last.add(kind, entry):
@@ -255,14 +256,14 @@ class Inbox:
             return True
 
     def close(self) -> None:
-        """Have no more come."""
+        """Refuse further tickets."""
         with self._gate:
             self._closed = True
         self.end()
 
     def end(self) -> None:
-        """End the thread once it has taken what is there. Needs no lock, which in a child of the
-        process nobody might hold any more."""
+        """End the thread once it has taken all tickets. Takes no lock: in a forked child the thread
+        that held it may not exist."""
         self._ended = True
         self._queue.put(None)
         self._notify()
@@ -277,25 +278,25 @@ class Inbox:
             self._notify()
 
     def _notify(self) -> None:
-        with suppress(RuntimeError):  # it rings already
+        with suppress(RuntimeError):  # it was notified already
             if self._wakeup.locked():
                 self._wakeup.release()
 
-    # Who takes
+    # Called by the committing thread
 
     def wait(self, wanted: int, seconds: float) -> None:
-        """Return when about so many writers are there, or after so many seconds."""
+        """Wait until about `wanted` writers are there, or for so many seconds."""
         if wanted < 2:
             return
-        self._wakeup.acquire(blocking=False)  # it may have been rung before
+        self._wakeup.acquire(blocking=False)  # it may have been notified before
         self._wanted = wanted
         if self.waiting < wanted and not self._ended:
             self._wakeup.acquire(timeout=seconds)
         self._wanted = _NEVER
 
     def take(self) -> tuple[list[Ticket], bool]:
-        """Return the tickets that may be committed at once, when there are any, and whether the end
-        has come."""
+        """Wait for tickets; return those that may be committed together, and whether the inbox has
+        ended."""
         first = self._following or self._taken(self._queue.get())
         self._following = None
         if first is None:
@@ -324,11 +325,11 @@ class Inbox:
 
 
 class Committer:
-    """The inbox and its thread. `commit` is a method that settles every ticket it is given;
-    `afterwards` one that is called with the weight of each group once its writers are awake. How
-    long a commit took is told by `clock`, in seconds.
+    """The inbox and its thread. `commit` is a method that settles every ticket it gets;
+    `afterwards` is called with the weight of each group once its writers are awake. `clock`
+    measures commits, in seconds.
 
-    The thread holds its owner weakly: a store that nobody holds any more ends with its thread.
+    The thread holds its owner by a weak reference, so it ends when the store is garbage.
     """
 
     def __init__(
@@ -353,13 +354,13 @@ class Committer:
         weakref.finalize(self, self._inbox.end)
 
     def submit(self, write: Write) -> Any:
-        """Commit a write and answer its result; raise what refused it."""
+        """Commit a write and return its result, or raise its error."""
         ticket = Ticket(write)
         self._inbox.put(ticket)
         return ticket.result()
 
     def submit_async(self, write: Write) -> "asyncio.Future[Any]":
-        """Return the same for a caller on an event loop: a future of the result."""
+        """Commit a write for a caller on an event loop; return a future of its result."""
         future = asyncio.get_running_loop().create_future()
         self._inbox.put(Ticket(write, future))
         return future
@@ -367,9 +368,9 @@ class Committer:
     def share_async(
         self, kind: object, accept: Accept, event: Any
     ) -> "asyncio.Future[tuple[Any, int]]":
-        """Return the same of one event: in one write, which `accept` makes, with those of its kind
-        from this loop that wait just before it. A future of the write's result, and of its
-        place."""
+        """Commit one event together with events of its kind from this loop that wait just before
+        it: `accept` makes one write of them. Return a future of the write's result and of the
+        event's position."""
         loop = asyncio.get_running_loop()
         entry = SharedEvent(event, loop.create_future())
         kind = loop, kind
@@ -378,13 +379,13 @@ class Committer:
         return entry.future
 
     def close(self) -> None:
-        """Commit what is there and ends the thread; later writes are refused as Closed."""
+        """Commit what is queued and end the thread; later writes are refused as Closed."""
         self._inbox.close()
         self._thread.join()
 
 
 def made(tickets: Iterable[Ticket]) -> Iterator[Ticket]:
-    """Return the tickets whose writes could be made; the others fail, each alone."""
+    """Return the tickets whose writes could be made; the others fail separately."""
     for ticket in tickets:
         try:
             ticket.make()
@@ -404,7 +405,7 @@ def _run(
     afterwards: "weakref.WeakMethod[Afterwards]",
     clock: Callable[[], float],
 ) -> None:
-    """The thread: commits group after group until it is told to end."""
+    """Commit group after group in the thread, until the inbox ends."""
     wanted, seconds = 1, 0.0
     ended = False
     while not ended:
@@ -424,7 +425,7 @@ def _run(
         wanted = sum([ticket.writers for ticket in group])
         seconds = min(WAIT_FACTOR * (clock() - began), MOST_SECONDS)
         if (finish := afterwards()) is not None:
-            with suppress(LaurelsError):  # the next commit tells its writers
+            with suppress(LaurelsError):  # the next commit reports it to its writers
                 finish(sum([ticket.weight for ticket in group]))
         del finish
 

@@ -1,6 +1,7 @@
-"""How often this process came out of a fork: by it an opened store tells a child from its parent.
+"""A count of forks, by which an opened store tells a child process from its parent.
 
-To ask the kernel who one is takes as long as a tenth of a question, so forks are counted instead.
+Asking the kernel for the process id takes a tenth of the time of a query, so forks are counted
+instead.
 """
 
 import os
@@ -9,7 +10,7 @@ _count = 0
 
 
 def forks() -> int:
-    """Another number in each child than in its parent."""
+    """Return a number that differs between a process and its children."""
     return _count
 
 

@@ -1,9 +1,10 @@
-"""Pacing: what prepares rolling windows for their next step while an event loop runs.
+"""Pacing: prepare rolling windows for their next step while an event loop runs.
 
 A pass over a million members is done in shares of some thousands, each in a thread and under the
-lock for about two milliseconds, spread over half of the time to the next boundary. Nothing depends
-on it: whoever comes first after a boundary does what is left. So are rankings built that are
-refreshed, over half of their interval, and due refreshes written that no commit takes along.
+lock for about two milliseconds, spread over half of the time to the next boundary. Correctness does
+not depend on it: the first read or write after a boundary does what is left. Rankings that are
+refreshed are built in the same way, over half of their interval, and due refreshes that no commit
+includes are written.
 """
 
 import asyncio
@@ -19,15 +20,15 @@ LONGEST_S = 0.05
 
 
 class Paced(Protocol):
-    """A store in which time makes work due."""
+    """A store with work that falls due as time passes."""
 
     def pace(self, limit: int) -> tuple[int, int]:
-        """Do a share of what time has made due; return what is left, and the milliseconds until
-        there is more. Blocks."""
+        """Do a share of the work that is due; return what is left, and the milliseconds until more
+        falls due. Blocks."""
 
 
 async def pace(reference: "weakref.ref[Paced]") -> None:
-    """See to the passes of a service for as long as somebody holds it and it is usable."""
+    """Do the passes of a store until it is garbage or unusable."""
     with suppress(LaurelsError):
         while (service := reference()) is not None:
             try:
@@ -41,7 +42,8 @@ async def pace(reference: "weakref.ref[Paced]") -> None:
 
 
 def pause_s(left: int, until_ms: int) -> float:
-    """Seconds to wait before the next share, with so many members left to do until a boundary."""
+    """Return the seconds to wait before the next share, with `left` members to do until a
+    boundary."""
     if not left:
         return IDLE_S
     shares = 1 + left // SHARE

@@ -1,4 +1,4 @@
-"""How much of the work that falls due is done at once."""
+"""Sizes of the shares in which due work is done."""
 
 SHARE = 512
 """Members of a pass that may be done while others wait: one to two milliseconds where there are

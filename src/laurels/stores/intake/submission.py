@@ -60,7 +60,8 @@ class Submission:
 
     @property
     def kind(self) -> object:
-        """Submissions that are judged, cut or answered as a whole are joined with none."""
+        """Submissions of one kind may be joined; None for one that is validated, cut or answered as
+        a whole."""
         taken = self._taken
         if self._event_time or self._position is not None or self._errors:
             return None
@@ -69,7 +70,7 @@ class Submission:
         return self.board.number, self._watched, self._ranks
 
     def accept(self, boards: Boards, now_ms: int) -> None:
-        """Accept the events at `now_ms`, as batches; raise where that refuses them all."""
+        """Accept the events at `now_ms`, as batches; raise an error that refuses all of them."""
         self.board = boards.current(self.board)
         self._bare, self._plans, self._parts = None, [], []
         self._ranks_before, self._folded = [], []
@@ -99,12 +100,12 @@ class Submission:
 
     @property
     def batches(self) -> Sequence[Batch]:
-        """What was accepted, in pieces of one `now`."""
+        """The accepted events, in batches of one `now` each."""
         return self._batches
 
     @property
     def bare(self) -> record.Position | None:
-        """The position that came without any event."""
+        """The position of a submission without any accepted event."""
         return self._bare
 
     @property
@@ -113,13 +114,13 @@ class Submission:
 
     @property
     def watched(self) -> tuple[RankingSpec, bool]:
-        """The place whose scores the receipts tell, and whether they tell its ranks."""
+        """The ranking whose scores the receipts show, and whether they show ranks."""
         return self._watched, self._ranks
 
     def counted(
         self, folded: Folded, ranks: Ranks | None, places: Sequence[int] | None = None
     ) -> None:
-        """Take in what became of the next piece, or of the accepted events at `places`."""
+        """Take the result of the next batch, or of the accepted events at `places`."""
         self._parts.append(ReceiptSegment(folded, ranks, places))
 
     def survey(self, fold: Fold) -> bool:
@@ -161,11 +162,11 @@ class Submission:
 
     @classmethod
     def joined(cls, submissions: Sequence["Submission"]) -> "Submission":
-        """One submission of several of a kind, in their order."""
+        """Return one submission made of several of a kind, in their order."""
         return submissions[0] if len(submissions) == 1 else Joined(submissions)
 
     def _refused_whole(self, offset: int) -> BatchRefused:
-        """Return an all-or-nothing batch some of whose events are refused before any is counted."""
+        """Return the error of an all-or-nothing batch with events refused before any is counted."""
         refusal = BatchRefused("no event was counted", self._receipts(offset))
         for i, member in zip(self._origin, self._taken.member_list(), strict=True):
             self._errors.setdefault(i, (member.decode(), refusal))
@@ -225,8 +226,8 @@ class Submission:
         return [self._without_refused(msgspec.structs.replace(batch, ats=stamped))]
 
     def _in_event_time(self, now_ms: int) -> list[Batch]:
-        """Return the batch cut in parts, each event accepted at the latest `at` seen by then; all
-        at the latest of the batch where it is all or nothing."""
+        """Return the batch cut into parts, each accepted at the latest `at` seen by then; an
+        all-or-nothing batch as a whole at its latest."""
         ats = self._taken.ats or array("q", [MISSING]) * self._taken.size
         missing = AtRequired("the store runs on event time")
         self._refuse({i: missing for i, at in enumerate(ats) if at == MISSING})
@@ -247,8 +248,9 @@ class Submission:
 
 
 class Joined(Submission):
-    """Submissions of one kind as one batch: events are judged one by one whatever batch they are
-    in, and ranks are those of the commit, so each gets the receipts it would have got alone."""
+    """Submissions of one kind as one batch: each event is validated separately whatever batch it is
+    in, and ranks are those of the commit, so each submission gets the receipts it would have got
+    alone."""
 
     def __init__(self, submissions: Sequence[Submission]) -> None:
         first = submissions[0]
@@ -269,7 +271,7 @@ class Joined(Submission):
 
 
 def _columns_of(batches: Sequence[Batch]) -> Columns:
-    """Return the events of several batches behind each other."""
+    """Return the events of several batches, concatenated."""
     ids: list[bytes | None] | None = None
     if any(batch.ids is not None for batch in batches):
         ids = [id for batch in batches for id in batch.ids or [None] * batch.size]

@@ -1,7 +1,7 @@
-"""Writes: what callers want committed, each from its acceptance to its fold.
+"""Writes, from acceptance to fold.
 
-A write is made by the caller's thread (form is judged there), turned into log records by the
-commit, which knows `now`, and folded once those records are durable.
+The caller's thread makes a write and validates its form, the commit, which knows `now`, turns it
+into log records, and they are folded once they are durable.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -15,10 +15,10 @@ from laurels.model.board import Board, named_as, safe_change
 
 
 class FoldedWrite(Protocol):
-    """A write as a commit drives it, in the order of these methods.
+    """The life cycle of a write in a commit, in the order of these methods.
 
-    It is folded piece by piece: a piece is what was accepted at one `now`. The pieces of a commit
-    that share their `now` are counted together, between what they answer before and after.
+    It is folded in pieces: a piece is what was accepted at one `now`. The pieces of a commit that
+    share their `now` are counted together, between `before` and `after`.
     """
 
     @property
@@ -29,44 +29,45 @@ class FoldedWrite(Protocol):
 
     @property
     def board(self) -> BoardState | None:
-        """The board it is for, as far as it is known before the commit."""
+        """The board of the write, as far as it is known before the commit."""
 
     @property
     def scopes(self) -> Collection[str]:
-        """The scopes of its board that it counts in, once it is planned."""
+        """The scopes of its board that the write counts in, once it is planned."""
 
     @property
     def kind(self) -> object:
-        """What it has in common with those it may be joined with; None when with none."""
+        """A key that the writes it may be joined with share; None where it is joined with none."""
 
     def records(self, boards: Boards, now_ms: int) -> list[record.Record]:
-        """Return the records to log; raise when the write is refused, and then leaves no trace."""
+        """Return the records to log; raise when the write is refused, without any effect."""
 
     def plan(self, boards: Boards) -> None:
-        """Plans what it is about to do, while the records are on their way to the disk."""
+        """Plan the write, while the records are being written to the disk."""
 
     def survey(self, fold: Fold) -> bool:
-        """Do a share of looking at what it is about to touch; return whether that was the last.
-        Nothing is written meanwhile."""
+        """Look at a share of what the write will touch; return whether that was the last. Nothing
+        is written meanwhile."""
 
     def pieces(self) -> list[int]:
         """Return the `now` of each of its pieces."""
 
     def before(self, fold: Fold, piece: int) -> None:
-        """Note what it must know of the state before its piece."""
+        """Record the state before a piece that the result needs."""
 
     def fold(self, fold: Fold, piece: int) -> None:
         """Apply the records of a piece, now durable."""
 
     def after(self, fold: Fold, piece: int) -> None:
-        """Note what it must know of the state after its piece."""
+        """Record the state after a piece that the result needs."""
 
     def results(self, offset: int) -> Sequence[Any]:
-        """What the callers get, when the whole commit is folded as of an offset; may raise."""
+        """Return the results for the callers, when the whole commit is folded as of an offset; may
+        raise."""
 
 
 class Task:
-    """Work to be done while no commit is: it takes a place among the writes and writes nothing."""
+    """Work to be done between commits: it is queued like a write and writes nothing."""
 
     alone = True
     weight = 1
@@ -105,10 +106,10 @@ class Task:
 
 
 class Single:
-    """A write of one record, which `propose` makes from what stands when it is committed.
+    """A write of one record, which `propose` makes from the state at the commit.
 
-    `alone` has it commit by itself, because later writes are judged by it. Its result is what
-    the fold says of the record.
+    With `alone` it has a commit of its own, because later writes are validated against it. Its
+    result is what the fold returns for the record.
     """
 
     weight = 1
@@ -145,7 +146,7 @@ class Single:
             self.settle(fold.apply(self._record))
 
     def settle(self, done: bool) -> None:
-        """Take in what became of the record."""
+        """Take the result of the record."""
         self._done = done
 
     def after(self, fold: Fold, piece: int) -> None:
@@ -156,8 +157,9 @@ class Single:
 
 
 class Removal(Single):
-    """A write that takes a member out; what it touches is looked for before, share by share. It
-    commits by itself where the member may be in scopes, since earlier writes may put it there."""
+    """A write that removes a member; the scopes it is in are searched before, in shares. It has a
+    commit of its own where the member may be in scopes, since earlier writes of the commit may put
+    it there."""
 
     def __init__(
         self,
@@ -179,7 +181,8 @@ class Removal(Single):
 
 
 def creation(board: Board, *, exist_ok: bool) -> Single:
-    """Create a board; with `exist_ok` an equal one that is there already is left as it is."""
+    """Return a write that creates a board; with `exist_ok` an equal existing board is left as it
+    is."""
 
     def propose(boards: Boards, now_ms: int) -> record.Record | None:
         if (existing := boards.boards.get(board.name)) is not None:
@@ -194,7 +197,8 @@ def creation(board: Board, *, exist_ok: bool) -> Single:
 
 
 def change(name: str, changes: Mapping[str, Any]) -> Single:
-    """Change what can be changed without giving earlier answers another meaning."""
+    """Return a write that changes what can be changed without altering the meaning of earlier
+    answers."""
 
     def propose(boards: Boards, now_ms: int) -> record.Record | None:
         state = boards.named(name)
@@ -209,7 +213,7 @@ def change(name: str, changes: Mapping[str, Any]) -> Single:
 
 
 def deletion(name: str) -> Single:
-    """Delete a board with all it holds."""
+    """Return a write that deletes a board with all its data."""
 
     def propose(boards: Boards, now_ms: int) -> record.Record | None:
         state = boards.named(name)
@@ -219,7 +223,8 @@ def deletion(name: str) -> Single:
 
 
 def removal(board: BoardState, member: bytes) -> Single:
-    """Take a member out of a board; its result is whether the member was ranked."""
+    """Return a write that removes a member from a board; its result is whether the member was
+    ranked."""
 
     def propose(boards: Boards, now_ms: int) -> record.Record | None:
         state = boards.named(board.board.name)
@@ -229,7 +234,7 @@ def removal(board: BoardState, member: bytes) -> Single:
 
 
 def data_change(board: BoardState, member: bytes, data: bytes | None) -> Single:
-    """Give a member the JSON it carries, or take it away."""
+    """Return a write that sets the JSON data of a member, or removes it."""
 
     def propose(boards: Boards, now_ms: int) -> record.Record | None:
         state = boards.named(board.board.name)

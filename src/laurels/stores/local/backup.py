@@ -1,13 +1,13 @@
-"""Backups: one file with all that a folder holds, taken beside the process that serves it.
+"""Backups: one file with the content of a folder, taken while a process may be serving it.
 
-A backup is the folder's newest good snapshot and the log from there on, as the log is at one
-moment. Both can be read while somebody writes: snapshots are never changed, and SQLite shows a
-reader one state. The file is of the form of snapshots (`snapshot/form.py`): a first section with
-the notes and what is in it, the snapshot in pieces, the entries of the log. It gets its name when
-it is on the disk and was read back.
+A backup is the folder's newest valid snapshot and the log from there on, as of one moment. Both can
+be read during writes: snapshots are never changed, and SQLite gives a reader one consistent state.
+The file has the format of snapshots (`snapshot/form.py`): a first section with the notes and a
+table of contents, the snapshot in pieces, the entries of the log. It gets its name after it was
+flushed and read back.
 
-Restoring reads all of it first, builds a folder beside and gives it its name at the end: there is
-a whole folder or none.
+Restoring reads all of it first, builds a folder under another name and renames it at the end: the
+result is a complete folder or none.
 """
 
 import os
@@ -40,12 +40,12 @@ _PIECE = 1 << 20
 _ATTEMPTS = 5
 
 Progress = Callable[[int, int], None]
-"""Is told the bytes done and, about, of how many."""
+"""Called with the bytes done and about how many there are."""
 
 
 class Backup(Struct, frozen=True):
-    """What is in a backup: the boards up to `offset` of the log, of which the entries from
-    `log_from` on are there; before that a snapshot of `snapshot_offset`, None without one."""
+    """The content of a backup: boards up to `offset` of the log, whose entries from `log_from` on
+    it has; before that a snapshot of `snapshot_offset`, None without one."""
 
     offset: int
     log_from: int
@@ -65,11 +65,10 @@ def _no_progress(done: int, of: int) -> None:
 def back_up(
     folder: Path, file: Path, *, overwrite: bool = False, progress: Progress = _no_progress
 ) -> Backup:
-    """Write all that a folder holds to one file, also while another process serves the folder.
+    """Write the content of a folder to one file, also while another process serves the folder.
 
-    Raises BackupExists, FolderMissing, LogDamaged where the folder is not in order, FormatTooNew,
-    StorageFailed where the file cannot be written; there is then no file of that name, or the one
-    that was there.
+    Raises BackupExists, FolderMissing, LogDamaged where the folder is damaged, FormatTooNew,
+    StorageFailed where the file cannot be written; an existing file of that name is then unchanged.
     """
     if not folder.is_dir():
         raise FolderMissing(f"there are no boards at {folder}")
@@ -87,7 +86,7 @@ def back_up(
 
 
 def _newest_good(folder: Path, stack: ExitStack) -> tuple[SnapshotFile, BinaryIO] | None:
-    """Return the newest snapshot that reads back, opened: it may be taken away once it is."""
+    """Return the newest valid snapshot, opened, so that it can be read even if it is removed."""
     for snapshot in SnapshotFiles(folder).newest_first():
         try:
             file = stack.enter_context(snapshot.path.open("rb"))
@@ -105,7 +104,7 @@ def _newest_good(folder: Path, stack: ExitStack) -> tuple[SnapshotFile, BinaryIO
 def _write(
     file: Path, log: LogView, found: tuple[SnapshotFile, BinaryIO] | None, progress: Progress
 ) -> Backup:
-    """Write a backup beside, reads it back and swaps it in."""
+    """Write a backup to a temporary file, verify it and rename it."""
     offset = None if found is None else found[0].offset
     start = max(log.first, offset or 1)
     if log.last < (offset or 0):
@@ -157,10 +156,10 @@ def _sections(
 
 
 def restore(file: Path, folder: Path, *, progress: Progress = _no_progress) -> Backup:
-    """Make a folder of a backup. The folder must be missing or empty.
+    """Create a folder from a backup. The folder must be missing or empty.
 
-    Raises FolderNotEmpty, SnapshotDamaged, FormatTooNew, StorageFailed; there is then no such
-    folder, or the empty one.
+    Raises FolderNotEmpty, SnapshotDamaged, FormatTooNew, StorageFailed; the folder is then missing
+    or empty as before.
     """
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise FolderNotEmpty(f"{folder} is there already")
@@ -182,7 +181,7 @@ def restore(file: Path, folder: Path, *, progress: Progress = _no_progress) -> B
 
 
 def _build(file: Path, folder: Path, progress: Progress) -> Backup:
-    """Return the files of a folder, out of a backup."""
+    """Write the files of a folder from a backup."""
     size = file.stat().st_size
     with file.open("rb") as read:
         sections = read_sections(read, str(file))
@@ -208,7 +207,7 @@ def _build(file: Path, folder: Path, progress: Progress) -> Backup:
 
 
 def _write_snapshot(path: Path, sections: Iterator[Section]) -> Iterable[Section]:
-    """Write the snapshot in a backup; the section behind it."""
+    """Write the snapshot in a backup; return the sections after it."""
     with written_file(path) as snapshot:
         for kind, body in sections:
             if kind != SNAPSHOT:

@@ -1,4 +1,4 @@
-"""What a guard knows of the clock, in a file of the store's folder, for the next process."""
+"""The reference of a clock guard, in a file of the store's folder, for the next process."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -13,8 +13,8 @@ CLOCK_NAME = "clock"
 
 
 class ClockFile:
-    """The reference of a folder. It is a convenience: a file that cannot be written or read back
-    has the next process believe the clock, as after a reboot."""
+    """The reference of a folder. It is a convenience: where it cannot be written or read, the next
+    process trusts the clock, as after a reboot."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / CLOCK_NAME

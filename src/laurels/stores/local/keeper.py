@@ -1,8 +1,8 @@
-"""The keeper: when a snapshot is due, and one at a time.
+"""Schedule snapshots: when one is due, and one at a time.
 
-Snapshots that are due are taken by a thread of their own, so no commit waits for one. A failed one
-(a full disk, say) costs nothing but the longer recovery: it is told in the store's figures, and
-tried again when the log has grown by as much once more.
+Due snapshots are taken by a thread of their own, so no commit waits for one. A failed one (a full
+disk, say) only makes recovery longer: it is reported in the store's statistics, and tried again
+when the log has grown by as much once more.
 """
 
 import threading
@@ -18,7 +18,7 @@ from .recovery import Recovered
 
 
 class SnapshotScheduler:
-    """What is known of a store's snapshots since it was opened."""
+    """The snapshots of a store since it was opened, and the thread that takes them."""
 
     def __init__(self, found: Recovered) -> None:
         self._newest = found.snapshot
@@ -86,7 +86,7 @@ class SnapshotScheduler:
             pass
 
     def kept(self, log_from: int, end_unverified: str | None) -> Kept:
-        """What recovery would begin with."""
+        """Return what a recovery would start from."""
         newest = self._newest
         return Kept(
             log_from,

@@ -57,8 +57,8 @@ class _Format1(Struct, frozen=True):
 
 
 class FolderKeyStore:
-    """Implements `KeyStore` in a folder that this process holds; `warned` is called with what an
-    operator should know."""
+    """Implements `KeyStore` in a folder that this process has locked; `warned` is called with
+    messages for the operator."""
 
     def __init__(
         self, folder: Path, notes: Notes, warned: Callable[[str], None] = lambda _: None
@@ -120,7 +120,7 @@ class FolderKeyStore:
 
 
 def _read(path: Path) -> KeySet | None:
-    """Return what a file holds, None where there is none. Raise KeysDamaged, FormatTooNew,
+    """Return the content of a file, None where there is none. Raise KeysDamaged, FormatTooNew,
     StorageFailed."""
     try:
         content = path.read_bytes()
@@ -155,7 +155,7 @@ def _encoded(keys: KeySet) -> bytes:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Replace a file by one that only its owner may read, once that is whole on the disk."""
+    """Replace a file by one that only its owner may read, once that is completely on the disk."""
     unfinished = path.with_name(f"{path.name}.unfinished")
     try:
         _write_whole(unfinished, content)

@@ -1,8 +1,8 @@
-"""How far the opening of a store has come, told to whoever wants to show it.
+"""Report the progress of opening a store.
 
 A `Report` is called with the phase, how much of it is done and how much there is. Opening happens
 deep below the code that can draw, in one call. So a report is set for a context: a thread, a task,
-and what they begin.
+and those they start.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,13 +20,13 @@ _report: ContextVar[Report] = ContextVar("opening_progress", default=_no_report)
 
 
 def current_report() -> Report:
-    """Return what the stores opened in this context report to."""
+    """Return the report for stores opened in this context."""
     return _report.get()
 
 
 @contextmanager
 def reporting(report: Report) -> Iterator[None]:
-    """Have stores opened in this context report how far they are."""
+    """Set the report for stores opened in this context."""
     token = _report.set(report)
     try:
         yield

@@ -1,8 +1,8 @@
 """Files and folders that only their owner may read.
 
-The modes are explicit, so the umask of the process can take rights away and never gives any: files
-are 0600, folders 0700. SQLite gives its write-ahead file the mode of the database. A folder written
-by an earlier version, or copied by other means, is brought to these modes when it is opened.
+The modes are explicit, so the umask of the process can only remove rights: files are 0600, folders
+0700. SQLite gives its write-ahead file the mode of the database. A folder written by an earlier
+version, or copied by other means, gets these modes when it is opened.
 """
 
 import logging
@@ -24,7 +24,7 @@ _log = logging.getLogger("laurels")
 
 
 def create_file(path: Path, flags: int = os.O_RDWR) -> int:
-    """Open a file, made where it is missing, and return its descriptor."""
+    """Open a file, created if it is missing, and return its descriptor."""
     file = os.open(path, flags | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
     _tighten_file(file)
     return file
@@ -32,21 +32,21 @@ def create_file(path: Path, flags: int = os.O_RDWR) -> int:
 
 @contextmanager
 def written_file(path: Path, buffering: int = -1) -> Iterator[BinaryIO]:
-    """Open a file to be written anew; a symbolic link in its place is an OSError."""
+    """Open a file for writing, truncated; a symbolic link in its place is an OSError."""
     flags = os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW
     with os.fdopen(create_file(path, flags), "wb", buffering) as file:
         yield file
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, where it is missing; its parents get the modes of the umask."""
+    """Create a folder if it is missing; its parents get the modes of the umask."""
     path.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
 
 
 def tighten_folder(folder: Path) -> None:
-    """Take the rights of others away from a store's folder and its files, and log what changed.
+    """Remove the rights of others from a store's folder and its files, and log what changed.
 
-    Files of other owners are left alone, and so is the mode of a folder that also holds files of
+    Files of other owners are not changed, nor is the mode of a folder that also holds files of
     other programs, which may need it.
     """
     with suppress(OSError):
@@ -61,7 +61,7 @@ def tighten_folder(folder: Path) -> None:
 
 
 def _tighten_file(file: int) -> None:
-    """The same for an open file; a file system without modes has nothing to take away."""
+    """Remove the rights of others from an open file; on a file system without modes do nothing."""
     found = os.fstat(file)
     if found.st_uid == os.geteuid() and found.st_mode & _OF_OTHERS:
         with suppress(OSError):
@@ -69,7 +69,7 @@ def _tighten_file(file: int) -> None:
 
 
 def _tighten(path: Path, mode: int) -> bool:
-    """Return whether a path of this user's was open to others and is not any more."""
+    """Remove the rights of others from a path of this user; return whether it had any."""
     with suppress(OSError):
         found = path.lstat()
         regular = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)

@@ -1,8 +1,8 @@
-"""Recovery: the newest good snapshot and the log after it, or the whole log, become a fold.
+"""Recovery: make a fold from the newest valid snapshot and the log after it, or from the whole log.
 
-Nothing is guessed. A snapshot that does not read back is passed over for the older one, for which
-the log was kept; where neither is good and the log no longer begins at its beginning, or the log
-ends before a snapshot of it, opening is refused and says what to do.
+Nothing is guessed. A snapshot that is damaged is skipped for the older one, for which the log was
+kept. Where neither is valid and the log no longer begins at its beginning, or the log ends before a
+snapshot of it, opening fails and says what to do.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,14 +20,14 @@ from laurels.stores.local.snapshot.taking import opened
 from .opening_progress import current_report
 
 _REPORT_EVERY = 64
-"""Entries between two reports of how far the log is read."""
+"""Entries between two progress reports."""
 
 NewIndex = Callable[[], Index]
 
 
 class Recovered(Struct, frozen=True):
     """A fold, the snapshot it began from, how much of the log was folded after that, and the
-    snapshots that were passed over because they do not read back."""
+    damaged snapshots that were skipped."""
 
     fold: Fold
     snapshot: SnapshotFile | None
@@ -36,7 +36,7 @@ class Recovered(Struct, frozen=True):
 
 
 def recovered(log: Log, snapshots: Sequence[SnapshotFile], new_index: NewIndex) -> Recovered:
-    """Return the fold of a log, begun from the first of the snapshots that is good.
+    """Return the fold of a log, begun from the first valid snapshot.
 
     Raises LogDamaged where a part of the log is missing, FormatTooNew.
     """
@@ -64,7 +64,7 @@ def recovered(log: Log, snapshots: Sequence[SnapshotFile], new_index: NewIndex) 
 
 
 def refolded(log: Log, snapshots: Sequence[SnapshotFile], new_index: NewIndex) -> Fold:
-    """Return the fold of as much of the log as there is, to compare with: from its beginning, else
+    """Return the fold of as much of the log as there is, for comparison: from its beginning, else
     from the oldest snapshot."""
     if log.first == 1:
         return recovered(log, [], new_index).fold
@@ -72,7 +72,7 @@ def refolded(log: Log, snapshots: Sequence[SnapshotFile], new_index: NewIndex) -
 
 
 def _follow(log: Log, fold: Fold) -> int:
-    """Fold what the log has after a fold; the bytes of it."""
+    """Fold the entries of the log after those of a fold; return their bytes."""
     nbytes, start, report = 0, fold.offset, current_report()
     for offset, body in log.read(start):
         fold.entry = offset

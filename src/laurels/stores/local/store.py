@@ -78,16 +78,17 @@ from .write_failures import WriteFailures
 
 SHARE_LEAST = 256
 BOARDS_SHOWN = 1_000
-"""Boards with figures of their own: more labels than that hurt a collector of metrics."""
+"""Maximum number of boards with metrics of their own: more labels would overload a metrics
+collector."""
 
 T = TypeVar("T")
 _log = logging.getLogger("laurels")
 
 
 class Service:
-    """A log, an index folded from it, and a clock, whose name the log notes when it is written.
+    """A log, an index folded from it, and a clock, whose name is noted in the log.
 
-    `rest` lets other threads run; `stopwatch` tells seconds, of which a commit takes some.
+    `rest` lets other threads run; `stopwatch` returns seconds, to measure commits.
     """
 
     def __init__(
@@ -139,7 +140,7 @@ class Service:
         return self._fold.now_ms > MIN_MS
 
     def start(self) -> None:
-        """Prepare rolling windows by a task of the loop that runs, rather than after commits."""
+        """Prepare rolling windows by a task of the running loop, rather than after commits."""
         self.paced = True
         self._pacing = asyncio.get_running_loop().create_task(pace(weakref.ref(self)))
 
@@ -150,7 +151,7 @@ class Service:
         await asyncio.to_thread(self.close)
 
     def on_close(self, action: Callable[[], None]) -> None:
-        """Have `action` called when this is closed, after the log is."""
+        """Call `action` when this is closed, after the log is."""
         self._on_close.append(action)
 
     def observe(self, observer: Callable[[int, float], None], clock: Callable[[], float]) -> None:
@@ -167,7 +168,7 @@ class Service:
         self.commit(Task(partial(self._log.set_note, key, value)))
 
     def close(self) -> None:
-        """Commit what is queued and closes; another close does nothing."""
+        """Commit what is queued and close; idempotent."""
         if self._forks != forks() or not self._closing.acquire(blocking=False):
             return
         self._committer.close()
@@ -180,13 +181,13 @@ class Service:
     # Reading
 
     def reading(self) -> threading.RLock:
-        """Return the lock under which a question is asked: a commit holds it while it counts, and
-        never over a disk write. Raise when the service cannot be used."""
+        """Return the lock for reads: a commit holds it while it counts, and never during a disk
+        write. Raise when the store cannot be used."""
         self.ensure_usable()
         return self._lock
 
     def lock_at_once(self) -> "threading.RLock | None":
-        """Return the same lock, held, where nobody else holds it, else None."""
+        """Return the same lock, acquired, or None where another thread holds it."""
         self.ensure_usable()
         return self._lock if self._lock.acquire(blocking=False) else None
 
@@ -229,11 +230,10 @@ class Service:
             return [self._fold.boards[name].board for name in sorted(self._fold.boards)]
 
     def ask(self, board: str, query: Query[T]) -> T:
-        """Return the answer to a question about a board, all of one state.
+        """Return the answer to a query of a board, all from one state.
 
-        Where a boundary has passed and much of a pass is left to do, it does that first, share by
-        share, so that others are not held up. NotReady after MOST members: another call goes on
-        from there.
+        After a boundary, when much of a pass is left to do, it does that first, in shares, so that
+        others are not blocked. NotReady after MOST members: another call continues from there.
         """
         try:
             return self.ask_at_once(board, query)
@@ -245,8 +245,8 @@ class Service:
         return self.ask_at_once(board, query)
 
     def ask_at_once(self, board: str, query: Query[T]) -> T:
-        """Return the same, but where a boundary has passed and much is left to do it raises
-        NotReady."""
+        """Return the answer to a query, or raise NotReady where much of a pass would have to be
+        done first."""
         self.ensure_usable()
         with self._lock:
             state = self._advanced(board)
@@ -256,8 +256,8 @@ class Service:
             return plan.run_local(self._fold.index, self._fold.offset)
 
     async def ask_async(self, board: str, query: Query[T]) -> T:
-        """Return the answer to a query: on the loop where it is a short one and nothing is in its
-        way, else from a thread."""
+        """Return the answer to a query: on the loop where it is short and nothing blocks it, else
+        from a thread."""
         if query.size > ON_LOOP:
             return await asyncio.to_thread(self.ask, board, query)
         return await self.look_async(
@@ -265,7 +265,7 @@ class Service:
         )
 
     async def look_async(self, look: Callable[[bool], T]) -> T:
-        """Return what a short read returns: `look(False)` on the loop where no commit is being
+        """Return the result of a short read: `look(False)` on the loop where no commit is being
         counted and no step prepared, else `look(True)` in a thread."""
         lock = self.lock_at_once()
         if lock is not None:
@@ -280,9 +280,8 @@ class Service:
     def cached_view(
         self, board: str, window: str | None, look: Callable[[Index, RankingKey], T]
     ) -> T | None:
-        """What a look at the ranking of the running period, over all events, finds, where it takes
-        no more than that: nothing is due and the view was kept ready. None where `ask` has to find
-        out."""
+        """Return the result of `look` at the ranking of the running period over all events, if that
+        is all it takes: nothing is due and the view is cached. None where `ask` has to do more."""
         self.ensure_usable()
         with self._lock:
             fold = self._fold
@@ -301,8 +300,8 @@ class Service:
         )
 
     def board_stats(self, board: str, *, patient: bool = True) -> BoardStats:
-        """Return the figures of a board; where `ask` would work first, NotReady unless
-        `patient`."""
+        """Return the statistics of a board; raise NotReady where `ask` would have to work first,
+        unless `patient`."""
         for _ in range(0, MOST if patient else 0, SHARE):
             with suppress(NotReady):
                 return self.board_stats(board, patient=False)
@@ -311,7 +310,7 @@ class Service:
             return board_stats(self._fold, state, self._fold.time_of(state))
 
     def stats(self) -> Stats:
-        """Return the figures of the whole store."""
+        """Return the statistics of the whole store."""
         with self.reading():
             kept = self._keeper.kept(self._log.first, self._log.doubt)
             return store_stats(self._fold, self._log.nbytes(), self.clock_status(), kept)
@@ -326,8 +325,8 @@ class Service:
         return state
 
     def work(self, limit: int) -> tuple[int, int]:
-        """Do a share, of about `limit` members, of what time has made due; answers what is left and
-        how many milliseconds there are until the next boundary."""
+        """Do about `limit` members of the work that is due; return what is left and the
+        milliseconds until the next boundary."""
         with self.reading():
             self._advance_clock()
             with self._sound():
@@ -338,8 +337,8 @@ class Service:
         return left, max(0, until_ms)
 
     def pace(self, limit: int) -> tuple[int, int]:
-        """Return the same for who sees to it, and writes the refreshes that are due; not under the
-        lock, and not by the thread that commits."""
+        """Do a share of the due work, as `work`, and write the refreshes that are due; not under
+        the lock, and not by the committing thread."""
         left, until_ms = self.work(limit)
         with self.reading():
             ready = not self._still and bool(self._fold.refreshes.ready(self._fold.now_ms))
@@ -349,20 +348,20 @@ class Service:
         return max(left, int(ready)), until_ms
 
     def clock_status(self) -> ClockStatus:
-        """How the store stands to its clock."""
+        """Return how the store's time relates to its clock."""
         return clock_status(self._clock, self._fold.now_ms)
 
     def accept_clock(self) -> ClockStatus:
-        """Follow the clock from now on, wherever it has leapt. InvalidClock where the store goes by
-        a clock that has no guard."""
+        """Follow the clock from now on, wherever it has leapt. InvalidClock for a clock without a
+        guard."""
         accept_clock(self._clock)
         return self.clock_status()
 
     def _now(self) -> int:
-        """Return the time by the clock, never less than the newest record's.
+        """Return the time of the clock, never less than that of the newest record.
 
-        While a commit is on its way to the disk it is the commit's: what is asked meanwhile is
-        answered as of then, so that no step passes between its plan and its fold.
+        While a commit is being written to the disk it is the commit's: reads are answered as of
+        then, so that no step passes between its plan and its fold.
         """
         if self._committing_ms is not None:
             return self._committing_ms
@@ -382,7 +381,7 @@ class Service:
             self._fold.advance_clock(self._now())
 
     def _time_of(self, state: BoardState) -> int:
-        """What time it is on a board."""
+        """Return the current time of a board."""
         return state.now_ms if self._event_time else self._now()
 
     # Writing
@@ -390,7 +389,7 @@ class Service:
     def submission(
         self, board: str, events: Iterable[Any], window: str | None, **how: Unpack[How]
     ) -> Submission:
-        """Accept events: judges their form and makes them columns."""
+        """Accept events: validate their form and turn them into columns."""
         return submission(self.named(board), events, window, event_time=self._event_time, **how)
 
     def write(self, command: Command[T]) -> T:
@@ -430,8 +429,8 @@ class Service:
     async def submit_one(
         self, board: str, event: Any, window: str | None, scope: Sequence[str] | None
     ) -> tuple[Receipts, int]:
-        """Submit an event, together with others that ask for the same where it can be; return the
-        receipts of them all and its place there."""
+        """Submit an event, if possible in one write with others of its kind; return the receipts of
+        all of them and its position there."""
         shared = self.share_async(board, event, window, scope)
         if shared is not None:
             return await shared
@@ -441,9 +440,9 @@ class Service:
     def share_async(
         self, board: str, event: Any, window: str | None, scope: Sequence[str] | None
     ) -> Future[tuple[Receipts, int]] | None:
-        """Accept and commit one event together with others that ask for the same; return a future
-        of the receipts of them all, and of its place there. None for an event that has to be
-        accepted by itself, as each has in event time: nothing is done then."""
+        """Commit one event together with others of its kind; return a future of the receipts of all
+        of them, and of its position there. None for an event that has to be accepted separately, as
+        always in event time: nothing is done then."""
         if self._event_time or not is_plain(event):
             return None
         state = self.named(board)
@@ -474,8 +473,8 @@ class Service:
     def _refresh(self) -> None:
         """Write the refreshes that are due and ready, as an entry of their own.
 
-        A commit does so right behind its own entry, before its writers have their answers, so what
-        they ask next shows it. By the thread that commits, while time stands still.
+        A commit does so right after its own entry, before its writers are answered, so that their
+        next reads show it. Called by the committing thread, while time stands still.
         """
         with self._lock:
             self._advance_clock()
@@ -498,7 +497,7 @@ class Service:
         return records.encode(coded, own_times=self._event_time)
 
     def _append(self, body: bytes) -> int:
-        """Append an entry to the log; its offset."""
+        """Append an entry to the log; return its offset."""
         try:
             self._note_clock()
             self._fold.entry = offset = self._log.append(body)
@@ -510,7 +509,7 @@ class Service:
         return offset
 
     def _note_clock(self) -> None:
-        """Note in the log which clock it is written by, before its first entry by that clock."""
+        """Note in the log by which clock it is written, before the first entry by that clock."""
         if self._clock_to_note is not None:
             self._log.set_note("clock", self._clock_to_note)
             self._clock_to_note = None
@@ -522,7 +521,7 @@ class Service:
         self.write_failures.ensure_none()
 
     def _try_to_write(self) -> None:
-        """Write something that means nothing; by the thread that commits."""
+        """Write an entry without effect, to test the disk; by the committing thread."""
         try:
             self._log.set_note("writable", "yes")
         except StorageFailed as error:
@@ -567,7 +566,7 @@ class Service:
         return body is not None
 
     def _make_ready(self, write: FoldedWrite) -> None:
-        """Do what need not be done in one go before a write is folded."""
+        """Do the work before folding a write that can be done in shares."""
         surveyed = False
         while not surveyed:
             with self._lock:
@@ -613,8 +612,8 @@ class Service:
                     ticket.fail(error)
 
     def _afterwards(self, weight: int) -> None:
-        """After a commit, with its writers awake: a share of the work that time has made due,
-        unless a task of an event loop sees to it."""
+        """Do a share of the due work after a commit, with its writers awake, unless a task of an
+        event loop does it."""
         if self._ended is not None:
             return
         if self._files is not None and self._keeper.is_due():
@@ -624,8 +623,8 @@ class Service:
 
     @contextmanager
     def _sound(self) -> Iterator[None]:
-        """End the service when an entry may be in the log and not in the index (no memory, say):
-        from then on it would answer something else than the log says."""
+        """Stop serving when an entry may be in the log and not in the index (out of memory, say):
+        from then on answers would differ from the log."""
         try:
             yield
         except StorageFailed:
@@ -645,7 +644,7 @@ class Service:
             await asyncio.to_thread(self.ensure_writable)
 
     async def figures(self, sees: Callable[[str], bool] | None) -> StoreFigures:
-        """Return the figures of the boards that a caller sees; None sees the whole store."""
+        """Return the statistics of the boards that a caller may see; None sees the whole store."""
         names = [board.name for board in self.definitions() if sees is None or sees(board.name)]
         of_boards = figures_of(map(self.board_stats, names[:BOARDS_SHOWN]))
         if sees is not None:
@@ -666,24 +665,25 @@ class Service:
         return self._keeper.taken()
 
     def snapshot(self) -> int:
-        """Take a snapshot while serving and trim the log to the one before; the offset it is of.
+        """Take a snapshot while serving and trim the log to the one before; return its offset.
 
-        Raises NothingToBackUp for a store without a folder, StorageFailed where the disk refuses.
+        Raises NothingToBackUp for a store without a folder, StorageFailed where the disk refuses a
+        write.
         """
         self.ensure_usable()
         with self._keeper.alone():
             return self._keep()
 
     def _keep(self) -> int:
-        """Take a snapshot, takes away those before the last, trims the log to that one."""
+        """Take a snapshot, remove those before the last, and trim the log to that one."""
         offset, until = self._take_snapshot()
         while until and self.commit(Task(partial(self._log.trim, until))):
             pass
         return offset
 
     def _take_snapshot(self) -> tuple[int, int]:
-        """Take a snapshot and take away those before the last; its offset, and up to which one the
-        log may be trimmed."""
+        """Take a snapshot and remove those before the last; return its offset, and up to which one
+        the log may be trimmed."""
         if self._files is None:
             raise NothingToBackUp("the store is in memory: it has no snapshots")
         taken = take(self._files, self._fold, self.reading, self._rest)
@@ -694,9 +694,8 @@ class Service:
         return taken.offset, kept[-1].offset if trims else 0
 
     def _snapshot_on_close(self) -> None:
-        """Take a snapshot where the next start would fold for more than about a second, once no
-        more is committed. Where that fails, the log is as it was and the next start takes longer.
-        """
+        """Take a snapshot where the next start would fold for more than about a second, after the
+        last commit. Where that fails, the log is unchanged and the next start takes longer."""
         if self._files is None or self._ended is not None or not self._keeper.is_due_on_close():
             return
         try:
@@ -712,7 +711,8 @@ class Service:
         return refolded(self._log, self._snapshots(), self._new_index)
 
     def check(self) -> CheckReport:
-        """Check every structure, and the index against a fold of the log (of all there is)."""
+        """Check every structure, and compare the index with a fold of the log (as far as there is
+        one)."""
 
         def compared() -> CheckReport:
             for snapshot in self._snapshots():
@@ -726,7 +726,7 @@ class Service:
         return report
 
     def rebuild(self) -> None:
-        """Put a fold of the log in the place of the index."""
+        """Replace the index by a fold of the log."""
 
         def exchange() -> None:
             rebuilt = self._advanced_alike(self._refolded())
@@ -747,8 +747,8 @@ class Service:
 
     @contextmanager
     def _standing_still(self) -> Iterator[None]:
-        """Keep the index as it is within a commit: every board is brought to the commit's now, so
-        questions change nothing, and no pass goes on."""
+        """Keep the index unchanged as within a commit: every board is advanced to the commit's
+        time, so reads change nothing, and no pass continues."""
         with self._lock:
             self._advance_clock()
             self._fold.advance_all()

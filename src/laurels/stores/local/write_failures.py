@@ -1,4 +1,4 @@
-"""Writes that the disk refuses: counted, logged once a minute, over with the first that works."""
+"""Failed writes: counted, and logged once a minute until one succeeds."""
 
 import logging
 from collections.abc import Callable
@@ -12,7 +12,7 @@ _log = logging.getLogger("laurels")
 class WriteFailures:
     """Whether the log can be written; `count` is how many entries could not be, since the start.
 
-    `seconds` is a clock that does not go back.
+    `seconds` is a monotonic clock.
     """
 
     def __init__(self, seconds: Callable[[], float]) -> None:
@@ -24,7 +24,7 @@ class WriteFailures:
 
     @property
     def reason(self) -> str | None:
-        """Why the last write failed; None where it was written."""
+        """Why the last write failed; None where it succeeded."""
         return self._reason
 
     def failed(self, error: StorageFailed) -> None:

@@ -1,9 +1,9 @@
-"""A batch on its way into the rankings of its board.
+"""Apply a batch to the rankings of its board.
 
-It is applied in three moves: ids and lateness decide which events count, the native write rule
-(`engine.batch.fold`) counts them in all their windows at once, and what was counted has its id
-remembered. An all-or-nothing batch keeps a journal of what it writes and has it undone when one of
-its events is refused.
+This takes three steps: ids and lateness decide which events count, the native write rule
+(`engine.batch.fold`) counts them in all their windows at once, and the ids of counted events are
+remembered. An all-or-nothing batch keeps a journal of what it writes and is undone when one of its
+events is refused.
 """
 
 from array import array
@@ -31,7 +31,7 @@ from .remembered import key_of
 
 
 class BatchApplication:
-    """One batch on its way into the rankings of its board."""
+    """One batch being applied to the rankings of its board."""
 
     def __init__(
         self, board_store: BoardStore, roster: Roster, batch: Batch, plan: Plan, watch: int | None
@@ -71,8 +71,7 @@ class BatchApplication:
         self._after: list[tuple[bytearray, list[array[int]]]] = []
 
     def _roll(self, target: Target, roll: RollingState | None, roster: Roster) -> RollingSet | None:
-        """Return the state, at the step that runs, of the rolling window that a target belongs
-        to."""
+        """Return the rolling window that a target belongs to, at the running step."""
         if roll is None:
             return None
         window = roll.ranking.key.window
@@ -114,7 +113,7 @@ class BatchApplication:
             yield scope, array("I", ids), structures[scope]
 
     def _members_by_scope(self) -> dict[str, list[int]]:
-        """Whose entries may have changed, by scope."""
+        """Return the members whose entries may have changed, by scope."""
         found: dict[str, list[int]] = {}
         scopes = [target.key.scope for target in self._plan.targets]
         for place in range(len(self._plan.places)):
@@ -125,7 +124,7 @@ class BatchApplication:
         return found
 
     def settle(self) -> None:
-        """Forget what it touched that holds nobody, and notes where refreshes find somebody."""
+        """Forget touched structures that are empty, and note where refreshes will list members."""
         for target, store, rolling in zip(
             self._plan.targets, self._stores, self._rollings, strict=True
         ):
@@ -162,9 +161,9 @@ class BatchApplication:
             self._after.append(watched[1])
 
     def _count_once(self, ids: list[bytes | None]) -> None:
-        """Count events with ids in runs within which every decision stands on its own.
+        """Count events with ids, in runs within which every decision is independent.
 
-        Whether an id is new depends on what became of the events before it: a run ends before an id
+        Whether an id is new depends on the outcome of the events before it: a run ends before an id
         that is in the run already, before one that might find the table full, and where an id of
         the run is forgotten.
         """
@@ -208,7 +207,7 @@ class BatchApplication:
         run.clear()
 
     def _put_back(self, journal: fold.Journal) -> None:
-        """Take the whole batch back."""
+        """Undo the whole batch."""
         journal.undo()
         self._board_store.remembered.undo(self._added)
         for i, code in enumerate(self._codes):
@@ -217,7 +216,7 @@ class BatchApplication:
 
 
 def _values_of(batch: Batch, label: str, roster: Roster) -> "array[int]":
-    """Return the values of a label as members, one for each event; of one without, somebody's."""
+    """Return the values of a label as members, one for each event; of one without, any member."""
     if batch.labels is None:
         return array("I", bytes(4 * batch.size))
     values = [(value or "-").encode() for value in batch.labels.values(label)]
@@ -226,7 +225,7 @@ def _values_of(batch: Batch, label: str, roster: Roster) -> "array[int]":
 
 
 def _weights(weighing: Weighing | None, batch: Batch) -> Any:
-    """What the events weigh, for the engine; None where they do not fade."""
+    """Return the weights of the events for the engine; None where scores do not decay."""
     if weighing is None:
         return None
     weights = batch.weights_in(weighing)

@@ -1,4 +1,4 @@
-"""What the memory index holds of one board."""
+"""The data of one board in the memory index."""
 
 from array import array
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ class ScopeStore(Struct, eq=False, gc=False):
     refreshes: int = 0
 
     def __bool__(self) -> bool:
-        """Return whether there are any."""
+        """Return whether there are rankings or rolling windows."""
         return bool(self.rankings or self.rolling)
 
     @property
@@ -43,8 +43,8 @@ class ScopeStore(Struct, eq=False, gc=False):
         return of_rankings + sum([rolling.nbytes for rolling in self.rolling.values()])
 
     def holds(self, id: int) -> bool:
-        """Return whether a member is in any ranking, or in a tally of a window that is refreshed:
-        so it is where it has an event that counts."""
+        """Return whether a member is in any ranking, or in a tally of a window that is refreshed,
+        which it is as soon as it has an event that counts."""
         rankings = chain(self.rankings.values(), [each.live for each in self.rolling.values()])
         if any(ranking.rank(id, ORDINAL) >= 0 for ranking in rankings):
             return True
@@ -53,7 +53,7 @@ class ScopeStore(Struct, eq=False, gc=False):
         return any(tally.words(one)[0][0] for each in deferred for tally in tallies_of(each))
 
     def keys(self, board: int, scope: str) -> list[RankingKey]:
-        """Return the rankings that hold anybody; of a rolling window the running step's."""
+        """Return the rankings with members; of a rolling window that of the running step."""
         kept = [RankingKey(board, *name, scope) for name in self.rankings]
         running = [
             RankingKey(board, name, rolling.running, scope)
@@ -63,14 +63,14 @@ class ScopeStore(Struct, eq=False, gc=False):
         return kept + running
 
     def tallies(self, board: int, scope: str) -> Iterator[tuple[RankingKey, Tally]]:
-        """Return the tallies that hold anybody and still count."""
+        """Return the tallies with members that still count."""
         for window, rolling in self.rolling.items():
             for step in rolling.numbers():
                 if step >= rolling.leaving and (tally := rolling.tally(step)) is not None:
                     yield RankingKey(board, window, step, scope), tally
 
     def structures(self) -> list[RankedSet | Tally]:
-        """Return all rankings and tallies that count, but the prepared rankings."""
+        """Return all rankings and tallies that count, except prepared rankings."""
         found: list[RankedSet | Tally] = list(self.rankings.values())
         for rolling in self.rolling.values():
             found.append(rolling.live)
@@ -78,7 +78,7 @@ class ScopeStore(Struct, eq=False, gc=False):
         return found
 
     def drop_empty(self) -> None:
-        """Forget the rankings and rolling windows that hold nobody."""
+        """Forget empty rankings and rolling windows."""
         for name in [name for name, ranking in self.rankings.items() if not len(ranking)]:
             del self.rankings[name]
         for window in [name for name, rolling in self.rolling.items() if is_empty(rolling)]:
@@ -86,15 +86,15 @@ class ScopeStore(Struct, eq=False, gc=False):
 
 
 class BoardStore(Struct, eq=False):
-    """One board: its parts by scope (the empty one ranks all, and is always there; `scopes` lists
-    the others), the event ids it remembers, what its members carry. `stamped` says that entries
-    carry the exact time of their newest event beside the tie stamp.
+    """One board: its parts by scope (the empty one ranks all events and always exists; `scopes`
+    lists the others), the event ids it remembers, the data of its members. With `stamped`, entries
+    have the exact time of their newest event beside the tie stamp.
 
-    `building` are the windows of which the next refresh is being built, and the scopes in which it
-    will list anybody, as far as it has come: what is new is counted in it from its beginning.
-    `refreshes` counts the refreshes that found everything built; `refreshed` tells by window which
-    of them was its last. A part that has followed fewer still has the ranking that is shown in
-    `prepared`."""
+    `building` has the windows whose next refresh is being built, with the scopes in which it will
+    list anybody so far; new scopes are built from their first event on. `refreshes` counts the
+    refreshes that found everything built; `refreshed` has the number of the last one by window. A
+    part that has followed fewer still has the ranking to be shown in `prepared`.
+    """
 
     rules: Rules
     shape: Shape
@@ -109,11 +109,11 @@ class BoardStore(Struct, eq=False):
 
     @property
     def whole(self) -> ScopeStore:
-        """The part that ranks all."""
+        """The part that ranks all events."""
         return self.parts[""]
 
     def open_ranking(self, key: RankingKey, roster: Roster) -> RankedSet:
-        """Return the ranking of a period; made, empty, where there is none."""
+        """Return the ranking of a period, created if it is missing."""
         rankings = self.open_part(key.scope).rankings
         name = key.window, key.instance
         if name not in rankings:
@@ -129,8 +129,7 @@ class BoardStore(Struct, eq=False):
     def open_rolling(
         self, scope: str, window: str, steps: int, running: int, roster: Roster
     ) -> RollingSet:
-        """Return the tallies and rankings of a rolling window; made, empty, where there are
-        none."""
+        """Return the tallies and rankings of a rolling window, created if they are missing."""
         rolling = self.open_part(scope).rolling
         if window not in rolling:
             lows, highs = word_bounds(self.rules, steps)
@@ -149,7 +148,7 @@ class BoardStore(Struct, eq=False):
         return rolling[window]
 
     def open_part(self, scope: str) -> ScopeStore:
-        """Return the part of a scope; made, empty, where there is none."""
+        """Return the part of a scope, created if it is missing."""
         if (part := self.parts.get(scope)) is None:
             part = self.parts[scope] = ScopeStore(refreshes=self.refreshes)
             self.scopes.add(scope)
@@ -165,8 +164,8 @@ class BoardStore(Struct, eq=False):
         ]
 
     def prefetch(self, window: str, scope: str) -> None:
-        """Note whether the refresh that is being built of a window, if one is, will list anybody in
-        a scope: to be told whenever its first cell came or some went. O(steps)."""
+        """Note whether the refresh being built of a window, if any, will list anybody in a scope.
+        To be called whenever the scope got its first cell or lost some. O(steps)."""
         if (listed := self.building.get(window)) is None:
             return
         part = self.parts.get(scope)
@@ -177,8 +176,8 @@ class BoardStore(Struct, eq=False):
             listed.discard(scope)
 
     def check(self) -> None:
-        """Assert that every scope with a part is listed, once, and hold something; that what waits
-        for its place is built; and that builds know where they will list anybody."""
+        """Assert that every scope with a part is listed once and not empty, that pending refreshes
+        are built, and that builds know where they will list anybody."""
         if sorted(self.scopes) != sorted(scope for scope in self.parts if scope):
             raise CheckFailed(f"the scopes listed are {list(self.scopes)}, not {list(self.parts)}")
         for scope, part in self.parts.items():
@@ -198,7 +197,7 @@ class BoardStore(Struct, eq=False):
             raise CheckFailed(f"the next refresh of {window} lists somebody outside of {listed}")
 
     def drop_empty(self, scope: str) -> None:
-        """Forget what of a scope holds nobody, and the scope when that is all."""
+        """Forget the empty structures of a scope, and the scope when nothing is left."""
         if (part := self.parts.get(scope)) is None:
             return
         part.drop_empty()
@@ -208,21 +207,22 @@ class BoardStore(Struct, eq=False):
 
 
 def is_empty(rolling: RollingSet) -> bool:
-    """Return whether a rolling window holds nobody: whoever has an event in a step that counts is
-    in the live ranking, whatever a tally that has left still holds; where it is refreshed, in a
-    tally."""
+    """Return whether a rolling window has no members. A member with an event in a step that counts
+    is in the live ranking, whatever an expired tally still holds; where the window is refreshed, in
+    a tally."""
     return not len(rolling.live) and not (rolling.deferred and rolling.numbers())
 
 
 def tallies_of(rolling: RollingSet) -> list[Tally]:
-    """Return the tallies of the steps that count, those that hold nobody any more included."""
+    """Return the tallies of the steps that count, empty ones included."""
     found = map(rolling.tally, range(rolling.leaving, rolling.running + 1))
     return [tally for tally in found if tally is not None]
 
 
 def changed_with(rolling: RollingSet, *, best: bool) -> list[RankedSet | Tally]:
-    """What an event may change besides the tally of its step: the live ranking, and on best boards
-    the cells of other steps, which may be beaten. In a deferred set it changes nothing else."""
+    """Return what an event may change besides the tally of its step: the live ranking, and on best
+    boards the cells of other steps, which may be beaten. In a deferred set it changes nothing
+    else."""
     if rolling.deferred:
         return []
     return [rolling.live, *(tallies_of(rolling) if best else ())]

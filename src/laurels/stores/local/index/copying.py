@@ -1,23 +1,24 @@
-"""A copy of the memory index, taken in pieces while it goes on changing.
+"""Copy the memory index in pieces while it changes.
 
 **Rows.** A copy is a row for each entry of a ranking and each cell of a tally: the structure, the
-member, the words; where a structure has several rows of a member, the last one holds, and one
-without words says that the member is not there. So a copy may begin with what is there now, in as
-many pieces as it likes, and make good afterwards for what was written meanwhile: each write tells
-the copy which members of which structures it touched, and the next *round* reads those again. As a
-round is much faster than the writes it follows, what is left shrinks; when it is little, `finish`
-takes it in one go, and that is the instant of the copy.
+member, the words. Where a structure has several rows of a member, the last one is valid, and one
+without words means that the member is not there. So a copy may begin with the current state, in any
+number of pieces, and catch up afterwards: each write reports which members of which structures it
+touched, and the next *round* reads those again. As a round is much faster than the writes it
+follows, what is left shrinks; when it is little, `finish` takes the rest at once, and that is the
+instant of the copy.
 
-**Order.** A ranking is copied in standing order, going on behind the key of the last entry copied,
-a tally in the order of its hash: entries that nobody touches are never passed over, whatever others
-do. Others are read again.
+**Order.** A ranking is copied in ranking order, continuing after the key of the last entry copied,
+a tally in the order of its hash: entries that are not touched are never skipped, whatever changes
+around them. Others are read again.
 
-**Structures** are numbered as they are met. What they are called is said per board, and again when
-it changed; only what a board has in the end is read back. The ranking that a rolling window
-prepares is left out: it is made from the live one. When a window turns, the live ranking is another
-one and copied anew.
+**Structures** are numbered in the order they are found. Their names are written per board, and
+again when they change; only the structures that a board has at the end are read back. The prepared
+ranking of a rolling window is left out: it is derived from the live one. When a window rotates, the
+live ranking is another structure and copied from the start.
 
-**Members** are named last, those that some row names, so members of no ranking are forgotten.
+**Members** are named last, only those that some row refers to, so members of no ranking are
+forgotten.
 """
 
 from array import array
@@ -40,11 +41,11 @@ from .remembered import Remembered
 
 ROWS, NAMES, BOARD, DATA, IDS = b"R", b"N", b"B", b"D", b"I"
 CHUNK = 4_096
-"""Rows of a piece: about a millisecond, of rows that lie behind each other."""
+"""Rows of a piece: about a millisecond for contiguous rows."""
 SCATTERED = 8
-"""As many of them take as long as one of a member sought by itself."""
+"""How many contiguous rows take as long as a row that is looked up by its member."""
 LITTLE = 2_048
-"""What is left when a copy may be finished: rows, and boards."""
+"""Rows or boards that may be left when a copy is finished."""
 MOST_ROUNDS = 12
 _BOARDS = 64
 
@@ -60,7 +61,7 @@ class Rows(Struct, frozen=True, array_like=True):
 
 
 class Names(Struct, frozen=True, array_like=True):
-    """Members and the ids that rows know them by."""
+    """Members and the ids that rows refer to."""
 
     ids: bytes
     arena: bytes
@@ -68,7 +69,7 @@ class Names(Struct, frozen=True, array_like=True):
 
 
 class Stored(Struct, frozen=True, array_like=True):
-    """A structure of a board: what it is called, its number in rows, how many it holds."""
+    """A structure of a board: its name, its number in rows, its size."""
 
     key: RankingKey
     structure: int
@@ -76,9 +77,9 @@ class Stored(Struct, frozen=True, array_like=True):
 
 
 class Contents(Struct, frozen=True, array_like=True):
-    """A scope of a board: what the fold says of the board (None: it is gone), its structures, the
-    running steps of its rolling windows, and when the oldest event id that the board remembers was
-    accepted."""
+    """A scope of a board: the fold's description of the board (None: it was deleted), its
+    structures, the running steps of its rolling windows, and when the oldest remembered event id
+    was accepted."""
 
     number: int
     described: bytes | None
@@ -90,25 +91,25 @@ class Contents(Struct, frozen=True, array_like=True):
 
 
 class Data(Struct, frozen=True, array_like=True):
-    """Member data of a board; None takes it away."""
+    """Member data of a board; None removes it."""
 
     board: int
     items: list[tuple[bytes, bytes | None]]
 
 
 class Ids(Struct, frozen=True, array_like=True):
-    """Remembered event ids of a board, by when they were accepted, in that order."""
+    """Remembered event ids of a board, by time of acceptance, in that order."""
 
     board: int
     groups: list[tuple[int, list[bytes]]]
 
 
 Unit = tuple[int, str]
-"""A scope of a board: what is copied, and told of, as one."""
+"""A scope of a board: the unit of copying."""
 
 
 class Touched(Struct):
-    """What of a scope was written to since it was copied; the data is of the board as a whole."""
+    """What of a scope was written since it was copied; the data belongs to the board as a whole."""
 
     ids: set[int] = msgspec.field(default_factory=set)
     structures: set[Structure] = msgspec.field(default_factory=set)
@@ -119,7 +120,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Copying:
-    """A copy under way. Every method is called under the lock that keeps writes out."""
+    """A copy in progress. Every method is called under the lock that excludes writes."""
 
     def __init__(
         self,
@@ -153,7 +154,8 @@ class Copying:
         ids: Sequence[int] = (),
         structures: Sequence[Structure] = (),
     ) -> None:
-        """Note that members of structures, or only what a scope is, may have changed."""
+        """Note that members of structures, or only the list of structures of a scope, may have
+        changed."""
         if (touched := self._touched.get((board, scope))) is None:
             touched = self._touched[board, scope] = Touched()
         touched.ids.update(ids)
@@ -170,11 +172,11 @@ class Copying:
                 store.remembered.unfollow()
 
     def look_again(self, board: int) -> None:
-        """Note that what the scopes of a board show may be another ranking in each."""
+        """Note that the scopes of a board may show other rankings."""
         self._listing[board] = None
 
     def renew(self, structure: Structure) -> None:
-        """Note that all of a structure may have changed: it is copied anew."""
+        """Note that all of a structure may have changed: it is copied again."""
         self._numbers.pop(structure, None)
         self._renewed += len(structure)
 
@@ -193,7 +195,7 @@ class Copying:
         return piece
 
     def finish(self, describe: Describe) -> list[Section]:
-        """Return all that is left. What was taken is the index as it is now."""
+        """Return all that is left: with it the copy is the index as it is now."""
         sections: list[Section] = []
         while (
             self._work is not None
@@ -224,7 +226,8 @@ class Copying:
         return 1 in self._flags or self._named_to < len(self._flags)
 
     def _pieces(self, describe: Describe) -> Iterator[list[Section]]:
-        """One round: the boards that wait or were touched, then the members named since."""
+        """Yield the pieces of one round: boards that are new or touched, then the members named
+        since."""
         self._rounds += 1
         self._renewed = 0
         self._round, self._touched = self._touched, {}
@@ -249,8 +252,8 @@ class Copying:
             yield [name]
 
     def _scopes_of(self, boards: Sequence[int]) -> Iterator[Unit]:
-        """Return the scopes that boards have, or have when their turn comes, but those that are
-        copied and have followed the last refresh."""
+        """Yield the current scopes of boards, except those that are copied and have followed the
+        last refresh."""
         for board in boards:
             place: tuple[str, str] | None = None
             while (store := self._store_of(board)) is not None:
@@ -268,7 +271,7 @@ class Copying:
     def _unit(
         self, unit: Unit, touched: Touched | None, describe: Describe
     ) -> Iterator[tuple[Section, int]]:
-        """Return the sections of a scope and what each weighs: those of a new one, or of one
+        """Yield the sections of a scope with their weights, of a new one or of one that was
         touched."""
         number, scope = unit
         first = unit not in self._followed_units
@@ -286,7 +289,7 @@ class Copying:
     def _of_board(
         self, number: int, touched: Touched | None, *, first: bool
     ) -> Iterator[tuple[Section, int]]:
-        """What a board keeps once for all its scopes: member data and remembered ids."""
+        """Yield what a board has once for all its scopes: member data and remembered ids."""
         if (store := self._store_of(number)) is None:
             return
         if first:
@@ -304,7 +307,7 @@ class Copying:
         return None if self._store_of(unit[0]) is None else self._followed(*unit)
 
     def _whole(self, structure: Structure) -> Iterator[tuple[Section, int]]:
-        """Return all rows of a structure."""
+        """Yield all rows of a structure."""
         self._numbers[structure] = number = self._next_number
         self._next_number += 1
         parts = _cells(structure) if isinstance(structure, Tally) else self._entries(structure)
@@ -323,7 +326,7 @@ class Copying:
             start = ranking.bound(key, last, right=True)
 
     def _again(self, structure: Structure, ids: set[int]) -> Iterator[tuple[Section, int]]:
-        """Return the rows of members that were written to."""
+        """Yield the rows of members that were written."""
         number = self._numbers[structure]
         rest = iter(ids)
         while chunk := array("I", islice(rest, CHUNK // SCATTERED)):
@@ -344,7 +347,7 @@ class Copying:
         return ROWS, _encode(Rows(number, ids.tobytes(), list(map(pack, words))))
 
     def _contents(self, unit: Unit, described: bytes | None) -> Section:
-        """What a scope has now, as far as it is copied."""
+        """Return the current contents of a scope, as far as they are copied."""
         number, scope = unit
         store, part = self._store_of(number), self._part(unit)
         if store is None or part is None:
@@ -369,7 +372,7 @@ class Copying:
         return BOARD, _encode(contents)
 
     def _names(self) -> Iterator[Section]:
-        """Members that rows named since the last round."""
+        """Yield the members that rows referred to since the last round."""
         self._named_to = len(self._flags)
         for start in range(0, len(self._flags), CHUNK):
             if 1 in self._flags[start : start + CHUNK]:

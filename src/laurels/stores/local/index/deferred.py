@@ -1,14 +1,14 @@
-"""What the memory index does for windows whose rankings are refreshed.
+"""Windows of the memory index whose rankings are refreshed.
 
 Each scope has a deferred `RollingSet`. The next ranking of a window is built scope by scope, in
-shares; scopes that are new meanwhile have theirs built from their first event on.
+shares; new scopes are built from their first event on.
 
-**A refresh.** When all are built, the ranking shown and the one built change places in every scope.
-There may be a million scopes, so the refresh itself only counts up (`BoardStore.refreshes`); a
-scope *follows* when something is asked of it or written to it, or when the fold comes to it in its
-rounds (`Fold.advance_scopes`). Until then nothing touches it, so what it has built is still what
-the refresh found. Where not all is built (in recovery, or because it is little), a refresh does all
-of it at once.
+**A refresh.** When all scopes are built, the ranking shown and the one built change places in every
+scope. There may be a million scopes, so the refresh itself only increments a counter
+(`BoardStore.refreshes`); a scope *follows* when it is read or written, or when the fold advances it
+(`Fold.advance_scopes`). Until then nothing touches it, so what it has built is still what the
+refresh found. Where not all is built (in recovery, or because it is small), a refresh does all of
+it at once.
 """
 
 from laurels.engine.rolling.rolling import RollingSet
@@ -18,12 +18,12 @@ from .board_store import BoardStore, ScopeStore
 from .copying import Copying
 
 SCOPE_CELLS = 10
-"""What a scope costs besides its cells, in cells."""
+"""Fixed cost of a scope, in cells."""
 _ALL = 2**62
 
 
 class Deferred:
-    """The part of a memory index that is for these windows."""
+    """The operations of the memory index on windows that are refreshed."""
 
     def __init__(self) -> None:
         self._boards: dict[int, BoardStore] = {}
@@ -79,8 +79,8 @@ class Deferred:
         return bool(listed)
 
     def _followed(self, board: int, scope: str) -> ScopeStore | None:
-        """Return the part of a scope, which shows what the last refreshes found; None where there
-        is none, or none any more."""
+        """Return the part of a scope, after it followed the last refreshes; None where there is
+        none, or none any more."""
         store = self._boards[board]
         part = store.parts.get(scope)
         if part is None or part.refreshes == store.refreshes:
@@ -92,7 +92,7 @@ class Deferred:
         return store.parts.get(scope)
 
     def _change_places(self, board: int, scope: str, rolling: RollingSet) -> None:
-        """Have a window show in a scope what was built."""
+        """Make a window show the ranking built in a scope."""
         self._dropped.append(rolling.refresh())
         if self._copying is not None:
             self._copying.renew(rolling.live)

@@ -1,4 +1,4 @@
-"""The scopes of a board that hold anybody, in the order of their names."""
+"""The scopes of a board that are not empty, in the order of their names."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -9,7 +9,7 @@ from laurels.model.labels import form_of
 
 
 class Directory:
-    """Scopes by the labels they are of; each operation is O(log n)."""
+    """Scopes by the labels they consist of; each operation is O(log n)."""
 
     def __init__(self) -> None:
         self._forms: dict[str, SortedList[str]] = {}
@@ -22,11 +22,11 @@ class Directory:
             yield from self._forms[form]
 
     def add(self, scope: str) -> None:
-        """Take in a scope that is not there."""
+        """Add a scope that is not listed."""
         self._forms.setdefault(form_of(scope), SortedList()).add(scope)
 
     def discard(self, scope: str) -> None:
-        """Take a scope out, if it is there."""
+        """Remove a scope, if it is listed."""
         form = form_of(scope)
         if (scopes := self._forms.get(form)) is not None:
             scopes.discard(scope)
@@ -38,8 +38,8 @@ class Directory:
         return len(self._forms.get(form, ()))
 
     def spread(self, most: int) -> Iterator[tuple[int, list[str]]]:
-        """Return how many scopes there are of each tuple of labels, and up to so many of them,
-        evenly spread. O(most * log n) for each tuple."""
+        """Yield for each tuple of labels how many scopes it has, and up to `most` of them, evenly
+        spread. O(most * log n) for each tuple."""
         for scopes in self._forms.values():
             count = len(scopes)
             yield (
@@ -48,15 +48,15 @@ class Directory:
             )
 
     def after(self, form: str, scope: str, limit: int) -> list[str]:
-        """Return the next scopes of some labels, behind one of them or where it would stand."""
+        """Return the next scopes of some labels after a scope, which need not be listed."""
         scopes = self._forms.get(form)
         if scopes is None:
             return []
         return list(islice(scopes.irange(scope, inclusive=(False, True)), limit))
 
     def next(self, place: tuple[str, str] | None, limit: int) -> list[tuple[str, str]]:
-        """Return the next scopes of all, each as a place to go on from; those that come meanwhile
-        before it are passed over."""
+        """Return the next scopes of all, each as a place to continue from; scopes added before that
+        place are not returned."""
         found: list[tuple[str, str]] = []
         begun, behind = place or ("", "")
         for form in sorted(self._forms):

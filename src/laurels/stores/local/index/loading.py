@@ -1,8 +1,8 @@
-"""A copy of the memory index taken in again.
+"""Load a copy of the memory index.
 
-The sections come twice: first what boards have in the end and how members are called (`see`), then,
-into structures made for them (`open`), the rows (`take`). Rows of structures that no board has in
-the end are passed over. `finish` asserts that every structure holds as many as was said.
+The sections are read twice: first the final structures of the boards and the names of members
+(`see`), then, into structures created for them (`open`), the rows (`take`). Rows of structures that
+no board has at the end are skipped. `finish` asserts that every structure has the expected size.
 """
 
 from array import array
@@ -42,15 +42,15 @@ _data = msgspec.msgpack.Decoder(Data)
 _ids = msgspec.msgpack.Decoder(Ids)
 _NOBODY = 2**32 - 1
 _MOST_EXPECTED = 2**26
-"""Members for whom a table is made ahead: half a gigabyte. Beyond, it grows."""
+"""Members for which a table is allocated ahead: half a gigabyte. Beyond, it grows."""
 _APART = -1
-"""The lane of what is not rows: member data and ids of events."""
+"""The lane of sections that are not rows: member data and ids of events."""
 _INTEGERS = {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}
-"""How many bytes the integers of MessagePack have, by the byte before them."""
+"""Sizes of MessagePack integers in bytes, by the byte before them."""
 
 
 class Loading:
-    """A copy on its way into an empty index, whose boards the fold opens between the passes."""
+    """A copy being loaded into an empty index, whose boards the fold opens between the passes."""
 
     def __init__(self, boards: dict[int, BoardStore], roster: Roster) -> None:
         self._boards = boards
@@ -67,14 +67,14 @@ class Loading:
     seen = frozenset({BOARD, NAMES})
 
     def lane(self, kind: bytes, begins: bytes) -> int:
-        """Return the number of the structure, which rows begin with."""
+        """Return the number of the structure, with which rows begin."""
         if kind != ROWS or len(begins) < 2:
             return _APART
         width = _INTEGERS.get(begins[1], 0)
         return int.from_bytes(begins[2 : 2 + width] if width else begins[1:2])
 
     def see(self, kind: bytes, body: bytes) -> None:
-        """The first pass over the sections."""
+        """Process a section in the first pass."""
         if kind == BOARD:
             contents = _contents.decode(body)
             self._contents[contents.number, contents.scope] = contents
@@ -82,14 +82,14 @@ class Loading:
             self._name(_names.decode(body))
 
     def described(self) -> Iterator[tuple[int, bytes]]:
-        """Return the boards there are, by number, with what the fold said of each."""
+        """Return the boards by number, with the fold's description of each."""
         for number, scope in sorted(self._contents):
             described = self._contents[number, scope].described
             if not scope and described is not None:
                 yield number, described
 
     def open(self) -> None:
-        """Make the structures, now that all boards are known to the index."""
+        """Create the structures, after all boards were opened in the index."""
         for (number, scope), contents in self._contents.items():
             if contents.described is None or number not in self._boards:
                 continue
@@ -104,7 +104,7 @@ class Loading:
                 self._sizes.append((stored, rolling))
 
     def take(self, kind: bytes, body: bytes) -> None:
-        """The second pass."""
+        """Process a section in the second pass."""
         if kind == ROWS:
             self._put(_rows.decode(body))
         elif kind == IDS:
@@ -113,7 +113,7 @@ class Loading:
             self._give(_data.decode(body))
 
     def finish(self) -> None:
-        """Raise SnapshotDamaged where a structure does not hold what it should."""
+        """Raise SnapshotDamaged where a structure does not have the expected size."""
         for rolling in self._live.values():
             rolling.prepare()
         for stored, structure in self._sizes:
@@ -142,7 +142,7 @@ class Loading:
             self._numbers[id] = number
 
     def _least_members(self) -> int:
-        """Members of the largest ranking of what was seen of boards."""
+        """Return the size of the largest ranking in the boards seen."""
         rankings = (each.rankings for each in self._contents.values())
         size = max((stored.size for each in rankings for stored in each), default=0)
         return max(0, min(size, _MOST_EXPECTED))
@@ -189,8 +189,8 @@ class Loading:
             expect(ranking, size)
 
     def _ranking(self, number: int) -> RankedSet:
-        """A ranking that stands, or the live one of a rolling window, from which `finish` makes the
-        one that is prepared."""
+        """Return a ranking, or the live one of a rolling window, from which `finish` derives the
+        prepared one."""
         rolling = self._live.get(number)
         return self._rankings[number] if rolling is None else rolling.live
 

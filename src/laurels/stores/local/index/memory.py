@@ -1,4 +1,4 @@
-"""The memory index: every ranking a native ranked set, in this process."""
+"""The memory index: all rankings as native ranked sets in this process."""
 
 from array import array
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ from .loading import Loading
 from .remembered import Remembered
 
 MEASURED = 500
-"""Scopes of the same labels by which the memory of all of them is told."""
+"""How many scopes of the same labels are sampled to estimate the memory of all of them."""
 _ALL = 2**62
 _NOTHING = ScopeStore()
 _SCAN = 10_000
@@ -204,7 +204,7 @@ class MemoryIndex(Deferred):
         return dropped
 
     def touch(self, board: int) -> None:
-        """Tell a copy under way that what the fold knows of a board has changed."""
+        """Note for a copy in progress that the fold's description of a board has changed."""
         self._touch(board)
 
     def copy(self) -> Copying:
@@ -219,7 +219,7 @@ class MemoryIndex(Deferred):
         self._copying = None
 
     def load(self) -> Loading:
-        """Begin to take in a copy; this index is empty."""
+        """Begin to load a copy; this index is empty."""
         return Loading(self._boards, self._roster)
 
     def _touch(self, board: int, scope: str = "") -> None:
@@ -336,7 +336,7 @@ class MemoryIndex(Deferred):
 
 
 def _ranked(store: BoardStore, key: RankingKey) -> RankedSet | None:
-    """Return the ranking that is seen under a key."""
+    """Return the ranking that is shown under a key."""
     _, window, instance, scope = key
     part = store.parts.get(scope)
     if part is None:

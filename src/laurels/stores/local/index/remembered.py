@@ -12,7 +12,7 @@ from laurels.errors import CheckFailed
 
 
 def key_of(member: bytes, id: bytes) -> bytes:
-    """One unambiguous key for a member's event id."""
+    """Return an unambiguous key for a member's event id."""
     return b"%c%b%b" % (len(member), member, id)
 
 
@@ -43,7 +43,7 @@ class Remembered:
             self._queue.append((now_ms, [key]))
 
     def undo(self, keys: list[bytes]) -> None:
-        """Take back the newest adds, which were `keys` in this order."""
+        """Undo the newest adds, which were `keys` in this order."""
         for key in reversed(keys):
             del self._accepted[key]
             if self._added is not None:
@@ -86,14 +86,14 @@ class Remembered:
         return groups
 
     def take_added(self) -> list[tuple[int, list[bytes]]]:
-        """What was added since the copy was begun, or since this was asked last."""
+        """Return what was added since the copy was begun, or since the last call."""
         added = self._added or []
         if self._added is not None:
             self._added = []
         return added
 
     def unfollow(self) -> None:
-        """End the noting."""
+        """Stop noting additions."""
         self._added = None
 
     def items(self) -> list[tuple[bytes, int]]:

@@ -1,4 +1,4 @@
-"""What a log is: the durable, ordered record of everything that may change an answer."""
+"""The protocol of a log: the durable, ordered record of everything that may change an answer."""
 
 from collections.abc import Callable, Iterator
 from typing import Protocol
@@ -17,10 +17,10 @@ class Log(Protocol):
 
     @property
     def doubt(self) -> str | None:
-        """Why nothing vouched for the log's end when it was opened; None where something did."""
+        """Why the log's end could not be verified when it was opened; None where it was."""
 
     def append(self, body: bytes) -> int:
-        """Make an entry durable and answer its offset; StorageFailed when it could not."""
+        """Make an entry durable and return its offset; StorageFailed when that failed."""
 
     def read(self, after: int = 0) -> Iterator[tuple[int, bytes]]:
         """Return the entries after an offset, in order; LogDamaged at the first that is not
@@ -31,19 +31,19 @@ class Log(Protocol):
         return whether there are more. The newest entry always stays."""
 
     def note(self, key: str) -> str | None:
-        """A small fact kept beside the entries, such as which clock they were written by."""
+        """Return a small fact stored beside the entries, such as the clock they were written by."""
 
     def set_note(self, key: str, value: str) -> None: ...
 
     def nbytes(self) -> int:
-        """What the log takes on its medium, in bytes."""
+        """Return the size of the log on its medium, in bytes."""
 
     def close(self) -> None: ...
 
 
 class RewritableLog(Log, Protocol):
-    """A log whose entries can be put right while nobody uses it."""
+    """A log whose entries can be rewritten while nobody uses it."""
 
     def rewrite(self, change: Callable[[bytes], bytes | None], *, dry_run: bool) -> int:
-        """Replace every entry for which `change` returns another, all of them or none; how many
-        those are. With `dry_run` they are only counted. StorageFailed, LogDamaged."""
+        """Replace every entry for which `change` returns another, all of them or none; return how
+        many those are. With `dry_run` they are only counted. StorageFailed, LogDamaged."""

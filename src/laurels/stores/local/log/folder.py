@@ -21,10 +21,10 @@ _SERVED_NAME = "served-at"
 
 
 class Folder:
-    """A folder held for this process until `close`; the lock file names the pid that holds it.
+    """A folder locked for this process until `close`; the lock file has the pid of the owner.
 
-    The lock is the kernel's (flock), so it ends with the process however that ends. A child made
-    by fork shares it and lets go of it at once, lest it outlive the parent in the child.
+    The lock is the kernel's (flock), so it ends with the process in any case. A child made by fork
+    shares it and releases it at once, lest it outlive the parent in the child.
     """
 
     def __init__(self, path: Path, *, create: bool) -> None:
@@ -75,8 +75,8 @@ class Folder:
 
 
 def announce(path: Path, address: str | None) -> None:
-    """Say in a folder where this process serves it, None for nowhere any more; it only helps
-    whoever is refused."""
+    """Write to a folder at which address this process serves it, None when it no longer does;
+    another process that is refused the folder reports it."""
     with suppress(OSError):
         if address is None:
             (path / _SERVED_NAME).unlink(missing_ok=True)

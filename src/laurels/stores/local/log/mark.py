@@ -1,10 +1,10 @@
 """The mark of a log: its newest offset, in a file of its own.
 
-SQLite takes a damaged end of its write-ahead file for one that was never finished, and forgets it.
-The mark is written after each commit and not flushed, so it costs nothing and never runs ahead of
-what is on the disk: a log that ends before its mark has lost something. A mark carries a checksum
-of its own; one that is damaged or missing says nothing, which is logged and stands in the store's
-figures. Earlier versions wrote 20 digits without a checksum.
+SQLite takes a damaged end of its write-ahead file for one that was never finished, and discards it.
+The mark is written after each commit and not flushed, so it costs nothing and is never ahead of
+what is on the disk: a log that ends before its mark has lost something. A mark has a checksum of
+its own; a damaged or missing one proves nothing, which is logged and shown in the store's
+statistics. Earlier versions wrote 20 digits without a checksum.
 """
 
 import logging
@@ -27,7 +27,7 @@ def _encode(offset: int) -> bytes:
 
 
 def _decode(content: bytes) -> int | None:
-    """Return the offset that a mark says; None where it is not as it was written."""
+    """Return the offset in a mark; None where it is damaged."""
     digits = content[:_DIGITS]
     if not digits.isdigit():
         return None
@@ -36,11 +36,11 @@ def _decode(content: bytes) -> int | None:
 
 
 class Mark:
-    """The mark beside a log; `doubt` says why it did not vouch for the log's end when the log was
+    """The mark beside a log; `doubt` is why it could not verify the log's end when the log was
     opened, None where it did."""
 
     def __init__(self, path: Path, log: Path, offset: int) -> None:
-        """Raise LogDamaged where the log ends at `offset`, before what the mark says."""
+        """Raise LogDamaged where the log ends at `offset`, before the mark."""
         missing = not path.exists()
         self._file = create_file(path)
         self.doubt: str | None = None
@@ -66,8 +66,8 @@ class Mark:
             self.set(offset)
 
     def set(self, offset: int) -> None:
-        """Note the newest offset. An entry on the disk stays acknowledged where that fails: the
-        mark only vouches for less then."""
+        """Write the newest offset. Where that fails, the entry on the disk stays acknowledged: the
+        mark only proves less then."""
         with suppress(OSError):
             os.pwrite(self._file, _encode(offset), 0)
 

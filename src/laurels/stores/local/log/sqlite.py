@@ -27,7 +27,7 @@ MARK_NAME = "log.mark"
 _FETCH = 64
 _CHECKPOINT_BYTES = 16 << 20
 _CHECKPOINT_PAGES = 16_384
-"""Where SQLite checkpoints within a commit all the same: 64 MiB."""
+"""Size of the write-ahead file at which SQLite checkpoints within a commit: 64 MiB."""
 _PAGE = 4_096
 _TRIM_BYTES = 1 << 20
 _TRIM_ROWS = 256
@@ -73,8 +73,8 @@ class SqliteLog:
             )
 
     def _find_ends(self) -> None:
-        """Find the oldest and the newest offset. They are remembered: who asks for them while an
-        entry is written does not wait for the disk."""
+        """Find the oldest and the newest offset. They are cached, so reading them does not wait for
+        a write in progress."""
         row = self._writer.execute("SELECT min(offset), max(offset) FROM log").fetchone()
         self._first, self._offset = (1, 0) if row[0] is None else (int(row[0]), int(row[1]))
 
@@ -164,7 +164,7 @@ class SqliteLog:
                 raise
 
     def fill(self, notes: dict[str, str], entries: Iterable[tuple[int, bytes]]) -> None:
-        """Put notes and entries, under their own offsets, into a log that has none."""
+        """Put notes and entries, under their own offsets, into an empty log."""
         rows = ((offset, zlib.crc32(body), body) for offset, body in entries)
         with _plain_errors(self._path):
             self._writer.execute("BEGIN")
@@ -185,7 +185,7 @@ class SqliteLog:
 
 
 class LogView:
-    """The log as it is at one moment, read beside the process that writes it."""
+    """The log as of one moment, read while another process writes it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -215,7 +215,7 @@ class LogView:
 
 
 def write_log(path: Path, notes: dict[str, str], entries: Iterable[tuple[int, bytes]]) -> None:
-    """Write a log anew, with all its entries in one commit. StorageFailed where it cannot."""
+    """Write a log with all its entries in one commit. StorageFailed where that failed."""
     log = SqliteLog(path)
     try:
         log.fill(notes, entries)
@@ -224,8 +224,8 @@ def write_log(path: Path, notes: dict[str, str], entries: Iterable[tuple[int, by
 
 
 class _Checkpoint:
-    """When and by whom the write-ahead file is copied into the database. That it is matters to no
-    promise, so what fails is tried again later."""
+    """Copies the write-ahead file into the database now and then. No promise depends on it, so a
+    failed one is tried again later."""
 
     def __init__(
         self, writer: sqlite3.Connection, connect: Callable[[], sqlite3.Connection]
@@ -236,7 +236,7 @@ class _Checkpoint:
         self._thread: threading.Thread | None = None
 
     def written(self, nbytes: int) -> None:
-        """Called by the writer after a commit of so many bytes."""
+        """Note a commit of so many bytes; called by the writer."""
         self._since += nbytes + _PAGE
         if self._thread is None:
             if self._since >= _CHECKPOINT_BYTES:
@@ -257,7 +257,7 @@ class _Checkpoint:
 
 
 def _whole(rows: sqlite3.Cursor, expected: int, path: Path) -> Iterator[tuple[int, bytes]]:
-    """Return the entries in rows, each as it was written and none left out."""
+    """Return the entries in rows, verifying that each is intact and none is missing."""
     while chunk := rows.fetchmany(_FETCH):
         for offset, crc, body in chunk:
             if offset != expected or zlib.crc32(body) != crc:

@@ -1,9 +1,8 @@
-"""The snapshot files of a folder: written beside, verified, swapped in, and the last two kept.
+"""The snapshot files of a folder: written under a temporary name, verified, renamed; two are kept.
 
-A snapshot of the log up to offset 17 is `snapshot-00000000000000000017.laurels`. While it is being
-written it has another name, and it gets this one only when it is on the disk and was read back: so
-whatever bears the name was whole once, and a crash at any moment leaves the older ones as they
-were.
+A snapshot of the log up to offset 17 is `snapshot-00000000000000000017.laurels`. It gets that name
+only after it was flushed and read back: so every file of such a name was complete once, and a crash
+at any moment leaves the older ones as they were.
 """
 
 import os
@@ -39,8 +38,8 @@ class SnapshotFile(Struct, frozen=True):
         return self.path.stat().st_size
 
     def set_aside(self) -> None:
-        """Give it another name, since it cannot be read: it is kept, but never used. Where that
-        fails it keeps its name, and is passed over again."""
+        """Rename the file, since it is damaged: it is kept, but never used. Where that fails it
+        keeps its name and is skipped again."""
         with suppress(OSError):
             self.path.replace(self.path.with_suffix(".damaged"))
 
@@ -52,7 +51,7 @@ class SnapshotFiles:
         self._folder = folder
 
     def newest_first(self) -> list[SnapshotFile]:
-        """Return all snapshots there are, whole or not."""
+        """Return all snapshots there are, valid or not."""
         found = [
             SnapshotFile(path, int(named[1]))
             for path in self._folder.iterdir()
@@ -61,13 +60,13 @@ class SnapshotFiles:
         return sorted(found, key=lambda snapshot: snapshot.offset, reverse=True)
 
     def clear_unfinished(self) -> None:
-        """Take away what a crash left half written; what stays is written over."""
+        """Remove files a crash left incomplete; one that remains is overwritten."""
         with suppress(OSError):
             (self._folder / _UNFINISHED).unlink(missing_ok=True)
 
     def write(self, sections: Iterable[Section], offset: Callable[[], int]) -> SnapshotFile:
-        """Write a snapshot beside, reads it back and swaps it in; StorageFailed, and nothing
-        changed, where that fails. `offset` is asked when all sections are written."""
+        """Write a snapshot, verify it and rename it; StorageFailed, and nothing changed, where that
+        fails. `offset` is called when all sections are written."""
         unfinished = self._folder / _UNFINISHED
         try:
             with written_file(unfinished, _BUFFER) as file:
@@ -87,10 +86,10 @@ class SnapshotFiles:
         return SnapshotFile(path, offset())
 
     def prune(self) -> None:
-        """Take away all but the newest two; one that stays is taken away the next time.
+        """Remove all but the newest two; one that cannot be removed is removed the next time.
 
-        Its name is gone for good before anything of it is: the log is trimmed next, and a power cut
-        must not bring back a snapshot that the log no longer follows.
+        A file is renamed durably before its content is removed: the log is trimmed next, and a
+        power cut must not restore a snapshot that the log no longer continues.
         """
         for snapshot in self.newest_first()[KEPT:]:
             with suppress(OSError):
@@ -101,8 +100,8 @@ class SnapshotFiles:
 
 
 def _flushed(sections: Iterable[Section], file: BinaryIO) -> Iterator[Section]:
-    """Return the sections, with what is written of them put on the disk little by little: one large
-    flush at the end would have the commits of the log wait for it."""
+    """Yield the sections, and flush what is written of them little by little: one large flush at
+    the end would block the commits of the log."""
     written = 0
     for kind, body in sections:
         yield kind, body
@@ -114,8 +113,8 @@ def _flushed(sections: Iterable[Section], file: BinaryIO) -> Iterator[Section]:
 
 
 def _shrink(path: Path) -> None:
-    """Give a file's blocks back little by little: freed all at once, the next flush of the log
-    would have to wait for the file system to note them."""
+    """Free a file's blocks little by little: if they were freed at once, the next flush of the log
+    would wait for the file system."""
     with path.open("r+b", buffering=0) as file:
         for left in range(path.stat().st_size - _FREED, 0, -_FREED):
             file.truncate(left)
@@ -123,7 +122,7 @@ def _shrink(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make names given and taken away in a folder durable."""
+    """Make created and removed names in a folder durable."""
     locked = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(locked)

@@ -1,11 +1,11 @@
-"""The bytes of a snapshot: sections behind each other, each with a checksum of its own.
+"""The format of a snapshot: consecutive sections, each with a checksum of its own.
 
     "laurels snapshot\\n"  format (4 bytes)                        the head
     kind (1)  length (4)  CRC-32 of kind, length and body (4)  body   each section
     kind "E", a body with the number of sections before it           the end
 
-All numbers are unsigned and little-endian. A file is whole when every checksum is right and the end
-is where it says: whatever was cut off, turned round or never written is found by reading it.
+All numbers are unsigned and little-endian. A file is complete when every checksum is right and the
+end is where it should be: anything truncated, flipped or never written is found by reading it.
 """
 
 import os
@@ -31,7 +31,7 @@ Section = tuple[bytes, bytes]
 
 
 def write_sections(file: BinaryIO, sections: Iterable[Section]) -> int:
-    """Write a whole snapshot; the bytes it took."""
+    """Write a whole snapshot; return its size in bytes."""
     written = file.write(MAGIC + _VERSION.pack(FORMAT))
     count = 0
     for kind, body in sections:
@@ -46,10 +46,11 @@ def _write(file: BinaryIO, kind: bytes, body: bytes) -> int:
 
 
 def read_sections(file: BinaryIO, called: str) -> Iterator[Section]:
-    """Return the sections of a snapshot but its end, each verified; the file is left behind the
-    end.
+    """Return the sections of a snapshot without its end, each verified; the file is positioned
+    after the end.
 
-    Raises SnapshotDamaged where a byte is wrong or missing, FormatTooNew, in both `called` so.
+    Raises SnapshotDamaged where a byte is wrong or missing, FormatTooNew; both name the file
+    `called`.
     """
     _judge(_exactly(file, len(MAGIC) + _VERSION.size, called), called)
     count = 0
@@ -103,8 +104,8 @@ def _ended(called: str) -> SnapshotDamaged:
 
 
 class FilePosition(NamedTuple):
-    """Where a section lies in a file, and what it and its body begin with. That is what the file
-    says, which may be wrong: it is verified by `read_at`, with the body."""
+    """Where a section lies in a file, its header and the beginning of its body. They are unverified
+    until `read_at` reads the section."""
 
     at: int
     head: bytes
@@ -121,9 +122,10 @@ class FilePosition(NamedTuple):
 
 
 def find_sections(file: int, called: str) -> list[FilePosition]:
-    """Return where the sections of a snapshot lie but its end, by a descriptor of the file.
+    """Return the positions of the sections of a snapshot without its end, by a descriptor of the
+    file.
 
-    Their bodies are not read: the file is whole when `read_at` reads every one of them. Raise as
+    Their bodies are not read: the file is valid if `read_at` reads every one of them. Raise as
     `read_sections`.
     """
     at = len(MAGIC) + _VERSION.size
@@ -155,8 +157,8 @@ def read_at(file: int, place: FilePosition, called: str) -> bytes:
 
 
 def _exactly_at(file: int, length: int, at: int, called: str) -> bytes:
-    """So many bytes from a place on. A call may answer with fewer than are there, which are at
-    least 2 GiB then."""
+    """Return `length` bytes from a position on. One read call may return fewer, of 2 GiB or
+    more."""
     read = os.pread(file, length, at)
     while len(read) < length and (more := os.pread(file, length - len(read), at + len(read))):
         read += more
@@ -166,7 +168,7 @@ def _exactly_at(file: int, length: int, at: int, called: str) -> bytes:
 
 
 def verify(path: Path) -> None:
-    """Read a snapshot through; raise as `read_sections`, and StorageFailed."""
+    """Read a whole snapshot; raise as `read_sections`, and StorageFailed."""
     try:
         with path.open("rb") as file:
             for _ in read_sections(file, str(path)):

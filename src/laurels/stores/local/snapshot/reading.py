@@ -1,4 +1,4 @@
-"""A snapshot being read: its sections in any order, by more than one thread."""
+"""Read the sections of a snapshot in any order, in several threads."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ class Sections:
             raise
 
     def body(self, place: FilePosition) -> bytes:
-        """What a section holds; several threads may ask at once."""
+        """Return the body of a section; several threads may call this at once."""
         try:
             return read_at(self._file, place, str(self.path))
         except OSError as error:
@@ -49,9 +49,10 @@ class Sections:
 
 
 def side_by_side(tasks: Sequence[Iterator[None]]) -> None:
-    """Go through iterators, begun in their order, `THREADS` of them at a time.
+    """Consume iterators, started in their order, `THREADS` of them at a time.
 
-    What one raises is raised when the others have come to their next item: none goes on after that.
+    An error in one is raised when the others have reached their next item: none continues after
+    that.
     """
     waiting = iter(tasks)
     raised: list[BaseException] = []

@@ -1,4 +1,4 @@
-"""Taking a snapshot while serving, and opening one."""
+"""Take a snapshot while serving, and open one."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing
@@ -19,20 +19,21 @@ from .reading import Sections, side_by_side
 
 LEAST_LOG_BYTES = 64 << 20
 SECOND_OF_LOG = 2 << 20
-"""What is folded in a second, about: from one to six MiB, by the windows of the boards."""
+"""Bytes of log folded in about a second: from one to six MiB, depending on the windows of the
+boards."""
 WRITTEN_WHILE_FOLDING = 16
-"""Bytes of a snapshot that are written while one of the log is folded, at least."""
+"""Bytes of a snapshot that are written, at least, in the time one byte of log is folded."""
 
 
 def is_due(log_bytes: int, snapshot_bytes: int) -> bool:
-    """Return whether the log has grown by so many bytes since a snapshot of so many that another
-    pays: reading it would take longer than reading a snapshot."""
+    """Return whether the log has grown so far since a snapshot that another one pays: reading it
+    would take longer than reading a snapshot."""
     return log_bytes > max(LEAST_LOG_BYTES, snapshot_bytes)
 
 
 def is_due_on_close(log_bytes: int, snapshot_bytes: int) -> bool:
-    """Return whether a snapshot pays before a store is closed: folding so much of the log would
-    take the next start more than about a second, and writing the snapshot takes no longer than
+    """Return whether a snapshot pays before a store is closed: folding this much log would delay
+    the next start by more than about a second, and writing the snapshot takes no longer than
     that."""
     return log_bytes > max(SECOND_OF_LOG, snapshot_bytes // WRITTEN_WHILE_FOLDING)
 
@@ -43,11 +44,11 @@ def take(
     still: Callable[[], AbstractContextManager[object]],
     rest: Callable[[], None],
 ) -> SnapshotFile:
-    """Write a snapshot of a fold while it goes on folding.
+    """Write a snapshot of a fold while it continues to fold.
 
-    `still` keeps commits out; it is entered for one piece of the copy at a time, and what was
-    copied is written in between. `rest` is called after each piece: it lets other threads run.
-    Raise StorageFailed where the disk refuses; nothing is changed then.
+    `still` excludes commits; it is entered for one piece of the copy at a time, and the pieces are
+    written in between. `rest` is called after each piece and lets other threads run. Raise
+    StorageFailed where the disk refuses a write; nothing is changed then.
     """
     heads: list[Head] = []
     with still():
@@ -75,7 +76,7 @@ def take(
 
 
 def moment_of(path: Path) -> Head:
-    """Return the instant a snapshot is of. Raise SnapshotDamaged, FormatTooNew."""
+    """Return the offset and time of a snapshot. Raise SnapshotDamaged, FormatTooNew."""
     try:
         with closing(Sections(path)) as sections:
             for place in sections.places:
@@ -87,7 +88,7 @@ def moment_of(path: Path) -> Head:
 
 
 def opened(path: Path, index: Index) -> Fold:
-    """Return the fold a snapshot holds, in a fresh index. Raise SnapshotDamaged, FormatTooNew."""
+    """Return the fold in a snapshot, with a new index. Raise SnapshotDamaged, FormatTooNew."""
     fold = Fold(index)
     loading = index.load()
     try:
@@ -116,7 +117,7 @@ def _first_pass(sections: Sections, loading: Load) -> Head:
 
 
 def _second_pass(sections: Sections, loading: Load) -> None:
-    """Every section that the first pass left out, so that each has been read, and verified."""
+    """Read every section that the first pass left out, so that all are read and verified."""
     lanes: dict[int, list[FilePosition]] = {}
     caller = get_ident()
     for place in sections.places:
