@@ -57,12 +57,20 @@ class Told:
 
     def in_doubt(self, part: range) -> set[int]:
         """The steps of a part of which one may be there though nobody was told so."""
-        settled = max((n for n in self.done if n in part and STEPS[n].kept), default=-1)
+        settled = max((n for n in self.done if n in part and self._wrote(n)), default=-1)
         failed = {n for n, code in self.failed.items() if n in part and code in IN_DOUBT}
         said = [n for n in part if n in self.done or n in self.failed]
         if part[-1] not in self.ended:
             failed.add(said[-1] + 1 if said else part.start)
         return {n for n in failed if n > settled and n in part and STEPS[n].kept}
+
+    def _wrote(self, done: int) -> bool:
+        """Whether a step that is done wrote to the log. To create what is there, and to count what
+        was counted, writes nothing: it says nothing of what failed before."""
+        step, answer = STEPS[done], self.done[done]
+        made = any(n < done and STEPS[n].name == step.name for n in self.done)
+        counted = isinstance(answer, list) and answer[0] == "duplicate"
+        return step.kept and not made and not counted
 
 
 def judge(folder: Path, told: Told) -> set[int]:
