@@ -29,6 +29,6 @@ def test_nothing_acknowledged_is_lost(
 ) -> None:
     faults = [(scene, fault) for scene in played for fault in every(scene, kind)]
     shift = [*KINDS, READS].index(kind)
-    apart = len(faults) // scaled(3, len(faults))
+    apart = len(faults) // scaled(1, len(faults))
     for scene, fault in faults[shift * apart // 10 :: apart]:
         survive(stage, scene, fault, tmp_path / "folder")

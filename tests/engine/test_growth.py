@@ -6,6 +6,7 @@ from random import Random
 import pytest
 
 from laurels.engine.tree.ranked_set import ORDINAL, RankedSet
+from tests.conftest import Scaled
 from tests.counts import covering
 from tests.engine.pair import Pair, intern
 from tests.engine.plain import Row
@@ -51,11 +52,11 @@ def test_up_and_down_again(kind: str, dense: bool) -> None:
     pair.compare()
 
 
-def test_a_steady_state_of_moves() -> None:
+def test_a_steady_state_of_moves(scaled: Scaled) -> None:
     """Members who keep moving far and near, through splits and joins of every kind."""
     random = Random(7)
     pair = Pair(members(MEMBERS), columns=2, tie=True, dense=True)
-    for step in range(12):
+    for step in range(scaled(4, 12)):
         spread = random.choice([10, 10**4, 10**15])
         places = random.choices(range(MEMBERS), k=8_000)
         rows = [tuple(random.randint(-spread, spread) for _ in range(3)) for _ in places]

@@ -11,6 +11,7 @@ from laurels.engine.batch.fold import SUM
 from laurels.engine.roster.roster import Roster
 from laurels.engine.tree.ranked_set import DENSE, RankedSet
 from laurels.engine.tree.restoring import expect
+from tests.conftest import Scaled
 from tests.counts import some
 from tests.engine.plain_rolling import Roll
 from tests.engine.rolling_pair import RollingPair
@@ -73,7 +74,7 @@ def test_a_ranking_holds_the_same_however_many_were_expected(share: int, expecte
 
 
 @pytest.mark.parametrize("members", some(4, [0, 1, 90, 3_000, 600, 9_000]))
-def test_what_is_prepared_is_a_copy_of_what_is_live(members: int) -> None:
+def test_what_is_prepared_is_a_copy_of_what_is_live(members: int, scaled: Scaled) -> None:
     random = Random(members)
     roll = Roll(5, 100)
     pair = RollingPair([SUM], [roll], members=max(members, 1), tie=1)
@@ -96,7 +97,7 @@ def test_what_is_prepared_is_a_copy_of_what_is_live(members: int) -> None:
         new.check()
     # The copy goes its own way: nothing of it belongs to both.
     pair.rollings[0] = new
-    for _ in range(20 if members else 0):
+    for _ in range(scaled(5, 20) if members else 0):
         pair.apply([some_event(random, pair, 9, roll.step_ms, roll.steps) for _ in range(100)])
         new.advance(10**6)
         pair.compare()

@@ -8,6 +8,7 @@ import pytest
 
 from laurels.engine.batch.fold import BEST, LAST, SUM, Journal
 from laurels.engine.rolling.rolling import RollingSet
+from tests.conftest import Scaled
 from tests.counts import covering
 from tests.engine.plain_rolling import Event, Roll
 from tests.engine.rolling_pair import LIMIT, RollingPair, cells, entries
@@ -108,12 +109,12 @@ def run_all(random: Random, ops: Sequence[int], tie: int, resolution: int, round
 
 
 @pytest.mark.parametrize("ops", [(SUM,), (BEST,), (LAST, SUM)])
-def test_many_members(ops: Sequence[int]) -> None:
+def test_many_members(ops: Sequence[int], scaled: Scaled) -> None:
     """Tallies and rankings of many buckets and leaves, the pass in small bits."""
     random = Random(f"{ops}")
     roll = Roll(4, 1_000)
     pair = RollingPair(ops, [None, roll], members=2_000)
-    for _ in range(9):
+    for _ in range(scaled(4, 9)):
         events = [some_event(random, pair, 50, roll.step_ms, roll.steps) for _ in range(1_500)]
         pair.apply(events[:900], 1)
         rolling = pair.rollings[1]
@@ -173,11 +174,13 @@ def restored(pair: RollingPair, rolling: RollingSet, random: Random) -> RollingS
 
 
 @pytest.mark.parametrize("ops", [(SUM,), (BEST, BEST), (LAST,)])
-def test_a_set_can_be_taken_down_and_put_up_at_any_point(ops: Sequence[int]) -> None:
+def test_a_set_can_be_taken_down_and_put_up_at_any_point(
+    ops: Sequence[int], scaled: Scaled
+) -> None:
     random = Random(f"{ops}")
     roll = Roll(5, 100)
     pair = RollingPair(ops, [roll], members=600, tie=random.choice([1, -1]))
-    for _ in range(60):
+    for _ in range(scaled(20, 60)):
         events = [some_event(random, pair, 9, roll.step_ms, roll.steps) for _ in range(150)]
         pair.apply(events)
         rolling = pair.rollings[0]

@@ -15,7 +15,7 @@ NINTH = range(0, 2 * len(COMBINATIONS), 9)
 
 
 @pytest.mark.parametrize(
-    "seed", [*NINTH[::3], *rare(*(seed for seed in NINTH if seed not in NINTH[::3]))]
+    "seed", [*NINTH[::9], *rare(*(seed for seed in NINTH if seed not in NINTH[::9]))]
 )
 def test_an_episode_agrees_with_the_oracle(seed: int) -> None:
     tally = run(seed, combinations_of(seed), steps=40)
