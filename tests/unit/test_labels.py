@@ -21,7 +21,7 @@ from laurels.model.labels import (
     concatenate,
     form_of,
     label_names,
-    label_texts,
+    label_pairs,
     label_values,
     labels_of,
     scope_named,
@@ -153,12 +153,12 @@ def test_none_is_no_value() -> None:
     nothing: Values = (None, None, None)
     assert label_values(NAMES, None) == label_values(NAMES, {}) == nothing
     assert label_values(NAMES, {"team": None}) == nothing
-    assert label_texts(None) is None
-    assert label_texts({"team": None, "room": "1"}) == {"room": "1"}
+    assert label_pairs(None) == label_pairs({}) == ()
+    assert label_pairs({"team": "x", "room": "1"}) == (("room", "1"), ("team", "x"))
     given: list[object] = [[], "room", {1: "x"}, {"room": 1}]
     for wrong in given:
         with pytest.raises(InvalidLabel):
-            label_texts(wrong)
+            label_pairs(wrong)
 
 
 def test_an_event_that_fits_no_scope_is_told_which_there_are() -> None:

@@ -189,15 +189,6 @@ def label_value(label: str, value: object) -> str:
     return value
 
 
-def label_texts(labels: object) -> dict[str, str] | None:
-    """What an event carries as labels, whatever the board; InvalidLabel for what are no labels."""
-    if labels is None:
-        return None
-    return {
-        label: label_value(label, value) for label, value in _named(labels) if value is not None
-    }
-
-
 def _named(labels: object) -> Iterator[tuple[str, object]]:
     """Labels by their names; InvalidLabel for what are no labels."""
     if not isinstance(labels, Mapping):

@@ -79,11 +79,6 @@ class ClockGuard:
         self._saved_base: int | None = None
         self._logged_at: int | None = None
 
-    @property
-    def is_leaping(self) -> bool:
-        """Whether the clock is at a leap that is not followed."""
-        return self._leaping
-
     def leap(self) -> Leap | None:
         """Return the leap that is not followed; None while the clock is."""
         if not self._leaping:

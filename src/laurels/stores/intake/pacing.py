@@ -9,8 +9,8 @@ includes are written.
 
 import asyncio
 import weakref
+from abc import ABC, abstractmethod
 from contextlib import suppress
-from typing import Protocol
 
 from laurels.errors import Closed, Forked, LaurelsError
 from laurels.stores.intake.shares import SHARE
@@ -19,12 +19,33 @@ IDLE_S = 0.25
 LONGEST_S = 0.05
 
 
-class Paced(Protocol):
-    """A store with work that falls due as time passes."""
+class Paced(ABC):
+    """A store in which time makes work due: a task of an event loop sees to it from `start` on."""
 
+    _pacing: "asyncio.Task[None] | None" = None
+
+    paced: bool = False
+    """Whether a task sees to what time makes due, rather than who has written."""
+
+    @abstractmethod
     def pace(self, limit: int) -> tuple[int, int]:
         """Do a share of the work that is due; return what is left, and the milliseconds until more
         falls due. Blocks."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Carry out what is queued and close."""
+
+    def start(self) -> None:
+        """Have a task of the loop that runs see to what time makes due."""
+        self.paced = True
+        self._pacing = asyncio.get_running_loop().create_task(pace(weakref.ref(self)))
+
+    async def close_async(self) -> None:
+        """Close from a loop."""
+        if self._pacing is not None:
+            self._pacing.cancel()
+        await asyncio.to_thread(self.close)
 
 
 async def pace(reference: "weakref.ref[Paced]") -> None:

@@ -10,7 +10,6 @@ on top of this.
 import asyncio
 import logging
 import threading
-import weakref
 from asyncio import Future
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -60,7 +59,7 @@ from laurels.stores.intake.accept import How, is_plain, joined, submission
 from laurels.stores.intake.commands import ON_LOOP, accepted, defined_by, is_long, own, result_of
 from laurels.stores.intake.commit import Committer, Ticket, Write, made
 from laurels.stores.intake.forks import forks
-from laurels.stores.intake.pacing import pace
+from laurels.stores.intake.pacing import Paced
 from laurels.stores.intake.shares import MOST, SHARE
 from laurels.stores.intake.submission import Submission
 from laurels.stores.intake.writes import FoldedWrite, Task
@@ -85,7 +84,7 @@ T = TypeVar("T")
 _log = logging.getLogger("laurels")
 
 
-class Service:
+class Service(Paced):
     """A log, an index folded from it, and a clock, whose name is noted in the log.
 
     `rest` lets other threads run; `stopwatch` returns seconds, to measure commits.
@@ -113,10 +112,8 @@ class Service:
         self._ended: str | None = None
         self._committing_ms: int | None = None
         self._still = False
-        self.paced = False
         self.is_exact = True
         self.risks: Sequence[str] = ()
-        self._pacing: asyncio.Task[None] | None = None
         self._closing = threading.Lock()
         self._on_close: list[Callable[[], None]] = [log.close]
         self.write_failures = WriteFailures(stopwatch)
@@ -138,17 +135,6 @@ class Service:
     def begun(self) -> bool:
         """Whether anything was recorded besides the creation of boards."""
         return self._fold.now_ms > MIN_MS
-
-    def start(self) -> None:
-        """Prepare rolling windows by a task of the running loop, rather than after commits."""
-        self.paced = True
-        self._pacing = asyncio.get_running_loop().create_task(pace(weakref.ref(self)))
-
-    async def close_async(self) -> None:
-        """Close from a loop."""
-        if self._pacing is not None:
-            self._pacing.cancel()
-        await asyncio.to_thread(self.close)
 
     def on_close(self, action: Callable[[], None]) -> None:
         """Call `action` when this is closed, after the log is."""

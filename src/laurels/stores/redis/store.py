@@ -6,7 +6,6 @@ process knows, and carried out by one call; where the server knows better, it is
 """
 
 import asyncio
-import weakref
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar, Unpack
@@ -26,7 +25,7 @@ from laurels.model.labels import has_scope
 from laurels.stores.intake.accept import How, batch_list, submission
 from laurels.stores.intake.commands import accepted, defined_by, is_long, result_of
 from laurels.stores.intake.forks import forks
-from laurels.stores.intake.pacing import pace
+from laurels.stores.intake.pacing import Paced
 from laurels.stores.intake.submission import Submission
 from laurels.stores.intake.writes import FoldedWrite
 from laurels.timeline.clock import Clock
@@ -73,7 +72,7 @@ def _labels_of(event: Any) -> Any:
     return labels if isinstance(labels, dict) else None
 
 
-class Direct:
+class Direct(Paced):
     """Boards on an index server.
 
     `keys` are those to a service over it and `audit` its audit log; `risks` are
@@ -107,7 +106,6 @@ class Direct:
         self._close = close
         self._on_close: list[Callable[[], None]] = []
         self._ended: str | None = None
-        self._pacing: asyncio.Task[None] | None = None
         self._forks = forks()
 
     @property
@@ -236,17 +234,6 @@ class Direct:
             raise Forked("the boards were opened by the process that this one was forked from")
         if self._ended is not None:
             raise Closed(self._ended)
-
-    def start(self) -> None:
-        """Do what time makes due by a task of the loop that runs, rather than after calls."""
-        self.paced = True
-        self._pacing = asyncio.get_running_loop().create_task(pace(weakref.ref(self)))
-
-    async def close_async(self) -> None:
-        """Close from a loop."""
-        if self._pacing is not None:
-            self._pacing.cancel()
-        await asyncio.to_thread(self.close)
 
     def close(self) -> None:
         """Carry out what is queued and closes; another close does nothing."""
