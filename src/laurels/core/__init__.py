@@ -1,1 +1,1 @@
-"""What every store does alike: plans, the fold, queries, answers. No disk and no server."""
+"""The logic all stores share: plans, the fold, queries, answers. No disk and no server."""

@@ -1,4 +1,4 @@
-"""Where a question begins and ends: the bounds of scores, and percentiles. Pure."""
+"""Bounds of queries: ranges of scores, and percentiles. Pure."""
 
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -34,8 +34,8 @@ def between(rules: Rules, low: Bound | None, high: Bound | None) -> tuple[Anchor
 def between_decayed(
     scale: DecayedScale, low: Bound | None, high: Bound | None
 ) -> tuple[Anchor, Anchor]:
-    """Return the same of what is shown: the totals shown as `low` or more, and not as more than
-    `high`."""
+    """Return the first and the end of the entries between two scores as shown: totals shown as
+    `low` or more, and not as more than `high`."""
     lower, upper = scale.bound(low), scale.bound(high)
     if lower is not None and upper is not None and lower > upper:
         raise InvalidRange(f"low {safe_repr(low)} lies above high {safe_repr(high)}")

@@ -1,4 +1,4 @@
-"""What a snapshot keeps besides the index: boards, import positions, time, the offset."""
+"""The part of a snapshot besides the index: boards, import positions, time, the offset."""
 
 import msgspec
 from msgspec import Struct

@@ -1,4 +1,4 @@
-"""How a store stands to its clock."""
+"""The relation between a store's time and its clock."""
 
 import logging
 from typing import Protocol, runtime_checkable
@@ -52,7 +52,7 @@ class ClockStatus(Answer, frozen=True):
 
     @property
     def problem(self) -> str | None:
-        """What is wrong in words; None where nothing is."""
+        """A description of the problem; None where there is none."""
         if self.leap_ms:
             return (
                 f"the clock leapt by {self.leap_ms / 1_000:+,.0f} s and is not followed: it is in "

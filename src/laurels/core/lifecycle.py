@@ -1,8 +1,8 @@
-"""What the passing of time does to the rankings of a board: which periods expire, at which step its
-rolling windows stand, when a refresh is due. Pure.
+"""The effect of passing time on the rankings of a board: which periods expire, the step of its
+rolling windows, when a refresh is due. Pure.
 
-Both the store of this process and that on an index server go by these rules; they differ in how
-they carry out what is due: under a lock in shares, or by calls in shares.
+The store of this process and that on an index server follow the same rules; they differ in how they
+do the due work: under a lock in shares, or by calls in shares.
 """
 
 from collections.abc import Iterable, Sequence
@@ -66,8 +66,8 @@ def floors_at(rules: Rules, floors: Floors, now_ms: int) -> Floors:
 
 
 class RollingState(NamedTuple):
-    """Where a rolling window stands: how many steps it counts, and the ranking of the one that
-    runs. `shown` is the step as of which it is seen, where that is another."""
+    """The state of a rolling window: how many steps it counts, and the ranking of the running one.
+    `shown` is the step it shows, if that is another."""
 
     steps: int
     ranking: Target
@@ -84,7 +84,7 @@ class RollingState(NamedTuple):
 
 
 def rolling_state(board: int, window: Window, now_ms: int, scope: str = "") -> RollingState | None:
-    """Return where a window that counts by steps stands at `now_ms`; None for another one."""
+    """Return the state at `now_ms` of a window that counts by steps; None for another window."""
     if not window.steps:
         return None
     step = window.period_at(now_ms)
@@ -120,12 +120,12 @@ def due_of(number: int, rules: Rules, floors: Floors, now_ms: int) -> Due:
 
 
 class Refreshed(Struct, frozen=True, array_like=True):
-    """How a window that is refreshed stands.
+    """The state of a window that is refreshed.
 
-    `now_ms` is when it was refreshed last, None before the first time. `offset` is the entry of the
-    log by which what it shows changed last: that refresh or, since then, a member removed or given
-    other data; of a board in several shards, that of each. `waiting` says whether another refresh
-    may find anybody: somebody is listed, or something was counted since.
+    `now_ms` is when it was refreshed last, None before the first time. `offset` is the log entry
+    that last changed what it shows: that refresh or, since then, a member removed or its data
+    changed; of a board in several shards, one for each. `waiting` is whether another refresh may
+    list anybody: members are listed, or something was counted since.
     """
 
     offset: int | tuple[int, ...] = 0
@@ -143,9 +143,9 @@ NEVER = Refreshed()
 
 
 class RefreshState(Struct, frozen=True):
-    """How a window stands in one shard of a board, after the change `seen` of it. `since_ms` is
-    when it was refreshed last or, with the other shards, passed over as there was nobody; the other
-    fields are those of `Refreshed`."""
+    """The state of a refreshed window in one shard of a board, after its change number `seen`.
+    `since_ms` is when it was refreshed last or, with the other shards, skipped as there was nobody;
+    the other fields are those of `Refreshed`."""
 
     offset: int = 0
     now_ms: int | None = None
@@ -159,8 +159,8 @@ class RefreshState(Struct, frozen=True):
 
 
 def of_shards(states: Sequence[RefreshState]) -> Refreshed:
-    """How a window stands whose board is in these shards, each with a refresh of its own: it is
-    seen as of the newest."""
+    """Return the state of a window from those of its board's shards, each with a refresh of its
+    own: it is shown as of the newest."""
     offset = states[0].offset if len(states) == 1 else tuple([each.offset for each in states])
     shown = [each.now_ms for each in states if each.now_ms is not None]
     return Refreshed(offset, max(shown, default=None), any(each.waiting for each in states))

@@ -29,18 +29,18 @@ from .lifecycle import Floors, RollingState, next_boundary, rolling_state
 from .ranking_key import RankingKey, Target, ranking_key
 
 LATE, NO_SCOPE = -1, -2
-"""Where no target takes an event: it came too late, or has no labels for it."""
+"""Indexes of events that no target takes: too late, or without the labels."""
 
 
 class Plan(Struct, frozen=True):
-    """Where the events of one batch go.
+    """Where the events of one batch count.
 
-    `routes` has one item per place of the board, in its order: an index into `targets` that holds
-    for every event, or one index per event, LATE where the window refuses the event, APART where
-    it has not the labels. `rolling` says, in the same order, where a rolling window stands (its
-    ranking is that of all; in a scope it is another); None for another one. `late` are the events
-    that are refused wherever they have the labels. `all_window` is the place of the window `all`
-    over all events in `routes`, -1 without one.
+    `routes` has one item per ranking of the board (`places`), in its order: an index into `targets`
+    that holds for every event, or one index per event, LATE where the window refuses the event,
+    NO_SCOPE where it lacks the labels. `rolling` has, in the same order, the state of a rolling
+    window (its ranking is that of all events; a scope has its own), None for another window. `late`
+    are the events refused in every ranking they have the labels for. `all_window` is the index in
+    `routes` of the window `all` over all events, -1 without one.
     """
 
     places: tuple[RankingSpec, ...]
@@ -56,7 +56,7 @@ class Plan(Struct, frozen=True):
         return {target.key.scope for target in self.targets}
 
     def index_of(self, place: int, event: int) -> int:
-        """Return where in `targets` this place sends an event, below 0 if nowhere."""
+        """Return the index into `targets` for an event, below 0 if it has none."""
         route = self.routes[place]
         return route if isinstance(route, int) else route[event]
 
@@ -344,7 +344,7 @@ def _cut_at_grace(
     *,
     evenly: bool,
 ) -> int:
-    """Return the end of a part, brought forward to where a window refuses what it took before."""
+    """Return the end of a part, moved to the first event that a window refuses and took before."""
     period_end_ms, refused_ms = window.next_refusal(nows[start])
     taken = _before(nows, refused_ms, start, end)
     if taken < end and (evenly or bounds(ats[start:taken])[0] < period_end_ms):

@@ -1,4 +1,4 @@
-"""Receipts: what became of each event, built when somebody looks at them."""
+"""Receipts: the outcomes of events, built on demand."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -31,16 +31,16 @@ _STATUS: dict[int, Status] = {
 
 
 class Receipt(Answer, frozen=True):
-    """What became of one event.
+    """The outcome of one event.
 
-    `status` is `applied`, `unchanged` (counted, but the member stands as before), `duplicate`
-    (its id was counted already) or `refused`, then with the code of the error as `reason`.
-    Scores are those before and after this event, ranks those before and after its commit, in
-    `window` and the period the event fell in (of a rolling window, the step that ran); None where
-    the member was not ranked, where that window refused the event, and ranks also where nobody
-    asked for them. In event time a commit's events count as many commits, one for each
-    `now`. Where scores fade, both are as shown at the `now` of the commit. On a board with scopes
-    all that is of the scope with these `labels`; None where the event has not the labels.
+    `status` is `applied`, `unchanged` (counted, but the member's score is as before), `duplicate`
+    (its id was counted already) or `refused`, then with the code of the error as `reason`. Scores
+    are those before and after this event, ranks those before and after its commit, in `window` and
+    the period the event fell in (of a rolling window, the running step); None where the member was
+    not ranked, where that window refused the event, and ranks also where they were not requested.
+    In event time a commit's events count as many commits, one for each `now`. Where scores decay,
+    both are as shown at the `now` of the commit. On a board with scopes all of it is about the
+    scope with these `labels`; None where the event lacks the labels.
     """
 
     member: str | None
@@ -83,8 +83,8 @@ class ReceiptSegment:
         self._late: dict[str, int] | None = None
 
     def rows(self, rules: Rules, window: str) -> list[Row]:
-        """What receipts tell of each event besides what became of it, as it was shown when the
-        batch was counted; always asked for with the same rules and window."""
+        """Return the scores and ranks of each event, as shown when the batch was counted; always
+        called with the same rules and window."""
         if self._rows is None:
             batch, outcomes = self.folded.batch, self.folded.outcomes
             unknown: list[int | None] = [None] * batch.size
@@ -100,7 +100,7 @@ class ReceiptSegment:
 
     @property
     def late(self) -> dict[str, int]:
-        """How many events each window refused as too late, by the window's name."""
+        """The number of events each window refused as too late, by the window's name."""
         if self._late is None:  # `cached_property` takes a lock, which costs more than the rest
             self._late = dict(self.folded.plan.late_by_window(self.folded.batch.size))
         return self._late
@@ -140,8 +140,8 @@ class Receipts(Plain, Sequence[Receipt]):
             self._kept = [-1 if i in errors else next(kept) for i in range(size)]
 
     def share(self, first: int, size: int) -> "Receipts":
-        """Return those of `size` events from `first` on, for whoever handed just these in: of
-        receipts without refusals of their own."""
+        """Return the receipts of `size` events from `first` on, for the caller that submitted them;
+        only of receipts without errors of their own."""
         return _Share(self, first, size)
 
     @property
@@ -162,7 +162,7 @@ class Receipts(Plain, Sequence[Receipt]):
 
     @property
     def late(self) -> dict[str, int]:
-        """How many events each window refused as too late, by the window's name."""
+        """The number of events each window refused as too late, by the window's name."""
         counts: dict[str, int] = {}
         for name, refused in chain.from_iterable(part.late.items() for part in self._parts):
             counts[name] = counts.get(name, 0) + refused
@@ -229,7 +229,7 @@ class Receipts(Plain, Sequence[Receipt]):
 
     @cached_property
     def _codes(self) -> bytes:
-        """What became of the accepted events, in their order."""
+        """The outcomes of the accepted events, in their order."""
         codes = b"".join([bytes(part.folded.outcomes.codes) for part in self._parts])
         return codes if self._order is None else bytes([codes[at] for at in self._order])
 
@@ -298,7 +298,7 @@ class Receipts(Plain, Sequence[Receipt]):
 
 
 class _Share(Receipts):
-    """The receipts of a part of the events of a commit, for whoever handed just these in."""
+    """The receipts of a part of the events of a commit, for the caller that submitted them."""
 
     def __init__(self, whole: Receipts, first: int, size: int) -> None:
         self._whole = whole

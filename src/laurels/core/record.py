@@ -18,8 +18,8 @@ from laurels.model.labels import Labels, Values
 from laurels.model.windows.weighing import Weighing, Weights
 
 FORMAT = 2
-"""Of an entry whose boards have times of their own (event time), and whose batches may tell the
-time of each event. Others are of format 1: the time never decreases from record to record."""
+"""Format of an entry whose boards have times of their own (event time), and whose batches may have
+the time of each event. Others are of format 1: the time never decreases from record to record."""
 _ONE_TIME = 1
 
 
@@ -78,7 +78,7 @@ class Remove(Struct, frozen=True, array_like=True, tag="remove"):
 
 
 class MemberData(Struct, frozen=True, array_like=True, tag="data"):
-    """What a member carries beside its score, as JSON; None takes it away."""
+    """The JSON data of a member beside its score; None removes it."""
 
     board: int
     version: int
@@ -88,7 +88,7 @@ class MemberData(Struct, frozen=True, array_like=True, tag="data"):
 
 
 class Position(Struct, frozen=True, array_like=True, tag="position"):
-    """How far an import has come when none of the events since was accepted."""
+    """The position of an import when none of the events since was accepted."""
 
     board: int
     version: int

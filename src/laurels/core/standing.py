@@ -1,7 +1,7 @@
-"""What questions answer: entries, standings and pages, and how words become them.
+"""Answers of queries: entries, standings and pages, and how they are made from words.
 
-Inside, ranks and positions start at 0 and scores are words; this is where they become what a
-user sees. The +1 of a rank happens here and nowhere else.
+Internally, ranks and positions start at 0 and scores are words; here they become what a user sees.
+Only this module adds 1 to a rank.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,12 +16,12 @@ from .index import Offset, Slice
 
 
 class AsOf(Answer, frozen=True):
-    """Which state an answer shows: the log offset it reflects and the window and period read.
+    """The state an answer shows: the log offset it reflects and the window and period read.
 
     Two answers with the same `as_of` agree. The offset of a board in several shards is a tuple, a
-    number for each. `now_ms` is for when scores are shown, in a window in which they fade. On a
-    board with scopes `labels` are those of the scope read, {} the scope of all events; `by` is the
-    label whose values are ranked.
+    number for each. `now_ms` is the instant for which scores are shown, in a window in which they
+    decay. On a board with scopes `labels` are those of the scope read, {} the scope of all events;
+    `by` is the label whose values are ranked.
     """
 
     offset: Offset
@@ -43,7 +43,7 @@ class Entry(Answer, frozen=True, omit_defaults=True):
 
 
 class Neighbour(Answer, frozen=True):
-    """Who stands next to a member, and by how much: `gap` is what the better of both is ahead."""
+    """The member next to another; `gap` is by how much the better of both is ahead."""
 
     member: str
     rank: int
@@ -52,7 +52,7 @@ class Neighbour(Answer, frozen=True):
 
 
 class Gap(Answer, frozen=True):
-    """How much a member is behind the holder of position `rank`; 0 when it is there or above."""
+    """By how much a member is behind the holder of position `rank`; 0 when it is there or above."""
 
     rank: int
     gap: Score

@@ -1,4 +1,4 @@
-"""Figures about a store and its boards, for whoever runs it."""
+"""Statistics of a store and its boards, for operators."""
 
 from collections.abc import Iterable, Sequence
 
@@ -28,7 +28,7 @@ class WindowStats(Answer, frozen=True):
 
 
 class BoardLayout(Answer, frozen=True):
-    """How an index server lays the rankings of a board out: the name, what it means, and what would
+    """The layout of a board's rankings on an index server: its name, its meaning, and what would
     make it cheaper, None where nothing would."""
 
     name: str
@@ -65,10 +65,10 @@ class BoardStats(Answer, frozen=True):
 
 
 class Kept(Answer, frozen=True):
-    """What recovery would begin with: the newest snapshot (its offset and size, None without one)
-    and the log from `log_from` on. `damaged` are snapshots that were found unreadable and passed
-    over; `failure` says why the last attempt at a snapshot failed, if it did. `end_unverified` says
-    why nothing vouched for the log's end when the store was opened, None where something did."""
+    """What a recovery would start from: the newest snapshot (its offset and size, None without one)
+    and the log from `log_from` on. `damaged` are snapshots that were found unreadable and skipped;
+    `failure` is why the last attempt at a snapshot failed, if it did. `end_unverified` is why the
+    log's end could not be verified when the store was opened, None where it was."""
 
     log_from: int
     snapshot_offset: int | None = None
@@ -93,8 +93,8 @@ class Stats(Answer, frozen=True):
 
 
 class CheckReport(Answer, frozen=True):
-    """What a check has found in order. `unverified` says, in sentences, what it could not judge
-    since it is stored once and nothing else follows from it: of boards on an index server."""
+    """The result of a successful check. `unverified` lists, in sentences, what it could not verify
+    because it is stored once and nothing else follows from it: of boards on an index server."""
 
     boards: int
     rankings: int
@@ -128,7 +128,7 @@ def board_stats(fold: Fold, state: BoardState, now_ms: int) -> BoardStats:
 
 
 def scope_counts(fold: Fold, state: BoardState) -> dict[str, int]:
-    """Return how many scopes of each tuple of labels hold anybody; O(tuples)."""
+    """Return how many scopes of each tuple of labels have members; O(tuples)."""
     forms = [",".join(labels) for labels in state.rules.scopes if labels]
     return {form: fold.index.scope_count(state.number, form) for form in forms}
 
@@ -179,12 +179,12 @@ class StoreFigures(Struct, frozen=True):
     of those on an index server, and whether that answers."""
 
     of_boards_only: bool = False
-    """Whether the caller is limited to some boards: there are none of the store."""
+    """Whether the caller is limited to some boards: then there are no statistics of the store."""
     store: Stats | None = None
     boards: Sequence[tuple[str, int]] = ()
     """Names, and the bytes that the rankings take."""
     scopes: Sequence[tuple[str, str, int]] = ()
-    """Boards, the labels of scopes of theirs, and how many such scopes hold anybody."""
+    """Boards, the labels of their scopes, and how many such scopes have members."""
     scopes_memory: Sequence[tuple[str, int]] = ()
     """Boards that have scopes, and the bytes that the rankings of these take."""
     snapshot_taken: float | None = None

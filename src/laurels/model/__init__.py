@@ -1,1 +1,1 @@
-"""What users define and send: boards, columns, labels, events, scores. Pure."""
+"""The objects users define and send: boards, columns, labels, events, scores. Pure."""

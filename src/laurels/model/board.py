@@ -56,7 +56,7 @@ T = TypeVar("T")
 F = TypeVar("F")
 Tie = Literal["first", "last", "member"]
 UnnamedLabels = Literal["refuse", "ignore"]
-"""What becomes of labels of events that a board does not name."""
+"""How labels of events that a board does not name are treated."""
 _TIES: dict[Tie, Literal[1, -1, 0]] = {"first": 1, "last": -1, "member": 0}
 
 
@@ -347,7 +347,7 @@ def _judged(given: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _decay_errors(windows: Sequence[WindowForm], columns: object) -> Iterator[str]:
-    """Why scores of these columns cannot fade; nothing where no window has them fade."""
+    """Yield why scores of these columns cannot decay; nothing where no window has decay."""
     assert isinstance(columns, tuple)
     decay = next((form for form in windows if form.type == "decay"), None)
     if decay is None or not columns:

@@ -36,8 +36,8 @@ def duration_ms(value: object) -> int:
 
 
 def duration_of(field: str, value: object) -> int:
-    """Return the same for the duration that `field` of a definition holds, which the fault
-    names."""
+    """Return the duration in milliseconds that `field` of a definition has; errors name the
+    field."""
     try:
         return duration_ms(value)
     except BoardInvalid as error:

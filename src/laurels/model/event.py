@@ -49,7 +49,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIELD_ORDER = ("member", "value", "at", "id", "labels")
 _FIELDS = frozenset(_FIELD_ORDER)
 _ROW_LABEL = "Index"
-"""What pandas' `itertuples` puts in front of the fields of a row; no part of the event."""
+"""The field that pandas' `itertuples` puts in front of a row's; not part of the event."""
 
 Number = int | Decimal | str
 Value = Number | tuple[Number, ...]
@@ -123,7 +123,7 @@ class Batch(Struct, frozen=True):
         return self.now_ms if self.ats is None else self.ats[i]
 
     def weights_in(self, weighing: Weighing) -> Weights:
-        """What the events weigh: as logged, else as their instants say."""
+        """Return the weights of the events: as logged, else computed from their instants."""
         if (cached := self.weights.get(weighing)) is not None:
             return cached
         return weighing.weights(self.now_ms if self.ats is None else self.ats)
@@ -159,7 +159,7 @@ class Batch(Struct, frozen=True):
         return parts
 
     def take(self, kept: Sequence[int]) -> "Batch":
-        """Return the same batch with only the events at the positions `kept`; O(size)."""
+        """Return a batch with only the events at the positions `kept`; O(size)."""
         return next(self.taken([kept]))
 
     def taken(self, shares: Iterable[Sequence[int]]) -> Iterator["Batch"]:

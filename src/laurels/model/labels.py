@@ -118,8 +118,8 @@ class Groups:
 
 
 def concatenate(labels: Sequence[tuple[Labels | None, int]]) -> Labels | None:
-    """Return the labels of several batches of a board, each of so many events, behind each other;
-    their names differ when the board got a label between them."""
+    """Return the labels of several batches of a board, given with their sizes, one after the other;
+    their names differ when the board got a label in between."""
     names = tuple(sorted({name for each, _ in labels if each for name in each.names}))
     if not names:
         return None
@@ -137,7 +137,7 @@ def concatenate(labels: Sequence[tuple[Labels | None, int]]) -> Labels | None:
 
 
 def _part(label: str, value: str | None) -> str | None:
-    """What a label says in the text of a scope; None where an event has none."""
+    """Return the text of a label in the text of a scope; None where an event lacks it."""
     if value is None:
         return None
     return f"{label}={value if value.isalnum() else _QUOTED.sub(_quote, value)}"
@@ -220,10 +220,10 @@ def labels_text(labels: Mapping[str, str]) -> str:
 
 
 def label_values(names: Sequence[str], labels: object, *, ignores: bool = False) -> Values:
-    """What an event carries, as a value for each of the board's labels.
+    """Return the value of an event for each of the board's labels.
 
-    Raises InvalidLabel for what are no labels, UnknownLabel for one the board does not name, unless
-    it `ignores` those.
+    Raises InvalidLabel for invalid labels, UnknownLabel for one the board does not name, unless it
+    `ignores` those.
     """
     if labels is None:
         return (None,) * len(names)
@@ -285,7 +285,7 @@ def _names(labels: Mapping[str, object]) -> str:
 
 
 def _scopes_of(rules: Rules) -> str:
-    """What a board ranks by, for a message."""
+    """Return what a board ranks by, for a message."""
     key = ["all" if not labels else f"({', '.join(labels)})" for labels in rules.scopes]
     key += [f"by {label}" for label in rules.rank_by]
     return f"the board ranks {', '.join(key)}"

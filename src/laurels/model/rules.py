@@ -38,7 +38,7 @@ class RankingSpec(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What such scopes have in common: `@room`, or the labels."""
+        """The name such scopes share: `@room`, or the labels."""
         return f"@{self.by}" if self.by else ",".join(self.labels)
 
 
@@ -75,7 +75,8 @@ class Rules(Struct, frozen=True, dict=True):
 
     @cached_property
     def places(self) -> tuple[RankingSpec, ...]:
-        """Where an event may be counted: each scope in each window, then the rankings by label."""
+        """The rankings an event may be counted in: each scope in each window, then those by a
+        label."""
         scoped = [RankingSpec(window, labels) for labels in self.scopes for window in self.windows]
         return (
             *scoped,
@@ -89,21 +90,22 @@ class Rules(Struct, frozen=True, dict=True):
 
     @property
     def has_label_replica(self) -> bool:
-        """Whether an index server keeps rankings by a label apart, and feeds them by the shards."""
+        """Whether an index server keeps the rankings by a label apart, and updates them from the
+        shards."""
         return self.shards > 1 and bool(self.rank_by)
 
     @cached_property
     def by_label(self) -> "Rules":
-        """The same for the rankings by a label alone, in one shard."""
+        """The rules of the rankings by a label alone, in one shard."""
         return replace(self, shards=1, scopes=())
 
     @property
     def best(self) -> bool:
-        """Whether the better whole tuple is kept (`best` is all columns or none)."""
+        """Whether the better whole tuple is kept (`best` is for all columns or none)."""
         return self.columns[0].op == "best"
 
     def weighing(self, window: str) -> Weighing | None:
-        """How events weigh in a window of that name; None where each counts in full."""
+        """Return the weights of events in a window of that name; None where each counts in full."""
         found = self.windows.get(window)
         return None if found is None else found.weighing
 
@@ -118,7 +120,7 @@ class Rules(Struct, frozen=True, dict=True):
 
     @property
     def weighings(self) -> list[Weighing]:
-        """How events weigh in the windows in which scores fade, each once."""
+        """The weights of events in the windows in which scores decay, each once."""
         found = [window.weighing for window in self.windows.values()]
         return list(dict.fromkeys([weighing for weighing in found if weighing is not None]))
 

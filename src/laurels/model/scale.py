@@ -1,8 +1,8 @@
 """Scales: how the words of a window's entries are shown as scores. Pure.
 
-In most windows the words of a score are its columns, each times its sign. Where scores fade they
-are the two words of a total (see `decay`), both times the sign of the one column, and what is shown
-depends on when.
+In most windows the words of a score are its columns, each times its sign. Where scores decay they
+are the two words of a total (see `windows/weighing.py`), both times the sign of the one column, and
+the score shown depends on the time.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ from .rules import Rules
 from .score import Score, exact_units, gap, gaps, score_of, scores_of, to_value, units_of
 
 MOST_UNITS = 10**60
-"""Beyond every faded score."""
+"""Greater than every decayed score."""
 
 
 class Scale(Protocol):
-    """What scores are read with."""
+    """Converts words to scores."""
 
     def score(self, words: Sequence[int]) -> Score:
         """Return the score an entry's words stand for."""
@@ -30,11 +30,12 @@ class Scale(Protocol):
         """Return the scores of many entries, from their words kept column by column."""
 
     def gap(self, better: Sequence[int], worse: Sequence[int]) -> Score:
-        """What one entry is ahead of another by, column by column, from the words of both."""
+        """Return by how much one entry is ahead of another, column by column, from the words of
+        both."""
 
     def gaps(self, words: Sequence[Sequence[int]]) -> list[Score]:
-        """What each of many entries is ahead of the next, from their words kept column by
-        column."""
+        """Return by how much each of many entries is ahead of the next, from their words in
+        columns."""
 
 
 class Whole(Struct, frozen=True, gc=False):
@@ -56,7 +57,7 @@ class Whole(Struct, frozen=True, gc=False):
 
 
 class DecayedScale(Struct, frozen=True):
-    """The scale of a window whose scores fade, at an instant."""
+    """The scale of a window whose scores decay, at an instant."""
 
     totals: DecayedTotals
     sign: int
@@ -81,7 +82,7 @@ class DecayedScale(Struct, frozen=True):
         return [self.gap(better, worse) for better, worse in pairwise(totals)]
 
     def bound(self, score: object) -> int | None:
-        """A score that is asked for, in units; None for None. Raises what refuses it."""
+        """Return a score of a query in units; None for None. Raise the error of an invalid one."""
         if score is None:
             return None
         if isinstance(score, (tuple, list)) and len(score) == 1:
@@ -98,13 +99,13 @@ class DecayedScale(Struct, frozen=True):
 
 
 def scale_of(rules: Rules, window: str, now_ms: int) -> Scale:
-    """How scores of a window are shown at an instant."""
+    """Return the scale of a window at an instant."""
     decayed = decayed_scale(rules, window, now_ms)
     return Whole(rules) if decayed is None else decayed
 
 
 def decayed_scale(rules: Rules, window: str, now_ms: int) -> DecayedScale | None:
-    """Return the same where scores fade; None where they do not."""
+    """Return the scale of a window where scores decay; None where they do not."""
     if (weighing := rules.weighing(window)) is None:
         return None
     column = rules.columns[0]

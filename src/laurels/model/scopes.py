@@ -1,4 +1,4 @@
-"""How the scopes of a board are defined: which tuples of labels it ranks by."""
+"""Definitions of scopes: the tuples of labels a board ranks by."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
@@ -45,7 +45,7 @@ def judged_rank_by(value: object) -> tuple[str, ...]:
 
 
 def place_errors(windows: int, scopes: int, rank_by: int) -> Iterator[str]:
-    """What is wrong with so many windows by so many scopes."""
+    """Yield what is wrong with this number of windows and scopes."""
     if (places := windows * (scopes + rank_by)) > MAX_PLACES:
         yield (
             f"{windows} windows by {scopes} scopes and {rank_by} labels ranked by are {places} "

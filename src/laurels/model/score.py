@@ -151,7 +151,7 @@ def scores_of(words: Sequence[Sequence[int]], rules: Rules) -> list[Score]:
 
 
 def gap(better: Sequence[int], worse: Sequence[int], rules: Rules) -> Score:
-    """What one entry is ahead of another by, column by column, from the words of both.
+    """Return by how much one entry is ahead of another, column by column, from the words of both.
 
     In a column in which it is behind, though ahead in an earlier one, the gap is negative.
     """
@@ -161,8 +161,8 @@ def gap(better: Sequence[int], worse: Sequence[int], rules: Rules) -> Score:
 
 
 def gaps(words: Sequence[Sequence[int]], rules: Rules) -> list[Score]:
-    """What each of many entries is ahead of the next, as `gap`, from their words kept column by
-    column."""
+    """Return by how much each of many entries is ahead of the next, as `gap`, from their words in
+    columns."""
     if len(rules.columns) == 1:
         first = words[0]
         scale = rules.columns[0].scale
@@ -191,8 +191,8 @@ def units_of(words: Sequence[int], rules: Rules) -> tuple[int, ...]:
 
 
 def is_stamped(rules: Rules) -> bool:
-    """Return whether entries have one more word, which orders nothing: the exact time that `last`
-    columns go by, where the tie stamp cannot tell it."""
+    """Return whether entries have one more word, which does not affect the order: the exact time
+    that `last` columns compare, where the tie stamp does not have it."""
     last = any(column.op == "last" for column in rules.columns)
     return last and (rules.tie == 0 or rules.resolution_ms != 1)
 

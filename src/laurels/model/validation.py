@@ -1,4 +1,4 @@
-"""What a caller gave: the small judgements that definitions share."""
+"""Validation of values that definitions share."""
 
 import re
 from collections.abc import Iterable
@@ -10,7 +10,8 @@ from laurels.errors import BoardInvalid
 T = TypeVar("T")
 
 _DECIMAL = re.compile(r"Decimal\('([^']*)'\)")
-"""A decimal number as Python shows it; callers over HTTP wrote what stands between the quotes."""
+"""The representation of a decimal number in Python; over HTTP callers wrote what is between the
+quotes."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
@@ -33,7 +34,8 @@ def integer(value: Any) -> int | None:
 
 
 def integer_within(value: object, low: int, high: int | None = None) -> int | None:
-    """Return the same where it lies within its bounds, ends included; None otherwise."""
+    """Return an integer as `integer` does, if it lies within the bounds, ends included; None
+    otherwise."""
     count = integer(value)
     if count is None or count < low or (high is not None and count > high):
         return None
@@ -50,7 +52,7 @@ def is_unicode(text: str) -> bool:
 
 
 def one_of(value: object, choices: Iterable[T], what: str) -> T:
-    """Return the choice that `value` equals; BoardInvalid where it is none of them."""
+    """Return the choice that `value` equals; raise BoardInvalid where it equals none."""
     choices = list(choices)
     for choice in choices:
         if value == choice:
@@ -59,7 +61,7 @@ def one_of(value: object, choices: Iterable[T], what: str) -> T:
 
 
 def safe_repr(value: object, most: int = 60) -> str:
-    """A value short enough to stand in a message."""
+    """Return the representation of any value, short enough for a message."""
     if isinstance(value, int) and value.bit_length() > 200:
         return "an integer of more than 60 digits"
     try:

@@ -1,4 +1,4 @@
-"""What the kinds of windows have in common. Pure."""
+"""Base classes of the window kinds. Pure."""
 
 from typing import TYPE_CHECKING, ClassVar
 
@@ -12,7 +12,7 @@ _ALWAYS = Period("", MIN_MS, MAX_MS)
 
 
 class Unstepped(Struct, frozen=True):
-    """What windows have in common that count a period in one ranking."""
+    """A window that counts a period in one ranking."""
 
     name: str
 
@@ -29,7 +29,7 @@ class Unstepped(Struct, frozen=True):
 
 
 class Endless(Unstepped, frozen=True):
-    """What windows have in common in which every event counts for ever."""
+    """A window in which every event counts for ever."""
 
     has_periods: ClassVar[bool] = False
     lives_ms: ClassVar[int | None] = None
@@ -88,7 +88,7 @@ class Endless(Unstepped, frozen=True):
 
 
 class Ending:
-    """What windows have in common whose periods or steps end, and take late events for a while."""
+    """A window whose periods or steps end, and that takes late events for a while."""
 
     __slots__ = ()
 

@@ -15,5 +15,5 @@ class Decay(Endless, frozen=True):
 
     @property
     def weighing(self) -> Weighing:
-        """How much events weigh."""
+        """The weights of events."""
         return Weighing(self.half_life_ms)

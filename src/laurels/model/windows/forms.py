@@ -66,7 +66,7 @@ _TEXT = re.compile(rf"(?:(?P<name>.+)=)?(?P<type>{'|'.join(TYPES)})(?::(?P<optio
 
 
 class WindowDefaults(Struct, frozen=True):
-    """What a board says for all its windows."""
+    """The settings of a board that apply to all its windows."""
 
     tz: str
     week_start: Weekday
@@ -91,7 +91,7 @@ class WindowForm(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What the window is called: its own name, or its text without the options."""
+        """The name of the window: its own, or its text without the options."""
         return self.own_name or self.short_name
 
     @property
@@ -117,7 +117,7 @@ class WindowForm(Struct, frozen=True):
         return self.full_name if name == self.full_name else f"{name}={self.full_name}"
 
     def named_in_full(self) -> "WindowForm":
-        """Return the same window under its whole text as its name."""
+        """Return this form with its whole text as the window's name."""
         own_name = None if self.full_name == self.short_name else self.full_name
         return replace(self, own_name=own_name)
 
@@ -351,7 +351,7 @@ def _written(field: str, value: object) -> str:
 
 
 def _rolling_errors(form: WindowForm, fields: Mapping[str, object]) -> Iterator[str]:
-    """What is wrong with the parts of a rolling window together; each alone is judged before."""
+    """Yield what is wrong with the parts of a rolling window together; each was checked before."""
     if fields.get("span") is None or fields.get("step") is None:
         yield "a rolling window has a span and a step: write rolling:7d/1h"
     if form.span is not None and form.refresh_ms is not None:
@@ -368,7 +368,7 @@ def _rolling_errors(form: WindowForm, fields: Mapping[str, object]) -> Iterator[
 
 
 def _refresh_errors(span: str, refresh_ms: int) -> Iterator[str]:
-    """What is wrong with how often a window of some span is ranked anew."""
+    """Yield what is wrong with the refresh interval of a window of this span."""
     refresh = duration_text(refresh_ms)
     if refresh_ms < MIN_REFRESH_MS or refresh_ms % 1_000:
         yield f"refresh is {refresh}, no whole number of seconds: write 1s or longer"
@@ -377,7 +377,7 @@ def _refresh_errors(span: str, refresh_ms: int) -> Iterator[str]:
 
 
 def _decay_errors(form: WindowForm, fields: Mapping[str, object]) -> Iterator[str]:
-    """What is wrong with a half-life that is a duration."""
+    """Yield what is wrong with a half-life that is a valid duration."""
     if fields.get("half_life") is None:
         yield "a decay window has a half-life: write decay:6h"
     elif form.half_life is not None:
@@ -388,7 +388,7 @@ def _decay_errors(form: WindowForm, fields: Mapping[str, object]) -> Iterator[st
 
 
 def _span_errors(form: WindowForm, span: str, step: str) -> Iterator[str]:
-    """What is wrong between a span and a step that is right by itself."""
+    """Yield what is wrong between a span and a step, each valid without the other."""
     span_ms, step_ms = form.lengths_ms
     steps, rest = divmod(span_ms, step_ms)
     if in_days(step) and not in_days(span):

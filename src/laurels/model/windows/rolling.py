@@ -43,7 +43,7 @@ class Rolling(Ending, Struct, frozen=True, dict=True):
 
     @property
     def interval_ms(self) -> int:
-        """How often the ranking is made, 0 where it is always live."""
+        """How often the ranking is recomputed, 0 where it is always live."""
         return self.refresh_ms
 
     @cached_property
@@ -108,7 +108,7 @@ class Rolling(Ending, Struct, frozen=True, dict=True):
         return self.number_at(self.counted_from(floor_ms, now_ms))
 
     def oldest_stored(self, floor_ms: int, now_ms: int) -> int | None:
-        """Return None: steps go when the window is brought to the next."""
+        """Return None: expired steps are dropped when the window rotates."""
         return None
 
     @cached_property

@@ -27,17 +27,17 @@ from msgspec import Struct
 from laurels.engine.writing import fading
 
 ANCHOR_MS = 0
-"""Where time is counted from; any other instant would do."""
+"""The instant from which time is counted; any other would do."""
 PLACES = 6
-"""How many decimal places more than its column a faded score is shown with."""
+"""How many decimal places more than its column a decayed score is shown with."""
 MIN_HALF_LIFE_MS = 1_000
 MAX_HALF_LIFE_MS = 36_525 * 86_400_000
 WORDS = 2
-"""How many words of an entry make its score."""
+"""The number of words of a decayed score."""
 
 BITS = 53
 BIAS = 2**40
-"""What is added to an exponent, so that it is positive: see `engine/writing/fading.pxd`."""
+"""Added to an exponent, so that it is positive: see `engine/writing/fading.pxd`."""
 
 _SHOWN = 2 * 10**PLACES
 _PRECISION = 127
@@ -50,7 +50,7 @@ Words = tuple[int, int]
 
 
 class Weights(Struct, frozen=True):
-    """What events weigh, mantissa * 2^(exponent - 52): all the same, or each its own."""
+    """The weights of events, mantissa * 2^(exponent - 52): one for all, or one for each."""
 
     exponents: "int | array[int]"
     mantissas: "int | array[int]"
@@ -130,7 +130,7 @@ def _powers() -> tuple["array[int]", list[int]]:
 
 
 class Weighing(Struct, frozen=True, order=True):
-    """How much events weigh in a window whose scores fade: half for every half-life of their
+    """The weights of events in a window whose scores decay: half for every half-life of their
     age."""
 
     half_life_ms: int
@@ -149,7 +149,7 @@ class Weighing(Struct, frozen=True, order=True):
 
 
 class DecayedTotals(Struct, frozen=True):
-    """How totals of a half-life are shown at an instant, in units of 10^-(scale + PLACES)."""
+    """Shows totals of a half-life at an instant, in units of 10^-(scale + PLACES)."""
 
     half_life_ms: int
     scale: int
@@ -157,16 +157,16 @@ class DecayedTotals(Struct, frozen=True):
 
     @property
     def places(self) -> int:
-        """How many decimal places are shown."""
+        """The number of decimal places shown."""
         return self.scale + PLACES
 
     def units(self, words: Words) -> int:
-        """Return the units a total has faded to, rounded, half of one up; for words that are not
-        turned."""
+        """Return the units a total has decayed to, rounded half up; for words whose sign is not
+        inverted."""
         return self.units_of_many([words])[0]
 
     def units_of_many(self, totals: Iterable[Words]) -> list[int]:
-        """Return the same of many totals."""
+        """Return the units of many totals, as `units`."""
         exponent, divisor = weight(self.now_ms, self.half_life_ms)
         level = BIAS + exponent - BITS + 1
         found = []
