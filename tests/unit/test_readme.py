@@ -89,3 +89,15 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert target.exists(), link
         assert target.resolve().is_relative_to(ROOT.resolve()), link
         assert not anchor or anchor in _anchors(target), link
+
+
+def test_every_decision_has_its_status_in_the_list() -> None:
+    folder = ROOT / "docs" / "decisions"
+    listed = (folder / "README.md").read_text("utf-8")
+    rows = []
+    for page in sorted(folder.glob("0*.md")):
+        number, title, status = re.findall(
+            r"\A# (\d+)\. (.+)\n\n\*Status: ((?s:.+?))\.\*\n", page.read_text("utf-8")
+        )[0]
+        rows.append(f"| {number} | [{title}]({page.name}) | {' '.join(status.split())} |")
+    assert listed.endswith("\n".join(rows) + "\n")

@@ -283,7 +283,7 @@ class ShardIndex(RemoteIndex, Protocol):
         baselines: Sequence[Sequence[int] | bool] | None,
     ) -> None:
         """Count a batch made of entries, by shard behind one and up to another, in one step with
-        the note that they count. Raise Overtaken where others have been there."""
+        the note that they count. Raise FeedConflict where others have been there."""
 
     async def followed(self, board: Opened) -> list[FeedPlace]:
         """Return the last entry of each feed that counts."""
