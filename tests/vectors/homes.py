@@ -36,15 +36,15 @@ Told = tuple[list[str], dict[str, Words | None]]
 """What became of each event, and the entries by ranking."""
 
 
-def board_of(name: str, board: VectorBoard, **fields: Any) -> laurels.Board:
-    """Return a board as it is defined."""
+def board_of(name: str, board: VectorBoard, *more: str) -> laurels.Board:
+    """Return a board as it is defined, with more windows."""
     columns = [
         laurels.Column(c.name, c.op, c.order, c.scale, c.min, c.max)  # type: ignore[arg-type]
         for c in board.columns
     ]
-    windows = [window.definition for window in board.windows]
-    shared: dict[str, Any] = {"tie": board.tie, "tie_resolution": board.tie_resolution}
-    return laurels.Board(name, columns=columns, windows=windows, **shared, **fields)
+    windows = [*[window.definition for window in board.windows], *more]
+    ties: dict[str, Any] = {"tie": board.tie, "tie_resolution": board.tie_resolution}
+    return laurels.Board(name, columns=columns, windows=windows, **ties)
 
 
 def rankings_of(case: WriteCase) -> dict[str, int]:

@@ -54,10 +54,16 @@ def server() -> Iterator[Server]:
         yield running
 
 
+@pytest.fixture
+def clock() -> laurels.ManualClock:
+    return laurels.ManualClock(NOW_MS)
+
+
 @pytest.fixture(params=["memory", "redis"])
-def lb(request: pytest.FixtureRequest) -> Iterator[laurels.Leaderboards]:
+def lb(
+    request: pytest.FixtureRequest, clock: laurels.ManualClock
+) -> Iterator[laurels.Leaderboards]:
     """A deployment: the core with the engine behind it, or with the scripts."""
-    clock = laurels.ManualClock(NOW_MS)
     if request.param == "memory":
         with laurels.open("memory:", clock=clock) as opened:
             yield opened
@@ -171,6 +177,45 @@ def test_every_store_writes_by_the_rule(
                 assert found.get(member) == shown(case, ranking), case.says
                 if "redis" in request.node.callspec.params["lb"]:
                     held(request, definition, f"{window}:{start_ms}", member, case.entries[ranking])
+
+
+ROLLING = "live=rolling:3d/1d,grace=1d"
+REFRESHED = "refreshed=rolling:3d/1d,grace=1d,refresh=1h"
+UNSUMMED = [
+    each for each in BY_BOARD if all("sum" not in c.op for c in RULE.boards[each[0]].columns)
+]
+
+
+@pytest.mark.parametrize(("name", "cases"), UNSUMMED, ids=[name for name, _ in UNSUMMED])
+def test_steps_together_are_written_by_the_rule(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock, name: str, cases: list[WriteCase]
+) -> None:
+    """What is kept step by step adds up to what `all` has, and to what today has when yesterday has
+    left; in the same order, by which the stamps of equal scores are seen."""
+    lb.create(homes.board_of("b", RULE.boards[name], ROLLING, REFRESHED))
+    for i, case in enumerate(cases):
+        for event in case.events:
+            assert homes.submitted(lb, "b", f"m{i}", event) == event.outcome, case.says
+    for ranking, passes_ms in (("all", 3_600_000), (plain.day_of(NOW_MS), 2 * write.DAY_MS)):
+        clock.advance(passes_ms)
+        lb.submit("b", "who brings the refresh", homes.given(cases[0].events[0]))
+        expected = in_order(cases, ranking)
+        for window in ("live", "refreshed"):
+            found = [entry.member for entry in lb.export("b", window=window)]
+            found.remove("who brings the refresh")
+            assert found == [member for _, member in expected], (window, ranking)
+            words = homes.columns_of(lb, "b", RULE.boards[name], window, None)
+            for entry, member in expected:
+                assert entry[: len(words[member])] == words[member], (window, ranking)
+
+
+def in_order(cases: list[WriteCase], ranking: str) -> list[tuple[Words, str]]:
+    """Return the words of the members of a ranking, in its order."""
+    board = RULE.boards[cases[0].board]
+    width = len(board.columns) + (board.tie != "member")
+    rows = [(case.entries.get(ranking), f"m{i}") for i, case in enumerate(cases)]
+    kept = [(words[:width], member) for words, member in rows if words is not None]
+    return sorted(kept, key=lambda row: (row[0], row[1].encode()))
 
 
 def held(

@@ -104,6 +104,8 @@ BESTS: list[Story] = [
     ("more than the most", [(5, "then"), (101, "after")]),
     ("less than the least, though it is worse", [(5, "then"), (-61, "after")]),
     ("yesterday's is better", [(5, "then"), (7, "yesterday")]),
+    ("the same was there yesterday", [(5, "then"), (5, "yesterday"), (5, "after")]),
+    ("yesterday's is better, today's came twice", [(7, "yesterday"), (5, "then"), (5, "before")]),
     ("yesterday's is worse", [(7, "then"), (5, "yesterday"), (6, "before")]),
     ("set is a report like others", [(5, "then"), (9, "after", True), (4, "after", True)]),
 ]
