@@ -1,4 +1,4 @@
-"""What a request from an address costs before anybody knows whose it is."""
+"""Limits of requests by client address, checked before authentication."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -19,10 +19,9 @@ _UNCOUNTED = nullcontext()
 
 class Admission:
     """Limits by the address of the client, an IPv6 /64 as one: of all requests (`address_rate`),
-    and of those with an unknown key. Of the clients behind a trusted proxy, whose own connections
-    are not bounded, each may have `connections_per_address` requests and streams under way. It is
-    asked before authentication; what it remembers is bounded. `clock` tells seconds. Raises
-    InvalidSettings."""
+    and of those with an unknown key. Each client behind a trusted proxy, whose own connections are
+    not bounded, may have `connections_per_address` requests and streams under way. Checked before
+    authentication; its memory is bounded. `clock` returns seconds. Raises InvalidSettings."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float]) -> None:
         self._addresses = ClientAddresses(settings.trusted_proxy, settings.forwarded_header)

@@ -1,9 +1,9 @@
-"""The application: every request comes in here and every answer leaves here.
+"""The application: handles every request and writes every answer.
 
-A request to the API is let in (path, key, rate), its query and body are read, the handler of its
-row is asked, and what that answers is written. Whatever goes wrong becomes a problem document in
-one place, `_problem`. The interface is granian's RSGI: a scope that says what is asked, and a
-protocol that takes the answer.
+A request to the API is authorized (path, key, rate), its query and body are read, the handler of
+its route is called, and the result is written. Any error becomes a problem document in one place,
+`_problem`. The interface is granian's RSGI: a scope with the request, and a protocol for the
+answer.
 """
 
 from collections.abc import Awaitable, Callable
@@ -67,23 +67,23 @@ from .tracing import trace_fields, trace_headers, trace_of
 NOT_MODIFIED = 304
 _RETRY_SECONDS = "1"
 _PATHS = 1_024
-"""So many paths are known by heart."""
+"""How many paths are cached."""
 _LONGEST_REQUEST_ID = 128
 _UNKEPT: Headers = [("cache-control", "no-store"), ("x-content-type-options", "nosniff")]
-"""On every answer that is not a file: it is of one moment, and of the type it says."""
+"""Headers of every answer that is not a file: do not cache, do not guess the type."""
 _ALIVE, _READY, _NOT_READY = b"alive\n", b"ready\n", b"not ready\n"
 _log = structlog.get_logger("laurels")
 
 
 class Written(Struct, frozen=True):
-    """An answer as it is sent."""
+    """An encoded answer."""
 
     content: bytes
     kind: str
     status: int = 200
     headers: Headers = []
     is_asset: bool = False
-    """Whether its own headers say how it may be kept."""
+    """Whether its own headers say how it may be cached."""
 
 
 class ResponseSent(Exception):  # noqa: N818 (an answer that was sent while it was made)
@@ -91,11 +91,11 @@ class ResponseSent(Exception):  # noqa: N818 (an answer that was sent while it w
 
 
 Beside: TypeAlias = Callable[[Scope], Written | Awaitable[Written]]
-"""What answers a path beside the table."""
+"""A handler for a path outside of the route table."""
 
 
 class Application:
-    """What requests share, and what was answered."""
+    """The application of one server, with the state its requests share."""
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ class Application:
         raise InvalidRequestId("the X-Request-Id is not 1 to 128 visible ASCII characters")
 
     def _found(self, scope: Scope) -> tuple[Route | Beside, str]:
-        """What answers a path and a method, and the part of the path that varies."""
+        """Return the handler of a path and a method, and the variable part of the path."""
         path, method = scope.path, scope.method
         requests.ensure_text(path)
         if len(path) + len(scope.query_string) > self._settings.max_url:
@@ -204,7 +204,7 @@ class Application:
             list(found.methods),
         )
 
-    # A row of the table
+    # Routes of the table
 
     async def _answered_counted(
         self, row: Route, part: str, scope: Scope, protocol: HTTPProtocol, request_id: str
@@ -216,8 +216,7 @@ class Application:
     async def _answered(
         self, row: Route, part: str, scope: Scope, protocol: HTTPProtocol, request_id: str
     ) -> Written:
-        """Return the answer to a request of the API, counted and, where that is asked for,
-        logged."""
+        """Return the answer to a request of the API, counted and, if configured, logged."""
         began = self._clock()
         caller, ask = UNKNOWN, None
         try:
@@ -267,7 +266,7 @@ class Application:
     async def _audit(
         self, row: Route, ask: RequestContext, scope: Scope, written: Written, request_id: str
     ) -> None:
-        """Write a call to the audit log; an answer that is repeated is no other call."""
+        """Write a call to the audit log; a repeated answer is not another call."""
         if ("idempotency-replayed", "true") in written.headers:
             return
         trace = trace_of(scope.headers.get("traceparent"), request_id)
@@ -289,7 +288,7 @@ class Application:
     def _note(
         self, row: Route, scope: Scope, status: int, began: float, caller: Caller, request_id: str
     ) -> None:
-        """Count a request and, where that is asked for, logs it."""
+        """Count a request and, if configured, log it."""
         seconds = self._clock() - began
         self._server.metrics.answered(row.verb, status, seconds, reads=row.reads)
         if self._settings.log_requests:
@@ -306,7 +305,8 @@ class Application:
             )
 
     async def _caller(self, scope: Scope, *, in_query: bool = False) -> Caller:
-        """Who asks. A key that is not known may have been made by another process just now."""
+        """Return the caller. A key that is unknown may have been created by another process just
+        now."""
         self._admission.take_request(scope)
         secret = _secret(scope, in_query=in_query)
         try:
@@ -358,7 +358,7 @@ class Application:
     async def _shared(
         self, row: Route, ask: RequestContext, query: Any, scope: Scope, accept: str | None
     ) -> Written:
-        """Return the answer that others may have got already."""
+        """Return an answer from the cache, or a new one."""
         question = scope.path, scope.query_string, accept
         change_token = self._server.store.change_token(ask.board)
         written: Written | None = self._kept.find(question, change_token)
@@ -370,7 +370,7 @@ class Application:
     async def _once(
         self, row: Route, ask: RequestContext, query: Any, scope: Scope, accept: str | None
     ) -> Written:
-        """Return the answer to a request with an Idempotency-Key: given once, repeated as it
+        """Return the answer to a request with an Idempotency-Key: made once, then repeated as it
         was."""
         assert ask.key is not None
 
@@ -391,7 +391,7 @@ class Application:
         protocol: HTTPProtocol,
         request_id: str,
     ) -> None:
-        """Send an answer while it is made, until its end or until nobody reads it any more."""
+        """Send an answer while it is made, until its end or until the client stops reading."""
         headers = [
             *trace_headers(scope.headers.get("traceparent"), request_id),
             ("content-type", answered.kind),
@@ -414,7 +414,7 @@ class Application:
         ):
             await send_stream(answered, headers, reader, protocol)
 
-    # Beside the table
+    # Paths outside of the table
 
     async def _ready(self, _scope: Scope) -> Written:
         if self._server.admission.stopping:
@@ -472,7 +472,7 @@ def _encoded(row: Route, answered: object, accept: str | None) -> Answered:
 
 
 def _problem(error: LaurelsError, status: int, request_id: str) -> Written:
-    """Return the one place that makes an answer of an error, and the last that sees it."""
+    """Return the answer for an error; every error passes here last."""
     if isinstance(error, Fault):
         _log.error("fault", code=error.code, what=error.what, request_id=request_id)
     headers: Headers = []
@@ -490,7 +490,7 @@ def _problem(error: LaurelsError, status: int, request_id: str) -> Written:
 
 
 def _failure(error: Exception, path: str, request_id: str) -> Written:
-    """What becomes of an error that nobody foresaw: told to the log, not to the caller."""
+    """Return the answer for an unexpected error, which is logged and not shown to the caller."""
     _log.error("failed", path=path, request_id=request_id, exc_info=error)
     drop_frames(error)
     internal = InternalError("the server failed at this request")
@@ -498,7 +498,7 @@ def _failure(error: Exception, path: str, request_id: str) -> Written:
 
 
 def _secret(scope: Scope, *, in_query: bool = False) -> str | None:
-    """Return the key or token of a request. Of a stream a token may stand in the query, since
+    """Return the key or token of a request. For a stream a token may be in the query, since
     browsers cannot set headers there; a key may not, since addresses end up in logs."""
     authorization: str | None = scope.headers.get("authorization")
     if authorization is not None:

@@ -1,4 +1,4 @@
-"""What a request asks, between the framework and the verbs, and what a handler may answer."""
+"""The context of a request, between the framework and the verbs, and the results of handlers."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
@@ -22,7 +22,7 @@ from .settings import Settings
 
 
 class Server(Struct, frozen=True):
-    """What all requests share."""
+    """The state that all requests share."""
 
     lb: AsyncLeaderboards
     store: Servable
@@ -38,7 +38,7 @@ class Server(Struct, frozen=True):
 
 
 class RequestContext(Struct):
-    """One request, let in. `part` is what varies in its path, `media_type` the form of its
+    """One authorized request. `part` is the variable part of its path, `media_type` that of its
     body, `key` its Idempotency-Key."""
 
     server: Server
@@ -72,7 +72,7 @@ class Response(Struct, frozen=True):
 
 
 class Streamed(Struct, frozen=True):
-    """An answer that is made while it is sent."""
+    """An answer that is sent while it is made."""
 
     parts: AsyncGenerator[bytes, None]
     kind: str

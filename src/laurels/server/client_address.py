@@ -1,9 +1,10 @@
 """The address of a client: its connection's, or the one that a trusted proxy reports.
 
-A header that anybody can send proves nothing. So one is read only where the connection comes from a
+A header that anybody can send proves nothing. So it is read only where the connection comes from a
 trusted proxy, it is one header only (the one that the proxy is known to write), and it is read from
 its end: each trusted proxy appends the address it was connected from, so the right-most address
-that is no trusted proxy is the client. What stands left of it the client may have written itself.
+that is no trusted proxy is the client. Anything left of it may have been written by the client
+itself.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -76,7 +77,8 @@ class ClientAddresses:
 
 
 def address_block(address: str) -> str:
-    """What is limited as one client: an IPv4 address, the /64 of an IPv6 address."""
+    """Return the block that is limited as one client: an IPv4 address, the /64 of an IPv6
+    address."""
     if ":" not in address:
         return address
     found = _address(address)

@@ -1,9 +1,8 @@
-"""How many connections there may be: in all, and of one address.
+"""Limits of connections: in all, and per address.
 
-Connections are accepted below Python, and one that says nothing never becomes a request. So they
-are counted where they are: among the descriptors of this process. That costs some microseconds
-each, is done in a thread, a few hundred at a time, and not at all while there are too few for any
-address to have too many.
+Connections are accepted below Python, and an idle one never becomes a request. So they are counted
+among the descriptors of this process. That costs some microseconds each, is done in a thread, a few
+hundred at a time, and not at all while there are too few for any address to have too many.
 """
 
 import asyncio

@@ -1,4 +1,5 @@
-"""Which pages of other origins may call the API (the CORS protocol of the Fetch standard)."""
+"""Cross-origin access: which pages of other origins may call the API (CORS, in the Fetch
+standard)."""
 
 from collections.abc import Sequence
 
@@ -12,7 +13,7 @@ PREFLIGHT: Headers = [
     ),
     ("access-control-max-age", "600"),
 ]
-"""What a browser that asks before it sends is told beside what every answer says."""
+"""Headers of the answer to a preflight request, beside those of every answer."""
 
 
 class Origins:
@@ -26,7 +27,7 @@ class Origins:
         return origin is not None and ("*" in self._allowed or origin in self._allowed)
 
     def headers(self, origin: str | None) -> Headers:
-        """What an answer says to a page of an origin."""
+        """Return the headers of an answer to a page of an origin."""
         if origin is None or not self.allows(origin):
             return [("vary", "Origin")]
         return [

@@ -1,4 +1,4 @@
-"""Who has cost how much lately, so that the one who cost least is served first."""
+"""Recent costs by payer, so that the one with the least is served first."""
 
 from collections.abc import Callable, Iterable
 

@@ -1,8 +1,8 @@
-"""How much of a stream has not arrived: asked of the kernel, before more is sent.
+"""Flow control of a stream: how much has not arrived, read from the kernel before more is sent.
 
-The server takes all it is given for a stream and keeps it until the reader reads, however long
-that takes. So whoever streams waits here while too much is on its way, and a reader that stalls
-costs one frame and what its connection holds.
+The server accepts all data for a stream and keeps it until the client reads, however long that
+takes. So a stream waits here while too much is in flight, and a stalled client costs one frame and
+the content of its connection.
 """
 
 import asyncio
@@ -16,19 +16,20 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 MOST_BYTES = 64 * 1024
-"""What may be on its way: more than a connection of the internet needs, less than piles up."""
+"""Maximum bytes in flight: more than a connection over the internet needs, little enough to bound
+memory."""
 LOOK_BYTES = 16 * 1024
-"""What is sent between two looks."""
+"""Bytes sent between two checks."""
 LOOK_SECONDS = 0.02
 LOOK_LONGEST_SECONDS = 0.2
 _TCP_INFO = getattr(socket, "TCP_INFO", -1)
 _ACKED = slice(120, 128)
-"""Where `tcp_info` of Linux has `tcpi_bytes_acked`."""
+"""The offset of `tcpi_bytes_acked` in `tcp_info` of Linux."""
 DESCRIPTORS = next(filter(Path.is_dir, map(Path, ("/proc/self/fd", "/dev/fd"))))
 
 
 class Flow:
-    """The connection of a stream, known by the address of its client (`ip:port`)."""
+    """The connection of a stream, identified by the address of its client (`ip:port`)."""
 
     def __init__(self, client: str) -> None:
         host, _, port = client.rpartition(":")
@@ -58,8 +59,8 @@ class Flow:
         return -self.on_its_way
 
     async def taken_after(self, nbytes: int) -> AsyncGenerator[None, None]:
-        """Wait, after so many bytes more, until there is room for others; yields each time that the
-        client has taken another `LOOK_BYTES`."""
+        """Wait, after so many bytes more, until more may be sent; yields each time that the client
+        has taken another `LOOK_BYTES`."""
         self._unlooked += nbytes
         if self._unlooked < LOOK_BYTES:
             return
@@ -74,7 +75,7 @@ class Flow:
                 yield
 
     def cut(self) -> None:
-        """End the connection, though what was sent may not have been read."""
+        """Close the connection, though what was sent may not have been read."""
         if self._descriptor is not None and self._is_own(self._descriptor):
             with suppress(OSError), borrowed(self._descriptor) as connection:
                 connection.shutdown(socket.SHUT_RDWR)
@@ -95,7 +96,7 @@ def _sockets() -> Iterator[int]:
 
 @contextmanager
 def borrowed(descriptor: int) -> Iterator[socket.socket]:
-    """A socket that belongs to somebody else, and stays theirs. Its methods raise OSError where it
+    """Use a descriptor as a socket without closing it. The socket's methods raise OSError where it
     is none."""
     connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, descriptor)
     try:

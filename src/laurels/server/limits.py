@@ -28,7 +28,7 @@ class Rates:
 
     @property
     def count(self) -> int:
-        """How many callers are remembered."""
+        """The number of callers remembered."""
         return len(self._buckets)
 
     def take(self, caller: str, rate: float | None) -> None:
@@ -69,7 +69,7 @@ class _Writing:
 
 
 class AdmissionControl:
-    """How many writes may wait, and how many feeds may be open."""
+    """Limits of waiting writes and of open feeds."""
 
     def __init__(
         self, writes: int, streams: int, streams_per_key: int, streams_per_token: int

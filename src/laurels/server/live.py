@@ -1,20 +1,20 @@
-"""The live feed: what changed in a list, told once to all who watch it.
+"""The live feed: the changes of a list, computed once for all its watchers.
 
-Watchers of the same list (board, window, scope, limit, interval) share a *channel*. While somebody
-watches, one ticker looks every few milliseconds which of the watched boards were written to, or
+Watchers of the same list (board, window, scope, limit, interval) share a *channel*. While there are
+watchers, one ticker checks every few milliseconds which of the watched boards were written to, or
 have passed a boundary; it reads the list of such a channel once, compares it with what was sent
-last, and puts the same bytes into the slot of every watcher. A slot holds one frame: a watcher who
-has not taken the last one gets, when it comes, the whole list instead of what it missed, so nobody
-waits for a slow one and nothing piles up.
+last, and puts the same bytes into the slot of every watcher. A slot holds one frame: a watcher that
+has not taken the last one gets the whole list instead of what it missed, so nobody waits for a slow
+watcher and nothing piles up.
 
-Reading and comparing lists is work that one subject could ask for a thousand times. It is done in
-slices of `SLICE_COST`; each begins with the lists of those who have cost least lately, so whoever
-watches much waits for its own lists, and others do not.
+Reading and comparing lists is work that one subject could request a thousand times. It is done in
+slices of `SLICE_COST`; each begins with the lists of the subjects with the least recent cost, so a
+subject with many lists waits for its own, and others do not.
 
-Where other processes write to the boards, too, the watched ones are *followed*: asked, all in one
-go, how often they have changed, every `FOLLOW_SECONDS` while somebody watches.
+Where other processes write to the boards, too, the watched ones are *followed*: their change tokens
+are read, all at once, every `FOLLOW_SECONDS` while there are watchers.
 
-Frames are numbered `epoch.number`; a watcher who comes back with its last number gets the frames
+Frames are numbered `epoch.number`; a watcher that reconnects with its last number gets the frames
 after it, as long as they are kept, and otherwise the whole list.
 """
 
@@ -39,9 +39,9 @@ HEARTBEAT_SECONDS = 15.0
 TICK_SECONDS = 0.01
 FOLLOW_SECONDS = 0.05
 SLICE_COST = 4_000
-"""What is read before others have their turn: lists, by their entries; about 4 ms."""
+"""Cost of the lists read before other work gets the loop, in entries; about 4 ms."""
 LIST_COST = 50
-"""What a list costs beside its entries."""
+"""Fixed cost of a list, in entries."""
 SLICE_SECONDS = 0.002
 KEPT_FRAMES = 256
 HEARTBEAT = b": heartbeat\n\n"
@@ -69,7 +69,7 @@ class FullList(Struct, frozen=True):
 
 
 class ListChange(Struct, frozen=True):
-    """What changed since the frame before; `order` is the list after it, by member."""
+    """The changes since the previous frame; `order` is the list after them, by member."""
 
     as_of: AsOf
     total: int
@@ -81,8 +81,8 @@ class ListChange(Struct, frozen=True):
 
 
 class MemberChange(Struct, frozen=True):
-    """Where a member stands now and stood before; `overtaken_by` is who stands directly above it
-    since it lost a place. A member that is not ranked has no rank."""
+    """The current and the previous standing of a member; `overtaken_by` is the member directly
+    above it since it lost a place. A member that is not ranked has no rank."""
 
     member: str
     rank: int | None
@@ -95,8 +95,8 @@ class MemberChange(Struct, frozen=True):
 
 
 class What(Struct, frozen=True):
-    """What is watched: the first `limit` of a list, or, with a member, its standing; in the scope
-    of some `labels`, or `by` one."""
+    """A watched list: its first `limit` entries, or, with a member, its standing; in the scope of
+    some `labels`, or `by` one."""
 
     board: str
     window: str | None
@@ -113,12 +113,12 @@ class What(Struct, frozen=True):
 
 
 def frame(kind: str, number: str, document: object) -> bytes:
-    """Return an event as it is sent."""
+    """Encode a server-sent event."""
     return b"event: %b\nid: %b\ndata: %b\n\n" % (kind.encode(), number.encode(), _encode(document))
 
 
 def change_between(old: Page, new: Page) -> ListChange | None:
-    """What makes the new list of the old one; None where nothing does."""
+    """Return the difference between two lists; None where there is none."""
     before = {entry.member: entry for entry in old.entries}
     now = {entry.member: entry for entry in new.entries}
     entered = [entry for entry in new.entries if entry.member not in before]
@@ -140,7 +140,7 @@ def change_between(old: Page, new: Page) -> ListChange | None:
 def member_change(
     member: str, old: Standing | None, new: Standing | None, page: Page
 ) -> MemberChange:
-    """What became of a member; `page` is the list it is, or is not, in."""
+    """Return the change of a member's standing; `page` is the list it is, or is not, in."""
     lost = old is not None and new is not None and new.rank > old.rank
     above = new.above.member if lost and new is not None and new.above is not None else None
     return MemberChange(
@@ -196,7 +196,7 @@ class FeedWatcher:
 
 
 class Channel:
-    """What several watchers watch, as it was last told to them."""
+    """A watched list as it was last sent to its watchers."""
 
     def __init__(self, what: What, epoch: str) -> None:
         self.what = what
@@ -216,7 +216,7 @@ class Channel:
 
     @property
     def cost(self) -> int:
-        """What it costs to read it."""
+        """The cost of reading the list."""
         return LIST_COST + (0 if self.what.member is not None else self.what.limit)
 
     @property
@@ -224,7 +224,7 @@ class Channel:
         return {watcher.payer for watcher in self.watchers}
 
     def whole(self) -> bytes:
-        """Return the frame that needs none before it."""
+        """Return a frame with the whole list."""
         assert self.page is not None
         if self.what.member is not None:
             change = member_change(self.what.member, self.standing, self.standing, self.page)
@@ -234,8 +234,8 @@ class Channel:
         return frame("top", self.number, top)
 
     def after(self, last: str | None) -> Sequence[bytes]:
-        """Return the frames since the one a watcher had last; the whole list where they are
-        gone."""
+        """Return the frames after the last one a watcher had; the whole list where they are not
+        kept any more."""
         epoch, _, number = (last or "").partition(".")
         if epoch == self._epoch and number.isdigit() and len(number) < 16:
             missed = self._number - int(number)
@@ -244,7 +244,7 @@ class Channel:
         return [self.whole()]
 
     def publish(self, page: Page, standing: Standing | None, now: float) -> None:
-        """Compare with what was told last and tells what changed."""
+        """Compare with what was sent last and send what changed."""
         old, was = self.page, self.standing
         self.page, self.standing = page, standing
         self.published_at = now
@@ -304,22 +304,22 @@ class Hub:
     async def watch(
         self, what: What, last: str | None, payer: str = ""
     ) -> AsyncGenerator[bytes, None]:
-        """Return the frames of a stream, until its watcher goes or the server ends. `payer` is who
-        its work is charged to.
+        """Return the frames of a stream, until its watcher disconnects or the server stops. `payer`
+        is who its work is charged to.
 
-        Raises UnknownBoard, UnknownWindow and what else the list is refused with.
+        Raises UnknownBoard, UnknownWindow and other errors of reading the list.
         """
         if self._follow is not None:
             await self._follow([what.board])
         channel = self._channels.get(what)
         if channel is None:
-            # A channel that comes again begins anew: its numbers are told apart by the epoch.
+            # A channel opened again starts over: its epoch distinguishes its numbers.
             channel = Channel(what, f"{self._epoch}-{next(self._made)}")
             self._debts.charge([payer], channel.cost)
             await self._read(channel)
         elif self._change_token(what.board) != channel.change_token:
             self._debts.charge([payer], channel.cost)
-            await self._read(channel)  # what a write was answered for is in the first frame after
+            await self._read(channel)  # the first frame shows every write answered before
         return self._frames(channel, last, payer)
 
     async def _frames(
@@ -360,8 +360,7 @@ class Hub:
             is_more = await self._look()
 
     async def _look(self) -> bool:
-        """Tell what has changed in a slice of the lists that are due; returns whether there are
-        more."""
+        """Send the changes in a slice of the lists that are due; return whether there are more."""
         channels = list(self._channels.values())
         due = [channel for channel in channels if self._is_due(channel)]
         if self._follow is not None:
@@ -372,8 +371,8 @@ class Hub:
         return len(some) < len(changed)
 
     def _slice(self, channels: list[Channel]) -> list[Channel]:
-        """As many lists as fit into a slice, those of the payers who owe least first, and charged
-        to them."""
+        """Return as many lists as fit into a slice, those of the payers with the least cost first,
+        and charge them."""
         self._debts.forget()
         channels.sort(key=lambda channel: (self._debts.least(channel.payers), channel.published_at))
         some: list[Channel] = []
@@ -393,7 +392,7 @@ class Hub:
         self._forget(channel)
 
     def _forget(self, channel: Channel) -> None:
-        """Let go of a channel, unless another one has taken its place."""
+        """Remove a channel, unless another one has taken its place."""
         if self._channels.get(channel.what) is channel:
             del self._channels[channel.what]
 
@@ -401,7 +400,7 @@ class Hub:
         return self._clock() - channel.published_at >= channel.what.interval_ms / 1_000
 
     async def _followed(self, boards: Collection[str]) -> None:
-        """Ask how often boards have changed, not too often. While nobody can say, streams wait."""
+        """Update the change tokens of boards, not too often. While that fails, streams wait."""
         assert self._follow is not None
         now = self._clock()
         if not boards or now - self._followed_at < FOLLOW_SECONDS:
@@ -422,7 +421,7 @@ class Hub:
             return False
 
     async def _read_again(self, channel: Channel) -> None:
-        """Read a list and tell what is new. One that cannot be read just now is read later."""
+        """Read a list and send what is new. One that is unavailable is read later."""
         try:
             await self._read(channel)
         except Unavailable:
@@ -434,7 +433,7 @@ class Hub:
             self._drop(channel)
 
     async def _read(self, channel: Channel) -> None:
-        """Read a list and tell what is new. One reading at a time: none tells what is older."""
+        """Read a list and send what is new. Reads are serialized, so none sends an older state."""
         async with channel.reading:
             await self._read_alone(channel)
 

@@ -1,5 +1,5 @@
-"""Figures for Prometheus. Counting one thing costs well under a microsecond; nothing is computed
-before somebody asks."""
+"""Metrics for Prometheus. Counting takes well under a microsecond; everything else is computed when
+they are read."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -26,7 +26,7 @@ EVENTS = (1, 2, 5, 10, 50, 100, 500, 1_000, 5_000, 10_000, 100_000)
 
 
 class Histogram:
-    """How many of the values seen were up to each bound."""
+    """How many of the observed values were up to each bound."""
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self._bounds = bounds
@@ -38,7 +38,7 @@ class Histogram:
         self._sum += value
 
     def buckets(self) -> tuple[list[tuple[str, float]], float]:
-        """As Prometheus takes them: cumulative, with their sum."""
+        """Return the buckets as Prometheus takes them, cumulative, and the sum of values."""
         total, found = 0, []
         for bound, count in zip([*map(str, self._bounds), "+Inf"], self._counts, strict=True):
             total += count
@@ -47,7 +47,7 @@ class Histogram:
 
 
 class Metrics:
-    """What was counted since the server started; `clock` tells seconds since 1970."""
+    """Counters since the server started; `clock` returns seconds since 1970."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -64,7 +64,7 @@ class Metrics:
         return self._clock() - (self._began if taken is None else taken)
 
     def submitted(self, receipts: Receipts | RefusedReceipts) -> None:
-        """Count events by what became of them."""
+        """Count events by outcome."""
         outcomes = self.outcomes
         outcomes["applied"] += receipts.applied
         outcomes["unchanged"] += receipts.unchanged
@@ -85,17 +85,17 @@ class Metrics:
             histogram.see(seconds)
 
     def count_cut_off(self) -> None:
-        """Count a feed that was ended since nobody read it."""
+        """Count a feed that was closed since its client did not read it."""
         self.cut_off += 1
 
     def committed(self, events: int, seconds: float) -> None:
-        """Count a commit; called by the thread that commits."""
+        """Count a commit; called by the committing thread."""
         self.commit_events.see(events)
         self.commit_seconds.see(seconds)
 
 
 class Exposed(Collector):
-    """The figures of a server as Prometheus reads them. With several workers each tells its own,
+    """The metrics of a server as Prometheus reads them. With several workers each exposes its own,
     under its number."""
 
     def __init__(
@@ -251,7 +251,7 @@ def _gauge(name: str, help: str, value: float) -> Metric:
 
 
 def exposition(exposed: Exposed) -> bytes:
-    """Return the figures as text."""
+    """Return the metrics as text."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(exposed)
     return generate_latest(registry)

@@ -19,8 +19,8 @@ _REFERENCE = "#/components/schemas/{name}"
 _ALWAYS = ("400", "401", "403", "404", "409", "410", "413", "414", "429", "500", "503")
 _WITH_BODY = ("415", "422")
 _CODED = frozenset(module.__name__ for module in (errors, index_server, service, requests))
-"""Whose errors the service answers. What else a process has imported, a shell or a client, is not
-part of it: all processes of a service give one description."""
+"""Modules whose errors the service answers with. Errors of other modules a process has imported, a
+shell or a client, are left out: all processes of a service give one description."""
 
 
 def openapi(routes: Sequence[Route]) -> bytes:

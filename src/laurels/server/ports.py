@@ -1,4 +1,4 @@
-"""Where a server listens: whether a port is free, shared with others, and taken at last."""
+"""Listening addresses: test whether a port is free, share it among workers, bind it."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ from .settings import Settings
 
 
 class Order(Struct, frozen=True):
-    """What a worker is told."""
+    """The instructions for a worker."""
 
     number: int
     settings: Settings

@@ -1,14 +1,14 @@
-"""How a server process uses memory: Python's collector and the allocator of the C library.
+"""Memory of a server process: Python's collector and the allocator of the C library.
 
 glibc gives each thread an arena of its own, up to eight a core, and an arena keeps what its thread
 freed. Bodies are decoded and snapshots taken by many threads in turn, so each arena came to hold
 the most that its thread ever needed at once: 91 of 149 MiB were free in a server that had run for
 20 minutes. Two arenas are enough where one thread at a time runs Python.
 
-An arena gives back what is free at its end alone. A snapshot that was taken on a machine with too
-much to do needed 35 MiB more than others for a moment; what was allocated meanwhile and stayed kept
-them from being given back, and the process grew by that much each time. So what is free in between
-is given back when it is much.
+An arena only gives back free memory at its end. A snapshot taken on an overloaded machine needed 35
+MiB more than others for a moment; what was allocated meanwhile and stayed prevented them from being
+given back, and the process grew by that much each time. So free memory in between is given back
+when it is much.
 """
 
 import asyncio
@@ -26,15 +26,15 @@ _ARENAS = 2
 _LOOK_SECONDS = 60.0
 _LEAST_FREE = 24 << 20
 _FREE_SHARE = 4
-"""So much has to be free, and so large a part of what is in use, before it is given back. That
-takes about 0.4 ms a MiB, during which threads that allocate wait."""
+"""Memory is given back when this much, and this share of what is in use, is free. That takes about
+0.4 ms a MiB, during which threads that allocate wait."""
 _GROWN = 12 << 20
 """By so much the process has to have grown since: what was given back counts as free as well."""
 
 
 class _Mallinfo(ctypes.Structure):
-    """What `mallinfo2` answers, of all arenas: bytes in use and bytes that are free, given back or
-    not."""
+    """The result of `mallinfo2` for all arenas: bytes in use, and bytes that are free, given back
+    or not."""
 
     _fields_ = (
         ("others", ctypes.c_size_t * 7),
@@ -55,8 +55,8 @@ def share_arenas() -> None:
 
 
 def settle_collector() -> None:
-    """Have Python's collector look for cycles more rarely, and not at what is there for good:
-    requests leave hardly any behind, and their objects are many. Once the store is open."""
+    """Make Python's collector run more rarely and ignore the objects that exist now: requests leave
+    hardly any cycles behind, and their objects are many. Call it once the store is open."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_NEW_OBJECTS)

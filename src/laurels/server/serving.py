@@ -1,5 +1,4 @@
-"""The server: a store, the application over it, and the process they run in until it is told to
-end."""
+"""The server: a store, the application over it, and the process they run in until it is stopped."""
 
 import asyncio
 import logging
@@ -49,7 +48,8 @@ _log = structlog.get_logger("laurels")
 
 
 class ServingAddress(Struct, frozen=True):
-    """Where requests are taken, and the secret of the key that was made for a store without any."""
+    """The address that requests are accepted at, and the secret of the key that was made for a
+    store without any."""
 
     url: str
     first_key: str | None = None
@@ -59,10 +59,10 @@ Announce = Callable[[ServingAddress], None]
 
 
 def serve(settings: Settings, admin_key: str | None, announce: Announce) -> int:
-    """Serve until SIGTERM or SIGINT; `announce` is told where, when requests are taken. The exit
-    code.
+    """Serve until SIGTERM or SIGINT; `announce` is called with the address when requests are
+    accepted. Return the exit code.
 
-    Raises NotLoopback, KeysNeeded, AddressInUse, InvalidKey and what opening the store raises.
+    Raises NotLoopback, KeysNeeded, AddressInUse, InvalidKey and errors of opening the store.
     """
     settle_log(settings)
     ensure_possible(settings, admin_key)
@@ -99,7 +99,7 @@ async def opened(settings: Settings, clock: str | Clock | None = None) -> Backin
 
 
 def warn_of(backing: Backing) -> None:
-    """Tell the log how an index server may lose what was counted."""
+    """Log how an index server may lose what was counted."""
     for risk in backing.store.risks:
         _log.warning(risk)
 
@@ -208,7 +208,7 @@ class _Served:
     async def run(
         self, ip: str, port: int, ending: asyncio.Event, announce: Callable[[str], None]
     ) -> None:
-        """Take requests at an address until `ending` is set."""
+        """Accept requests at an address until `ending` is set."""
         most = self._most_connections()
         server = SharedPort(
             self._app,
@@ -253,8 +253,7 @@ class _Served:
                 asyncio.get_running_loop().set_exception_handler(lambda *_: None)
 
     def _most_connections(self) -> int:
-        """Return how many connections there may be, told to the log where they are fewer than
-        wanted."""
+        """Return the maximum number of connections, logged where it is lower than configured."""
         wanted = self._settings.max_connections
         descriptors = raise_descriptor_limit()
         most = allowed_connections(wanted, descriptors)
@@ -266,7 +265,7 @@ class _Served:
         return most
 
     async def _finish(self) -> None:
-        """End streams, takes no more writes, and let those under way be answered."""
+        """End streams, accept no more writes, and wait for the answers under way."""
         self._admission.stopping = True
         self._hub.stop()
         deadline = time.monotonic() + LET_FINISH_SECONDS
@@ -295,7 +294,7 @@ def _request_ids() -> Callable[[], str]:
 def _escape(
     _logger: object, _method: str, event: structlog.typing.EventDict
 ) -> structlog.typing.EventDict:
-    """Escapes what a caller may have put into a line to make it two, or to move the cursor."""
+    """Escape control characters from callers, which could forge a line or move the cursor."""
     for name, value in event.items():
         if isinstance(value, str) and not value.isprintable():
             event[name] = "".join([c if c.isprintable() else repr(c)[1:-1] for c in value])
@@ -303,8 +302,8 @@ def _escape(
 
 
 def settle_log(settings: Settings) -> None:
-    """Have the log written to standard error, for people or for programs. A traceback names lines
-    and never the values of variables, which may be keys, and as long as whoever asked likes."""
+    """Configure the log on standard error, for people or for programs. A traceback names lines and
+    never the values of variables, which may be keys and of any length."""
     shape: list[structlog.typing.Processor] = [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),

@@ -22,7 +22,7 @@ ADMIN_KEY = "LAURELS_ADMIN_KEY"
 """The one secret; it comes from the environment, or from a file that is named there."""
 ADMIN_KEY_FILE = "LAURELS_ADMIN_KEY_FILE"
 _NOT_SETTINGS = (ADMIN_KEY, ADMIN_KEY_FILE, KEY_VARIABLE, "LAURELS_URL", "LAURELS_FROM")
-"""The other variables of laurels: secrets, and what commands other than `serve` read."""
+"""The other variables of laurels: secrets, and those of commands other than `serve`."""
 _FOR_TESTS = "LAURELS_TEST_"
 
 _Port = Annotated[int, Meta(ge=0, le=65_535)]
@@ -38,7 +38,7 @@ REMOVED = {
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a server is told when it starts."""
+    """The settings of a server."""
 
     data: Annotated[
         str, Meta(description="Where the boards are: a folder, memory: or redis://host:port.")

@@ -1,4 +1,4 @@
-"""What laurels says by the standard `logging` goes to the log of the server."""
+"""Forward messages of the standard `logging` to the log of the server."""
 
 import logging
 

@@ -14,7 +14,7 @@ from .flow import Flow
 
 
 class Reader(Struct, frozen=True):
-    """Who reads a stream: the client's address, and what becomes of one that stops reading."""
+    """The client of a stream: its address, and what happens to one that stops reading."""
 
     client: str
     deadlines: Deadlines

@@ -50,7 +50,7 @@ def trace_headers(traceparent: str | None, request_id: str) -> list[tuple[str, s
 
 
 def trace_fields(traceparent: str | None, request_id: str) -> dict[str, str]:
-    """What a log line says of the trace of a request; nothing without one."""
+    """Return the fields of a log line for the trace of a request; none without one."""
     trace = trace_of(traceparent, request_id)
     if trace is None:
         return {}

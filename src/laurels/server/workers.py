@@ -1,13 +1,13 @@
-"""Several processes that serve at one address, and the one that starts them.
+"""Several processes that serve at one address, and the parent that starts them.
 
-Each worker listens at the same port by a socket of its own (SO_REUSEPORT: the kernel shares the
-connections out) and is a server like any other; what they share is on the index server. The parent
-serves nothing. It starts them, passes the end on, and ends when they have ended. A worker that ends
-by itself ends the whole service, so that whoever looks after services sees it.
+Each worker listens at the same port by a socket of its own (SO_REUSEPORT: the kernel distributes
+the connections) and is a server like any other; what they share is on the index server. The parent
+serves nothing. It starts them, forwards the signal to stop, and ends when they have ended. When a
+worker ends unasked, the whole service ends, so that its supervisor notices.
 
-The parent tells a worker what it is on its standard input, which stays open: where it closes, the
-parent is gone, and the worker ends, too. A worker says on its standard output that it takes
-requests, or why it does not.
+The parent sends a worker its instructions on its standard input, which stays open: where it closes,
+the parent is gone, and the worker ends, too. A worker reports on its standard output that it
+accepts requests, or why it does not.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ def ensure_possible(settings: Settings) -> None:
 
 
 def oversee(settings: Settings, admin_key: str | None, announce: Announce) -> int:
-    """Run workers until SIGTERM or SIGINT; 0, or 1 where one of them ended by itself."""
+    """Run workers until SIGTERM or SIGINT; return 0, or 1 where one of them ended unasked."""
     ensure_possible(settings)
     return asyncio.run(_oversee(settings, admin_key, announce))
 

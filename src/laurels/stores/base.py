@@ -137,7 +137,7 @@ class ThreadedStore(Servable, Protocol):
 
 
 class Backing(Struct, frozen=True):
-    """What a service stands on: a store, the keys to it, and its audit log."""
+    """The parts of a service: a store, the keys to it, and its audit log."""
 
     store: Servable
     keys: KeyStore

@@ -1,4 +1,4 @@
-"""Which calls are written to the audit log, and how many of them at a time."""
+"""The calls that are written to the audit log, and a limit of how many at a time."""
 
 import asyncio
 import re
@@ -24,7 +24,7 @@ _log = structlog.get_logger("laurels")
 
 
 class AuditedCall(Struct, frozen=True):
-    """What a call was, as far as the request tells."""
+    """The description of a call, from its request."""
 
     caller: Caller
     verb: str

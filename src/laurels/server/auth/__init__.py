@@ -1,1 +1,1 @@
-"""Who may ask: keys, tokens, callers and the boards they reach."""
+"""Authentication and authorization: keys, tokens, callers and the boards they reach."""

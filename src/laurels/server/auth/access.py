@@ -1,10 +1,10 @@
-"""Who may do what: the keys of one deployment, and the tokens they issue.
+"""Access: the keys of one deployment, and the tokens they issue.
 
 A key is 32 random bytes, of which only the SHA-256 is stored: nothing shorter than the key itself
-can be guessed from the file. It is looked up by that hash, so no comparison of a key reveals by its
-time how far it was right.
+can be guessed from the file. It is looked up by that hash, so the time of a comparison reveals
+nothing about the key.
 
-Access fails closed. A caller without a key is let in only where the operator started an *open*
+Access fails closed. A caller without a key is admitted only where the operator started an *open*
 server, never because no keys are found: a store that had keys and has none any more (the last one
 revoked, its file gone, the index server flushed) refuses everybody until a key is made on the
 machine itself or LAURELS_ADMIN_KEY is set.
@@ -96,7 +96,7 @@ class Keys:
 
     @property
     def can_anyone_enter(self) -> bool:
-        """Whether any caller at all can be let in."""
+        """Whether any caller at all can be admitted."""
         return self.is_open or self._admin is not None or bool(self._stored.keys)
 
     def take(self, stored: KeySet) -> None:
@@ -209,7 +209,8 @@ class Keys:
 
     def ensure_first_key(self) -> str | None:
         """Make an admin key where the store never had a key and LAURELS_ADMIN_KEY is not set;
-        return its secret. Otherwise None: a store that lost its keys gets none by itself."""
+        return its secret. Otherwise return None: a store that lost its keys does not get one
+        automatically."""
         if self._admin is not None or self._stored.keys or self._store.needs_keys():
             return None
         try:

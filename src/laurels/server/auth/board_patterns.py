@@ -1,7 +1,7 @@
-"""Patterns of board names: which boards a key or a token reaches.
+"""Patterns of board names: the boards that a key or a token reaches.
 
 A pattern is a board's name or has wildcards: `*` any characters, `?` one, `[abc]` one of these.
-None of them matches `/`, so each part between slashes is matched by itself.
+None of them matches `/`, so each part between slashes is matched separately.
 """
 
 import re

@@ -17,7 +17,7 @@ NO_LEVEL = 0
 
 
 class Bucket(Struct, frozen=True):
-    """What requests and streams are charged to: `rate` is requests a second, None the server's."""
+    """An account for requests and streams: `rate` is requests a second, None the server's."""
 
     name: str
     rate: float | None
@@ -43,7 +43,7 @@ class Caller(Struct, frozen=True):
 
     @property
     def is_unlimited(self) -> bool:
-        """Whether it reaches all boards, so that it may know of the store as a whole."""
+        """Whether it reaches all boards, so that it may see the store as a whole."""
         return self.boards is None or "*" in self.boards
 
     @property
@@ -108,7 +108,7 @@ def _at_most(value: float | None, limit: float | None) -> bool:
 ANYBODY = Caller("anybody", LEVEL["admin"], buckets=(Bucket("anybody", None),))
 """A caller without a key, where the server is open."""
 OPERATOR = Caller("operator", LEVEL["admin"])
-"""Whoever holds the store itself, on its machine."""
+"""The caller with access to the store itself, on its machine."""
 UNKNOWN = Caller("unknown", NO_LEVEL)
 RESERVED_NAMES = frozenset({"anybody", "operator", "unknown", "token", "laurels_admin_key"})
 """Names that no key may have, in lower case: they stand for other callers in logs."""

@@ -1,5 +1,5 @@
-"""What goes on beside requests for the keys: reading those that other processes changed, and
-storing when each was last used."""
+"""Background work for the keys: read those that other processes changed, and store when each was
+last used."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,17 +10,17 @@ from laurels.wire.keys import SharedKeyStore
 from .access import Keys
 
 POLL_SECONDS = 0.25
-"""How often the version of the keys is asked for: a revoked key is refused everywhere, and its
-streams have ended, within a second."""
+"""How often the version of the keys is read: a revoked key is refused everywhere, and its streams
+have ended, within a second."""
 RELOAD_SECONDS = 5.0
-"""How often the keys are read in any case: an older version of laurels changes none."""
+"""How often the keys are read in any case: older versions of laurels do not change the version."""
 STALE_SECONDS = 5.0
 """For how long keys are accepted that could not be read again."""
 USED_SECONDS = 60.0
 
 
 class KeyReader:
-    """Reads the keys again that are stored on an index server; `clock` tells seconds."""
+    """Reloads the keys that are stored on an index server; `clock` returns seconds."""
 
     def __init__(self, keys: Keys, store: SharedKeyStore, clock: Callable[[], float]) -> None:
         self._keys = keys

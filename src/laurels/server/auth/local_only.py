@@ -44,7 +44,7 @@ FORWARDING = frozenset(
         "tailscale-user-login",
     )
 )
-"""Headers that proxies add, each by itself a sign of one."""
+"""Headers that proxies add; any of them reveals a proxy."""
 _BYTE = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _LOOPBACK = re.compile(
     rf"(?:localhost\.?|127\.{_BYTE}\.{_BYTE}\.{_BYTE}|\[::1\])(?::[0-9]{{1,5}})?", re.IGNORECASE

@@ -1,5 +1,5 @@
-"""Who is let in when a server starts: the keys there are, a first one, or everybody on this
-machine."""
+"""Callers admitted when a server starts: those with existing keys, a first key, or everybody on
+this machine."""
 
 import ipaddress
 

@@ -1,4 +1,4 @@
-"""What a token for the submissions of one member permits, and how an event is held against it."""
+"""The rule of a token for the submissions of one member, and how an event is checked against it."""
 
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation

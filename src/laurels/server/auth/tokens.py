@@ -23,7 +23,7 @@ _FOREIGN = "the token was not issued by this service"
 
 
 class Claims(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a token says: `iss` is the id of the key that issued it, `sub` its subject, `boards`
+    """The claims of a token: `iss` is the id of the key that issued it, `sub` its subject, `boards`
     patterns, `rate` requests a second. It reads, or submits by a rule."""
 
     iss: str
