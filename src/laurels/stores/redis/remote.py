@@ -189,8 +189,8 @@ class RemoteIndex(Protocol):
         processes may do so at once, and break off anywhere."""
 
     async def scope_count(self, board: Opened, form: str) -> int:
-        """Return how many scopes of some labels (`Place.name`) there are, those included that hold
-        nobody any more and that no sweep has come to yet."""
+        """Return how many scopes of some labels (`RankingSpec.name`) there are, those included that
+        hold nobody any more and that no sweep has come to yet."""
 
     async def scopes(self, board: Opened, form: str, after: str, limit: int) -> list[str]:
         """Return the next of these, behind one of them."""
