@@ -71,7 +71,7 @@ def fill(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
     for hour in range(5):
         batch = []
         for i in range(15):
-            labels = {"room": ODD[i % len(ODD)]} | ({"zone": str(hour % 2)} if i % 3 else {})
+            labels = {"room": ODD[i % len(ODD)]} | ({} if i % 5 else {"zone": str(hour % 2)})
             batch.append((f"m{i % 9}", i, None, f"{hour}/{i}", labels))
         lb.submit_many("b", batch)
         clock.advance(HOUR)
@@ -81,7 +81,7 @@ def fill(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
 def test_it_is_the_same_folded_anew(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
     fill(lb, clock)
     before = everything(lb)
-    assert len(before) > 100
+    assert len(before) > 60
     lb.check()
     lb.rebuild()
     assert everything(lb) == before
@@ -145,7 +145,8 @@ def test_it_is_the_same_whoever_looked_meanwhile(
     with laurels.open("memory:", clock=clock) as asked:
         asked.create(board)
         lasting.lb.create(board)
-        for _ in range(scaled(20, 60)):
+        rooms = scaled(6, 12)
+        for _ in range(scaled(12, 60)):
             clock.advance(rng.choice([0, 1, 20_000, MINUTE, 11 * MINUTE, HOUR, 3 * HOUR, 6 * HOUR]))
             if rng.random() < 0.15:
                 lasting.reopen()
@@ -154,7 +155,7 @@ def test_it_is_the_same_whoever_looked_meanwhile(
             if rng.random() < 0.1:
                 member = f"m{rng.randrange(9)}"
                 assert lasting.lb.remove("b", member) == asked.remove("b", member)
-            events = [some_event(rng, clock.now_ms()) for _ in range(rng.choice([1, 2, 9]))]
+            events = [some_event(rng, clock.now_ms(), rooms) for _ in range(rng.choice([1, 2, 9]))]
             told = [
                 replace(receipt, offset=0)
                 for lb in (asked, lasting.lb)
@@ -169,15 +170,15 @@ def test_it_is_the_same_whoever_looked_meanwhile(
         assert everything(lasting.lb) == everything(asked)
 
 
-def some_event(rng: Random, now_ms: int) -> tuple[object, ...]:
+def some_event(rng: Random, now_ms: int, rooms: int) -> tuple[object, ...]:
     """An event in one of many rooms, late at times."""
     ago_ms = rng.choice([0, 0, MINUTE, 4 * MINUTE, HOUR, 2 * HOUR, 3 * HOUR])
-    labels = {"room": str(rng.randrange(12)), "zone": rng.choice([None, "n", "s"])}
+    labels = {"room": str(rng.randrange(rooms)), "zone": rng.choice([None, "n", "s"])}
     id = rng.choice([None, f"id{rng.randrange(50)}"])
     return f"m{rng.randrange(9)}", rng.randint(-3, 9), now_ms - ago_ms, id, labels
 
 
-@pytest.mark.parametrize("seed", some(2, range(6)))
+@pytest.mark.parametrize("seed", some(1, range(6)))
 def test_replays_agree_with_the_oracle(
     implementation: Implementation, tmp_path: Path, seed: int
 ) -> None:

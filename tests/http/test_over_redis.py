@@ -18,6 +18,7 @@ import laurels
 from laurels import errors
 from laurels.server.live import FOLLOW_SECONDS
 from laurels.server.settings import Settings
+from tests.counts import rare
 from tests.http.listening import Frame, Known, feed
 from tests.http.process import Process
 from tests.redis.servers import Server, until
@@ -182,25 +183,21 @@ def test_the_client_works_over_it(pair: tuple[str, str]) -> None:
             here.snapshot()
 
 
-def test_keys_are_shared(redis: Server) -> None:
-    url = f"{redis.url}?prefix=keys:"
+def test_keys_are_shared(pair: tuple[str, str]) -> None:
+    one, two = pair
     admin = {"Authorization": f"Bearer {ADMIN_KEY}"}
-    with (
-        Process(url, LAURELS_ADMIN_KEY=ADMIN_KEY) as one,
-        Process(url, LAURELS_ADMIN_KEY=ADMIN_KEY) as two,
-    ):
-        made = httpx.post(f"{one.url}/v1/keys", json={"name": "game"}, headers=admin).json()
-        key = {"Authorization": f"Bearer {made['key']}"}
-        assert httpx.get(f"{two.url}/v1/boards", headers=key).status_code == 200
-        said = httpx.post(f"{two.url}/v1/keys", json={"name": "game"}, headers=admin).json()
-        assert said["code"] == "key_exists"
-        token = httpx.post(f"{one.url}/v1/tokens", json={"boards": ["*"]}, headers=key).json()
-        bearer = {"Authorization": f"Bearer {token['token']}"}
-        assert httpx.get(f"{two.url}/v1/boards", headers=bearer).status_code == 200
-        httpx.delete(f"{two.url}/v1/keys/game", headers=admin | JSON).raise_for_status()
-        assert httpx.get(f"{two.url}/v1/boards", headers=key).status_code == 401
-        until(lambda: httpx.get(f"{one.url}/v1/boards", headers=key).status_code == 401, "revoked")
-        assert httpx.get(f"{one.url}/v1/boards").status_code == 401
+    made = httpx.post(f"{one}/v1/keys", json={"name": "game"}, headers=admin).json()
+    key = {"Authorization": f"Bearer {made['key']}"}
+    assert httpx.get(f"{two}/v1/boards", headers=key).status_code == 200
+    said = httpx.post(f"{two}/v1/keys", json={"name": "game"}, headers=admin).json()
+    assert said["code"] == "key_exists"
+    token = httpx.post(f"{one}/v1/tokens", json={"boards": ["*"]}, headers=key).json()
+    bearer = {"Authorization": f"Bearer {token['token']}"}
+    assert httpx.get(f"{two}/v1/boards", headers=bearer).status_code == 200
+    httpx.delete(f"{two}/v1/keys/game", headers=admin | JSON).raise_for_status()
+    assert httpx.get(f"{two}/v1/boards", headers=key).status_code == 401
+    until(lambda: httpx.get(f"{one}/v1/boards", headers=key).status_code == 401, "revoked")
+    assert httpx.get(f"{one}/v1/boards").status_code == 401
 
 
 def test_the_page_and_the_description_load(pair: tuple[str, str]) -> None:
@@ -271,7 +268,7 @@ def test_workers_are_one_service(redis: Server, pair: tuple[str, str]) -> None:
             until(lambda n=number: worker_told(server.url) == n, "each is asked")  # type: ignore[misc]
         workers = children(server.pid)
         code, said = server.end()
-        assert (code, said.count("serving"), "Traceback" in said) == (0, 1, False)
+        assert (code, said.count("serving"), "Traceback" in said) == (0, 1, False), said
         assert not running(workers)
 
 
@@ -282,7 +279,7 @@ def worker_told(url: str) -> str:
     return line.partition('worker="')[2][:1]
 
 
-@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("end", [signal.SIGINT, *rare(signal.SIGTERM)])
 def test_the_end_is_passed_on(redis: Server, end: signal.Signals) -> None:
     with Process(f"{redis.url}?prefix=end:", "--workers", "2") as server:
         workers = children(server.pid)
