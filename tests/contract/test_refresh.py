@@ -253,14 +253,18 @@ MIXED = [laurels.Column("a", op="last"), laurels.Column("b", order="asc")]
     ),
 )
 def test_a_refresh_shows_what_an_ordinary_window_would(
-    lb: laurels.Leaderboards, clock: laurels.ManualClock, columns: list[laurels.Column], tie: str
+    lb: laurels.Leaderboards,
+    clock: laurels.ManualClock,
+    columns: list[laurels.Column],
+    tie: str,
+    scaled: Scaled,
 ) -> None:
     rng = Random(len(tie) + len(columns))
     windows = ["r=rolling:5h/1h,refresh=30m", "live=rolling:5h/1h"]
     lb.create(
         long(windows=windows, columns=columns, tie=tie, rank="dense", grace="4h", dedupe="4h")
     )
-    for _ in range(40):
+    for _ in range(scaled(20, 40)):
         clock.advance(rng.choice([0, MINUTE, 20 * MINUTE, HOUR]))
         events = []
         for _ in range(rng.choice([1, 4, 20])):

@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 import laurels
+from tests.conftest import Scaled
 from tests.contract.reading import scores
 
 THREADS = 8
@@ -33,20 +34,23 @@ def in_threads(work: Callable[[int], None]) -> None:
     assert not any(thread.is_alive() for thread in threads)
 
 
-def test_every_event_counts_once(lb: laurels.Leaderboards) -> None:
+def test_every_event_counts_once(lb: laurels.Leaderboards, scaled: Scaled) -> None:
+    times = scaled(20, 50)
     lb.create(laurels.Board("b", windows=["all", "day"]))
 
     def work(i: int) -> None:
         rng = Random(i)
-        for j in range(50):
+        for j in range(times):
             lb.submit("b", "shared", 1, id=f"{i}-{j}")
             lb.submit_many("b", [(f"m{rng.randint(0, 9)}", 1) for _ in range(10)])
 
     in_threads(work)
     for window in ("all", "day"):
         found = scores(lb.top("b", window=window, limit=100))
-        assert found.pop("shared") == THREADS * 50
-        assert sum(value for value in found.values() if isinstance(value, int)) == THREADS * 500
+        assert found.pop("shared") == THREADS * times
+        assert (
+            sum(value for value in found.values() if isinstance(value, int)) == THREADS * times * 10
+        )
     lb.check()
 
 
@@ -67,12 +71,12 @@ def test_the_same_id_counts_once_whoever_sends_it(lb: laurels.Leaderboards) -> N
 
 
 @pytest.mark.one_shard
-def test_no_answer_shows_half_a_commit(lb: laurels.Leaderboards) -> None:
+def test_no_answer_shows_half_a_commit(lb: laurels.Leaderboards, scaled: Scaled) -> None:
     lb.create(laurels.Board("b", windows=["all", "day"]))
     lb.submit_many("b", [("a", 0), ("b", 0)])
 
     def work(i: int) -> None:
-        for _ in range(50):
+        for _ in range(scaled(20, 50)):
             if i % 2:
                 lb.submit_many("b", [("a", 1), ("b", -1)])
                 continue

@@ -97,7 +97,11 @@ BOARDS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("more", BOARDS, ids=range(len(BOARDS)))
 def test_it_ranks_as_one_process_does(
-    lb: laurels.Leaderboards, url: str, clock: laurels.ManualClock, more: dict[str, Any]
+    lb: laurels.Leaderboards,
+    url: str,
+    clock: laurels.ManualClock,
+    more: dict[str, Any],
+    scaled: Scaled,
 ) -> None:
     rng = Random(str(more))
     made = board(**{"grace": "2h", "dedupe": "3h", **more})
@@ -105,7 +109,7 @@ def test_it_ranks_as_one_process_does(
     with laurels.open("memory:", clock=clock) as plain, config.direct(url, clock) as other:
         for each in (plain, lb):
             each.create(made)
-        for _ in range(15):
+        for _ in range(scaled(8, 15)):
             clock.advance(rng.choice([0, 1, 60_000, HOUR_MS // 2, HOUR_MS, 5 * HOUR_MS]))
             events = [
                 (
@@ -358,11 +362,11 @@ def test_processes_that_feed_at_once_count_each_event_once(url: str, scaled: Sca
         lb.check()
 
 
-def test_processes_that_are_killed_lose_and_double_nothing(url: str) -> None:
+def test_processes_that_are_killed_lose_and_double_nothing(url: str, scaled: Scaled) -> None:
     rng = Random(5)
     with config.direct(url) as lb:
         lb.create(board(windows=["all"]))
-        for turn in range(3):
+        for turn in range(scaled(1, 3)):
             children = [begun(url, 10 * turn + i, 60.0) for i in range(2)]
             before = lb.stats("b").offset
             while lb.stats("b").offset == before:
@@ -442,14 +446,14 @@ def test_what_leaves_the_range_of_a_label_counts_for_its_member(lb: laurels.Lead
 
 
 def test_windows_that_are_refreshed_show_what_they_show_in_one_process(
-    lb: laurels.Leaderboards, clock: laurels.ManualClock
+    lb: laurels.Leaderboards, clock: laurels.ManualClock, scaled: Scaled
 ) -> None:
     windows = ["r=rolling:5h/1h,refresh=1h", "all"]
     rng = Random(3)
     with laurels.open("memory:", clock=clock) as whole:
         for each, divided in ((lb, True), (whole, False)):
             each.create(board(windows=windows, shards=SHARDS if divided else 1))
-        for _ in range(30):
+        for _ in range(scaled(12, 30)):
             events = [
                 laurels.Event(
                     rng.choice(MEMBERS),

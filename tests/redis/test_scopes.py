@@ -17,6 +17,7 @@ import laurels
 from laurels import config
 from laurels.stores.redis.index import index
 from laurels.stores.redis.present import opened_as
+from tests.conftest import Scaled
 from tests.counts import covering
 from tests.internals import remote
 from tests.redis.servers import Server, until
@@ -68,7 +69,12 @@ def told(receipts: Any) -> list[Any]:
     [(2, "plain", 3), *covering(range(2), ["plain", "prefixed"], [1, 3])],
 )
 def test_a_server_says_what_one_process_says(
-    server: Server, seed: int, layout: str, shards: int, monkeypatch: pytest.MonkeyPatch
+    server: Server,
+    seed: int,
+    layout: str,
+    shards: int,
+    monkeypatch: pytest.MonkeyPatch,
+    scaled: Scaled,
 ) -> None:
     rng = Random(seed)
     monkeypatch.setattr(index, "SHARE", rng.choice([100, 5]))
@@ -91,7 +97,7 @@ def test_a_server_says_what_one_process_says(
         other = opened.enter_context(config.direct(url, clock))
         for lb in both:
             lb.create(board)
-        for turn in range(25):
+        for turn in range(scaled(12, 25)):
             if turn == 8:
                 for lb in both:
                     lb.change("b", windows=WINDOWS, scopes=SCOPES)
