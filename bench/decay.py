@@ -5,7 +5,7 @@
 Both boards hold the same members and take the same batches in turns, into a store in memory and
 into the bare index; with `at`, every event weighs something else. Totals are compared with exact
 arithmetic after a million events over 3,000 half-lives: the error is told in relation to the sum
-of the absolute values, faded like the total.
+of the absolute values, decayed like the total.
 """
 
 from argparse import ArgumentParser
@@ -19,7 +19,7 @@ from time import perf_counter
 import laurels
 from bench.workload import Population, Traffic
 from laurels.core.plan import plan_batch
-from laurels.engine.writing import fading
+from laurels.engine.writing import decay
 from laurels.model.event import EventReader, batch_of
 from laurels.model.windows.weighing import BIAS, weight
 from laurels.stores.local.index.memory import MemoryIndex
@@ -109,9 +109,9 @@ def error_after(events: int) -> Fraction:
         for _ in range(events):
             at_ms += random.randrange(2 * HALF_LIVES * HALF_LIFE_MS // events)
             value = random.randint(-10_000, 10_000)
-            words = fading.add(words, value, *weight(at_ms, HALF_LIFE_MS))
+            words = decay.add(words, value, *weight(at_ms, HALF_LIFE_MS))
             quotient, rest = divmod(at_ms, HALF_LIFE_MS)
-            # What is older fades away: it is cut off far below what the total is told by.
+            # What is older decays away: it is cut off far below what the total is told by.
             exact >>= quotient - moved
             size >>= quotient - moved
             moved = quotient

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import laurels
 from laurels.errors import LaurelsError
-from tests.definitions import Card, Definition, FadedScore, Place, Refusal, Score, Verdict
+from tests.definitions import Card, DecayedScore, Definition, Place, Refusal, Score, Verdict
 from tests.oracle_decay import PLACES
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ def shown(score: Score | None, definition: Definition) -> Any:
     """A score as laurels shows it: ints at scale 0, else Decimals; alone or in a tuple."""
     if score is None:
         return None
-    if isinstance(score, FadedScore):
+    if isinstance(score, DecayedScore):
         return Decimal(score[0]).scaleb(-definition.columns[0].scale - PLACES)
     parts = tuple(
         Decimal(part).scaleb(-column.scale) if column.scale else part

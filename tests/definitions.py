@@ -17,8 +17,8 @@ LIMIT = 2**53 - 1
 Score = tuple[int, ...]
 
 
-class FadedScore(Score):
-    """A score that has faded, in units of six decimal places more than the column has."""
+class DecayedScore(Score):
+    """A score that has decayed, in units of six decimal places more than the column has."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class ColumnDef:
 @dataclass(frozen=True)
 class WindowDef:
     """A window; what is None comes from the board. A rolling one has a `span` and a `step`, one in
-    which scores fade a `half_life`. A rolling one that is ranked only so often has a `refresh`."""
+    which scores decay a `half_life`. A rolling one that is ranked only so often has a `refresh`."""
 
     unit: str = "all"
     name: str | None = None
@@ -178,7 +178,7 @@ class Accepted:
 @dataclass(frozen=True)
 class Counted:
     """An event as one window counts it, in some scopes: for `set` the difference in place of the
-    target; `fading` is the half-life of the window it is seen in, and the time it is seen at."""
+    target; `decay` is the half-life of the window it is seen in, and the time it is seen at."""
 
     member: str
     values: Score
@@ -186,13 +186,13 @@ class Counted:
     order: int
     labels: tuple[tuple[str, str], ...] = ()
     scopes: tuple[Scope, ...] = (ALL,)
-    fading: tuple[int, int] | None = None
+    decay: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
 class Row:
     """A member in a ranking: its score and when, in steps of the resolution, it reached it; where
-    scores fade, `place` ascends with what they have faded from."""
+    scores decay, `place` ascends with what they have decayed from."""
 
     member: str
     score: Score

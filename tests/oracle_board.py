@@ -16,8 +16,8 @@ from tests.definitions import (
     Card,
     ColumnDef,
     Counted,
+    DecayedScore,
     Definition,
-    FadedScore,
     Place,
     Refusal,
     Row,
@@ -136,10 +136,10 @@ class OracleBoard:
     def _row(self, own: Iterable[Counted]) -> Row:
         own = sorted(own, key=lambda event: (event.at_ms, event.order))
         place = None
-        if own[-1].fading is not None:
-            half_life_ms, now_ms = own[-1].fading
+        if own[-1].decay is not None:
+            half_life_ms, now_ms = own[-1].decay
             total = oracle_decay.total(own, half_life_ms)
-            score: Score = FadedScore([oracle_decay.shown(total, half_life_ms, now_ms)])
+            score: Score = DecayedScore([oracle_decay.shown(total, half_life_ms, now_ms)])
             reached_ms, place = own[-1].at_ms, oracle_decay.place(total)
         elif self.definition.best:
             score = min((event.values for event in own), key=self.direct)
@@ -292,7 +292,7 @@ class OracleBoard:
         )
 
     def _outside(self, row: Row) -> bool:
-        """Whether a total has left its range; one that fades has none."""
+        """Whether a total has left its range; one that decays has none."""
         columns = zip(row.score, self.definition.columns, strict=True)
         return row.place is None and any(not c.low <= part <= c.high for part, c in columns)
 

@@ -1,4 +1,4 @@
-"""Scores that fade, in the oracle's plain way: sums of exact integers, rounded to 53 bits.
+"""Scores that decay, in the oracle's plain way: sums of exact integers, rounded to 53 bits.
 
 A number is a mantissa and an exponent of two, since 2^(at / half-life) is beyond every other form.
 """
@@ -72,11 +72,11 @@ def place(number: Number) -> tuple[int, int]:
 
 
 def shown(number: Number, half_life_ms: int, now_ms: int) -> int:
-    """What a total has faded to at `now_ms`, with PLACES more decimal places."""
+    """What a total has decayed to at `now_ms`, with PLACES more decimal places."""
     mantissa, exponent = number
     m, e = weight(now_ms, half_life_ms)
     if exponent - e < -FAR:
         return 0
-    faded = Fraction(mantissa, m) * Fraction(2) ** (exponent - e) * 10**PLACES
-    units: int = floor(faded + Fraction(1, 2))
+    decayed = Fraction(mantissa, m) * Fraction(2) ** (exponent - e) * 10**PLACES
+    units: int = floor(decayed + Fraction(1, 2))
     return units

@@ -151,7 +151,7 @@ class DecayWindow(OracleWindow):
         self.half_life_ms = duration_ms(window.half_life)
 
     def seen(self, event: Counted, now_ms: int) -> Counted:
-        return replace(event, fading=(self.half_life_ms, now_ms))
+        return replace(event, decay=(self.half_life_ms, now_ms))
 
     def events(self, label: str | None, now_ms: int) -> list[Counted]:
         return [self.seen(event, now_ms) for event in super().events(label, now_ms)]

@@ -1,4 +1,4 @@
-"""Decay windows: scores fade by half every half-life, and the order changes by events alone."""
+"""Decay windows: scores decay by half every half-life, and the order changes by events alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DAY_MS = 24 * HOUR
 
 
 def shown(number: str) -> Decimal:
-    """A faded score of a column without decimal places."""
+    """A decayed score of a column without decimal places."""
     return Decimal(number).quantize(Decimal("1e-6"))
 
 
@@ -33,9 +33,9 @@ def test_a_score_halves_with_every_half_life(
 ) -> None:
     lb.create(hot())
     assert lb.submit("b", "ann", 120).score == shown("120")
-    for faded in ("60", "30", "15"):
+    for decayed in ("60", "30", "15"):
         clock.advance(6 * HOUR)
-        assert scores(lb.top("b")) == {"ann": shown(faded)}
+        assert scores(lb.top("b")) == {"ann": shown(decayed)}
     clock.advance(3 * HOUR)
     assert scores(lb.top("b")) == {"ann": shown("10.606602")}
     assert scores(lb.top("b", window="all")) == {"ann": 120}
@@ -174,7 +174,7 @@ def test_an_answer_says_for_when_it_shows_scores(
     assert lb.top("b", window="all").as_of.now_ms is None
 
 
-def test_pages_go_on_while_scores_fade(
+def test_pages_go_on_while_scores_decay(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(hot())
@@ -199,7 +199,7 @@ def test_set_gives_the_difference_to_all(
     assert scores(lb.top("b", window="all")) == {"ann": 110}
 
 
-def test_the_range_of_the_column_does_not_bind_what_fades(
+def test_the_range_of_the_column_does_not_bind_what_decays(
     lb: laurels.Leaderboards, clock: laurels.ManualClock
 ) -> None:
     lb.create(hot(columns=[laurels.Column(min=0, max=100)]))
@@ -269,7 +269,7 @@ def test_the_log_read_again_has_the_same_bits(
         ([laurels.Column("a"), laurels.Column("b")], "there are 2 columns"),
     ],
 )
-def test_only_one_sum_fades(columns: list[laurels.Column], reason: str) -> None:
+def test_only_one_sum_decays(columns: list[laurels.Column], reason: str) -> None:
     with pytest.raises(BoardInvalid, match=reason):
         hot(columns=columns)
 

@@ -104,7 +104,7 @@ def test_ids_that_are_forgotten_make_room_within_a_batch(replayed: Deployment) -
     assert [r.reason or r.status for r in found] == ["applied", "dedupe_full", "applied"]
 
 
-def test_a_receipt_tells_a_faded_score_as_of_its_own_event(replayed: Deployment) -> None:
+def test_a_receipt_tells_a_decayed_score_as_of_its_own_event(replayed: Deployment) -> None:
     lb = replayed.lb
     lb.create(laurels.Board("b", windows=["decay:1h"]))
     found = lb.submit_many("b", [("ann", 8, NOON), ("bob", 8, NOON + 3 * HOUR)])

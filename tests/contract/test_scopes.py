@@ -161,7 +161,7 @@ def test_a_batch_over_many_rooms_is_one_commit(rooms: laurels.Leaderboards) -> N
     rooms.check()
 
 
-def test_scores_fade_in_every_scope(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
+def test_scores_decay_in_every_scope(lb: laurels.Leaderboards, clock: laurels.ManualClock) -> None:
     lb.create(laurels.Board("b", windows=["hot=decay:1h"], scopes=[["room"]], rank_by="room"))
     lb.submit("b", "ann", 8, labels={"room": "1"})
     clock.advance(HOUR)

@@ -132,8 +132,8 @@ def test_it_is_the_same_whoever_looked_meanwhile(
     """One deployment is asked all the time; the other is only written to, closed and opened, and
     rooms are left alone over many a boundary."""
     rng = Random(op)
-    fading = ["hot=decay:2h"] if op == "sum" else ["all"]
-    windows = ["r=rolling:4h/1h,grace=3h", "hour:keep=2", "m=rolling:10m/1m", *fading]
+    decay = ["hot=decay:2h"] if op == "sum" else ["all"]
+    windows = ["r=rolling:4h/1h,grace=3h", "hour:keep=2", "m=rolling:10m/1m", *decay]
     board = laurels.Board(
         "b",
         columns=[laurels.Column(op=anything(op))],

@@ -67,19 +67,19 @@ class Pair:
 
 def some_board(random: Random) -> Board:
     """A board of any kind: plain, packed or prefixed."""
-    kind = random.choice(["plain", "packed", "packed", "wide", "last", "fading"])
+    kind = random.choice(["plain", "packed", "packed", "wide", "last", "decay"])
     columns = [_column(random, kind)]
-    if kind not in ("plain", "fading") and random.random() < 0.5:
+    if kind not in ("plain", "decay") and random.random() < 0.5:
         columns.append(_column(random, kind))
     ops: list[Op] = ["sum", "last"] if kind == "last" else ["sum"]
-    if kind != "fading" and random.random() < 0.25:
+    if kind != "decay" and random.random() < 0.25:
         ops = ["best"]
     columns = [
         Column(f"c{i}", op=random.choice(ops), order=column.order, min=column.min, max=column.max)
         for i, column in enumerate(columns)
     ]
-    fading = random.sample(_FADING, random.randrange(1, 3)) if kind == "fading" else []
-    windows = ["all", *fading, *random.sample(_WINDOWS, random.randrange(0, 4))]
+    decay = random.sample(_DECAY, random.randrange(1, 3)) if kind == "decay" else []
+    windows = ["all", *decay, *random.sample(_WINDOWS, random.randrange(0, 4))]
     return Board(
         "b",
         columns=columns,
@@ -118,12 +118,12 @@ def some_labels(random: Random, rules: Rules) -> dict[str, str]:
 _WINDOWS = ["hour", "day", "rolling:3h/1h", "w=rolling:7h/1h,grace=2h", "rolling:2d/1d"]
 
 
-_FADING = ["decay:1s", "decay:90m", "hot=decay:6h", "decay:36500d"]
+_DECAY = ["decay:1s", "decay:90m", "hot=decay:6h", "decay:36500d"]
 
 
 def _column(random: Random, kind: str) -> Column:
     low, high = random.choice([(0, 40), (-30, 30), (5, 60), (-50, -1)])
-    if kind in ("plain", "wide", "last", "fading"):
+    if kind in ("plain", "wide", "last", "decay"):
         bound: Any = random.choice([(None, None), (low, high)])
         return Column(order=random.choice(["asc", "desc"]), min=bound[0], max=bound[1])
     return Column(order=random.choice(["asc", "desc"]), min=low, max=high)

@@ -92,7 +92,7 @@ def test_the_parts_of_a_packed_score_do_not_touch() -> None:
         ),
         (
             Board("b", tie="member", windows=["all", "decay:6h"]),
-            "totals that fade fit no score: without a decay window the others may be packed",
+            "totals that decay fit no score: without a decay window the others may be packed",
         ),
     ],
 )

@@ -13,7 +13,7 @@ from bench.workload import Population
 from laurels.core.record import Events, decode, encode, encode_one, events_of
 from laurels.core.record import batch_of as logged_batch
 from laurels.engine.batch.packing import pack
-from laurels.engine.writing import fading
+from laurels.engine.writing import decay
 from laurels.model.board import Board
 from laurels.model.event import Batch, EventReader, batch_of
 from laurels.model.score import LIMIT
@@ -33,7 +33,7 @@ from laurels.timeline.instants import MAX_MS, MIN_MS
 
 HOUR_MS = 3_600_000
 NOW_MS = 1_795_219_200_000
-FADING = Board("b", windows=["all", "hot=decay:6h", "decay:1s", "too=decay:360m"]).rules()
+DECAY = Board("b", windows=["all", "hot=decay:6h", "decay:1s", "too=decay:360m"]).rules()
 HALF_LIVES = (MIN_HALF_LIFE_MS, 1_001, 60_000, HOUR_MS, 6 * HOUR_MS, 7_777_777, MAX_HALF_LIFE_MS)
 
 
@@ -103,7 +103,7 @@ def test_a_sum_is_rounded_once() -> None:
             at_ms += random.choice([0, 1, 500, 1_000, 7_000, 66_000, -30_000])
             value = random.choice([0, 1, -1, 3, LIMIT, -LIMIT, 2 * LIMIT, random.randint(-50, 50)])
             exponent, mantissa = weight(at_ms, 1_000)
-            words = fading.add(words, value, exponent, mantissa)
+            words = decay.add(words, value, exponent, mantissa)
             amount = rounded(rounded(Fraction(value)) * mantissa) * Fraction(2) ** (exponent - 52)
             exact = rounded(exact + amount)
             assert of_words(words) == exact
@@ -111,9 +111,9 @@ def test_a_sum_is_rounded_once() -> None:
 
 def test_what_cancels_leaves_nothing() -> None:
     exponent, mantissa = weight(12_345, HOUR_MS)
-    words = fading.add((0, 0), 7, exponent, mantissa)
-    assert fading.add(words, -7, exponent, mantissa) == (0, 0)
-    assert fading.add(words, 0, exponent, mantissa) == words
+    words = decay.add((0, 0), 7, exponent, mantissa)
+    assert decay.add(words, -7, exponent, mantissa) == (0, 0)
+    assert decay.add(words, 0, exponent, mantissa) == words
 
 
 def test_words_are_in_the_order_of_totals() -> None:
@@ -121,14 +121,14 @@ def test_words_are_in_the_order_of_totals() -> None:
     found = [(0, 0)]
     for _ in range(2_000):
         exponent, mantissa = weight(random.randrange(-(10**7), 10**7), HOUR_MS)
-        found.append(fading.add((0, 0), random.randint(-9, 9), exponent, mantissa))
+        found.append(decay.add((0, 0), random.randint(-9, 9), exponent, mantissa))
     assert sorted(found) == sorted(found, key=of_words)
 
 
 def test_the_exponents_of_all_times_fit() -> None:
     for at_ms in (MIN_MS, MAX_MS - 1):
         exponent, mantissa = weight(at_ms, MIN_HALF_LIFE_MS)
-        first, _ = fading.add((0, 0), LIMIT, exponent, mantissa)
+        first, _ = decay.add((0, 0), LIMIT, exponent, mantissa)
         assert 0 < first < 2**41
 
 
@@ -137,12 +137,12 @@ def test_a_fresh_score_is_shown_as_it_was_given() -> None:
     for at_ms in instants(random, 500):
         for half_life_ms in HALF_LIVES:
             value = random.choice([0, 1, -1, 120, -99_999, 2**32])
-            words = fading.add((0, 0), value, *weight(at_ms, half_life_ms))
+            words = decay.add((0, 0), value, *weight(at_ms, half_life_ms))
             assert DecayedTotals(half_life_ms, 0, at_ms).units(words) == value * 10**PLACES
 
 
 def test_a_score_halves_with_every_half_life() -> None:
-    words = fading.add((0, 0), 64, *weight(999, HOUR_MS))
+    words = decay.add((0, 0), 64, *weight(999, HOUR_MS))
     shown = [DecayedTotals(HOUR_MS, 2, 999 + i * HOUR_MS).units(words) for i in range(7)]
     assert shown == [64 * 10**PLACES // 2**i for i in range(7)]
     assert DecayedTotals(HOUR_MS, 2, 999 + 10**6 * HOUR_MS).units(words) == 0
@@ -152,23 +152,23 @@ def test_the_least_total_shown_as_a_bound_is_exact() -> None:
     random = Random(6)
     for _ in range(3_000):
         at_ms = random.randrange(-(10**7), 10**7)
-        fading_now = DecayedTotals(HOUR_MS, 0, at_ms)
-        words = fading.add(
+        decay_now = DecayedTotals(HOUR_MS, 0, at_ms)
+        words = decay.add(
             (0, 0),
             random.choice([0, 1, -1, 77, -(10**9), LIMIT]),
             *weight(at_ms - random.randrange(40 * HOUR_MS), HOUR_MS),
         )
-        units = fading_now.units(words) + random.choice([-1, 0, 0, 1])
-        least = fading_now.least(units)
+        units = decay_now.units(words) + random.choice([-1, 0, 0, 1])
+        least = decay_now.least(units)
         of_words(least)
-        assert (words >= least) == (fading_now.units(words) >= units)
-        assert fading_now.units(least) >= units
+        assert (words >= least) == (decay_now.units(words) >= units)
+        assert decay_now.units(least) >= units
         just_below = (least[0], least[1] - 1)
-        assert fading_now.units(just_below) <= units
+        assert decay_now.units(just_below) <= units
 
 
 def _batch(*events: tuple[object, ...]) -> Batch:
-    return batch_of(EventReader(FADING).gather(events), 1, NOW_MS)
+    return batch_of(EventReader(DECAY).gather(events), 1, NOW_MS)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def _batch(*events: tuple[object, ...]) -> Batch:
     ids=["accepted at now", "each at its own time"],
 )
 def test_weights_are_logged(batch: Batch) -> None:
-    weighed = batch.weighed(FADING.weighings)
+    weighed = batch.weighed(DECAY.weighings)
     assert set(weighed.weights) == {Weighing(6 * HOUR_MS), Weighing(1_000)}
     [event] = decode(encode([encode_one(events_of(weighed, 1))]))
     assert isinstance(event, Events)
@@ -220,7 +220,7 @@ def test_the_error_stays_small() -> None:
     for _ in range(events):
         at_ms += random.randrange(2 * half_lives * half_life_ms // events)
         value = random.randint(-1_000, 1_000)
-        words = fading.add(words, value, *weight(at_ms, half_life_ms))
+        words = decay.add(words, value, *weight(at_ms, half_life_ms))
         quotient, rest = divmod(at_ms, half_life_ms)
         amount = int(power(rest, half_life_ms) * 2**200) << quotient
         exact += value * amount

@@ -79,9 +79,9 @@ class RankingView:
         if self._after is not None and chosen.steps:
             _ensure_running(self._after.key.instance, self.key.instance)
         self._now_ms = now_ms
-        self._faded = decayed_scale(state.rules, chosen.name, now_ms)
-        self._scale: Scale = Whole(state.rules) if self._faded is None else self._faded
-        steady = self._faded is None and self._refreshed is None
+        self._decayed = decayed_scale(state.rules, chosen.name, now_ms)
+        self._scale: Scale = Whole(state.rules) if self._decayed is None else self._decayed
+        steady = self._decayed is None and self._refreshed is None
         self.rules, self.until_ms = state.rules, self._period.end_ms if steady else now_ms
         """By which rules and until when it is the view of the running period."""
 
@@ -268,7 +268,7 @@ class RankingView:
     def _as_of(self, offset: Offset) -> AsOf:
         if self._refreshed is not None:
             offset = self._refreshed.offset
-        now_ms = None if self._faded is None else self._now_ms
+        now_ms = None if self._decayed is None else self._now_ms
         label = self._period.label or None
         return AsOf(offset, self._window, label, now_ms, self._labels, self._by)
 
@@ -326,8 +326,8 @@ class RankingView:
         return AtBound(cursor.words, cursor.member, right=not reverse)
 
     def _between(self, low: Bound | None, high: Bound | None) -> tuple[Anchor, Anchor]:
-        if self._faded is not None:
-            return between_decayed(self._faded, low, high)
+        if self._decayed is not None:
+            return between_decayed(self._decayed, low, high)
         return between(self.rules, low, high)
 
 

@@ -62,8 +62,8 @@ class Standing(Answer, frozen=True):
     """A member's place in a ranking, with its context.
 
     `percent` is the share of members it takes to hold this one, from the top: 1.0 is "top 1 %".
-    A score is an int (scale 0) or a Decimal, with several columns a tuple of them; a faded one is a
-    Decimal of six places more than its column has.
+    A score is an int (scale 0) or a Decimal, with several columns a tuple of them; a decayed one is
+    a Decimal of six places more than its column has.
     """
 
     member: str

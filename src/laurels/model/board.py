@@ -354,11 +354,11 @@ def _decay_errors(windows: Sequence[WindowForm], columns: object) -> Iterator[st
         return
     if len(columns) > 1:
         yield (
-            f"window {decay.name!r} fades one total, but there are {len(columns)} columns: give "
-            "the column that is to fade a board of its own"
+            f"window {decay.name!r} decays one total, but there are {len(columns)} columns: give "
+            "the column that is to decay a board of its own"
         )
     elif columns[0].op != "sum":
-        yield f"window {decay.name!r} fades a sum, but op is {columns[0].op}: take op sum"
+        yield f"window {decay.name!r} decays a sum, but op is {columns[0].op}: take op sum"
 
 
 def _name(value: object) -> str:

@@ -126,7 +126,7 @@ class Rules(Struct, frozen=True, dict=True):
 
     def score_words(self, window: str) -> int:
         """Return how many words of an entry are its score: one for each column, or those of a total
-        that fades. They decide who shares a rank."""
+        that decays. They decide who shares a rank."""
         return len(self.columns) if self.weighing(window) is None else WORDS
 
     def order_words(self, window: str) -> int:

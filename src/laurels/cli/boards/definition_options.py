@@ -20,7 +20,7 @@ Windows = Annotated[
         "--window",
         metavar="WINDOW",
         help="all, hour, day, week, month, quarter or year; rolling:7d/1h, the last 7 days in "
-        "steps of an hour; decay:6h, scores that fade by half in 6 hours. With options "
+        "steps of an hour; decay:6h, scores that decay by half in 6 hours. With options "
         "month:keep=12,tz=Asia/Shanghai,grace=1h or rolling:30d/1d,refresh=1h; with a name "
         "today=day. May be repeated.",
         rich_help_panel=WINDOWS,

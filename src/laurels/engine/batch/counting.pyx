@@ -6,7 +6,7 @@ entry as it is; in a rolling window the cell of the event's step is drafted besi
 draft is within range are they written, and then what a rolling window has prepared for its next
 step. So an event counts in all its windows or in none, and no draft has to be taken back. An
 absolute event is first made a relative one: its value less the total in the window `all`, the same
-difference for every window. In a window that fades, the draft is that of `fading.pxd`: a total of two
+difference for every window. In a window that decays, the draft is that of `decay.pxd`: a total of two
 words, without bounds. In a deferred rolling window only the cell is judged, and what is told of its
 ranking is how it was refreshed last.
 
@@ -24,9 +24,9 @@ from laurels.engine.tally.cells cimport Cells, ask_for_bucket, ask_for_cell, fin
 from laurels.engine.tree.entries cimport (
     FAR, LARGE, NEAR, NEXT, Hint, ask_for_entry, ask_for_place, foresee,
 )
-from laurels.engine.writing.fading cimport fade_in
+from laurels.engine.writing.decay cimport add_decayed
 from .job cimport (
-    ST_APPLIED, ST_OUT_OF_RANGE, ST_UNCHANGED, WINDOWS_MOST, Fading, Job, Route, Store, score_words,
+    ST_APPLIED, ST_OUT_OF_RANGE, ST_UNCHANGED, WINDOWS_MOST, DecayPair, Job, Route, Store, score_words,
 )
 from laurels.engine.writing.journal cimport note_cell
 from laurels.engine.tree.leaf cimport WORDS_MOST, leaf_read
@@ -123,14 +123,14 @@ cdef inline void draft_newest(Part *part) noexcept nogil:
     draft.write |= step != draft.old[newest]
 
 
-cdef inline void draft_faded(const Job *job, int window, Py_ssize_t event, int64_t value,
+cdef inline void draft_decayed(const Job *job, int window, Py_ssize_t event, int64_t value,
                              int64_t stamp, Draft *draft) noexcept nogil:
-    """Draft the entry of a window that fades, with the greatest stamp."""
-    cdef const Fading *fading = &job.fadings[window]
+    """Draft the entry of a window that decays, with the greatest stamp."""
+    cdef const DecayPair *decay = &job.decays[window]
     cdef int tie = job.rule.tie
-    fade_in(draft.old, value,
-            fading.exponent if fading.exponents == NULL else fading.exponents[event],
-            fading.mantissa if fading.mantissas == NULL else fading.mantissas[event], draft.new)
+    add_decayed(draft.old, value,
+            decay.exponent if decay.exponents == NULL else decay.exponents[event],
+            decay.mantissa if decay.mantissas == NULL else decay.mantissas[event], draft.new)
     if tie:
         draft.new[2] = latest_tie(tie, stamp, draft.present, draft.old[2])
     draft.changed = not draft.present or draft.new[0] != draft.old[0] or (
@@ -168,8 +168,8 @@ cdef bint draft_parts(const Job *job, Py_ssize_t event, Part *parts) noexcept no
             continue
         if part.entry.tree == NULL:
             continue
-        if job.fadings[window].on:
-            draft_faded(job, window, event, values[0], stamp, &part.entry.draft)
+        if job.decays[window].on:
+            draft_decayed(job, window, event, values[0], stamp, &part.entry.draft)
             continue
         if not draft_entry(&job.rule, values, stamp, at, &part.entry.draft):
             return False

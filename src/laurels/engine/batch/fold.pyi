@@ -33,5 +33,5 @@ def apply(
     stop: int,
     status: bytearray,
     journal: Journal | None = None,
-    fadings: Sequence[tuple[int, int] | tuple[array[int], array[int]] | None] = (),
+    decays: Sequence[tuple[int, int] | tuple[array[int], array[int]] | None] = (),
 ) -> tuple[_State, _State] | None: ...

@@ -12,7 +12,7 @@ from libc.stdlib cimport free, malloc
 from laurels.engine.buffers cimport Borrowed, borrow, give_back, items, longs, uints
 from .counting cimport count_events
 from .job cimport (
-    ST_APPLIED, ST_OUT_OF_RANGE, ST_UNCHANGED, WINDOWS_MOST, Fading, Job, Route, Store, score_words,
+    ST_APPLIED, ST_OUT_OF_RANGE, ST_UNCHANGED, WINDOWS_MOST, DecayPair, Job, Route, Store, score_words,
 )
 from laurels.engine.writing.journal cimport Journal as NotedJournal
 from laurels.engine.tree.ranked_set cimport RankedSet
@@ -121,8 +121,8 @@ cdef int own_store(const Job *job, bytearray owners, dict rollings, int32_t numb
         raise ValueError("a rolling window takes the tallies of its own steps")
     elif rollings.setdefault(<size_t>store.rolling, window) != window:
         raise ValueError("a rolling set belongs to one window")
-    elif job.fadings[window].on:
-        raise ValueError("what fades is one sum, in a window that does not roll")
+    elif job.decays[window].on:
+        raise ValueError("what decays is one sum, in a window that does not roll")
     owner[0] = <char>(window + 1)
     return 0
 
@@ -230,27 +230,27 @@ cdef int take_events(Job *job, Borrowed *held, object status, object ids, object
     return 0
 
 
-cdef int take_fadings(Job *job, Borrowed *held, list fadings) except -1:
-    """Note what the events weigh in windows that fade."""
-    cdef Fading *fading
+cdef int take_decays(Job *job, Borrowed *held, list decays) except -1:
+    """Note what the events weigh in windows that decay."""
+    cdef DecayPair *decay
     cdef int window
-    if fadings and len(fadings) != job.windows:
+    if decays and len(decays) != job.windows:
         raise ValueError("one pair of weights, or None, for each window")
     for window in range(job.windows):
-        fading = &job.fadings[window]
-        fading.on = len(fadings) > 0 and fadings[window] is not None
-        if not fading.on:
+        decay = &job.decays[window]
+        decay.on = len(decays) > 0 and decays[window] is not None
+        if not decay.on:
             continue
         if job.rule.columns != 1 or job.rule.ops[0] != OP_SUM:
-            raise ValueError("what fades is one sum, in a window that does not roll")
-        exponents, mantissas = fadings[window]
-        fading.exponents = fading.mantissas = NULL
+            raise ValueError("what decays is one sum, in a window that does not roll")
+        exponents, mantissas = decays[window]
+        decay.exponents = decay.mantissas = NULL
         if isinstance(exponents, int):
-            fading.exponent = exponents
-            fading.mantissa = mantissas
+            decay.exponent = exponents
+            decay.mantissa = mantissas
         else:
-            fading.exponents = take_column(job, held, exponents)
-            fading.mantissas = take_column(job, held, mantissas)
+            decay.exponents = take_column(job, held, exponents)
+            decay.mantissas = take_column(job, held, mantissas)
     return 0
 
 
@@ -290,7 +290,7 @@ cdef int keep_journal(Job *job, NotedJournal journal, list stores, list rollings
 def apply(RuledShape shape not None, stores: object, routes: object, rollings: object, ids: object,
           values: object, stamps: object, ats: object, bytes sets, int all_window, int watch,
           Py_ssize_t start, Py_ssize_t stop, bytearray status not None,
-          NotedJournal journal = None, fadings: object = ()) -> tuple | None:
+          NotedJournal journal = None, decays: object = ()) -> tuple | None:
     """Count the events from start to before stop, in order.
 
     Each window has a route: what takes every event (a place in `stores`), or one per event, -1
@@ -298,8 +298,8 @@ def apply(RuledShape shape not None, stores: object, routes: object, rollings: o
     that stands at the same place in `rollings`. `ids` are the members, one column for all windows
     or a list of one for each. `values` are signed words, one column each; `stamps`
     and `ats` are one integer for all events or one per event, and in a rolling window ascend with
-    the steps; in a window with a pair in `fadings`, exponents and mantissas as `fading.weights` gives
-    them (each one integer for all events or one per event), scores fade; `sets` marks with 1 the events whose sums are absolute. Events with a status other
+    the steps; in a window with a pair in `decays`, exponents and mantissas as `decay.weights` gives
+    them (each one integer for all events or one per event), scores decay; `sets` marks with 1 the events whose sums are absolute. Events with a status other
     than 0 are passed over; the others get APPLIED, UNCHANGED or OUT_OF_RANGE.
 
     With `watch` a window: (before, after), each which events' members are in the ranking that the
@@ -328,7 +328,7 @@ def apply(RuledShape shape not None, stores: object, routes: object, rollings: o
         take_routes(&job, &held, routes)
         take_events(&job, &held, status, ids, values, stamps, ats)
         take_stores(&job, taking, turning)
-        take_fadings(&job, &held, list(fadings))
+        take_decays(&job, &held, list(decays))
         check_routes(&job)
         check_roster(&job)
         if not -1 <= all_window < job.windows or not -1 <= watch < job.windows:

@@ -23,8 +23,8 @@ cdef struct Route:
     const int32_t *each         # NULL: every event goes to `all`
     int32_t all
 
-cdef struct Fading:             # what the events weigh in a window
-    bint on                     # whether it fades
+cdef struct DecayPair:             # what the events weigh in a window
+    bint on                     # whether it decays
     const int64_t *exponents    # NULL: exponent
     const int64_t *mantissas    # NULL: mantissa
     int64_t exponent
@@ -35,7 +35,7 @@ cdef struct Job:
     Store *stores
     int store_count
     Route routes[WINDOWS_MOST]
-    Fading fadings[WINDOWS_MOST]
+    DecayPair decays[WINDOWS_MOST]
     int windows
     int all_window
     int watch
@@ -57,4 +57,4 @@ cdef struct Job:
 
 cdef inline int score_words(const Job *job, int window) noexcept nogil:
     """How many words of a window's entries are their score."""
-    return 2 if job.fadings[window].on else job.rule.columns
+    return 2 if job.decays[window].on else job.rule.columns

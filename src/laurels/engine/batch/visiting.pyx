@@ -139,9 +139,9 @@ cdef void pick_columns(Visiting *visiting) noexcept nogil:
     for window in range(given.windows):
         job.ids[window] = job.ids[0]
         job.routes[window].each = pick(visiting, given.routes[window].each)
-        if given.fadings[window].on:
-            job.fadings[window].exponents = pick(visiting, given.fadings[window].exponents)
-            job.fadings[window].mantissas = pick(visiting, given.fadings[window].mantissas)
+        if given.decays[window].on:
+            job.decays[window].exponents = pick(visiting, given.decays[window].exponents)
+            job.decays[window].mantissas = pick(visiting, given.decays[window].mantissas)
 
 
 cdef void cut_reports(Visiting *visiting) noexcept nogil:

@@ -1,1 +1,1 @@
-"""The write rule, fading totals, and the journal of what a batch overwrites."""
+"""The write rule, decay totals, and the journal of what a batch overwrites."""

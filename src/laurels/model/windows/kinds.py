@@ -2,8 +2,8 @@
 
 `All` takes every event for ever. `Calendar` begins anew at every boundary of its unit in its
 time zone (`calendar` draws the boundaries). `Rolling` counts the last so many steps, the running
-one included (`steps` draws those). `Decay` takes every event for ever, and has scores fade. Nothing
-runs at a boundary: the period or step of an instant is found when it is asked for. Finding one
+one included (`steps` draws those). `Decay` takes every event for ever, and its scores decay.
+Nothing runs at a boundary: the period or step of an instant is found when it is asked for. That
 costs some microseconds, so a window remembers the one it found last, and the next instant of the
 same costs a comparison.
 

@@ -1,7 +1,7 @@
-"""Decay: scores that fade by half every half-life, kept so that time moves nothing. Pure.
+"""Decay: scores that decay by half every half-life, kept so that time moves nothing. Pure.
 
 An event of a value v at an instant `at` is worth v * 2^-((now - at) / H) at `now`. All members
-fade alike, so what is kept is v * 2^((at - ANCHOR) / H), which never changes: the order of members
+decay alike, so what is kept is v * 2^((at - ANCHOR) / H), which never changes: the order of members
 changes only when somebody scores. (Forward decay: Cormode, Shkapenyuk, Srivastava, Xu 2009.) What
 is kept grows without end, so its exponent is an integer apart from the mantissa, and there is no
 landmark that would have to be moved.
@@ -12,7 +12,7 @@ rounded to 53 bits (nearest, to even), and so is every sum, in the order of the 
 function of the events in their order, and its bits are the same on every platform and index.
 
 Among others a total is two *words*, integers in the order of the totals they stand for
-(`engine.writing.fading`). It is divided by 2^((now - ANCHOR) / H) when it is shown, and rounded to
+(`engine.writing.decay`). It is divided by 2^((now - ANCHOR) / H) when it is shown, and rounded to
 PLACES more decimal places than the column has: what is shown is a fixed-point decimal again, so
 that gaps add up, and a score that is shown can be asked for.
 """
@@ -24,7 +24,7 @@ from math import isqrt
 
 from msgspec import Struct
 
-from laurels.engine.writing import fading
+from laurels.engine.writing import decay
 
 ANCHOR_MS = 0
 """The instant from which time is counted; any other would do."""
@@ -37,7 +37,7 @@ WORDS = 2
 
 BITS = 53
 BIAS = 2**40
-"""Added to an exponent, so that it is positive: see `engine/writing/fading.pxd`."""
+"""Added to an exponent, so that it is positive: see `engine/writing/decay.pxd`."""
 
 _SHOWN = 2 * 10**PLACES
 _PRECISION = 127
@@ -70,7 +70,7 @@ def weights(ats_ms: "array[int] | int", half_life_ms: int) -> Weights:
     if isinstance(ats_ms, int):
         return Weights(*weight(ats_ms, half_life_ms))
     table, _ = _powers()
-    return Weights(*fading.weights(ats_ms, half_life_ms, table, _nearest))
+    return Weights(*decay.weights(ats_ms, half_life_ms, table, _nearest))
 
 
 def restored(

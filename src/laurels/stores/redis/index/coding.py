@@ -76,7 +76,7 @@ def board_encoding(board: Opened, *, expires: bool = False) -> BoardEncoding:
         "units": layout.units,
         "lives": (expires and lifetimes(rules)) or False,
         "refreshed": dict.fromkeys(rules.refreshed, True) or False,
-        "fades": {n: True for n in rules.windows if rules.weighing(n)} or False,
+        "decays": {n: True for n in rules.windows if rules.weighing(n)} or False,
     }
     steps = {window.name: word_bounds(rules, window.steps) for window in rolling}
     return BoardEncoding(

@@ -5,8 +5,8 @@ one number that a sorted set keeps exactly, up to 2^53, so its score says all of
 
     plain     one column, ties by member: the score is the word
     packed    columns with declared ranges, and the tie stamp, side by side in the bits of the score
-    prefixed  everything else, and boards on which scores fade: the scores of the set are equal, the
-              words stand as bytes in front of the member, and a hash keeps each member's; about
+    prefixed  everything else, and boards on which scores decay: the scores of the set are equal,
+              the words stand as bytes in front of the member, and a hash keeps each member's; about
               twice the memory and the work
 
 A total in a window that is refreshed is judged step by step, so where a column sums numbers of one
@@ -135,7 +135,7 @@ def _cheaper(rules: Rules) -> str:
     if is_stamped(rules):
         return "a column of op last needs tie first or last at tie_resolution 1ms to be packed"
     if rules.weighings:
-        return "totals that fade fit no score: without a decay window the others may be packed"
+        return "totals that decay fit no score: without a decay window the others may be packed"
     needed = sum(map(_bits, _ranges(rules)[: len(rules.columns)]))
     if rules.tie == 0:
         return f"declare min and max: the columns take {needed} bits, {BITS} are there"

@@ -1,7 +1,7 @@
 -- What `count` is given, and what it reads: the rows of a batch's members, wherever it goes.
 --
 -- ARGV[1]  msgpack: board, now, due, rolls {name, steps, running}, targets {window, instance, scope},
---   windows {name, steps, running, lows, highs, form} (steps 0: not rolling; one in which scores fade
+--   windows {name, steps, running, lows, highs, form} (steps 0: not rolling; one in which scores decay
 --   has exponents, mantissas: each a number or a list), routes {target or list of targets, below 1
 --   nowhere}, members (each once), who (places in them, or nil: event by event), values
 --   (a list a column, signed), ats, stamps (a number or a list), ids (texts or false; or nil), late

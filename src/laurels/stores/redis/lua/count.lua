@@ -10,14 +10,14 @@
 local function each(given, event) return type(given) == 'table' and given[event] or given end
 
 local function draft_in(w, event, store, slot, values, stamp, at)
-  local rolled, fading = store.rolled, windows[w]
+  local rolled, decay = store.rolled, windows[w]
   if rolled and rolled.refreshed then
-    return draft_row(store.rows, slot, values, stamp, at, fading.lows, fading.highs, drafts[w])
+    return draft_row(store.rows, slot, values, stamp, at, decay.lows, decay.highs, drafts[w])
   end
-  if fading.exponents then
+  if decay.exponents then
     local value = values[1] - (values.away and values.away[1] or 0)
-    draft_faded(store.rows, slot, value, each(fading.exponents, event),
-                each(fading.mantissas, event), stamp, drafts[w])
+    draft_decayed(store.rows, slot, value, each(decay.exponents, event),
+                each(decay.mantissas, event), stamp, drafts[w])
     return true
   end
   local rows = rolled and rolled.rows or store.rows

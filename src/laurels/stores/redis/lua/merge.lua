@@ -4,7 +4,7 @@
 
 -- Whether all events go the same way, and only add.
 local function only_adds()
-  if columns > 1 or not sums[1] or B.stamped or A.absolute or B.fades or forms then return false end
+  if columns > 1 or not sums[1] or B.stamped or A.absolute or B.decays or forms then return false end
   for w = 1, #windows do
     if type(A.routes[w]) == 'table' then return false end
   end

@@ -95,17 +95,17 @@ local function draft_running(rows, slot, values, stamp, at, least, most, draft)
   return true
 end
 
--- A total that fades, mantissa * 2^exponent, as two words: see engine/fading.pxd, which finds the
+-- A total that decays, mantissa * 2^exponent, as two words: see engine/decay.pxd, which finds the
 -- same bits. `weight` is a mantissa of 53 bits, of 2^(exponent - 52).
-local FADED_BIAS, MANTISSA, NEGLIGIBLE = 1099511627776, 9007199254740992, 64
+local DECAYED_BIAS, MANTISSA, NEGLIGIBLE = 1099511627776, 9007199254740992, 64
 
-local function fade_in(first, mantissa, value, exponent, weight)
+local function add_decayed(first, mantissa, value, exponent, weight)
   local m, moved = math.frexp(value * weight)
   if m == 0 then return first, mantissa end
   local e = exponent - 52 + moved - 53
   m = m * MANTISSA
   if mantissa ~= 0 then
-    local n, f = mantissa, math.abs(first) - FADED_BIAS
+    local n, f = mantissa, math.abs(first) - DECAYED_BIAS
     if f < e then n, f, m, e = m, e, n, f end
     if f - e > NEGLIGIBLE then
       m, e = n, f
@@ -115,13 +115,13 @@ local function fade_in(first, mantissa, value, exponent, weight)
     end
   end
   if m == 0 then return 0, 0 end
-  return m > 0 and e + FADED_BIAS or -(e + FADED_BIAS), m
+  return m > 0 and e + DECAYED_BIAS or -(e + DECAYED_BIAS), m
 end
 
-local function draft_faded(rows, slot, value, exponent, weight, stamp, draft)
+local function draft_decayed(rows, slot, value, exponent, weight, stamp, draft)
   local w, old = rows.w, rows.there[slot]
   local first, mantissa = old and w[1][slot] or 0, old and w[2][slot] or 0
-  draft[1], draft[2] = fade_in(first, mantissa, value, exponent, weight)
+  draft[1], draft[2] = add_decayed(first, mantissa, value, exponent, weight)
   draft.changed = not old or draft[1] ~= first or draft[2] ~= mantissa
   if tie ~= 0 then
     local was = old and w[3][slot]

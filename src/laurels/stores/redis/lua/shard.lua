@@ -23,7 +23,7 @@
 -- number of refreshes: at a boundary, or a refresh, two rankings change places without being touched.
 --
 -- A row is the words of a member: columns, tie stamp, exact `at` (the last two where the board has
--- them). Where scores fade (B.fades, by window) two words of a total stand for the column. How a row
+-- them). Where scores decay (B.decays, by window) two words of a total stand for the column. How a row
 -- is written is its *form*:
 --   plain, packed  one number, the sum of (word - low) * unit over the words; it is the score of
 --                  the member in the sorted set, which needs nothing else
@@ -153,7 +153,7 @@ end
 local function ranking(window, instance)
   local name = window .. ':' .. text(instance)
   local ranked = {r = P .. 'r:' .. name, name = name}
-  ranked.columns = B.fades and B.fades[window_of(window)] and 2 or columns
+  ranked.columns = B.decays and B.decays[window_of(window)] and 2 or columns
   ranked.width, ranked.words = ranked.columns + width - columns, ranked.columns + words - columns
   if not scored then ranked.k = P .. 'k:' .. name end
   if B.dense then ranked.d, ranked.n = P .. 'd:' .. name, P .. 'n:' .. name end

@@ -1,4 +1,4 @@
-"""Windows that fade in the fold: against totals added one by one, in rankings of any size."""
+"""Windows that decay in the fold: against totals added one by one, in rankings of any size."""
 
 from array import array
 from random import Random
@@ -8,7 +8,7 @@ import pytest
 from laurels.engine.batch.fold import APPLIED, BEST, SUM, UNCHANGED, Journal, Shape, apply
 from laurels.engine.roster.roster import Roster
 from laurels.engine.tree.ranked_set import ORDINAL, RankedSet
-from laurels.engine.writing import fading
+from laurels.engine.writing import decay
 from laurels.model.windows.weighing import weights
 from tests.conftest import Scaled
 
@@ -26,7 +26,7 @@ def roster_of(count: int) -> Roster:
 
 
 def sets(roster: Roster, tie: int) -> tuple[Shape, RankedSet, RankedSet]:
-    """A shape of one sum, a ranking in whole units and one that fades."""
+    """A shape of one sum, a ranking in whole units and one that decays."""
     shape = Shape([SUM], [-LIMIT], [LIMIT], tie)
     whole = RankedSet(roster, columns=1, tie=tie != 0, stamped=False, dense=False)
     return shape, whole, RankedSet(roster, columns=2, tie=tie != 0, stamped=False, dense=True)
@@ -70,7 +70,7 @@ def test_totals_are_what_is_added_one_by_one(
         assert watched is not None
         for i, id in enumerate(ids):
             before = totals.get(id)
-            totals[id] = fading.add(before or (0, 0), values[i], pair[0][i], pair[1][i])
+            totals[id] = decay.add(before or (0, 0), values[i], pair[0][i], pair[1][i])
             stamps[id] = max(stamps.get(id, ats[i]), ats[i])
             assert watched[0][0][i] == (before is not None)
             assert (watched[1][1][0][i], watched[1][1][1][i]) == totals[id]
@@ -89,7 +89,7 @@ def test_totals_are_what_is_added_one_by_one(
 def test_a_batch_can_be_taken_back() -> None:
     roster = roster_of(9)
     shape, whole, hot = sets(roster, 1)
-    pair = fading_of(NOW_MS)
+    pair = decay_of(NOW_MS)
     ids, values = array("I", range(6)), array("q", [5] * 6)
 
     def count(journal: Journal | None) -> None:
@@ -117,14 +117,14 @@ def test_what_changes_no_bit_changes_nothing() -> None:
         status = bytearray(1)
         apply(
             shape, [hot], [0], [None], array("I", [0]), [array("q", [value])], 1, 1, None, -1, -1,
-            0, 1, status, None, [fading_of(at_ms)],
+            0, 1, status, None, [decay_of(at_ms)],
         )  # fmt: skip
         found.append(status[0])
     assert found == [APPLIED, UNCHANGED, UNCHANGED, APPLIED]
     assert [list(column) for column in hot.slice(0, 1)[1]] == [[0], [0]]
 
 
-def fading_of(at_ms: int) -> tuple[int, int]:
+def decay_of(at_ms: int) -> tuple[int, int]:
     weighed = weights(at_ms, HOUR_MS)
     assert isinstance(weighed.exponents, int)
     assert isinstance(weighed.mantissas, int)
@@ -135,15 +135,15 @@ def test_what_does_not_fit_together_is_refused() -> None:
     roster = roster_of(1)
     shape, whole, hot = sets(roster, 1)
     best = Shape([BEST], [-LIMIT], [LIMIT], 1)
-    pair = fading_of(NOW_MS)
+    pair = decay_of(NOW_MS)
 
     def refused(
-        shape: Shape, ranking: RankedSet, fadings: list[tuple[int, int] | None], why: str
+        shape: Shape, ranking: RankedSet, decays: list[tuple[int, int] | None], why: str
     ) -> None:
         with pytest.raises(ValueError, match=why):
             apply(
                 shape, [ranking], [0], [None], array("I", [0]), [array("q", [1])], 1, 1, None, -1,
-                -1, 0, 1, bytearray(1), None, fadings,
+                -1, 0, 1, bytearray(1), None, decays,
             )  # fmt: skip
 
     refused(shape, whole, [pair], "words")

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
-"""Weights of instants, and totals that fade, for Python; see `laurels.model.windows.weighing` and `fading.pxd`.
+"""Weights of instants, and totals that decay, for Python; see `laurels.model.windows.weighing` and `decay.pxd`.
 
 The weight of an instant is 2^(at / H): the exponent is the quotient, the mantissa the double nearest
 to 2^(rest / H). That is found in 64-bit integers, from four tables of 256 powers and a linear term.
@@ -99,5 +99,5 @@ def add(tuple total not None, int64_t value, int64_t exponent, int64_t mantissa)
     cdef int64_t old[2]
     cdef int64_t new[2]
     old[0], old[1] = total
-    fade_in(old, value, exponent, mantissa, new)
+    add_decayed(old, value, exponent, mantissa, new)
     return new[0], new[1]

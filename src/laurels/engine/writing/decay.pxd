@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Totals that fade, as two words, and how they are added to; see `laurels.model.windows.weighing`.
+"""Totals that decay, as two words, and how they are added to; see `laurels.model.windows.weighing`.
 
 The words of a total m * 2^e, with m an integer of 53 bits, are e + BIAS and m, negative both for a
 negative total, 0 both for zero: so they order totals as the numbers do. An amount is a value times
@@ -22,19 +22,19 @@ cdef enum:
     BITS = 53
     NEGLIGIBLE = 64             # what is smaller by so many powers of two changes no bit of a sum
 
-cdef struct Faded:              # mantissa * 2^exponent; the mantissa has 53 bits, or is 0
+cdef struct Decayed:              # mantissa * 2^exponent; the mantissa has 53 bits, or is 0
     double mantissa
     int64_t exponent
 
-cdef inline Faded normal(double number, int64_t exponent) noexcept nogil:
-    cdef Faded faded
+cdef inline Decayed normal(double number, int64_t exponent) noexcept nogil:
+    cdef Decayed decayed
     cdef int moved = 0
-    faded.mantissa = ldexp(frexp(number, &moved), BITS)
-    faded.exponent = exponent + moved - BITS
-    return faded
+    decayed.mantissa = ldexp(frexp(number, &moved), BITS)
+    decayed.exponent = exponent + moved - BITS
+    return decayed
 
-cdef inline Faded sum_of(Faded one, Faded other) noexcept nogil:
-    cdef Faded swapped
+cdef inline Decayed sum_of(Decayed one, Decayed other) noexcept nogil:
+    cdef Decayed swapped
     if one.mantissa == 0:
         return other
     if other.mantissa == 0:
@@ -48,11 +48,11 @@ cdef inline Faded sum_of(Faded one, Faded other) noexcept nogil:
     return normal(
         one.mantissa + ldexp(other.mantissa, <int>(other.exponent - one.exponent)), one.exponent)
 
-cdef inline void fade_in(const int64_t *old, int64_t value, int64_t exponent, int64_t mantissa,
+cdef inline void add_decayed(const int64_t *old, int64_t value, int64_t exponent, int64_t mantissa,
                          int64_t *new) noexcept nogil:
     """The words of a total to which a value is added, weighing mantissa * 2^(exponent - 52)."""
-    cdef Faded total
-    cdef Faded amount = normal(<double>value * <double>mantissa, exponent - (BITS - 1))
+    cdef Decayed total
+    cdef Decayed amount = normal(<double>value * <double>mantissa, exponent - (BITS - 1))
     total.mantissa = <double>old[1]
     total.exponent = (old[0] if old[1] > 0 else -old[0]) - BIAS
     total = sum_of(total, amount)
