@@ -104,6 +104,25 @@ def test_ids_that_are_forgotten_make_room_within_a_batch(replayed: Deployment) -
     assert [r.reason or r.status for r in found] == ["applied", "dedupe_full", "applied"]
 
 
+def test_an_id_is_remembered_until_the_event_comes_by_which_it_is_forgotten(
+    replayed: Deployment,
+) -> None:
+    """Whatever comes later in the batch, where it holds more ids than the board remembers."""
+    lb = replayed.lb
+    lb.create(laurels.Board("b", windows=["all"], dedupe="30m", dedupe_max=2))
+    events = [
+        ("ann", 1, NOON, "x"),
+        ("ann", 1, NOON, "x"),
+        ("ann", 1, NOON + MINUTE, None),
+        ("ann", 1, NOON + MINUTE + 1, "x"),
+        ("ann", 1, NOON + HOUR, None),
+        ("ann", 1, NOON + HOUR, "x"),
+    ]
+    statuses = ["applied", "duplicate", "applied", "duplicate", "applied", "applied"]
+    assert [receipt.status for receipt in lb.submit_many("b", events)] == statuses
+    assert scores(lb.top("b")) == {"ann": 4}
+
+
 def test_a_receipt_tells_a_decayed_score_as_of_its_own_event(replayed: Deployment) -> None:
     lb = replayed.lb
     lb.create(laurels.Board("b", windows=["decay:1h"]))

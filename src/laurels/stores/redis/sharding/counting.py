@@ -186,6 +186,8 @@ class Counting:
             await self._measure(share.events[0])
         if len(share.events) < batch.size:
             batch, plan = batch.take(share.events), plan.taken(share.events)
+        if self._measures:  # ids are forgotten by the time of this share, not of later events
+            batch = replace(batch, now_ms=self._batch.accepted_at(share.events[-1]))
         if self._room is not None:
             most = self._remembered[share.shard] + self._room
             board = replace(board, rules=replace(board.rules, dedupe_max=most))
