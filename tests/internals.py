@@ -26,3 +26,11 @@ def wire_of(lb: Verbs) -> Wire:
     """Return the connection to the service that the boards are behind."""
     assert isinstance(lb._store, RemoteStore)
     return lb._store.wire
+
+
+def stop_pacing(lb: AsyncLeaderboards) -> None:
+    """Have no task see to what time makes due: how often it does depends on how long a test
+    takes."""
+    pacing = remote(lb)._pacing
+    assert pacing is not None
+    pacing.cancel()

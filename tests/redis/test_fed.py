@@ -26,7 +26,7 @@ from laurels.stores.redis.sharding import label_replicator
 from laurels.stores.redis.sharding.sharded import Sharded
 from laurels.stores.redis.sharding.shards import shard_of
 from tests.conftest import Scaled
-from tests.internals import remote
+from tests.internals import remote, stop_pacing
 from tests.redis.servers import Server
 
 from .conftest import NOW
@@ -283,6 +283,7 @@ def test_who_watches_sees_that_a_ranking_by_a_label_has_come_on(
 def test_who_asks_at_once_shares_a_look(url: str, clock: laurels.ManualClock) -> None:
     async def run() -> None:
         async with await config.direct_async(url, clock) as lb:
+            stop_pacing(lb)  # it looks, too
             await lb.create(board())
             await lb.submit_many("b", in_room("a", *MEMBERS))
             index: Any = lb._store._present.index  # type: ignore[attr-defined]

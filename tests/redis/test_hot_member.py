@@ -11,7 +11,7 @@ from laurels.model.event import EventReader, batch_of
 from laurels.stores.redis.index.index import RedisIndex
 from laurels.stores.redis.remote import Opened
 from laurels.timeline.instants import MAX_MS
-from tests.internals import remote
+from tests.internals import stop_pacing
 
 from .asking import connected
 from .servers import Server
@@ -29,18 +29,11 @@ def _calls(server: Server) -> dict[str, int]:
     }
 
 
-def _leave_to_writers(lb: laurels.AsyncLeaderboards) -> None:
-    """Have no task ask the server what is due: how often depends on how long a test takes."""
-    pacing = remote(lb)._pacing
-    assert pacing is not None
-    pacing.cancel()
-
-
 def test_ten_thousand_writes_to_a_member_are_a_few_hundred_operations() -> None:
     async def main(server: Server) -> None:
         windows = ["all", "day", "rolling:1h/1m"]
         async with await laurels.open_async(server.url) as lb:
-            _leave_to_writers(lb)
+            stop_pacing(lb)
             await lb.create(laurels.Board("b", windows=windows))
             await lb.submit("b", "hot", 1)
             server.call("CONFIG", "RESETSTAT")
@@ -69,7 +62,7 @@ def test_of_batches_that_wait_all_events_of_a_member_are_counted_together() -> N
 
     async def main(server: Server) -> None:
         async with await laurels.open_async(server.url) as lb:
-            _leave_to_writers(lb)
+            stop_pacing(lb)
             await lb.create(laurels.Board("b", windows=["all", "day"]))
             first = asyncio.create_task(lb.submit_many("b", batches[0]))
             await asyncio.sleep(0)
