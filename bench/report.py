@@ -122,6 +122,8 @@ def _ratio(ours: Sample | None, other: Sample | None) -> str:
     """How many times as fast we are; for bytes, which part of theirs we need."""
     if ours is None or other is None or ours.question.unit == "%":
         return ""
+    if not (ours.middle and other.middle):  # less than the clock can tell, in a short run
+        return ""
     share = ours.middle / other.middle
     if ours.question.unit == "bytes":
         return f"{share:.2f} of it"

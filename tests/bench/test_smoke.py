@@ -150,3 +150,14 @@ def test_ratios_are_taken_to_the_best_of_each_safety() -> None:
     assert [row[2] for row in waited.ratios] == ["20.00 x"]
     assert steps.figures == [["ours", "7", "1.02 x"]]
     assert steps.ratios == []
+
+
+@pytest.mark.parametrize(("ours", "other"), [(0.0, 5.0), (5.0, 0.0)])
+def test_what_took_less_than_the_clock_can_tell_has_no_ratio(ours: float, other: float) -> None:
+    question = Question("reads", 10, "CPU a request", "µs")
+    samples = [
+        Sample(question, "ours", "x", True, "memory", [ours]),
+        Sample(question, "theirs", "x", False, "memory", [other]),
+    ]
+    (grid,) = grids(samples)
+    assert "against" not in str(grid)
