@@ -85,7 +85,7 @@ def test_a_frame_without_a_member_says_which_field_is_missing(
     board: laurels.Leaderboards,
 ) -> None:
     rows = frame().set_index("member")[["value"]]
-    with pytest.warns(AllEventsRefused, match="Index, value has no field `member`"):
+    with pytest.warns(AllEventsRefused, match="the field `member`, got Index, value"):
         board.submit_many("b", rows.itertuples())
 
 

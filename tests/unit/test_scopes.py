@@ -50,19 +50,19 @@ def test_labels_of_a_scope_stand_in_the_order_of_their_names() -> None:
 @pytest.mark.parametrize(
     ("scopes", "fault"),
     [
-        ("room", "scopes is 'room', not a list of lists of labels"),
-        (None, "scopes is None, not a list of lists of labels"),
-        ([], "there are 0 scopes, not 1 to 8"),
-        (["room"], "the scope 'room' is no list of labels"),
-        ([["room"], ["room"]], "the scope ['room'] is there twice"),
-        ([["a", "b"], ["b", "a"]], "the scope ['a', 'b'] is there twice"),
-        ([[], []], "the scope [] is there twice"),
-        ([["room", "room"]], "the scope ['room', 'room'] has a label twice"),
-        ([["no room"]], "'no room' is no name for a label"),
-        ([["a.b"]], "'a.b' is no name for a label"),
-        ([["é"]], "'é' is no name for a label"),
-        ([[""]], "'' is no name for a label"),
-        ([[7]], "7 is no name for a label"),
+        ("room", "expected a list of lists of labels for scopes, got 'room'"),
+        (None, "expected a list of lists of labels for scopes, got None"),
+        ([], "expected 1 to 8 scopes, got 0"),
+        (["room"], "expected a list of labels as a scope, got 'room'"),
+        ([["room"], ["room"]], "expected distinct scopes, got ['room'] twice"),
+        ([["a", "b"], ["b", "a"]], "expected distinct scopes, got ['a', 'b'] twice"),
+        ([[], []], "expected distinct scopes, got [] twice"),
+        ([["room", "room"]], "expected distinct labels in a scope, got ['room', 'room']"),
+        ([["no room"]], "expected a name for a label, got 'no room'"),
+        ([["a.b"]], "expected a name for a label, got 'a.b'"),
+        ([["é"]], "expected a name for a label, got 'é'"),
+        ([[""]], "expected a name for a label, got ''"),
+        ([[7]], "expected a name for a label, got 7"),
     ],
 )
 def test_faults_of_scopes_are_named(scopes: Any, fault: str) -> None:
@@ -72,10 +72,10 @@ def test_faults_of_scopes_are_named(scopes: Any, fault: str) -> None:
 @pytest.mark.parametrize(
     ("rank_by", "fault"),
     [
-        (7, "rank_by is 7, not a label or a list of labels"),
-        (["room", "room"], "rank_by names room twice"),
-        ([["room"]], "['room'] is no name for a label"),
-        ([f"l{i}" for i in range(9)], "rank_by has 9 labels, not up to 8"),
+        (7, "expected a label or a list of labels for rank_by, got 7"),
+        (["room", "room"], "expected distinct labels in rank_by, got room twice"),
+        ([["room"]], "expected a name for a label, got ['room']"),
+        ([f"l{i}" for i in range(9)], "expected at most 8 labels in rank_by, got 9"),
     ],
 )
 def test_faults_of_labels_to_rank_by_are_named(rank_by: Any, fault: str) -> None:
@@ -87,11 +87,9 @@ def test_there_are_so_many_rankings_of_an_event_at_most() -> None:
     windows = [f"w{i}=hour" for i in range(MAX_PLACES // MAX_SCOPES)]
     Board("b", scopes=scopes, windows=windows)
     (fault,) = faults(scopes=scopes, windows=windows, rank_by="l1")
-    assert (
-        fault
-        == "8 windows by 8 scopes and 1 labels ranked by are 72 rankings an event, not up to 64"
-    )
-    assert faults(scopes=[*scopes, ["more"]]) == ["there are 9 scopes, not 1 to 8"]
+    said = "8 windows by 8 scopes and 1 labels ranked by"
+    assert fault == f"expected at most 64 rankings an event, got 72: {said}"
+    assert faults(scopes=[*scopes, ["more"]]) == ["expected 1 to 8 scopes, got 9"]
 
 
 def test_all_faults_are_named_at_once() -> None:

@@ -19,7 +19,9 @@ def between(rules: Rules, low: Bound | None, high: Bound | None) -> tuple[Anchor
     """Return the first and the end of the entries between two scores, ends included."""
     lower, upper = _prefix(rules, low), _prefix(rules, high)
     if len(rules.columns) == 1 and _beyond(lower, upper):
-        raise InvalidRange(f"low {safe_repr(low)} lies above high {safe_repr(high)}")
+        raise InvalidRange(
+            f"expected low to be at most high, got {safe_repr(low)} and {safe_repr(high)}"
+        )
     worst, best = _signed(rules, lower), _signed(rules, upper)
     if rules.columns[0].sign > 0:
         worst, best = best, worst
@@ -38,7 +40,9 @@ def between_decayed(
     `low` or more, and not as more than `high`."""
     lower, upper = scale.bound(low), scale.bound(high)
     if lower is not None and upper is not None and lower > upper:
-        raise InvalidRange(f"low {safe_repr(low)} lies above high {safe_repr(high)}")
+        raise InvalidRange(
+            f"expected low to be at most high, got {safe_repr(low)} and {safe_repr(high)}"
+        )
     turned = scale.sign < 0
     least = None if lower is None else AtBound(scale.words(lower), None, right=turned)
     beyond = None if upper is None else AtBound(scale.words(upper + 1), None, right=turned)
@@ -58,7 +62,7 @@ def percentile_share(percentile: object) -> Fraction:
         exponent = share.as_tuple().exponent
         if isinstance(exponent, int) and exponent >= -30 and 0 <= share <= 100:
             return Fraction(share) / 100
-    raise InvalidPercentile(f"{safe_repr(percentile)} is not within 0 to 100")
+    raise InvalidPercentile(f"expected a number from 0 to 100, got {safe_repr(percentile)}")
 
 
 def _prefix(rules: Rules, bound: Bound | None) -> tuple[int, ...] | None:

@@ -42,17 +42,17 @@ def encode(key: RankingKey, reverse: bool, words: tuple[int, ...], member: bytes
 def decode(text: object, board: int, window: str, scope: str) -> Cursor:
     """Return the cursor a caller hands back, if it was made for this board, window and scope."""
     if not isinstance(text, str):
-        raise InvalidCursor(f"{safe_repr(text)} is no cursor")
+        raise InvalidCursor(f"expected the cursor of a page, got {safe_repr(text)}")
     try:
         packed = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
         cursor = _decoder.decode(packed)
     except (binascii.Error, UnicodeError, msgspec.MsgspecError, ValueError) as error:
-        raise InvalidCursor(f"{safe_repr(text)} is no cursor") from error
+        raise InvalidCursor(f"expected the cursor of a page, got {safe_repr(text)}") from error
     if cursor.version != _VERSION:
         raise InvalidCursor("the cursor was made by another version")
     sound = MIN_MS <= cursor.key.instance < MAX_MS and 1 <= len(cursor.member) <= MAX_ID_BYTES
     if not sound or any(not _LEAST <= word <= _MOST for word in cursor.words):
-        raise InvalidCursor(f"{safe_repr(text)} is no cursor")
+        raise InvalidCursor(f"expected the cursor of a page, got {safe_repr(text)}")
     if (cursor.key.board, cursor.key.window, cursor.key.scope) != (board, window, scope):
         raise InvalidCursor("the cursor was made for another board, window or scope")
     return cursor

@@ -274,7 +274,9 @@ def window_named(rules: Rules, name: str | None) -> Window:
     if len(meant) == 1:
         return meant[0]
     known = ", ".join(rules.windows)
-    raise UnknownWindow(f"no window {safe_repr(name)}: the board has {known}") from None
+    raise UnknownWindow(
+        f"expected a window of the board ({known}), got {safe_repr(name)}"
+    ) from None
 
 
 def place_named(rules: Rules, window: str | None, scope: Sequence[str] | None) -> RankingSpec:

@@ -99,7 +99,7 @@ class Query(Struct, Generic[T], frozen=True, kw_only=True):
         """Have a field be an integer within bounds."""
         value = getattr(self, name)
         if type(value) is not int or value < low or (high is not None and value > high):
-            force_setattr(self, name, whole(value, low, high, refusal))
+            force_setattr(self, name, whole(name, value, low, high, refusal))
 
     def _ensure_rank(self, name: str) -> None:
         if getattr(self, name) is not None:
@@ -503,7 +503,7 @@ class Scopes(Query[list[dict[str, str]]], frozen=True, kw_only=True):
         form = ",".join(names)
         after = None if self.after is None else dict(self.after)
         if after is not None and {*after} != {*names}:
-            raise UnknownScope(f"{safe_repr(after)} is none of those by {form}, to go on after it")
+            raise UnknownScope(f"expected the labels {form} in after, got {safe_repr(after)}")
         behind = "" if after is None else scope_named(state.rules, after)
 
         def finish(results: Sequence[ReadResult], _: Offset) -> list[dict[str, str]]:
@@ -560,7 +560,8 @@ def checked_members(members: Iterable[str]) -> list[str]:
         raise InvalidMember(f"expected a list of members, got {safe_repr(members)}")
     else:
         listed = list(islice(members, MAX_LIMIT + 1))
-    whole(len(listed), 0, MAX_LIMIT, InvalidLimit)
+    if len(listed) > MAX_LIMIT:
+        raise InvalidLimit(f"expected at most {MAX_LIMIT:,} members, got more")
     if not are_plain(listed):
         for member in listed:
             member_bytes(member)
@@ -571,5 +572,5 @@ def scope_after(labels: Mapping[str, str] | None) -> LabelPairs | None:
     """Return the labels of the scope to go on after. Raises UnknownScope for what is none,
     InvalidLabel."""
     if labels is not None and not (isinstance(labels, Mapping) and labels):
-        raise UnknownScope(f"{safe_repr(labels)} is no scope to go on after")
+        raise UnknownScope(f"expected a mapping of labels for after, got {safe_repr(labels)}")
     return None if labels is None else label_pairs(labels)

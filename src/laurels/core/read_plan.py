@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 
 from laurels.errors import LaurelsError
-from laurels.model.validation import integer, safe_repr
+from laurels.model.validation import integer_within, safe_repr
 
 from .index import Index, Offset
 from .requests import ReadRequest, ReadResult, find
@@ -22,15 +22,15 @@ FAR = 2**52
 T = TypeVar("T")
 
 
-def whole(value: object, low: int, high: int | None, refusal: Callable[[str], LaurelsError]) -> int:
-    """Return an integer argument within its bounds, ends included; raise the refusal otherwise."""
-    count = integer(value)
+def whole(
+    name: str, value: object, low: int, high: int | None, refusal: Callable[[str], LaurelsError]
+) -> int:
+    """Return an integer argument within its bounds, ends included; raise the refusal, which names
+    the argument, otherwise."""
+    count = integer_within(value, low, high)
     if count is None:
-        raise refusal(f"{safe_repr(value)} is no whole number")
-    if count < low:
-        raise refusal(f"{safe_repr(value)} is below {low}")
-    if high is not None and count > high:
-        raise refusal(f"{safe_repr(value)} is above {high:,}")
+        bounds = f"of {low:,} or more" if high is None else f"from {low:,} to {high:,}"
+        raise refusal(f"expected an integer {bounds} for {name}, got {safe_repr(value)}")
     return count
 
 

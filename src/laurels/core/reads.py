@@ -316,7 +316,7 @@ class RankingView:
     def _offset(self, offset: int) -> int:
         """How many entries to pass over, where no cursor says it."""
         if offset and self._after is not None:
-            raise InvalidOffset("an offset stands beside a cursor")
+            raise InvalidOffset("expected an offset or a cursor, got both")
         return min(offset, FAR)
 
     def _place(self, cursor: cursors.Cursor, reverse: bool) -> AtBound:

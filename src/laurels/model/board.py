@@ -184,7 +184,7 @@ class Board(Plain, Struct, frozen=True):
             )
         errors = DefinitionErrors()
         if integer_within(format, 1) is None:
-            errors.add(f"format is {safe_repr(format)}, not {FORMAT}")
+            errors.add(f"expected format {FORMAT}, got {safe_repr(format)}")
         for unknown in sorted(fields.keys() - set(cls.__struct_fields__), key=str):
             errors.add(f"unknown field {safe_repr(unknown)}")
             del fields[unknown]
@@ -270,7 +270,9 @@ def _fields_of(written: object) -> dict[str, Any]:
     if isinstance(written, Mapping):
         return dict(written)
     if not isinstance(written, (bytes, str)):
-        raise BoardInvalid(f"{safe_repr(written)} is no board: give a Board, a mapping or JSON")
+        raise BoardInvalid(
+            f"expected a board as a Board, a mapping or JSON, got {safe_repr(written)}"
+        )
     try:
         fields = _decoder.decode(written)
     except RecursionError as error:
@@ -278,7 +280,7 @@ def _fields_of(written: object) -> dict[str, Any]:
     except (msgspec.MsgspecError, UnicodeError) as error:
         raise InvalidJson(f"the definition of the board is not JSON: {error}") from error
     if not isinstance(fields, dict):
-        raise InvalidJson("the definition of the board is not a JSON object")
+        raise InvalidJson(f"expected a JSON object that defines a board, got {safe_repr(fields)}")
     return fields
 
 
@@ -327,7 +329,7 @@ def _judged(given: Mapping[str, Any]) -> dict[str, object]:
     durations_ms.setdefault("dedupe", max(_LEAST_DEDUPE_MS, longest_ms))
     fields |= {field: duration_text(length_ms) for field, length_ms in durations_ms.items()}
     if durations_ms["tie_resolution"] == 0:
-        errors.add("tie_resolution is 0, not 1ms or longer")
+        errors.add("expected tie_resolution to be 1ms or longer, got 0")
     if fields["rank"] == "dense" and fields["shards"] != 1:
         errors.add(
             f"dense ranks need the distinct scores in one place, but shards is {fields['shards']}: "
@@ -354,48 +356,57 @@ def _decay_errors(windows: Sequence[WindowForm], columns: object) -> Iterator[st
         return
     if len(columns) > 1:
         yield (
-            f"window {decay.name!r} decays one total, but there are {len(columns)} columns: give "
+            f"expected 1 column for window {decay.name!r}, which decays, got {len(columns)}: give "
             "the column that is to decay a board of its own"
         )
     elif columns[0].op != "sum":
-        yield f"window {decay.name!r} decays a sum, but op is {columns[0].op}: take op sum"
+        yield (
+            f"expected op sum for window {decay.name!r}, which decays, got {columns[0].op}: "
+            "take op sum"
+        )
 
 
 def _name(value: object) -> str:
     if is_name(value):
         return value
-    raise InvalidName(f"{safe_repr(value)} is no name for a board")
+    raise InvalidName(f"expected a name for a board, got {safe_repr(value)}")
 
 
 def _title(value: object) -> str:
     if isinstance(value, str) and len(value) <= MAX_TITLE and is_unicode(value):
         return value
-    raise BoardInvalid(f"title is {safe_repr(value)}, not text of at most {MAX_TITLE} characters")
+    raise BoardInvalid(
+        f"expected text of at most {MAX_TITLE} characters for title, got {safe_repr(value)}"
+    )
 
 
 def _dedupe_max(value: object) -> int:
     if (most := integer_within(value, 0, MAX_DEDUPE)) is not None:
         return most
-    raise BoardInvalid(f"dedupe_max is {safe_repr(value)}, not a number from 0 to {MAX_DEDUPE}")
+    raise BoardInvalid(
+        f"expected an integer from 0 to {MAX_DEDUPE:,} for dedupe_max, got {safe_repr(value)}"
+    )
 
 
 def _shards(value: object) -> int:
     if (count := integer_within(value, 1, MAX_SHARDS)) is not None:
         return count
-    raise BoardInvalid(f"shards is {safe_repr(value)}, not a number from 1 to {MAX_SHARDS}")
+    raise BoardInvalid(
+        f"expected an integer from 1 to {MAX_SHARDS} for shards, got {safe_repr(value)}"
+    )
 
 
 def _windows(given: object) -> tuple[WindowForm, ...]:
     if not isinstance(given, Sequence) or isinstance(given, (str, bytes)):
-        raise BoardInvalid(f"windows is {safe_repr(given)}, not a list of windows")
+        raise BoardInvalid(f"expected a list of windows, got {safe_repr(given)}")
     if not 1 <= len(given) <= MAX_WINDOWS:
-        raise BoardInvalid(f"there are {len(given)} windows, not 1 to {MAX_WINDOWS}")
+        raise BoardInvalid(f"expected 1 to {MAX_WINDOWS} windows, got {len(given)}")
     errors = DefinitionErrors()
     read = [errors.read(parse_window, window, None) for window in given]
     forms = _told_apart([form for form in read if form])
     for name, count in Counter([form.name for form in forms]).items():
         if count > 1:
-            errors.add(f"window {name!r} is there {count} times")
+            errors.add(f"expected distinct window names, got {name!r} {count} times")
     errors.raise_any()
     return tuple(forms)
 

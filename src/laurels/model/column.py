@@ -54,15 +54,15 @@ def rule_of(column: Column) -> ColumnRule:
 def judged_columns(value: object) -> tuple[Column, ...]:
     """Return the columns of a board in canonical form; BoardInvalid with every fault they have."""
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
-        raise BoardInvalid(f"columns is {safe_repr(value)}, not a list of columns")
+        raise BoardInvalid(f"expected a list of columns, got {safe_repr(value)}")
     if not 1 <= len(value) <= MAX_COLUMNS:
-        raise BoardInvalid(f"there are {len(value)} columns, not 1 to {MAX_COLUMNS}")
+        raise BoardInvalid(f"expected 1 to {MAX_COLUMNS} columns, got {len(value)}")
     errors = DefinitionErrors()
     columns = tuple([errors.read(_judged, column, Column()) for column in value])
     errors.raise_any()
     names = [column.name for column in columns]
     for name in sorted({name for name in names if names.count(name) > 1}):
-        errors.add(f"column {name!r} is there more than once")
+        errors.add(f"expected distinct column names, got {name!r} more than once")
     if len({column.op == "best" for column in columns}) > 1:
         errors.add("op best is for all columns or none: it keeps the better whole tuple")
     errors.raise_any()
@@ -76,7 +76,7 @@ def _judged(value: object) -> Column:
     elif isinstance(value, Mapping):
         fields = value
     else:
-        raise BoardInvalid(f"{safe_repr(value)} is no column: give a Column or a mapping")
+        raise BoardInvalid(f"expected a column as a Column or a mapping, got {safe_repr(value)}")
     errors = DefinitionErrors(f"column {safe_repr(fields.get('name', 'score'))}")
     for key in fields:
         if key not in Column.__struct_fields__:
@@ -92,7 +92,7 @@ def _judged(value: object) -> Column:
     )
     rule = rule_of(column)
     if rule.low > rule.high:
-        errors.add(f"min {column.min} is greater than max {column.max}")
+        errors.add(f"expected min to be at most max, got {column.min} and {column.max}")
     errors.raise_any()
     return column
 
@@ -100,7 +100,7 @@ def _judged(value: object) -> Column:
 def _name(value: object) -> str:
     if is_name(value):
         return value
-    raise InvalidName(f"{safe_repr(value)} is no name for a column")
+    raise InvalidName(f"expected a name for a column, got {safe_repr(value)}")
 
 
 def _op(value: object) -> Op:
@@ -114,7 +114,9 @@ def _order(value: object) -> Order:
 def _scale(value: object) -> int:
     if (places := integer_within(value, 0, MAX_SCALE)) is not None:
         return places
-    raise BoardInvalid(f"scale is {safe_repr(value)}, not a number from 0 to {MAX_SCALE}")
+    raise BoardInvalid(
+        f"expected an integer from 0 to {MAX_SCALE} for scale, got {safe_repr(value)}"
+    )
 
 
 def _bound(errors: DefinitionErrors, value: object, scale: int, which: str) -> int | Decimal | None:

@@ -27,11 +27,11 @@ def duration_ms(value: object) -> int:
         length_ms = whole_ms
     else:
         raise BoardInvalid(
-            f"{safe_repr(value)} is no duration: write 500ms, 5s, 5m, 1h or 7d, or give "
-            "milliseconds"
+            "expected a duration (as in 500ms, 5s, 5m, 1h or 7d, or milliseconds), got "
+            f"{safe_repr(value)}"
         )
     if length_ms > MAX_DURATION_MS:
-        raise BoardInvalid(f"{safe_repr(value)} is longer than 36525d")
+        raise BoardInvalid(f"expected a duration of at most 36525d, got {safe_repr(value)}")
     return length_ms
 
 

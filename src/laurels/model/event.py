@@ -189,20 +189,22 @@ def _utf8(
     what: str,
 ) -> bytes:
     if not text:
-        raise empty(f"{what} is empty")
+        raise empty(f"expected 1 to {MAX_ID_BYTES} bytes for {what}, got none")
     try:
         coded = text.encode()
     except UnicodeEncodeError as error:
-        raise not_utf8(f"{what} {text[:40]!r} is not valid Unicode: {error.reason}") from error
+        raise not_utf8(
+            f"expected valid Unicode for {what}, got {text[:40]!r}: {error.reason}"
+        ) from error
     if len(coded) > MAX_ID_BYTES:
-        raise too_long(f"{what} is {len(coded)} bytes long, the limit is {MAX_ID_BYTES}")
+        raise too_long(f"expected at most {MAX_ID_BYTES} bytes for {what}, got {len(coded)}")
     return coded
 
 
 def member_bytes(member: object) -> bytes:
     """Return the UTF-8 bytes of a member id of 1 to 128 bytes; anything else is refused."""
     if not isinstance(member, str):
-        raise InvalidMember(f"{safe_repr(member)} is no member id")
+        raise InvalidMember(f"expected a member id as text, got {safe_repr(member)}")
     return _utf8(member, MemberEmpty, MemberTooLong, MemberNotUtf8, "a member id")
 
 
@@ -211,7 +213,7 @@ def id_bytes(id: object) -> bytes | None:
     if id is None:
         return None
     if not isinstance(id, str):
-        raise InvalidId(f"{safe_repr(id)} is no event id")
+        raise InvalidId(f"expected an event id as text, got {safe_repr(id)}")
     return _utf8(id, IdEmpty, IdTooLong, IdNotUtf8, "an event id")
 
 
@@ -221,13 +223,13 @@ def at_ms(at: object) -> int | None:
         return None
     if isinstance(at, datetime):
         if at.utcoffset() is None:
-            raise InvalidAt(f"{at.isoformat()} has no time zone")
+            raise InvalidAt(f"expected a time with a time zone, got {at.isoformat()}")
         at = (at - _EPOCH) // timedelta(milliseconds=1)
     instant_ms = integer(at)
     if instant_ms is None:
-        raise InvalidAt(f"{safe_repr(at)} is no time")
+        raise InvalidAt(f"expected a time, got {safe_repr(at)}")
     if not MIN_MS <= instant_ms < MAX_MS:
-        raise InvalidAt(f"`at` = {instant_ms} ms lies outside the years 1900 to 9899")
+        raise InvalidAt(f"expected `at` in the years 1900 to 9899, got {instant_ms} ms")
     return instant_ms
 
 
@@ -273,10 +275,8 @@ class EventReader:
         if self._counted or any(all(values[i] for i in scope) for scope in self._scopes):
             return
         carried = [name for name, value in zip(self._labels, values, strict=True) if value]
-        raise NoScope(
-            f"the event has {'the labels ' + ', '.join(carried) if carried else 'no labels'}: the "
-            f"board counts by {' or by '.join(['(' + ', '.join(s) + ')' for s in self._named])}"
-        )
+        scopes = " or ".join([f"({', '.join(labels)})" for labels in self._named])
+        raise NoScope(f"expected the labels {scopes}, got {', '.join(carried) or 'none'}")
 
     def parse(self, event: object) -> Row:
         """Return an event in any accepted form as a row, or raise what refuses it.
@@ -300,7 +300,9 @@ class EventReader:
         values = tuple(value) if isinstance(value, (tuple, list)) else (value,)
         if len(values) != len(self._columns):
             names = ", ".join(column.name for column in self._columns)
-            raise WrongColumns(f"{len(values)} values for {len(self._columns)} columns ({names})")
+            count = len(self._columns)
+            expected = "1 value" if count == 1 else f"{count} values"
+            raise WrongColumns(f"expected {expected} ({names}), got {len(values)}")
         return tuple(map(to_units, values, self._columns))
 
 
@@ -313,7 +315,9 @@ def event_fields(event: object) -> Fields:
         if unknown := sorted(str(key) for key in event.keys() - _FIELDS):
             raise InvalidEvent(f"unknown fields in an event: {', '.join(unknown)}")
         if "member" not in event or "value" not in event:
-            raise InvalidEvent("an event without `member` or `value`")
+            raise InvalidEvent(
+                f"expected an event with `member` and `value`, got {safe_repr(event)}"
+            )
         last = event.get("at"), event.get("id"), event.get("labels")
         return event["member"], event["value"], *last
     names = getattr(event, "_fields", None)
@@ -333,7 +337,9 @@ def _of_named_tuple(event: tuple[object, ...], names: tuple[str, ...]) -> Fields
     member, value, at, id, labels = map(_place_in(names).get, _FIELD_ORDER)
     if member is None or value is None:
         missing = "member" if member is None else "value"
-        raise InvalidEvent(f"a named tuple of {', '.join(names)} has no field `{missing}`")
+        raise InvalidEvent(
+            f"expected a named tuple with the field `{missing}`, got {', '.join(names)}"
+        )
     return (
         event[member],
         event[value],

@@ -179,23 +179,23 @@ def labels_of(scope: str) -> dict[str, str]:
 def label_value(label: str, value: object) -> str:
     """A value of a label: text of 1 to 128 bytes; InvalidLabel for anything else."""
     if not isinstance(value, str):
-        raise InvalidLabel(f"{label} is {safe_repr(value)}, which is no text")
+        raise InvalidLabel(f"expected text for {label}, got {safe_repr(value)}")
     try:
         size = len(value.encode())
     except UnicodeEncodeError as error:
-        raise InvalidLabel(f"{label} is {safe_repr(value)}, which is no valid Unicode") from error
+        raise InvalidLabel(f"expected valid Unicode for {label}, got {safe_repr(value)}") from error
     if not 1 <= size <= MAX_VALUE_BYTES:
-        raise InvalidLabel(f"{label} has {size} bytes, not 1 to {MAX_VALUE_BYTES}")
+        raise InvalidLabel(f"expected 1 to {MAX_VALUE_BYTES} bytes for {label}, got {size}")
     return value
 
 
 def _named(labels: object) -> Iterator[tuple[str, object]]:
     """Labels by their names; InvalidLabel for what are no labels."""
     if not isinstance(labels, Mapping):
-        raise InvalidLabel(f"{safe_repr(labels)} are no labels: give names and values")
+        raise InvalidLabel(f"expected labels as names and texts, got {safe_repr(labels)}")
     for label, value in labels.items():
         if not isinstance(label, str):
-            raise InvalidLabel(f"{safe_repr(label)} is no name of a label")
+            raise InvalidLabel(f"expected text as the name of a label, got {safe_repr(label)}")
         yield label, value
 
 
@@ -228,11 +228,11 @@ def label_values(names: Sequence[str], labels: object, *, ignores: bool = False)
     if labels is None:
         return (None,) * len(names)
     if not isinstance(labels, Mapping):
-        raise InvalidLabel(f"{safe_repr(labels)} are no labels: give names and values")
+        raise InvalidLabel(f"expected labels as names and texts, got {safe_repr(labels)}")
     for label in labels:
         if label not in names and not ignores:
-            names_text = f"it has {', '.join(names)}" if names else "it has none"
-            raise UnknownLabel(f"the board knows no label {safe_repr(label)}: {names_text}")
+            expected = f"a label of the board ({', '.join(names)})" if names else "no labels"
+            raise UnknownLabel(f"expected {expected}, got {safe_repr(label)}")
     return tuple(
         [None if labels.get(name) is None else label_value(name, labels[name]) for name in names]
     )
@@ -243,7 +243,7 @@ def label_names(rules: Rules, scope: object) -> tuple[str, ...]:
     none."""
     names = _sorted_names(scope)
     if names is None or names not in rules.scopes:
-        raise UnknownScope(f"there is no scope {safe_repr(scope)}: {_scopes_of(rules)}")
+        raise UnknownScope(f"expected {_scopes_of(rules)}, got {safe_repr(scope)}")
     return names
 
 
@@ -269,12 +269,12 @@ def scope_named(rules: Rules, labels: Mapping[str, object] | None, by: object = 
     if by is not None:
         if labels or by not in rules.rank_by:
             wanted = f"by {safe_repr(by)}" + (f" within {_names(labels)}" if labels else "")
-            raise UnknownScope(f"nothing is ranked {wanted}: {_scopes_of(rules)}")
+            raise UnknownScope(f"expected {_scopes_of(rules)}, got {wanted}")
         return f"@{by}"
     names = tuple(sorted(labels))
     if names not in rules.scopes:
-        wanted = f"no scope of {_names(labels)}" if names else "no ranking without labels"
-        raise UnknownScope(f"there is {wanted}: {_scopes_of(rules)}")
+        wanted = f"({_names(labels)})" if names else "no labels"
+        raise UnknownScope(f"expected {_scopes_of(rules)}, got {wanted}")
     text = _text(names, [label_value(name, labels[name]) for name in names])
     assert text is not None, "every label has a value"
     return text
@@ -285,7 +285,7 @@ def _names(labels: Mapping[str, object]) -> str:
 
 
 def _scopes_of(rules: Rules) -> str:
-    """Return what a board ranks by, for a message."""
+    """Return what a scope of the board may be, for a message."""
     key = ["all" if not labels else f"({', '.join(labels)})" for labels in rules.scopes]
     key += [f"by {label}" for label in rules.rank_by]
-    return f"the board ranks {', '.join(key)}"
+    return f"a scope of the board ({', '.join(key)})"

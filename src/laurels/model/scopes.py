@@ -18,13 +18,13 @@ T = TypeVar("T")
 def judged_scopes(value: object) -> tuple[tuple[str, ...], ...]:
     """Return the scopes of a board in canonical form; BoardInvalid with every fault they have."""
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
-        raise BoardInvalid(f"scopes is {safe_repr(value)}, not a list of lists of labels")
+        raise BoardInvalid(f"expected a list of lists of labels for scopes, got {safe_repr(value)}")
     if not 1 <= len(value) <= MAX_SCOPES:
-        raise BoardInvalid(f"there are {len(value)} scopes, not 1 to {MAX_SCOPES}")
+        raise BoardInvalid(f"expected 1 to {MAX_SCOPES} scopes, got {len(value)}")
     errors = DefinitionErrors()
     scopes = [errors.read(_scope, scope, None) for scope in value]
     for scope in _twice(scopes):
-        errors.add(f"the scope {list(scope)} is there twice")
+        errors.add(f"expected distinct scopes, got {list(scope)} twice")
     errors.raise_any()
     return tuple([scope for scope in scopes if scope is not None])
 
@@ -33,13 +33,15 @@ def judged_rank_by(value: object) -> tuple[str, ...]:
     """Return the labels whose values a board ranks; BoardInvalid with every fault they have."""
     labels = [value] if isinstance(value, str) else value
     if not isinstance(labels, Sequence) or isinstance(labels, bytes):
-        raise BoardInvalid(f"rank_by is {safe_repr(value)}, not a label or a list of labels")
+        raise BoardInvalid(
+            f"expected a label or a list of labels for rank_by, got {safe_repr(value)}"
+        )
     if len(labels) > MAX_SCOPES:
-        raise BoardInvalid(f"rank_by has {len(labels)} labels, not up to {MAX_SCOPES}")
+        raise BoardInvalid(f"expected at most {MAX_SCOPES} labels in rank_by, got {len(labels)}")
     errors = DefinitionErrors()
     found = [errors.read(_label, label, "") for label in labels]
     for label in _twice(found):
-        errors.add(f"rank_by names {label} twice")
+        errors.add(f"expected distinct labels in rank_by, got {label} twice")
     errors.raise_any()
     return tuple(found)
 
@@ -48,23 +50,23 @@ def place_errors(windows: int, scopes: int, rank_by: int) -> Iterator[str]:
     """Yield what is wrong with this number of windows and scopes."""
     if (places := windows * (scopes + rank_by)) > MAX_PLACES:
         yield (
-            f"{windows} windows by {scopes} scopes and {rank_by} labels ranked by are {places} "
-            f"rankings an event, not up to {MAX_PLACES}"
+            f"expected at most {MAX_PLACES} rankings an event, got {places}: {windows} windows by "
+            f"{scopes} scopes and {rank_by} labels ranked by"
         )
 
 
 def _scope(value: object) -> tuple[str, ...]:
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
-        raise BoardInvalid(f"the scope {safe_repr(value)} is no list of labels")
+        raise BoardInvalid(f"expected a list of labels as a scope, got {safe_repr(value)}")
     labels = sorted(map(_label, value))
     if next(_twice(labels), None) is not None:
-        raise BoardInvalid(f"the scope {safe_repr(list(value))} has a label twice")
+        raise BoardInvalid(f"expected distinct labels in a scope, got {safe_repr(list(value))}")
     return tuple(labels)
 
 
 def _label(value: object) -> str:
     if not is_name(value) or not value.isidentifier():
-        raise BoardInvalid(f"{safe_repr(value)} is no name for a label")
+        raise BoardInvalid(f"expected a name for a label, got {safe_repr(value)}")
     return value
 
 

@@ -43,8 +43,14 @@ def to_units(value: object, column: ColumnRule) -> int:
     units = exact_units(value, column.scale, column.name)
     if column.op != "sum" and not column.low <= units <= column.high:
         low, high = to_value(column.low, column.scale), to_value(column.high, column.scale)
-        raise ValueOutOfRange(f"{safe_repr(value)} is outside {column.name!r}, {low} to {high}")
+        raise ValueOutOfRange(
+            f"expected a value from {low} to {high} for {column.name!r}, got {safe_repr(value)}"
+        )
     return units
+
+
+def _beyond_columns(value: object) -> ValueOutOfRange:
+    return ValueOutOfRange(f"expected a number in the range of a column, got {safe_repr(value)}")
 
 
 def any_number(value: object) -> Number | str:
@@ -52,19 +58,19 @@ def any_number(value: object) -> Number | str:
     judge. Raises InvalidValue, NotFinite, ValueOutOfRange."""
     if (count := integer(value)) is not None:
         if not -LIMIT <= count <= LIMIT:
-            raise ValueOutOfRange(f"{safe_repr(value)} is outside the range of any column")
+            raise _beyond_columns(value)
         return count
     if isinstance(value, Decimal):
         if not value.is_finite():
-            raise NotFinite(f"{safe_repr(value)} is no score")
+            raise NotFinite(f"expected a finite number, got {safe_repr(value)}")
         if value and value.adjusted() > _LIMIT_DIGITS:
-            raise ValueOutOfRange(f"{safe_repr(value)} is outside the range of any column")
+            raise _beyond_columns(value)
         return value
     if isinstance(value, str) and is_unicode(value):
         return str(value)
     if isinstance(value, float) and not isfinite(value):
-        raise NotFinite(f"{value} is no score")
-    raise InvalidValue(f"{safe_repr(value)} is no exact number")
+        raise NotFinite(f"expected a finite number, got {value}")
+    raise InvalidValue(f"expected an exact number, got {safe_repr(value)}")
 
 
 def exact_units(value: object, scale: int, name: str, limit: int = LIMIT) -> int:
@@ -80,47 +86,50 @@ def exact_units(value: object, scale: int, name: str, limit: int = LIMIT) -> int
     elif isinstance(value, str):
         units = _units_of_text(value, scale, name, limit)
     elif isinstance(value, float) and not isfinite(value):
-        raise NotFinite(f"{value} is no score for {name!r}")
+        raise NotFinite(f"expected a finite number for {name!r}, got {value}")
     else:
-        raise InvalidValue(f"{safe_repr(value)} is no exact number for {name!r}")
+        raise InvalidValue(f"expected an exact number for {name!r}, got {safe_repr(value)}")
     if not -limit <= units <= limit:
         raise ValueOutOfRange(
-            f"{safe_repr(value)} is outside the range of {name!r} at scale {scale}"
+            f"expected a number in the range of {name!r} at scale {scale}, got {safe_repr(value)}"
         )
     return units
 
 
 def _units_of_decimal(value: Decimal, scale: int, name: str, limit: int) -> int:
     if not value.is_finite():
-        raise NotFinite(f"{safe_repr(value)} is no score for {name!r}")
+        raise NotFinite(f"expected a finite number for {name!r}, got {safe_repr(value)}")
     sign, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int), "only NaN and the infinities have another exponent"
     text = "".join(map(str, digits))
-    return _scaled(text, exponent + scale, value, name, limit) * (-1 if sign else 1)
+    return _scaled(text, exponent, scale, value, name, limit) * (-1 if sign else 1)
 
 
 def _units_of_text(value: str, scale: int, name: str, limit: int) -> int:
     found = _TEXT.fullmatch(value) if len(value) <= MAX_TEXT else None
     if found is None:
         if value.strip().lstrip("+-").lower() in {"nan", "inf", "infinity"}:
-            raise NotFinite(f"{safe_repr(value)} is no score for {name!r}")
-        raise InvalidValue(f"{safe_repr(value)} is no decimal number for {name!r}")
+            raise NotFinite(f"expected a finite number for {name!r}, got {safe_repr(value)}")
+        raise InvalidValue(f"expected a decimal number for {name!r}, got {safe_repr(value)}")
     sign, whole, places, bare, exponent = found.groups()
     places = places or bare or ""
-    shift = int(exponent or 0) - len(places) + scale
-    units = _scaled((whole or "") + places, shift, value, name, limit)
+    shift = int(exponent or 0) - len(places)
+    units = _scaled((whole or "") + places, shift, scale, value, name, limit)
     return -units if sign == "-" else units
 
 
-def _scaled(digits: str, shift: int, value: object, name: str, limit: int) -> int:
-    """Return the integer `digits` times 10^shift; limit + 1 for anything beyond limit."""
+def _scaled(digits: str, shift: int, scale: int, value: object, name: str, limit: int) -> int:
+    """Return `digits` times 10^shift in units of 10^-scale; limit + 1 for anything beyond limit."""
     significant = digits.lstrip("0")
     whole = significant.rstrip("0")
     if not whole:
         return 0
-    shift += len(significant) - len(whole)
+    shift += scale + len(significant) - len(whole)
     if shift < 0:
-        raise TooManyPlaces(f"{safe_repr(value)} has more decimal places than {name!r} keeps")
+        most_places = f"at most {scale}" if scale else "no"
+        raise TooManyPlaces(
+            f"expected {most_places} decimal places for {name!r}, got {safe_repr(value)}"
+        )
     most = _LIMIT_DIGITS if limit == LIMIT else len(str(limit))
     return int(whole) * 10**shift if len(whole) + shift <= most else limit + 1
 

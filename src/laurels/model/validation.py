@@ -12,6 +12,14 @@ T = TypeVar("T")
 _DECIMAL = re.compile(r"Decimal\('([^']*)'\)")
 """The representation of a decimal number in Python; over HTTP callers wrote what is between the
 quotes."""
+_KINDS = {
+    "`int`": "an integer",
+    "`float`": "a number",
+    "`bool`": "true or false",
+    "`str`": "text",
+    "`array`": "a list",
+}
+"""How messages call the types of JSON that msgspec names."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
@@ -57,7 +65,20 @@ def one_of(value: object, choices: Iterable[T], what: str) -> T:
     for choice in choices:
         if value == choice:
             return choice
-    raise BoardInvalid(f"{what} is {safe_repr(value)}, not one of {', '.join(map(str, choices))}")
+    listed = ", ".join(map(str, choices))
+    raise BoardInvalid(f"expected one of {listed} for {what}, got {safe_repr(value)}")
+
+
+def expectation(what: str, name: str, given: object) -> str:
+    """Return the message for a field by what msgspec says of it, such as "Expected `int`, got
+    `str`"."""
+    kind, _, _ = what.partition(", got ")
+    if not kind.startswith("Expected "):
+        return f"{name} is {safe_repr(given)}: {what[:1].lower()}{what[1:]}"
+    kind = kind.removeprefix("Expected ").replace(" | null", "")
+    for written, called in _KINDS.items():
+        kind = kind.replace(written, called)
+    return f"expected {kind} for {name}, got {safe_repr(given)}"
 
 
 def safe_repr(value: object, most: int = 60) -> str:

@@ -198,7 +198,9 @@ def parse_window(written: object) -> WindowForm:
         return _form(_fields_of_text(written))
     if isinstance(written, Mapping):
         return _form(written)
-    raise BoardInvalid(f"{safe_repr(written)} is no window: write text such as day, or an object")
+    raise BoardInvalid(
+        f"expected a window as text such as day, or an object, got {safe_repr(written)}"
+    )
 
 
 def stored_window(written: object) -> WindowForm:
@@ -238,14 +240,18 @@ def keep_of(value: object) -> int:
     """A number of periods to keep, 1 to MAX_KEEP; BoardInvalid for another."""
     if (count := integer_within(value, 1, MAX_KEEP)) is not None:
         return count
-    raise BoardInvalid(f"keep is {safe_repr(value)}, not a number from 1 to {MAX_KEEP}")
+    raise BoardInvalid(
+        f"expected an integer from 1 to {MAX_KEEP:,} for keep, got {safe_repr(value)}"
+    )
 
 
 def tz_of(value: object) -> str:
     """Return the name of a time zone; BoardInvalid where tzdata has none of that name."""
     if isinstance(value, str) and value in zone_names():
         return value
-    raise BoardInvalid(f"tz is {safe_repr(value)}, not an IANA time zone such as Asia/Shanghai")
+    raise BoardInvalid(
+        f"expected an IANA time zone such as Asia/Shanghai for tz, got {safe_repr(value)}"
+    )
 
 
 def week_start_of(value: object) -> Weekday:
@@ -257,8 +263,8 @@ def _fields_of_text(text: str) -> dict[str, object]:
     found = _TEXT.fullmatch(text)
     if found is None:
         raise BoardInvalid(
-            f"{safe_repr(text)} is no window: write one of {', '.join(TYPES)}, with options as in "
-            "month:keep=12, with a name of its own as in today=day"
+            f"expected a window ({', '.join(TYPES)}, with options as in month:keep=12, with a name "
+            f"of its own as in today=day), got {safe_repr(text)}"
         )
     fields: dict[str, object] = {"name": found["name"], "type": found["type"]}
     options = found["options"].split(",") if found["options"] else []
@@ -273,7 +279,8 @@ def _fields_of_text(text: str) -> dict[str, object]:
         key, _, value = option.partition("=")
         if not value or key in fields:
             raise BoardInvalid(
-                f"window {safe_repr(text)}: {safe_repr(option)} is no option, or a second"
+                f"window {safe_repr(text)}: expected options as NAME=VALUE, each once, got "
+                f"{safe_repr(option)}"
             )
         fields[key] = int(value) if _NUMBER.fullmatch(value) else value
     return fields
@@ -335,7 +342,9 @@ def _refresh(value: object) -> tuple[int, int | None]:
     if not isinstance(value, str) or not value.startswith(_DAILY):
         return duration_of("refresh", value), None
     if (found := _LOCAL_TIME.fullmatch(value.removeprefix(_DAILY))) is None:
-        raise BoardInvalid(f"refresh is {safe_repr(value)}, expected a local time as in day@04:00")
+        raise BoardInvalid(
+            f"expected a local time as in day@04:00 for refresh, got {safe_repr(value)}"
+        )
     return DAY_MS, 60 * int(found[1]) + int(found[2])
 
 
@@ -344,7 +353,7 @@ def _written(field: str, value: object) -> str:
     duration_of(field, value)
     if not isinstance(value, str):
         raise BoardInvalid(
-            f"{field} is {safe_repr(value)}: write it with a unit, as in 7d, 1h or 60m"
+            f"expected {field} with a unit, as in 7d, 1h or 60m, got {safe_repr(value)}"
         )
     unit = value.lstrip("0123456789")
     return f"{int(value.removesuffix(unit))}{unit}"
@@ -362,7 +371,7 @@ def _rolling_errors(form: WindowForm, fields: Mapping[str, object]) -> Iterator[
         yield f"steps of {form.step} take no tz: leave it out, only days begin at local midnight"
     step_ms = duration_ms(form.step)
     if step_ms < MIN_STEP_MS or form.step.endswith("ms"):
-        yield f"the step {form.step} is no whole number of seconds: write 1s or longer"
+        yield f"expected a step of whole seconds, 1s or longer, got {form.step}"
     elif form.span is not None:
         yield from _span_errors(form, form.span, form.step)
 
@@ -371,9 +380,9 @@ def _refresh_errors(span: str, refresh_ms: int) -> Iterator[str]:
     """Yield what is wrong with the refresh interval of a window of this span."""
     refresh = duration_text(refresh_ms)
     if refresh_ms < MIN_REFRESH_MS or refresh_ms % 1_000:
-        yield f"refresh is {refresh}, no whole number of seconds: write 1s or longer"
+        yield f"expected refresh in whole seconds, 1s or longer, got {refresh}"
     elif refresh_ms > duration_ms(span):
-        yield f"refresh is {refresh}, longer than the span {span}: write {span} or less"
+        yield f"expected refresh to be at most the span {span}, got {refresh}"
 
 
 def _decay_errors(form: WindowForm, fields: Mapping[str, object]) -> Iterator[str]:
@@ -384,7 +393,7 @@ def _decay_errors(form: WindowForm, fields: Mapping[str, object]) -> Iterator[st
         length_ms = duration_ms(form.half_life)
         if not MIN_HALF_LIFE_MS <= length_ms <= MAX_HALF_LIFE_MS:
             least, most = duration_text(MIN_HALF_LIFE_MS), duration_text(MAX_HALF_LIFE_MS)
-            yield f"the half-life is {form.half_life}, not {least} to {most}"
+            yield f"expected a half-life from {least} to {most}, got {form.half_life}"
 
 
 def _span_errors(form: WindowForm, span: str, step: str) -> Iterator[str]:
@@ -397,13 +406,17 @@ def _span_errors(form: WindowForm, span: str, step: str) -> Iterator[str]:
             "or the step in hours"
         )
     elif rest:
-        yield f"the span {span} is no multiple of the step {step}: write a span of whole steps"
+        yield f"expected a span of whole steps of {step}, got {span}"
     elif not 2 <= steps <= MAX_STEPS:
         longer = "span" if steps < 2 else "step"
-        yield f"{span}/{step} is {steps:,} steps, not 2 to {MAX_STEPS:,}: write a longer {longer}"
+        yield (
+            f"expected 2 to {MAX_STEPS:,} steps, got {steps:,} of {span}/{step}: "
+            f"write a longer {longer}"
+        )
     elif form.grace_ms is not None and form.grace_ms > form.longest_grace_ms:
         longest = duration_text(form.longest_grace_ms)
-        yield f"grace is longer than span less step, when a step is gone: write {longest} or less"
+        grace = duration_text(form.grace_ms)
+        yield f"expected grace to be at most span less step, {longest}, got {grace}"
 
 
 def _named(form: WindowForm, name: object) -> WindowForm:
@@ -423,4 +436,4 @@ def _named(form: WindowForm, name: object) -> WindowForm:
         and parse_window(name).full_name == name
     ):
         return replace(form, own_name=name)
-    raise InvalidName(f"{safe_repr(name)} is no name for a window of type {form.type}")
+    raise InvalidName(f"expected a name for a window of type {form.type}, got {safe_repr(name)}")
