@@ -113,7 +113,7 @@ def _compose(
     kept = log.note("clock")
     name = clock or kept or "system"
     if not isinstance(name, str) or name not in _CLOCKS:
-        raise InvalidClock(f"there is no clock {safe_repr(name)}")
+        raise InvalidClock(f"expected system or event as the clock, got {safe_repr(name)}")
     chosen = system_clock() if name == "system" else EventClock()
     service = Service(log, _new_index, chosen, name, snapshots, _rest, time.perf_counter)
     if name == "event" and kept != "event" and service.begun:
@@ -152,7 +152,9 @@ def _max_step_ms(max_clock_step: str | int | None) -> int:
     except BoardInvalid as error:
         raise InvalidClock(f"max_clock_step: {error.what}") from error
     if step_ms < MIN_STEP_MS:
-        raise InvalidClock(f"max_clock_step is {safe_repr(max_clock_step)}, expected 1s or more")
+        raise InvalidClock(
+            f"expected 1s or more for max_clock_step, got {safe_repr(max_clock_step)}"
+        )
     return step_ms
 
 
@@ -412,7 +414,7 @@ async def _followed(
     kept = await definitions.note("clock")
     name = clock or kept or "system"
     if not isinstance(name, str) or name not in _CLOCKS:
-        raise InvalidClock(f"there is no clock {safe_repr(name)}")
+        raise InvalidClock(f"expected system or event as the clock, got {safe_repr(name)}")
     if kept is None and create:
         kept = await definitions.first_note("clock", name)
     if kept not in (None, name):
@@ -466,9 +468,9 @@ def _address(url: str) -> "ServiceAddress":
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError as error:
-        raise UnknownUrl(f"{safe_repr(_without_key(url))} is no URL ({error})") from error
+        raise UnknownUrl(f"expected a URL, got {safe_repr(_without_key(url))} ({error})") from error
     if not host or parts.query or parts.fragment or not is_unicode(url):
-        raise UnknownUrl(f"{safe_repr(_without_key(url))} is not the address of a server")
+        raise UnknownUrl(f"expected the address of a server, got {safe_repr(_without_key(url))}")
     named = f"[{host}]" if ":" in host else host
     place = named if port is None else f"{named}:{port}"
     key = unquote(parts.username or "") or os.environ.get(KEY_VARIABLE) or None
@@ -541,5 +543,5 @@ def _folder_of(url: str) -> Path:
 
 def _folder_path(url: object) -> Path:
     if not isinstance(url, str) or not url or "://" in url or "\0" in url or not is_unicode(url):
-        raise UnknownUrl(f"{safe_repr(url)} names no deployment this version knows")
+        raise UnknownUrl(f"expected the URL of a deployment, got {safe_repr(url)}")
     return Path(url.removeprefix("file:"))

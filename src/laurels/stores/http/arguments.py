@@ -92,7 +92,7 @@ def _plain_label(part: object) -> object:
         return part
     if isinstance(part, str) and is_unicode(part):
         return part
-    raise InvalidLabel(f"{safe_repr(part)} is no label: give names and values as text")
+    raise InvalidLabel(f"expected text for the names and values of labels, got {safe_repr(part)}")
 
 
 def member_text(member: object) -> str:

@@ -100,7 +100,7 @@ def command_call(command: Command[Any]) -> Call[Any]:
             return Call("PATCH", board_path(name), Board.from_json, body=_changes(changes))
         case DeleteBoard(name):
             return Call("DELETE", board_path(name), nothing, keyed=True)
-    raise TypeError(f"{command!r} is no command of one request")
+    raise TypeError(f"expected a command of one request, got {command!r}")
 
 
 def _changes(changes: Mapping[str, Any]) -> bytes:
@@ -143,7 +143,7 @@ def batch_calls(command: SubmitMany) -> SubmissionCalls:
     ensure_position(position)
     if len(events) > MAX_BATCH and (command.all_or_nothing or position is not None):
         raise BatchTooLong(
-            f"{len(events):,} events are to be one commit, over HTTP the limit is {MAX_BATCH:,}"
+            f"expected at most {MAX_BATCH:,} events of one commit over HTTP, got {len(events):,}"
         )
     sent = batch(events, command.key)
     source, text = position or (None, None)

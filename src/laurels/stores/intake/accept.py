@@ -96,10 +96,10 @@ def batch_list(events: Iterable[Any]) -> list[Any]:
     if type(events) is list and len(events) <= MAX_BATCH:
         return events.copy()
     if not isinstance(events, Iterable):
-        raise InvalidEvent(f"{safe_repr(events)} is no batch of events")
+        raise InvalidEvent(f"expected a list of events, got {safe_repr(events)}")
     listed = list(islice(events, MAX_BATCH + 1))
     if len(listed) > MAX_BATCH:
-        raise BatchTooLarge(f"more than {MAX_BATCH:,} events")
+        raise BatchTooLarge(f"expected at most {MAX_BATCH:,} events, got more")
     return listed
 
 
@@ -161,7 +161,7 @@ def data_bytes(data: Any) -> bytes | None:
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise InvalidData(f"the data cannot be written as JSON ({error})") from error
     if len(coded) > MAX_DATA_BYTES:
-        raise DataTooLarge(f"the data takes {len(coded)} bytes, the limit is {MAX_DATA_BYTES}")
+        raise DataTooLarge(f"expected at most {MAX_DATA_BYTES:,} bytes of data, got {len(coded):,}")
     return coded
 
 
@@ -171,11 +171,13 @@ def ensure_position(position: object) -> None:
     if position is None:
         return
     if not isinstance(position, tuple) or len(position) != 2:
-        raise InvalidPosition(f"{safe_repr(position)} is no pair of a source and a text")
+        raise InvalidPosition(
+            f"expected a position as a source and a text, got {safe_repr(position)}"
+        )
     for part in position:
         if type(part) is not str or not is_unicode(part) or len(part) > MAX_POSITION:
             raise InvalidPosition(
-                f"{safe_repr(part)} is no text of up to {MAX_POSITION:,} characters"
+                f"expected text of up to {MAX_POSITION:,} characters, got {safe_repr(part)}"
             )
 
 

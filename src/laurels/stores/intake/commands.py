@@ -66,7 +66,7 @@ def accepted(store: Accepting, command: Command[Any]) -> FoldedWrite:
             return writes.change(name, changes)
         case DeleteBoard(name):
             return writes.deletion(name)
-    raise TypeError(f"{command!r} is no command")
+    raise TypeError(f"expected a command, got {command!r}")
 
 
 def result_of(command: Command[T], committed: Any, place: int = 0) -> T:

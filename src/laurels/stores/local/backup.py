@@ -202,7 +202,9 @@ def _build(file: Path, folder: Path, progress: Progress) -> Backup:
         write_log(folder / LOG_NAME, contents.notes, entries())
     with closing(LogView(folder / LOG_NAME)) as log:
         if log.last != contents.offset:
-            raise SnapshotDamaged(f"{file} ends at entry {log.last}, not {contents.offset}")
+            raise SnapshotDamaged(
+                f"expected {file} to end at entry {contents.offset}, got {log.last}"
+            )
     return contents
 
 
@@ -221,7 +223,7 @@ def _write_snapshot(path: Path, sections: Iterator[Section]) -> Iterable[Section
 def _read_contents(sections: Iterator[Section], file: Path) -> Backup:
     kind, body = next(sections, (b"", b""))
     if kind != CONTENTS:
-        raise SnapshotDamaged(f"{file} is no backup")
+        raise SnapshotDamaged(f"expected a backup, got {file}")
     try:
         return _contents.decode(body)
     except msgspec.MsgspecError as error:

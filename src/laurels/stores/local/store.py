@@ -357,7 +357,9 @@ class Service(Paced):
         if now_ms == self._fold.now_ms:
             return self._fold.now_ms
         if type(now_ms) is not int or not MIN_MS <= now_ms < MAX_MS:
-            raise InvalidClock(f"the clock says {safe_repr(now_ms)}")
+            raise InvalidClock(
+                f"expected integer milliseconds from the clock, got {safe_repr(now_ms)}"
+            )
         latest_ms = self._fold.now_ms
         return now_ms if now_ms > latest_ms else latest_ms
 

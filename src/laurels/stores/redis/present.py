@@ -126,7 +126,7 @@ class BoardCatalog:
                 await self.advance(state, self.time_of(state), stale)
             except RefreshChanged:
                 continue
-        raise NotReady(f"the board {board!r} does not stand still")
+        raise NotReady(f"the board {board!r} kept changing while it was read")
 
     # Time
 

@@ -178,7 +178,9 @@ class Writer:
                 batch = batch.take(applied.left)
         if batch.size < size:
             raise PartlyCounted(f"{batch.size} events of the batch were not counted")
-        raise NotReady(f"the board {write.board.board.name!r} does not stand still")
+        raise NotReady(
+            f"the board {write.board.board.name!r} kept changing while events were counted"
+        )
 
     async def _record(self, write: Single) -> bool:
         """Carry out a write of one record, proposed again where another was faster; return whether
@@ -198,7 +200,7 @@ class Writer:
                 if reread or not await self._present.registry.load():
                     raise
                 reread = True
-        raise NotReady("the boards do not stand still")
+        raise NotReady("the boards kept changing while a change of one was written")
 
     async def _done(self, write: Single, record: records.Record) -> bool:
         """Carry out a record; return False when it has to be proposed again."""

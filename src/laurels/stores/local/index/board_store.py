@@ -179,12 +179,16 @@ class BoardStore(Struct, eq=False):
         """Assert that every scope with a part is listed once and not empty, that pending refreshes
         are built, and that builds know where they will list anybody."""
         if sorted(self.scopes) != sorted(scope for scope in self.parts if scope):
-            raise CheckFailed(f"the scopes listed are {list(self.scopes)}, not {list(self.parts)}")
+            raise CheckFailed(
+                f"expected the scopes {list(self.parts)} to be listed, got {list(self.scopes)}"
+            )
         for scope, part in self.parts.items():
             if scope and not part:
                 raise CheckFailed(f"the scope {scope} is there and holds nobody")
             if not all(rolling.built for rolling in self.stale_windows(part)):
-                raise CheckFailed(f"the scope {scope} has not built what was refreshed")
+                raise CheckFailed(
+                    f"expected the scope {scope} to have built what was refreshed, got it unbuilt"
+                )
         for window, listed in self.building.items():
             self._check_listed(window, listed)
 

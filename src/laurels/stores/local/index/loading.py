@@ -124,7 +124,7 @@ class Loading:
                 store = structure.tally(stored.key.instance)
             size = 0 if store is None else len(store)
             if size != stored.size:
-                raise SnapshotDamaged(f"{stored.key} has {size} members, not {stored.size}")
+                raise SnapshotDamaged(f"expected {stored.size} members in {stored.key}, got {size}")
 
     def _name(self, names: Names) -> None:
         ids = array("I", names.ids)

@@ -73,11 +73,11 @@ def redis_address(url: str) -> RedisAddress:
     """
     scheme, _, _ = url.partition("://")
     if not is_redis(url):
-        raise UnknownUrl(f"the URL does not begin with one of {', '.join(SCHEMES)} and ://")
+        raise UnknownUrl(f"expected a URL of one of the schemes {', '.join(SCHEMES)}, got another")
     try:
-        parts = urlsplit(url) if is_unicode(url) else _refuse(scheme, "it is not Unicode")
+        parts = urlsplit(url) if is_unicode(url) else _refuse(scheme, "expected valid Unicode")
     except ValueError:
-        _refuse(scheme, f"it has not the form of a URL: {_ENCODED}")
+        _refuse(scheme, f"expected a URL: {_ENCODED}")
     if parts.fragment:
         _refuse(scheme, f"it has a fragment: {_ENCODED}")
     kind = SCHEMES.index(scheme.lower())
@@ -109,7 +109,7 @@ def _host(scheme: str, place: str) -> Host:
 def _database(scheme: str, path: str, *, cluster: bool) -> int:
     number = path.strip("/") or "0"
     if not re.fullmatch(r"[0-9]{1,5}", number):
-        _refuse(scheme, f"the path is not the number of a database; {_ENCODED}")
+        _refuse(scheme, f"expected the number of a database as the path; {_ENCODED}")
     if cluster and int(number):
         _refuse(scheme, "a cluster has no databases but 0")
     return int(number)
@@ -119,19 +119,19 @@ def _query(scheme: str, query: str) -> dict[str, str]:
     pairs = parse_qsl(query, keep_blank_values=True)
     found = dict(pairs)
     if len(found) < len(pairs) or not found.keys() <= {"prefix", "ca"}:
-        _refuse(scheme, f"the query has something else than one prefix=… and ca=…; {_ENCODED}")
+        _refuse(scheme, f"expected at most one prefix=… and one ca=… in the query; {_ENCODED}")
     return found
 
 
 def _prefix(scheme: str, prefix: str) -> str:
     if not _PREFIX.fullmatch(prefix):
-        _refuse(scheme, "the prefix is not up to 64 visible ASCII characters without { and }")
+        _refuse(scheme, "expected a prefix of up to 64 visible ASCII characters without { and }")
     return prefix
 
 
 def _authorities(scheme: str, path: str | None, *, tls: bool) -> str | None:
     if path is not None and (not tls or not path or "\0" in path):
-        _refuse(scheme, "ca=… names no file, or there is no TLS that it could be for")
+        _refuse(scheme, "expected ca=… to name a file, and only with TLS")
     return path
 
 

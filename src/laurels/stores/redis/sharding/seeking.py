@@ -54,7 +54,7 @@ async def seek(
                 high, narrowed = mark, True
         if not narrowed and round % 2:
             break
-    raise NotReady(f"the ranking of {key.window!r} does not stand still")
+    raise NotReady(f"the ranking of {key.window!r} kept changing while it was read")
 
 
 async def _marks(read: Read, key: RankingKey, width: int, places: Sequence[int]) -> list[_Mark]:

@@ -297,7 +297,7 @@ class Sharded:
                     width = board.rules.order_words(each.ask.key.window)
                     place = await seek(read, each.ask.key, width, len(parts), low, NEAR // 4)
                     each.near(span, *place)
-        raise NotReady("the members asked for do not stand still")
+        raise NotReady("the members asked for kept changing while they were read")
 
     async def _ranks(
         self, board: Opened, due_ms: int, batch: Batch, plan: Plan, watch: int
