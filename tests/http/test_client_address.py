@@ -83,7 +83,7 @@ def test_a_long_list_is_not_read_to_its_end() -> None:
 
 
 def test_a_network_that_is_none_is_refused_at_the_start() -> None:
-    with pytest.raises(InvalidSettings, match=r"trusted_proxy is 'proxy\.example'"):
+    with pytest.raises(InvalidSettings, match=r"for trusted_proxy, got 'proxy\.example'"):
         ClientAddresses(["proxy.example"])
 
 

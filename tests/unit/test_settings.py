@@ -64,7 +64,7 @@ def test_lists_in_the_environment_are_separated_by_commas() -> None:
 @pytest.mark.parametrize(
     ("written", "named"),
     [
-        ("port = 70000", r"laurels.toml: port is 70000"),
+        ("port = 70000", r"laurels.toml: expected an integer <= 65535 for port, got 70000"),
         ("prot = 1", "prot"),
         ('log_format = "xml"', "log_format is 'xml'"),
         ("port =", "is not TOML"),
@@ -80,7 +80,9 @@ def test_a_wrong_setting_of_a_file_is_named_with_it(
 
 
 def test_a_wrong_setting_of_the_environment_is_named_by_its_variable() -> None:
-    with pytest.raises(InvalidSettings, match="LAURELS_MAX_BODY: max_body is 'much'"):
+    with pytest.raises(
+        InvalidSettings, match="LAURELS_MAX_BODY: expected an integer for max_body, got 'much'"
+    ):
         settings_of({}, {"LAURELS_MAX_BODY": "much"}, None)
 
 

@@ -32,6 +32,7 @@ from laurels.errors.service import (
     Unauthorized,
     UrlTooLong,
 )
+from laurels.model.validation import safe_repr
 from laurels.server.audit.auditing import AuditedCall, reason_in
 from laurels.server.auth.caller import LEVEL, UNKNOWN, Caller
 from laurels.server.auth.local_only import ensure_local
@@ -173,14 +174,19 @@ class Application:
                 return given
         elif given is not None or "x-request-id" not in sent:
             return self._new_request_id()
-        raise InvalidRequestId("the X-Request-Id is not 1 to 128 visible ASCII characters")
+        raise InvalidRequestId(
+            "expected an X-Request-Id of 1 to 128 visible ASCII characters, got "
+            f"{'several' if given is None else safe_repr(given)}"
+        )
 
     def _found(self, scope: Scope) -> tuple[Route | Beside, str]:
         """Return the handler of a path and a method, and the variable part of the path."""
         path, method = scope.path, scope.method
         requests.ensure_text(path)
         if len(path) + len(scope.query_string) > self._settings.max_url:
-            raise UrlTooLong(f"the URL has more than {self._settings.max_url:,} bytes")
+            raise UrlTooLong(
+                f"expected a URL of at most {self._settings.max_url:,} bytes, got more"
+            )
         found = self._find(path)
         if found is None:
             raise NoSuchPath(f"there is no path {path!r}")

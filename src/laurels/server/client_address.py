@@ -93,8 +93,8 @@ def _network(text: str) -> IPv4Network | IPv6Network:
         return ip_network(text.strip(), strict=False)
     except ValueError as error:
         raise InvalidSettings(
-            f"trusted_proxy is {safe_repr(text)}: expected an address or a network such "
-            "as 10.0.0.0/8"
+            "expected an address or a network such as 10.0.0.0/8 for trusted_proxy, got "
+            f"{safe_repr(text)}"
         ) from error
 
 

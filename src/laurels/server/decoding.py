@@ -97,7 +97,7 @@ def _outline(raw: bytes, kind: str, most_values: int, piece: int = PIECE_BYTES) 
         raise JsonTooDeep("the body is nested too deeply")
     if verdict == TOO_MANY_VALUES:
         where = f"element {count:,} of the body" if is_list else "the body"
-        raise TooManyValues(f"{where} has more than {most_values:,} values")
+        raise TooManyValues(f"expected at most {most_values:,} values in {where}, got more")
     return _Outline(is_list, count, pieces)
 
 
@@ -105,7 +105,9 @@ def _document(raw: bytes, kind: str, most_values: int) -> Any:
     # A list of n values is one of n elements here: those are counted as well.
     outline = _outline(raw, kind, most_values, len(raw))
     if outline.length > most_values:
-        raise TooManyValues(f"the body has {outline.length:,} values, the limit is {most_values:,}")
+        raise TooManyValues(
+            f"expected at most {most_values:,} values in the body, got {outline.length:,}"
+        )
     return requests.document(raw, kind)
 
 

@@ -49,7 +49,9 @@ class Rates:
         bucket.tokens = min(most, bucket.tokens + (now - bucket.at) * rate)
         bucket.at = now
         if bucket.tokens < 1:
-            refused = TooManyRequests(f"{caller!r} sends more than {rate:g} requests a second")
+            refused = TooManyRequests(
+                f"expected at most {rate:g} requests a second of {caller!r}, got more"
+            )
             refused.retry_after = max(1, round((1 - bucket.tokens) / rate + 0.5))
             raise refused
         bucket.tokens -= 1

@@ -59,7 +59,9 @@ def free(settings: Settings) -> tuple[str, int]:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise InvalidSettings(f"host is {safe_repr(host)}: it is no address ({error})") from error
+        raise InvalidSettings(
+            f"expected an address for host, got {safe_repr(host)} ({error})"
+        ) from error
     family, kind, _, _, address = found[0]
     try:
         with socket.socket(family, kind) as tried:

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from msgspec import Struct
 
 from laurels.errors.service import IdempotencyMismatch, InvalidIdempotencyKey
+from laurels.model.validation import safe_repr
 
 MOST = 20_000
 MOST_BYTES = 64 << 20
@@ -31,7 +32,10 @@ class _Kept(Struct):
 def judged_key(key: str) -> str:
     """Return the key of a request. Raise InvalidIdempotencyKey."""
     if not 1 <= len(key) <= 100 or not key.isascii() or not key.isprintable() or " " in key:
-        raise InvalidIdempotencyKey("the Idempotency-Key is not 1 to 100 visible ASCII characters")
+        raise InvalidIdempotencyKey(
+            "expected an Idempotency-Key of 1 to 100 visible ASCII characters, got "
+            f"{safe_repr(key)}"
+        )
     return key
 
 

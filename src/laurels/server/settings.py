@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 
 from laurels.config import KEY_VARIABLE
 from laurels.errors.service import InvalidSettings
-from laurels.model.validation import safe_repr
+from laurels.model.validation import expectation
 
 PREFIX = "LAURELS_"
 ADMIN_KEY = "LAURELS_ADMIN_KEY"
@@ -246,7 +246,7 @@ def _of_environment(environment: Mapping[str, str]) -> dict[str, Any]:
 def _judged(values: Mapping[str, Any], where: str) -> Settings:
     for name, instead in REMOVED.items():
         if name in values:
-            raise InvalidSettings(f"{where}{name} is no setting any more: {instead}")
+            raise InvalidSettings(f"{where}the setting {name} was removed: {instead}")
     try:
         return msgspec.convert(values, Settings, strict=False)
     except msgspec.ValidationError as error:
@@ -257,4 +257,4 @@ def _named(message: str, values: Mapping[str, Any]) -> str:
     """Return the message of a refusal with the setting and its value in place of a JSON path."""
     what, _, path = message.partition(" - at `$.")
     name = path.rstrip("`").split("[")[0]
-    return f"{name} is {safe_repr(values[name])}: {what}" if name in values else message
+    return expectation(what, name, values[name]) if name in values else message

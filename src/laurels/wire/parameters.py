@@ -24,10 +24,10 @@ def write_bound(bound: Bound | None) -> str | None:
         return None
     parts = bound if isinstance(bound, (tuple, list)) else (bound,)
     if not parts:
-        raise InvalidRange("() has no part")
+        raise InvalidRange("expected 1 or more values for a bound, got ()")
     texts = [str(any_number(part)) for part in parts]
     if any("," in text for text in texts):
-        raise InvalidValue(f"{safe_repr(bound)} is no decimal number")
+        raise InvalidValue(f"expected a decimal number, got {safe_repr(bound)}")
     return ",".join(texts)
 
 
@@ -42,7 +42,7 @@ def write_percentile(percentile: object) -> str:
         return str(count)
     if isinstance(percentile, (float, Decimal, str)):
         return str(percentile)
-    raise InvalidPercentile(f"{safe_repr(percentile)} is not within 0 to 100")
+    raise InvalidPercentile(f"expected a number from 0 to 100, got {safe_repr(percentile)}")
 
 
 def write_labels(labels: LabelPairs | None) -> str | None:
@@ -63,7 +63,7 @@ def read_labels(text: str | None) -> LabelPairs:
         if not is_there or not name:
             raise InvalidQuery(f"expected labels as NAME=VALUE,NAME=VALUE, got {safe_repr(text)}")
         if name in labels:
-            raise InvalidQuery(f"the label {safe_repr(name)} is there twice: {safe_repr(text)}")
+            raise InvalidQuery(f"expected each label once, got {safe_repr(name)} twice")
         labels[name] = unquoted(value) if "%" in value else value
     return label_pairs(labels)
 
@@ -77,7 +77,7 @@ def write_label_names(labels: object) -> str | None:
         names = [str(name) for name in labels]
         if all(map(str.isidentifier, names)):
             return ",".join(names)
-    raise UnknownScope(f"there is no scope {safe_repr(labels)}: give a list of the names of labels")
+    raise UnknownScope(f"expected a list of names of labels, got {safe_repr(labels)}")
 
 
 def read_label_names(text: str | None) -> tuple[str, ...] | None:
@@ -115,9 +115,9 @@ def read_parameters(raw: str) -> Mapping[str, str]:
         if is_escaped:
             name, value = _text(name), _text(value)
         if not is_there:
-            raise InvalidQuery(f"the parameter {safe_repr(name)} has no value")
+            raise InvalidQuery(f"expected a value for the parameter {safe_repr(name)}, got none")
         if name in parameters:
-            raise InvalidQuery(f"the parameter {safe_repr(name)} is there twice")
+            raise InvalidQuery(f"expected the parameter {safe_repr(name)} once, got it twice")
         parameters[name] = value
     return parameters
 

@@ -31,7 +31,7 @@ from laurels.errors.service import (
     UnsupportedMediaType,
 )
 from laurels.model.exact_json import exact
-from laurels.model.validation import safe_repr
+from laurels.model.validation import expectation, safe_repr
 
 from .parameters import read_parameters
 
@@ -71,7 +71,7 @@ def _fault(message: str, found: Mapping[str, str], form: type[Struct]) -> str:
     what, _, path = message.partition(" - at `$.")
     name = path.rstrip("`")
     if name in found:
-        return f"{name} is {safe_repr(found[name])}: {what[:1].lower()}{what[1:]}"
+        return expectation(what, name, found[name])
     return message.replace("Object missing required field", "the query lacks")
 
 
@@ -157,13 +157,13 @@ def events(raw: bytes, kind: str) -> tuple[list[Any], bool]:
 def ensure_count(count: int) -> None:
     """Raises BatchTooLong where a body has too many events."""
     if count > MAX_BATCH:
-        raise BatchTooLong(f"the body has {count:,} events, the limit is {MAX_BATCH:,}")
+        raise BatchTooLong(f"expected at most {MAX_BATCH:,} events, got {count:,}")
 
 
 def _as_they_are(read: Any, *, single: bool) -> list[Any]:
     """Events of any form, their times read, each to be judged by the board."""
     if not single and not isinstance(read, list):
-        raise InvalidBody(f"{safe_repr(read)} is neither an event nor a list of events")
+        raise InvalidBody(f"expected an event or a list of events, got {safe_repr(read)}")
     return [timed(event) for event in ([read] if single else read)]
 
 
@@ -217,7 +217,7 @@ def _decoded(decode: Callable[[bytes], T], raw: bytes, refusal: type[LaurelsErro
 def fields(read: Any, *names: str, optional: Sequence[str] = ()) -> list[Any]:
     """The fields of an object in a body, None for those left out that may be. InvalidBody."""
     if not isinstance(read, dict):
-        raise InvalidBody(f"{safe_repr(read)} is no object")
+        raise InvalidBody(f"expected an object, got {safe_repr(read)}")
     if unknown := sorted(str(name) for name in read.keys() - set(names) - set(optional)):
         raise InvalidBody(f"unknown fields: {', '.join(unknown)}")
     if missing := [name for name in names if name not in read]:
@@ -246,4 +246,4 @@ def _plain(value: Any) -> Any:
 
 def ensure_size(length: int, most: int) -> None:
     if length > most:
-        raise BodyTooLarge(f"the body has more than {most:,} bytes")
+        raise BodyTooLarge(f"expected a body of at most {most:,} bytes, got more")

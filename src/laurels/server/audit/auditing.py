@@ -61,7 +61,7 @@ def reason_in(query: str) -> tuple[str | None, str]:
     parts = query.split("&")
     reasons = [part for part in parts if part.startswith("reason=")]
     if len(reasons) > 1:
-        raise InvalidQuery("the parameter 'reason' is there twice")
+        raise InvalidQuery("expected the parameter 'reason' once, got it twice")
     rest = "&".join([part for part in parts if not part.startswith("reason=")])
     if not reasons:
         return None, rest
@@ -142,9 +142,11 @@ class Auditor:
     ) -> AuditPage:
         """Return entries that a caller may see: of its own boards, where it is limited to some."""
         if not 1 <= limit <= MAX_PAGE:
-            raise InvalidQuery(f"limit is {limit}: expected an integer from 1 to {MAX_PAGE:,}")
+            raise InvalidQuery(f"expected an integer from 1 to {MAX_PAGE:,} for limit, got {limit}")
         if before is not None and _ID.fullmatch(before) is None:
-            raise InvalidQuery(f"before is {safe_repr(before)}: expected the `next` of an answer")
+            raise InvalidQuery(
+                f"expected the `next` of an answer for before, got {safe_repr(before)}"
+            )
         return await page_of(
             self._store,
             lambda entry: _may_see(caller, entry) and board in (None, entry.board),

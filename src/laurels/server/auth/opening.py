@@ -24,7 +24,9 @@ def ensure_possible(settings: Settings, admin_key: str | None) -> None:
             "that others reach: expected a folder or memory:"
         )
     if not _is_loopback(settings.host):
-        raise NotLoopback(f"without keys only this machine is listened to, not {settings.host}")
+        raise NotLoopback(
+            f"expected a host of this machine alone without keys, got {settings.host}"
+        )
     for name in ("cors_origins", "trusted_proxy"):
         if getattr(settings, name):
             raise InvalidSettings(f"open is true, but {name} is set: that needs keys")

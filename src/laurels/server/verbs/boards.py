@@ -67,9 +67,13 @@ def _definition(board: Board) -> msgspec.Raw:
 def _definition_in(ask: RequestContext) -> dict[str, Any]:
     fields = requests.document(ask.raw, ask.media_type)
     if not isinstance(fields, dict):
-        raise InvalidBody(f"{safe_repr(fields)} is no definition of a board")
+        raise InvalidBody(
+            f"expected the definition of a board as an object, got {safe_repr(fields)}"
+        )
     if fields.get("name", ask.board) != ask.board:
-        raise InvalidBody(f"the name {safe_repr(fields['name'])} is not the one in the path")
+        raise InvalidBody(
+            f"expected the name in the path, {ask.board!r}, got {safe_repr(fields['name'])}"
+        )
     return {**fields, "name": ask.board}
 
 
@@ -127,7 +131,9 @@ async def change(ask: RequestContext, _: NoQuery) -> object:
     some)."""
     fields = requests.document(ask.raw, ask.media_type)
     if not isinstance(fields, dict) or not all(isinstance(name, str) for name in fields):
-        raise InvalidBody(f"{safe_repr(fields)} is not an object of fields of a board to change")
+        raise InvalidBody(
+            f"expected an object of fields of a board to change, got {safe_repr(fields)}"
+        )
     return _definition(await ask.lb.change(ask.board, **fields))
 
 

@@ -37,7 +37,7 @@ async def _members(ask: RequestContext, name: str) -> list[Any]:
     if isinstance(body, dict):
         (body,) = requests.fields(body, name)
     if not isinstance(body, list):
-        raise InvalidBody(f"{safe_repr(body)} is no list of {name}")
+        raise InvalidBody(f"expected a list of {name}, got {safe_repr(body)}")
     return body
 
 

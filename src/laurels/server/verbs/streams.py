@@ -74,11 +74,13 @@ async def live(ask: RequestContext, query: LiveQuery) -> object:
         interval_ms = ask.server.settings.live_interval
     if not LEAST_INTERVAL_MS <= interval_ms <= MOST_INTERVAL_MS:
         raise InvalidQuery(
-            f"interval is {safe_repr(interval_ms)}, not {LEAST_INTERVAL_MS} to "
-            f"{MOST_INTERVAL_MS} ms"
+            f"expected an integer from {LEAST_INTERVAL_MS} to {MOST_INTERVAL_MS} ms for interval, "
+            f"got {safe_repr(interval_ms)}"
         )
     if not 1 <= query.limit <= MOST_LIVE:
-        raise InvalidQuery(f"limit is {safe_repr(query.limit)}, not 1 to {MOST_LIVE}")
+        raise InvalidQuery(
+            f"expected an integer from 1 to {MOST_LIVE} for limit, got {safe_repr(query.limit)}"
+        )
     labels = read_labels(query.labels)
     what = What(ask.board, query.window, query.limit, interval_ms, query.member, query.by, labels)
     frames = await ask.server.hub.watch(what, ask.last_event_id, ask.caller.identity)

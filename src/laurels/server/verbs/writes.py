@@ -66,7 +66,7 @@ async def scores(ask: RequestContext, query: ScoresQuery) -> object:
     (409). The answer comes when all is on the disk."""
     found, single = await ask.server.decoder.elements(ask.raw, ask.media_type, requests.events)
     if (query.position is None) != (query.position_source is None):
-        raise InvalidQuery("position and position_source go together")
+        raise InvalidQuery("expected position and position_source together, got one of them")
     position = None
     if query.position is not None and query.position_source is not None:
         position = query.position_source, query.position
@@ -122,13 +122,13 @@ def _board_events(raw: bytes, kind: str) -> tuple[list[tuple[str, Any]], bool]:
     """Events of several boards, each behind the name of its board."""
     read = requests.document(raw, kind)
     if not isinstance(read, list):
-        raise InvalidBody(f"{safe_repr(read)} is no list of events")
+        raise InvalidBody(f"expected a list of events, got {safe_repr(read)}")
     return [_board_event(event) for event in read], False
 
 
 def _board_event(event: Any) -> tuple[str, Any]:
     if not isinstance(event, dict) or not isinstance(event.get("board"), str):
-        raise InvalidBody(f"{safe_repr(event)} is no event with a board")
+        raise InvalidBody(f"expected an event with a board, got {safe_repr(event)}")
     board = event.pop("board")
     return board, requests.timed(event)
 
@@ -174,7 +174,8 @@ async def set_(ask: RequestContext, query: SetQuery) -> object:
     """Sets a member's score: on `sum` columns by an event of the difference."""
     found, single = requests.events(ask.raw, ask.media_type)
     if not single or not isinstance(found[0], (tuple, dict)):
-        raise InvalidBody("the body is not one event")
+        came = safe_repr(found[0]) if single else "a list of events"
+        raise InvalidBody(f"expected one event, got {came}")
     member, value, at, id, labels = _parts(found[0])
     if id is None and ask.key is not None:
         id = f"{ask.key}#0"
