@@ -239,7 +239,7 @@ def test_many_boards(shell: Shell, scaled: Scaled) -> None:
     assert one.splitlines()[-1] == f"0 created, 1 changed, {many - 1:,} unchanged"
     wrong = apply(shell, content.replace("[defaults]", "[defaults]\nkeep = 0"))
     assert wrong.err.count("\n") == 1
-    assert "defaults: keep is 0" in wrong.err
+    assert "defaults: expected an integer from 1 to 10,000 for keep, got 0" in wrong.err
 
 
 def test_a_bar_is_drawn_on_a_terminal(shell: Shell) -> None:

@@ -287,7 +287,10 @@ def test_a_file_of_boards_adds_scopes_and_takes_none_away(shell: Shell) -> None:
     refused = apply(shell, FILE)
     assert refused.code == 1
     assert "scopes stay in their order" in refused.out
-    assert "'a b' is no name for a label" in apply(shell, FILE.replace('"room"', '"a b"')).err
+    assert (
+        "expected a name for a label, got 'a b'"
+        in apply(shell, FILE.replace('"room"', '"a b"')).err
+    )
 
 
 def test_a_file_of_boards_says_who_is_counted_how(shell: Shell) -> None:

@@ -48,7 +48,7 @@ def time_reader(form: str, zone: Zone) -> ReadTime:
     if "%" in form:
         _judge_pattern(form)
         return _PatternReader(form, zone).read
-    raise Usage(f"--at-format {form!r} is neither iso, ms, s nor a pattern such as %Y%m%d")
+    raise Usage(f"expected iso, ms, s or a pattern such as %Y%m%d for --at-format, got {form!r}")
 
 
 def _judge_pattern(pattern: str) -> None:
@@ -69,13 +69,13 @@ def _seconds(value: object) -> int:
 def _scaled(value: object, factor: int, unit: str) -> int:
     """Return a number of the unit as whole milliseconds, rounded down; exact for any digits."""
     if not isinstance(value, (int, str, Decimal)) or isinstance(value, bool):
-        raise InvalidAt(f"{value!r} is not a number of {unit}")
+        raise InvalidAt(f"expected a number of {unit}, got {value!r}")
     try:
         number = Decimal(value)
     except InvalidOperation as error:
-        raise InvalidAt(f"{value!r:.60} is not a number of {unit}") from error
+        raise InvalidAt(f"expected a number of {unit}, got {value!r:.60}") from error
     if not number.is_finite() or number.adjusted() > 15:
-        raise InvalidAt(f"{value!s:.60} {unit} lies outside the years 1900 to 9899")
+        raise InvalidAt(f"expected a time in the years 1900 to 9899, got {value!s:.60} {unit}")
     return int(_floor.multiply(number, Decimal(factor)).to_integral_value(ROUND_FLOOR))
 
 
@@ -89,7 +89,7 @@ class _IsoReader:
         if type(value) in (int, Decimal):
             raise _bare_number(str(value))
         if not isinstance(value, str):
-            raise InvalidAt(f"{value!r:.60} is neither an ISO date and time nor whole ms")
+            raise InvalidAt(f"expected an ISO date and time or whole ms, got {value!r:.60}")
         return self._parse(value)
 
 
@@ -102,7 +102,7 @@ class _PatternReader:
         if type(value) is int:
             value = str(value)
         if not isinstance(value, str):
-            raise InvalidAt(f"{value!r:.60} is not a time of the form {self._pattern}")
+            raise InvalidAt(f"expected a time of the form {self._pattern}, got {value!r:.60}")
         return self._parse(value)
 
 
@@ -118,7 +118,9 @@ def _from_iso(text: str, zone: Zone) -> int:
     try:
         return _instant(datetime.fromisoformat(text.strip()), zone)
     except (ValueError, OverflowError) as error:
-        raise InvalidAt(f"{text!r:.60} is not an ISO date and time; see --at-format") from error
+        raise InvalidAt(
+            f"expected an ISO date and time, got {text!r:.60}; see --at-format"
+        ) from error
 
 
 def _from_pattern(text: str, pattern: str, zone: Zone) -> int:
@@ -126,7 +128,7 @@ def _from_pattern(text: str, pattern: str, zone: Zone) -> int:
         time = datetime.strptime(text.strip(), pattern)  # noqa: DTZ007  _instant gives the zone
         return _instant(time, zone)
     except (ValueError, OverflowError) as error:
-        raise InvalidAt(f"{text!r:.60} is not a time of the form {pattern}") from error
+        raise InvalidAt(f"expected a time of the form {pattern}, got {text!r:.60}") from error
 
 
 def _instant(time: datetime, zone: Zone) -> int:

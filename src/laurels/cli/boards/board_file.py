@@ -68,7 +68,7 @@ def _document(file: str, where: str) -> object:
     except OSError as error:
         raise SourceUnreadable(f"{file}: {error.strerror}") from error
     except ValueError as error:
-        raise SourceUnreadable(f"{safe_repr(file)} is no path: {error}") from error
+        raise SourceUnreadable(f"expected a path, got {safe_repr(file)}: {error}") from error
     is_json = file.lower().endswith(".json")
     try:
         text = raw.decode("utf-8-sig")
@@ -108,7 +108,7 @@ def _read_json(text: str, where: str) -> object:
 
 
 def _no_number(text: str) -> object:
-    raise InvalidJson(f"{text} is no number")
+    raise InvalidJson(f"expected a finite number, got {text}")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(
             name for name, count in Counter(name for name, _ in pairs).items() if count > 1
         )
-        raise InvalidJson(f"{safe_repr(twice)} is there twice in one object")
+        raise InvalidJson(f"expected each name once in an object, got {safe_repr(twice)} twice")
     return fields
 
 
@@ -128,7 +128,7 @@ def _judged(document: object, errors: _Errors) -> list[Board]:
     raw = list(_raw_boards(boards, errors))
     for name, count in Counter(each.fields["name"] for each in raw).items():
         if count > 1:
-            errors.add(_place(name), f"is there {count} times")
+            errors.add(_place(name), f"expected each name once, got it {count} times")
     if not raw and not errors.messages:
         errors.add("", "no board is defined: write a table [boards.NAME] for each")
     inherited: dict[str, None] = {}
@@ -145,7 +145,7 @@ def _parts(document: object, errors: _Errors) -> tuple[Mapping[str, Any], object
     if isinstance(document, list):
         return {}, document
     if not isinstance(document, dict):
-        errors.add("", f"{safe_repr(document)} is no boards: write an object with the field boards")
+        errors.add("", f"expected an object with the field boards, got {safe_repr(document)}")
         return {}, ()
     if "name" in document and "boards" not in document and "defaults" not in document:
         return {}, [document]
@@ -168,7 +168,7 @@ def _misplaced(name: str, value: object) -> str:
 
 def _defaults(raw: object, errors: _Errors) -> Mapping[str, Any]:
     if not isinstance(raw, dict):
-        errors.add("defaults", f"{safe_repr(raw)} is no table of fields")
+        errors.add("defaults", f"expected a table of fields, got {safe_repr(raw)}")
         return {}
     for field in raw:
         if field not in _FIELDS:
@@ -182,21 +182,24 @@ def _raw_boards(boards: object, errors: _Errors) -> Iterator[RawBoard]:
     if isinstance(boards, dict):
         for name, fields in boards.items():
             if not isinstance(fields, dict):
-                errors.add(_place(name), f"{safe_repr(fields)} is no table of fields")
+                errors.add(_place(name), f"expected a table of fields, got {safe_repr(fields)}")
             elif fields.get("name", name) != name:
-                errors.add(_place(name), f"its name is {safe_repr(fields['name'])} inside")
+                inside = safe_repr(fields["name"])
+                errors.add(_place(name), f"expected the name of its table, got {inside}")
             else:
                 yield RawBoard(_place(name), {**fields, "name": name})
     elif isinstance(boards, list):
         for number, fields in enumerate(boards, 1):
             if not isinstance(fields, dict):
-                errors.add(f"board {number}", f"{safe_repr(fields)} is no table of fields")
+                errors.add(
+                    f"board {number}", f"expected a table of fields, got {safe_repr(fields)}"
+                )
             elif not isinstance(fields.get("name"), str):
                 errors.add(f"board {number}", "has no name")
             else:
                 yield RawBoard(_place(fields["name"]), fields)
     else:
-        errors.add("boards", f"{safe_repr(boards)} is no table of boards, and no array of them")
+        errors.add("boards", f"expected a table or an array of boards, got {safe_repr(boards)}")
 
 
 def _board(

@@ -8,6 +8,7 @@ from laurels.cli.failures import SourceUnreadable, Usage
 from laurels.cli.importing.lines import standard_input
 from laurels.errors import InvalidJson
 from laurels.model.exact_json import decode_json
+from laurels.model.validation import safe_repr
 from laurels.model.windows.forms import WindowForm, parse_window
 
 _COLUMN_FIELDS = ("op", "order", "scale", "min", "max")
@@ -45,16 +46,18 @@ def column_of(text: str) -> Mapping[str, Any]:
         field, equals, value = option.partition("=")
         if field not in _COLUMN_FIELDS or not equals:
             expected = ", ".join(f"{field}=…" for field in _COLUMN_FIELDS)
-            raise Usage(f"--column {text}: {option!r} is none of {expected}")
+            raise Usage(f"--column {text}: expected {expected}, got {option!r}")
         if field in column:
-            raise Usage(f"--column {text}: {field} is given twice")
+            raise Usage(f"--column {text}: expected {field} once, got it twice")
         column[field] = _scale(text, value) if field == "scale" else value
     return column
 
 
 def _scale(text: str, value: str) -> int:
     if not (value.isascii() and value.isdigit() and len(value) < 10):
-        raise Usage(f"--column {text}: scale is a number of decimal places, not {value!r}")
+        raise Usage(
+            f"--column {text}: expected a number of decimal places for scale, got {value!r}"
+        )
     return int(value)
 
 
@@ -66,5 +69,5 @@ def definition_in(file: str) -> Mapping[str, Any]:
         raise SourceUnreadable(f"{file}: {error.strerror}") from error
     definition = decode_json(content)
     if not isinstance(definition, dict):
-        raise InvalidJson(f"{file} does not hold a JSON object")
+        raise InvalidJson(f"expected a JSON object in {file}, got {safe_repr(definition)}")
     return definition

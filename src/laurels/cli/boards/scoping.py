@@ -59,9 +59,9 @@ def parse_labels(texts: Sequence[str] | None, option: str = "--label") -> dict[s
     for text in texts or ():
         name, equals, value = text.partition("=")
         if not equals or not name.isidentifier():
-            raise Usage(f"{option} {text!r} is not of the form NAME=VALUE")
+            raise Usage(f"expected NAME=VALUE for {option}, got {text!r}")
         if name in labels:
-            raise Usage(f"{option}: {name} is given twice")
+            raise Usage(f"expected each name once for {option}, got {name} twice")
         labels[name] = value
     return labels
 

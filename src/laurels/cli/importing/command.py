@@ -193,7 +193,7 @@ def _judge(files: list[str], counting: CountingOptions) -> None:
 def _delimiter(text: str) -> str:
     text = "\t" if text in ("tab", "\\t") else text
     if len(text) != 1 or text in '"\r\n':
-        raise Usage(f"--delimiter is one character or tab, not {text!r}")
+        raise Usage(f"expected one character or tab for --delimiter, got {text!r}")
     return text
 
 

@@ -66,7 +66,7 @@ class CsvRows:
         while raw.isspace():
             raw = self._lines.take().removeprefix(BOM)
         if not raw:
-            raise Usage("the source has no header; a file without one is read with --no-header")
+            raise Usage("expected a header, got no line: give --no-header where there is none")
         fields, _ = self._fields(raw)
         return [field.strip() for field in fields]
 
@@ -104,9 +104,11 @@ class CsvRows:
 
     def _event(self, fields: Sequence[str]) -> RawEvent:
         if self._width is not None and len(fields) != self._width:
-            raise WrongFieldCount(f"{len(fields)} fields, the header has {self._width}")
+            raise WrongFieldCount(
+                f"expected {self._width} fields as in the header, got {len(fields)}"
+            )
         if len(fields) < self._needed:
-            raise MissingField(f"{len(fields)} fields, at least {self._needed} are read")
+            raise MissingField(f"expected at least {self._needed} fields, got {len(fields)}")
         places = self._places
         values = [_number(fields[place]) for place in places.values]
         event = (
@@ -139,12 +141,12 @@ def _places_in(names: list[str], mapping: Mapping) -> _Places:
 
     def place(name: str) -> int:
         if name in repeated:
-            raise Usage(f"the header has the column {name!r} more than once")
+            raise Usage(f"expected the column {name!r} once in the header, got it more often")
         try:
             return names.index(name)
         except ValueError:
             listed = ", ".join(names)
-            raise Usage(f"the header has no column {name!r}, only: {listed}") from None
+            raise Usage(f"expected the column {name!r} in the header, got {listed}") from None
 
     def optional(name: str) -> int | None:
         named = name in names and name not in values
@@ -172,7 +174,7 @@ def _places_in(names: list[str], mapping: Mapping) -> _Places:
 def _numbered(mapping: Mapping) -> _Places:
     def number(name: str) -> int:
         if not (name.isascii() and name.isdigit() and 1 <= int(name) <= 10_000):
-            raise Usage(f"without a header columns are numbered from 1; {name!r} is no number")
+            raise Usage(f"expected the number of a column, from 1, without a header, got {name!r}")
         return int(name) - 1
 
     def place(name: str, otherwise: int) -> int:

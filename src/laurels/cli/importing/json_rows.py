@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from laurels.cli.failures import MissingField
 from laurels.errors import InvalidEvent, InvalidId, InvalidLabel, InvalidMember, LaurelsError
 from laurels.model.exact_json import decode_json
+from laurels.model.validation import safe_repr
 
 from .lines import Lines
 from .reading import BOM, VALUE, Mapping, RawEvent, Reject, SourceRow, Value, decoded, rejected
@@ -47,7 +48,7 @@ class JsonRows:
         decoded(raw)
         fields = decode_json(raw.removeprefix(BOM))
         if not isinstance(fields, dict):
-            raise InvalidEvent("the line is not a JSON object")
+            raise InvalidEvent(f"expected a JSON object on the line, got {safe_repr(fields)}")
         mapping = self._mapping
         at = self._optional(fields, mapping.at)
         id = self._optional(fields, mapping.id)
@@ -69,7 +70,7 @@ class JsonRows:
             return {}
         label_fields = fields.get(LABELS)
         if label_fields is not None and not isinstance(label_fields, dict):
-            raise InvalidLabel(f"{label_fields!r:.60} are no labels: give an object of names")
+            raise InvalidLabel(f"expected labels as an object, got {label_fields!r:.60}")
         labels = dict(label_fields or {})
         for each in self._mapping.labels:
             if each.value is not None:
@@ -107,5 +108,5 @@ def _text(value: object, refusal: type[LaurelsError]) -> str:
     if type(value) is int:
         return str(value)
     if not isinstance(value, str):
-        raise refusal(f"{value!r:.60} is neither text nor a whole number")
+        raise refusal(f"expected text or an integer, got {value!r:.60}")
     return value

@@ -19,7 +19,7 @@ MAX_BATCH = 100_000
 
 def ensure_batch(batch: int) -> None:
     if not 1 <= batch <= MAX_BATCH:
-        raise Usage(f"--batch is 1 to {MAX_BATCH:,}")
+        raise Usage(f"expected an integer from 1 to {MAX_BATCH:,} for --batch, got {batch:,}")
 
 
 def board_named(lb: laurels.Leaderboards, name: str, *, at: str, create: bool) -> laurels.Board:
@@ -37,7 +37,7 @@ def zone_named(name: str) -> Zone:
     try:
         return zone(name)
     except KeyError:
-        raise Usage(f"--tz: there is no time zone {name!r}") from None
+        raise Usage(f"expected an IANA time zone for --tz, got {name!r}") from None
 
 
 def instant(option: str, text: str, tz: str) -> int:
@@ -57,8 +57,8 @@ def label_sources(board: laurels.Board, texts: Sequence[str] | None) -> tuple[La
     names = board.rules().labels
     for name in arguments:
         if name not in names:
-            available = f"it has {', '.join(names)}" if names else "it has none"
-            raise UnknownLabel(f"the board {board.name!r} has no label {name!r}: {available}")
+            labels = f"a label of the board ({', '.join(names)})" if names else "no labels"
+            raise UnknownLabel(f"expected {labels} for --label, got {name!r}")
     return tuple([_label_source(name, arguments.get(name)) for name in names])
 
 
@@ -81,7 +81,7 @@ def _label_source(name: str, argument: str | None) -> LabelSource:
         return LabelSource(name, column=name)
     if argument.startswith("@") and not argument.startswith("@@"):
         if argument == "@":
-            raise Usage(f"--label {name}=@ names no column")
+            raise Usage(f"expected --label {name}=@COLUMN, got no column")
         return LabelSource(name, column=argument[1:], explicit=True)
     return LabelSource(
         name, label_value(name, argument.removeprefix("@") if argument[:2] == "@@" else argument)

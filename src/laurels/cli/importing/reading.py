@@ -92,7 +92,7 @@ def rejected(line: int, error: LaurelsError, raw: bytes) -> Reject:
 def decoded(raw: bytes) -> str:
     """Decode a line; raises LineTooLong, LineNotUtf8."""
     if too_long(raw):
-        raise LineTooLong(f"the line has more than {LINE_LIMIT:,} bytes")
+        raise LineTooLong(f"expected a line of at most {LINE_LIMIT:,} bytes, got more")
     try:
         return raw.decode()
     except UnicodeDecodeError as error:

@@ -114,7 +114,9 @@ class RejectsFile:
             content = file.read()
         rows = _parsed(content)
         if content and rows[:1] != [_HEADER]:
-            raise OutputFailed(f"{self.path} is there and is no rejects file: give --rejects")
+            raise OutputFailed(
+                f"expected a rejects file at {self.path}, got another file: give --rejects"
+            )
         return [
             (row[0], row[1], int(row[2]), row[3], row[4], row[5])
             for row in rows[1:]

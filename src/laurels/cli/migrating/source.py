@@ -112,7 +112,9 @@ def _judge(
     if is_ == "none":
         raise SourceMissing(f"{address} has nothing at the key {name!r}")
     if is_ != kind:
-        raise SourceWrongType(f"the key {name!r} of {address} is no {called}, but of type {is_}")
+        raise SourceWrongType(
+            f"expected a {called} at the key {name!r} of {address}, got the type {is_}"
+        )
 
 
 def _answer(loop: LoopThread, question: Coroutine[Any, Any, T]) -> T:

@@ -63,7 +63,10 @@ class Totals:
     ) -> None:
         rules = board.rules()
         if len(rules.columns) != 1:
-            raise Usage(f"{board.name} has {len(rules.columns)} columns, a sorted set one score")
+            raise Usage(
+                f"expected a board with 1 column for a sorted set, got {len(rules.columns)} of "
+                f"{board.name}"
+            )
         windows = [name for name, window in rules.windows.items() if window.holds_totals]
         if not windows:
             raise NoAllWindow(f"the board {board.name!r} has no window `all`")
@@ -80,7 +83,9 @@ class Totals:
         units = exact_units(score, column.scale, column.name)
         if not column.low <= units <= column.high:
             low, high = self.value(column.low), self.value(column.high)
-            raise ValueOutOfRange(f"{score} is outside {column.name!r}, {low} to {high}")
+            raise ValueOutOfRange(
+                f"expected a value from {low} to {high} for {column.name!r}, got {score}"
+            )
         return units
 
     def value(self, units: int) -> Number:
