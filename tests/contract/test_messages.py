@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 import laurels
-from laurels.errors import InvalidMember, InvalidRange
+from laurels.errors import (
+    InvalidLimit,
+    InvalidMember,
+    InvalidOffset,
+    InvalidRange,
+    TooManyPlaces,
+)
 
 
 def test_a_text_is_no_list_of_members(lb: laurels.Leaderboards) -> None:
@@ -18,3 +24,17 @@ def test_a_bound_has_as_many_values_as_the_board_columns(lb: laurels.Leaderboard
     lb.create(laurels.Board("b"))
     with pytest.raises(InvalidRange, match=r"expected 1 value \(score\) for a bound, got"):
         lb.range("b", low=(1, 2))
+
+
+def test_an_integer_is_asked_for_by_its_name_and_bounds(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("b"))
+    with pytest.raises(InvalidLimit, match="expected an integer from 0 to 10,000 for limit, got -"):
+        lb.top("b", limit=-1)
+    with pytest.raises(InvalidOffset, match="expected an integer of 0 or more for offset, got -1"):
+        lb.top("b", offset=-1)
+
+
+def test_decimal_places_are_counted_against_the_scale(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("b", columns=[laurels.Column("gold", scale=2)]))
+    with pytest.raises(TooManyPlaces, match="at most 2 decimal places for 'gold', got '0"):
+        lb.submit("b", "ann", "0.125")
