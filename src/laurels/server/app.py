@@ -32,7 +32,6 @@ from laurels.errors.service import (
     Unauthorized,
     UrlTooLong,
 )
-from laurels.model.validation import safe_repr
 from laurels.server.audit.auditing import AuditedCall, reason_in
 from laurels.server.auth.caller import LEVEL, UNKNOWN, Caller
 from laurels.server.auth.local_only import ensure_local
@@ -175,8 +174,7 @@ class Application:
         elif given is not None or "x-request-id" not in sent:
             return self._new_request_id()
         raise InvalidRequestId(
-            "expected an X-Request-Id of 1 to 128 visible ASCII characters, got "
-            f"{'several' if given is None else safe_repr(given)}"
+            "expected an X-Request-Id of 1 to 128 visible ASCII characters, once"
         )
 
     def _found(self, scope: Scope) -> tuple[Route | Beside, str]:
