@@ -19,7 +19,7 @@ from typing import ClassVar
 from laurels.timeline.calendar import Period
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
-from .common import Endless
+from .bases import Endless
 from .weighing import Weighing
 
 

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from .common import Endless
+from .bases import Endless
 from .weighing import Weighing
 
 

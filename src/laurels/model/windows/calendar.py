@@ -9,7 +9,7 @@ from laurels.timeline.calendar import Cut, Days, Hours, Months, Period, Weeks
 from laurels.timeline.instants import MAX_MS, MIN_MS
 from laurels.timeline.zones import zone
 
-from .common import Ending, Unstepped
+from .bases import Ending, Unstepped
 from .weighing import Weighing
 
 Unit = Literal["hour", "day", "week", "month", "quarter", "year"]

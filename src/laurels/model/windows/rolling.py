@@ -13,7 +13,7 @@ from laurels.timeline.instants import MAX_MS, MIN_MS
 from laurels.timeline.steps import DaySteps, FixedSteps, Steps
 from laurels.timeline.zones import zone
 
-from .common import Ending
+from .bases import Ending
 from .refresh_times import RefreshTimes, refresh_times
 from .weighing import Weighing
 
