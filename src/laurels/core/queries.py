@@ -6,11 +6,12 @@ board and what is made of it; `path`, `body` and `returns` say how it looks over
 a new question is one more class here, in `QUERIES`, and a verb.
 """
 
+from abc import ABCMeta, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, ClassVar, Generic, TypeVar
 
-from msgspec import Struct, field
+from msgspec import Struct, StructMeta, field
 from msgspec.structs import force_setattr
 
 from laurels.engine.batch.intake import are_plain
@@ -51,7 +52,11 @@ from .standing import Page, PeriodInfo, Standing
 T = TypeVar("T")
 
 
-class Query(Struct, Generic[T], frozen=True, kw_only=True):
+class AbstractStructMeta(StructMeta, ABCMeta):
+    """The metaclass of Structs with abstract methods."""
+
+
+class Query(Struct, Generic[T], frozen=True, kw_only=True, metaclass=AbstractStructMeta):
     """A question about one board whose answer is a T.
 
     Its fields are judged when it is made: whatever is wrong with one alone is raised then, the same
@@ -76,24 +81,18 @@ class Query(Struct, Generic[T], frozen=True, kw_only=True):
         """About how many entries it reads: many would hold an event loop up."""
         return 1
 
+    @abstractmethod
     def plan(self, now: QueryContext) -> ReadPlan[T]:
         """Return what is read of the board, and what is made of it."""
-        raise NotImplementedError
 
     def to_answer(self, result: T) -> Any:
         """Return what is sent for a result. Raises `absent` where that stands for None."""
-        if result is None and self.absent is not None:
-            raise self.absent(self._absence())
         return result
 
     def from_answer(self, answer: Any) -> T:
         """Return the result, from what was sent."""
         result: T = answer
         return result
-
-    def _absence(self) -> str:
-        """Return the message of `absent`."""
-        raise NotImplementedError
 
     def _ensure(self, name: str, low: int, high: int | None, refusal: type[LaurelsError]) -> None:
         """Have a field be an integer within bounds."""
@@ -164,8 +163,8 @@ class _OfMember(ListQuery[T], frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         ensure_member(self.member)
 
-    def _absence(self) -> str:
-        return _not_ranked(self.member)
+    def to_answer(self, result: T) -> Any:
+        return _ranked(result, self.member)
 
 
 class Around(_OfMember[Page | None], frozen=True, kw_only=True):
@@ -229,9 +228,8 @@ class RankOf(RankingQuery[int | None], frozen=True, kw_only=True):
         return self._view(now).rank(self.member)
 
     def to_answer(self, result: int | None) -> RankAnswer:
-        if result is None:
-            raise MemberNotRanked(_not_ranked(self.member))
-        return RankAnswer(result)
+        rank: int = _ranked(result, self.member)
+        return RankAnswer(rank)
 
     def from_answer(self, answer: RankAnswer) -> int | None:
         return answer.rank
@@ -380,8 +378,10 @@ class AtRank(ListQuery[Standing | None], frozen=True, kw_only=True):
     def plan(self, now: QueryContext) -> ReadPlan[Standing | None]:
         return self._view(now).at_rank(self.rank, self.with_data)
 
-    def _absence(self) -> str:
-        return f"nobody stands at {self.rank}"
+    def to_answer(self, result: Standing | None) -> Standing:
+        if result is None:
+            raise RankNotHeld(f"nobody stands at {self.rank}")
+        return result
 
 
 class ScoreAnswer(Struct, frozen=True):
@@ -538,8 +538,11 @@ QUERIES: tuple[type[Query[Any]], ...] = (
 """All of them, in the order they are documented."""
 
 
-def _not_ranked(member: str) -> str:
-    return f"{safe_repr(member)} is not ranked there"
+def _ranked(result: Any, member: str) -> Any:
+    """Return what was found of a member. Raises MemberNotRanked for None."""
+    if result is None:
+        raise MemberNotRanked(f"{safe_repr(member)} is not ranked there")
+    return result
 
 
 def ensure_member(member: str) -> None:

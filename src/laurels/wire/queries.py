@@ -71,11 +71,11 @@ class _Parameters(NamedTuple):
 
 
 @cache
-def _parameters(kind: type[Query[Any]]) -> _Parameters:
+def _parameters(kind: type[Struct]) -> _Parameters:
     hints = get_type_hints(kind)
     each, fields = list[_Parameter](), list[Any]()
     for info in msgspec.structs.fields(kind):
-        if info.name != kind.body:
+        if info.name != getattr(kind, "body", None):
             form = _FORMS.get(hints[info.name]) or _plain(info)
             each.append(_Parameter(info.name, info.encode_name, form))
             default = () if form.default is NODEFAULT else (form.default,)
@@ -90,21 +90,26 @@ def _plain(info: FieldInfo) -> _Form:
     return _Form(info.type, _as_it_is, _as_it_is, info.default)
 
 
-def parameters_of(kind: type[Query[Any]]) -> type[Struct]:
-    """Return the type that the parameters of a query are read as."""
+def parameters_of(kind: type[Struct]) -> type[Struct]:
+    """Return the type that the parameters of a query, or of what queries share, are read as."""
     return _parameters(kind).kind
 
 
 def read_query(kind: type[Q], parameters: Struct, body: Any = None) -> Q:
     """Return a query from its parameters and, where a field is the body, that. Raises what is wrong
     with a field."""
-    fields = {
-        each.field: each.form.read(getattr(parameters, each.name))
-        for each in _parameters(kind).each
-    }
+    fields = read_fields(kind, parameters)
     if kind.body is not None:
         fields[kind.body] = body
     return kind(**fields)
+
+
+def read_fields(kind: type[Struct], parameters: Struct) -> dict[str, Any]:
+    """Return the fields of a query that its parameters stand for, by name."""
+    return {
+        each.field: each.form.read(getattr(parameters, each.name))
+        for each in _parameters(kind).each
+    }
 
 
 def query_target(board: object, query: Query[Any]) -> str:

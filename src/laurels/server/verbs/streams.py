@@ -4,10 +4,9 @@ from collections.abc import AsyncGenerator
 from typing import Annotated
 
 from msgspec import Meta, Struct
-from msgspec.structs import asdict
+from msgspec.structs import replace
 
 from laurels.core.queries import ListQuery, Top
-from laurels.core.standing import Page
 from laurels.errors import LaurelsError
 from laurels.errors.service import InvalidQuery
 from laurels.model.validation import safe_repr
@@ -17,7 +16,7 @@ from laurels.server.route import Routes
 from laurels.wire import requests
 from laurels.wire.answers import lines, problem
 from laurels.wire.parameters import read_labels
-from laurels.wire.queries import LABELS, parameters_of, read_query
+from laurels.wire.queries import LABELS, parameters_of, read_fields
 
 ROUTES = Routes()
 EXPORT_PAGE = 1_000
@@ -32,25 +31,20 @@ async def export(ask: RequestContext, parameters: Struct) -> object:
     """All entries in standing order, a line of JSON each (NDJSON). Members that do not move across
     the place read so far are seen exactly once. Where it cannot go on (a rolling window has turned,
     say), the last line is a problem document instead of an entry."""
-    listed: ListQuery[Page] = read_query(ListQuery, parameters)
-    first = await _export_page(ask, listed, None)
+    query = Top(**read_fields(ListQuery, parameters), limit=EXPORT_PAGE)
+    first = await ask.store.ask_async(ask.board, query)
 
     async def parts() -> AsyncGenerator[bytes, None]:
         page = first
         yield lines(page.entries)
         try:
             while page.next is not None:
-                page = await _export_page(ask, listed, page.next)
+                page = await ask.store.ask_async(ask.board, replace(query, after=page.next))
                 yield lines(page.entries)
         except LaurelsError as error:
             yield lines([problem(error, error.status, "")])
 
     return Streamed(parts(), requests.NDJSON)
-
-
-async def _export_page(ask: RequestContext, listed: ListQuery[Page], after: str | None) -> Page:
-    page = Top(**asdict(listed), limit=EXPORT_PAGE, after=after)
-    return await ask.store.ask_async(ask.board, page)
 
 
 class LiveQuery(Struct, forbid_unknown_fields=True):
