@@ -174,7 +174,7 @@ class Leaderboards:
         return self._store.write(SetData(board, member, data))
 
     def remove(self, board: str, member: str) -> bool:
-        """Takes a member and its data out of every ranking of a board; whether it was in any.
+        """Take a member and its data out of every ranking of a board; return whether it was in any.
 
         Ids of its events stay remembered.
         """

@@ -190,7 +190,7 @@ class Application:
             raise NoSuchPath(f"there is no path {path!r}")
         answers = found.methods.get(method)
         if method == "HEAD":
-            answers = found.methods.get("GET")  # its body is left out on the way
+            answers = found.methods.get("GET")  # the body is dropped when the answer is sent
             if answers is not None and _streams(answers):
                 answers = None
         if answers is None:

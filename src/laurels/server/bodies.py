@@ -94,7 +94,7 @@ class Bodies:
         taken = 0
         try:
             async for part in protocol:
-                # Where the client goes in the middle there is an empty part before the last one.
+                # If the client disconnects midway, an empty part comes before the last one.
                 if not is_whole:
                     raise InvalidBody("the body broke off")
                 is_whole = bool(part)

@@ -100,7 +100,7 @@ def _connections(descriptors: Iterable[int], port: int) -> list[Connection]:
 
 
 def _close_all(connections: Iterable[Connection]) -> None:
-    """Shut connections down. Each is pinned first: its descriptor may be another one's by now."""
+    """Shut connections down. Each descriptor is duplicated first: it may have been reused."""
     for descriptor, address, port in connections:
         with suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as pinned:
             if pinned.getpeername()[:2] == (address, port):

@@ -17,7 +17,7 @@ PREFLIGHT: Headers = [
 
 
 class Origins:
-    """The origins that may; `*` is all of them. Keys are sent by the page, never by the browser, so
+    """The allowed origins; `*` allows all. Keys are sent by the page, never by the browser, so
     credentials are not allowed."""
 
     def __init__(self, allowed: Sequence[str]) -> None:

@@ -217,8 +217,8 @@ def _of_file(file: Path) -> Mapping[str, Any]:
 
 
 def _ensure_known(environment: Mapping[str, str]) -> None:
-    """Raise InvalidSettings for a variable that has the prefix and no meaning: it is a slip of the
-    pen in one that has."""
+    """Raise InvalidSettings for an unknown variable with the prefix: probably a misspelt
+    setting."""
     for name in REMOVED:
         if (variable := PREFIX + name.upper()) in environment:
             _judged({name: environment[variable]}, f"{variable}: ")

@@ -347,7 +347,7 @@ cdef inline void report(const Job *job, Py_ssize_t event, const Draft *draft,
 
 cdef inline void report_shown(const Job *job, Py_ssize_t event,
                               const Rolling *rolling) noexcept nogil:
-    """Note the entry of a deferred window, as it was refreshed last: no event changes it."""
+    """Report the entry of a deferred window as of its last refresh: events do not change it."""
     cdef Write shown
     clear_hint(&shown.hint)
     read_entry(rolling.live, job.ids[job.watch][event], &shown)

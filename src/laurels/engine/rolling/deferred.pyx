@@ -21,7 +21,7 @@ from laurels.engine.tree.tree cimport Spot
 from laurels.engine.writing.write cimport Write, clear_hint, read_entry, write_entry
 
 cdef enum:
-    ROOM = 64                   # rows to begin with; a power of 2, as is each greater room
+    ROOM = 64                   # rows at the beginning; capacities are powers of 2
 
 cdef struct Row:                # what the cells of a member add up to
     uint32_t member

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""What a leaf and a branch begin with; what follows is said in `leaf.pxd` and `branch.pxd`."""
+"""The header that leaves and branches share; for the rest see `leaf.pxd` and `branch.pxd`."""
 from libc.stdint cimport uint8_t, uint32_t
 
 cdef struct Page:

@@ -170,9 +170,9 @@ cdef bint tree_copy(Tree *to, const Tree *tree) noexcept nogil:
 
 
 def expect(structure: Roster | RankedSet, uint64_t count) -> None:
-    """Have a roster without members, or a ranking of some, ready for so many in all.
+    """Reserve space for `count` members in an empty roster or in a ranking.
 
-    It makes no difference to any answer. A ranking that is one leaf is left as it is.
+    No answer depends on it. A ranking that is one leaf is left as it is.
     """
     cdef Roster roster
     cdef Table table

@@ -37,7 +37,7 @@ class Paced(ABC):
         """Carry out what is queued and close."""
 
     def start(self) -> None:
-        """Have a task of the loop that runs see to what time makes due."""
+        """Start a task on the running loop that does the work that falls due as time passes."""
         self.paced = True
         self._pacing = asyncio.get_running_loop().create_task(pace(weakref.ref(self)))
 

@@ -529,7 +529,7 @@ class Service(Paced):
                 drafted = write.records(self._fold, now_ms)
                 coded = [records.encode_one(record) for record in drafted]
                 write.plan(self._fold)
-            except Exception as error:  # its own, whatever it is: the others go on
+            except Exception as error:  # any error of a write is its own; the other writes continue
                 apart = [each for ticket in gathered for each in ticket.apart()]
                 if len(apart) == 1:
                     apart[0].fail(error)

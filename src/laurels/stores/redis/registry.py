@@ -14,7 +14,7 @@ from .retry import read_only
 
 
 class Definitions(Protocol):
-    """Definitions by name, on a server: bytes that are put in place of those that were read."""
+    """Board definitions by name on a server, as bytes that are replaced by compare-and-swap."""
 
     async def load(self) -> tuple[dict[str, bytes], int]:
         """Return all of them, and the number the next board gets."""
@@ -22,8 +22,9 @@ class Definitions(Protocol):
     async def put(
         self, name: str, old: bytes | None, new: bytes | None, number: int | None
     ) -> bool:
-        """Replace one, if it still is `old` (None: not there) and, with a number, if that still is
-        the next one's, which is then used up. Whether it did."""
+        """Replace a definition if it still is `old` (None: not there) and, with a number, if that
+        is still the number of the next board, which is then used up. Return whether it was
+        replaced."""
 
     async def deleted(self) -> list[bytes]:
         """Return those of boards that were deleted, and whose rankings may still be there."""
@@ -32,10 +33,10 @@ class Definitions(Protocol):
         """Note that nothing is left of a deleted board."""
 
     async def note(self, key: str) -> str | None:
-        """A small fact kept beside them, such as which clock they run by."""
+        """Return the note stored under `key`, such as the name of the clock, or None."""
 
     async def first_note(self, key: str, value: str) -> str:
-        """Keep a fact where there is none yet; the one that is kept."""
+        """Store a note unless there is one; return the stored note."""
 
 
 class Registry:

@@ -59,7 +59,7 @@ class FeedConflict(Exception):  # noqa: N818
 
 
 class RefreshChanged(Exception):  # noqa: N818
-    """A window shows something else than the caller counts on: ask again."""
+    """A refreshed window is not in the state that the caller expected: ask again."""
 
 
 RefreshStates = dict[int, dict[str, RefreshState]]
@@ -203,12 +203,12 @@ class RemoteIndex(Protocol):
         """Forget a share of the ids that are no longer remembered at `now_ms`."""
 
     async def expire(self, board: Opened, keys: Sequence[RankingKey], now_ms: int) -> None:
-        """Have rankings of periods expire by themselves when they are neither read nor counted in
-        any more, where the boards run by the clock of the server; else nothing."""
+        """Set when rankings of periods expire by themselves, once they are neither read nor counted
+        in. Does nothing unless the boards go by the clock of the server."""
 
     async def outlive(self, board: Opened, rules: Rules, now_ms: int) -> None:
-        """Have all rankings of periods stay as long as these rules want them to, where that is
-        longer, before they are the board's."""
+        """Extend the expiry of the rankings of periods to what these rules need, before the rules
+        take effect."""
 
     async def drop(self, board: Opened, keys: Sequence[RankingKey]) -> None: ...
 

@@ -206,12 +206,12 @@ class Direct(Paced):
         return found
 
     def check(self) -> CheckReport:
-        """Compare every ranking with what it follows from, share by share, while others write."""
+        """Check every ranking against the data it is derived from, in shares; writes continue."""
         report: CheckReport = self.run(self._statistics.check())
         return report
 
     def rebuild(self) -> None:
-        """Put every ranking right by what it follows from, share by share, while others write."""
+        """Rebuild every ranking from the data it is derived from, in shares; writes continue."""
         self.run(self._statistics.audit(mend=True))
 
     def snapshot(self) -> int:

@@ -33,7 +33,7 @@ def slot_of(key: bytes) -> int:
 
 
 def beside(key: bytes) -> bytes:
-    """A key that there never is, in the slot of `key`."""
+    """Return a key in the slot of `key` that never exists."""
     found = key + b"~"
     return found if slot_of(found) == slot_of(key) else b"{%b}~" % key
 

@@ -66,16 +66,16 @@ class RedisDefinitions:
             )
 
     async def note(self, key: str) -> str | None:
-        """A small fact kept beside them."""
+        """Return the note stored under `key`, or None."""
         found = await self._call(b"HGET", b"f", key.encode())
         return None if found is None else bytes(found).decode()
 
     async def set_note(self, key: str, value: str) -> None:
-        """Keep a fact in the place of what was kept before."""
+        """Store a note in the place of the one before."""
         await self._call(b"HSET", b"f", key.encode(), value.encode())
 
     async def first_note(self, key: str, value: str) -> str:
-        """Keep a fact where there is none yet; the one that is kept."""
+        """Store a note unless there is one; return the stored note."""
         await self._call(b"HSETNX", b"f", key.encode(), value.encode())
         return await self.note(key) or value
 

@@ -345,12 +345,12 @@ class RedisIndex:
                 return
 
     async def audit(self, board: Opened, key: RankingKey, *, mend: bool) -> int:
-        """Compare a ranking with what it follows from, and with `mend` puts it right; its entries.
-        CheckFailed names the first member that differs.
+        """Compare a ranking with the data it is derived from, and with `mend` correct it; return
+        the number of its entries. CheckFailed names the first member that differs.
 
-        Where the score of a sorted set says all of a member, a ranking that does not roll follows
-        from nothing else, and only what no event can have made is noticed. Where it is stored
-        twice, entries come first: see audit.lua.
+        Where the score of a sorted set is all that is stored of a member, a ranking that does not
+        roll is derived from nothing else: then only states that no event can produce are found.
+        Where a score is stored twice, the entries decide: see audit.lua.
         """
         arguments: dict[str, Any] = {"name": name_of(key), "mend": mend}
         sides: list[dict[str, Any]] = []

@@ -1,14 +1,14 @@
-"""Questions about one shard that come at once are asked together: a call costs more than what most
-questions ask.
+"""Batching of reads: queries of one shard that arrive together are sent in few calls, since a call
+costs more than what most queries read.
 
-Nobody waits on a timer. What was asked in a turn of the event loop goes at its end, divided evenly
-over the calls that may be made, so that some are on their way while the server answers others; what
-comes when all of these are under way goes when one of them is answered. An ask that several
-questions have is asked once, and what was found for it is shared: nobody changes it. All that is
-asked in one call is answered of one state, of a time after each of the questions came.
+There is no timer. The queries of one iteration of the event loop are sent at its end, divided
+evenly over the calls that may be made, so that some are on their way while the server answers
+others. When all calls are in progress, later queries wait for one of them to be answered. A request
+that several queries have in common is sent once and its result is shared: results are never
+changed. All requests of a call are answered from one state, newer than the arrival of each query.
 
-A call whose connection was cut at once is made once more: nothing is changed by it, so nobody needs
-to hear of that.
+A call whose connection was cut at once is made once more; a read changes nothing, so the caller
+does not need to know.
 """
 
 import asyncio

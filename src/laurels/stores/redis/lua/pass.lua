@@ -6,8 +6,7 @@
 -- up where it has one core. What is left goes at the turn. A window that is refreshed has nothing
 -- prepared: of it only the tally that left is taken away.
 
--- A candidate is quick to find, but all of a member come to the script: so many bytes of them weigh
--- as much as a member.
+-- Reading a member's candidates transfers all of them: this many bytes cost as much as one member.
 local CANDIDATES = 2048
 
 -- So many members a tally may have that is freed at once.
@@ -39,7 +38,8 @@ local function process_of()
   return own_process
 end
 
--- What the candidates of a member weigh, and it.
+-- Returns a function that weighs a member by the size of its candidates; falsy for a window without
+-- candidates.
 local function weight_in(rolled)
   return rolled.candidates and function(member)
     return 1 + floor(call('HSTRLEN', rolled.candidates, member) / CANDIDATES)
@@ -136,8 +136,8 @@ local function skip_to(rolled, running)
   return true
 end
 
--- Brings a window to the step that runs, by about `limit` members of the passes that are missing;
--- whether it is there, and what is left of the limit.
+-- Rotates a window to the running step, by about `limit` members of the passes that are missing.
+-- Returns whether it is at that step, and what is left of the limit.
 local function turn_to(w, running, limit)
   local rolled = rolling(w)
   if not rolled or rolled.run >= running then return true, limit end

@@ -35,7 +35,7 @@ local function within(values, least, most)
   return true
 end
 
--- The tie word of the greatest stamp, given that of the row as it is, nil for none.
+-- Returns the tie word of the latest stamp; `was` is the present tie word of the row, nil without one.
 local function latest_tie(stamp, was)
   return was and tie * was > stamp and was or tie * stamp
 end

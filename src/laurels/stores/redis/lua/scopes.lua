@@ -46,8 +46,8 @@ local function forget_scope(scope)
   call('ZREM', P .. 'o', scope)
 end
 
--- Does a share of the limit, or where nothing is left of it, of one member: so a visit always gets on,
--- and whoever has overdrawn goes on overdrawn.
+-- Runs a share with the remaining limit, at least 1, so that each visit makes progress; an overdrawn
+-- limit stays overdrawn.
 local function at_least(limit, share)
   local most = math.max(1, limit)
   local there, left = share(most)

@@ -42,15 +42,16 @@ class LabelReplicator:
     async def read(
         self, board: Opened, asks: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> Reading:
-        """Answer asks of rankings by a label, when all counts in them that did before."""
+        """Read rankings by a label once they have everything that was counted before this call."""
         if not await self.feed(board, now_ms):
             raise NotReady("the rankings by a label do not keep up with what is counted")
         return await self._index.read(label_replica(board), asks, now_ms=now_ms, due_ms=due_ms)
 
     async def feed(self, board: Opened, now_ms: int) -> bool:
-        """Count what the shards had told before this call; return False when that did not end.
+        """Count what the feeds of the shards held before this call; return False if that did not
+        finish.
 
-        Who comes while that is under way for a board shares the next time with all who do.
+        Calls that arrive while a round for the board is running share the next round.
         """
         waiting = self._rounds.get(board.number)
         if waiting is None or waiting.begun:
@@ -129,8 +130,8 @@ class _Round:
         self._task.add_done_callback(_heard)
 
     async def ended(self) -> bool:
-        """Return whether it came to an end; raise what it raised. Who is cancelled leaves the
-        others."""
+        """Return whether the round finished; raise its error. Cancelling one waiter does not cancel
+        the others."""
         return await asyncio.shield(self._task)
 
     async def _run(
