@@ -13,9 +13,18 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    expect,
+    sync_playwright,
+)
 
 WITHIN_MS = 60_000
+_ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-software-rasterizer"]
+"""Nothing here draws in three dimensions, for which a processor would have to stand in."""
 _INSTALL = "apt-get install -y chromium"
 
 _WATCH = """
@@ -43,19 +52,37 @@ def need_chromium() -> str:
 def launched() -> Iterator[Browser]:
     chromium = need_chromium()
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=chromium, args=_ARGUMENTS)
         yield browser
         browser.close()
 
 
-class Watched:
-    """A page, and what went wrong in it."""
+class Contexts:
+    """The contexts of a browser: one for each choice of options, shared by all tabs with these.
 
-    def __init__(self, browser: Browser, **options: Any) -> None:
-        self._context = browser.new_context(**options)
-        self._context.set_default_timeout(WITHIN_MS)
-        self._context.add_init_script(_WATCH)
-        self.page: Page = self._context.new_page()
+    A context of its own takes a tab twice as long, for it has a cache and processes of its own; so
+    has the first tab of a context, which is therefore left open, empty.
+    """
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._made: dict[str, BrowserContext] = {}
+
+    def with_options(self, **options: Any) -> BrowserContext:
+        chosen = json.dumps(options, sort_keys=True)
+        if chosen not in self._made:
+            made = self._made[chosen] = self._browser.new_context(**options)
+            made.set_default_timeout(WITHIN_MS)
+            made.add_init_script(_WATCH)
+            made.new_page()
+        return self._made[chosen]
+
+
+class Watched:
+    """A page in a tab of its own, and what went wrong in it."""
+
+    def __init__(self, context: BrowserContext) -> None:
+        self.page: Page = context.new_page()
         self.errors: list[str] = []
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("console", self._heard)
@@ -71,7 +98,10 @@ class Watched:
         assert self.page.evaluate("violations") == []
 
     def close(self) -> None:
-        self._context.close()
+        """Close the tab, and with it all that the page may have kept."""
+        kept = self.page.evaluate("[document.cookie, Object.keys(localStorage)]")
+        self.page.close()
+        assert kept == ["", []], "the page keeps something beyond its tab"
 
 
 Open = Callable[..., Watched]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
-from tests.http.browser import KEYS, Open, Watched, launched
+from tests.http.browser import KEYS, Contexts, Open, Watched, launched
 
 
 @pytest.fixture(scope="module")
@@ -17,13 +17,18 @@ def browser() -> Iterator[Browser]:
         yield started
 
 
+@pytest.fixture(scope="module")
+def contexts(browser: Browser) -> Contexts:
+    return Contexts(browser)
+
+
 @pytest.fixture
-def open_page(browser: Browser) -> Iterator[Open]:
-    """Opens an address in a page of its own."""
+def open_page(contexts: Contexts) -> Iterator[Open]:
+    """Opens an address in a tab of its own."""
     opened: list[Watched] = []
 
     def open_(address: str, **options: Any) -> Watched:
-        watched = Watched(browser, **options)
+        watched = Watched(contexts.with_options(**options))
         opened.append(watched)
         server = address.partition("/#")[0].rstrip("/")
         if server in KEYS:

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from datetime import date, timedelta
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 import laurels
 from tests.counts import covering, some
-from tests.http.browser import WITHIN_MS, Boards, Open, Watched, is_live, order
+from tests.http.browser import WITHIN_MS, Boards, Contexts, Open, Watched, is_live, order
 from tests.http.process import Process
 from tests.redis.servers import Server
 from tests.serving import ADMIN_KEY as PROCESS_KEY
@@ -207,8 +207,8 @@ def test_numbers_are_read_as_text(reader: Page, question: str, answer: str | boo
 
 
 @pytest.fixture(scope="module")
-def reader(browser: Browser, boards: Boards) -> Iterator[Page]:
-    watched = Watched(browser)
+def reader(contexts: Contexts, boards: Boards) -> Iterator[Page]:
+    watched = Watched(contexts.with_options())
     watched.page.goto(boards.url)
     yield watched.page
     watched.close()
