@@ -29,7 +29,15 @@ from tests.definitions import (
     Verdict,
 )
 from tests.oracle_board import OracleBoard
-from tests.oracle_forms import FIRST_MS, at_of, labels_of, may_be_score, text_of, values_of
+from tests.oracle_forms import (
+    FIRST_MS,
+    at_of,
+    ensure_label_texts,
+    ensure_numbers,
+    labels_of,
+    text_of,
+    values_of,
+)
 from tests.oracle_windows import OracleWindow
 
 AHEAD_MS = 5_000
@@ -178,17 +186,17 @@ class Oracle:
 
     def accept(self, definition: Definition, report: Report, now_ms: int) -> Accepted:
         """Judges what can be judged of an event alone."""
-        if report.absolute and not self._can_set(definition):
-            raise Refusal("no_all_window")
         member = text_of(report.member, "member")
-        if not may_be_score(report.value):
-            values_of(report.value, definition.columns)
+        ensure_numbers(report.value)
         at_ms = at_of(report.at)
         id = None if report.id is None else text_of(report.id, "id")
+        ensure_label_texts(report.labels)
         values = values_of(report.value, definition.columns)
         labels = labels_of(report.labels, definition.labels)
         if not definition.scopes_of(labels):
             raise Refusal("no_scope")
+        if report.absolute and not self._can_set(definition):
+            raise Refusal("no_all_window")
         if self.clock is None and at_ms is None:
             raise Refusal("at_required")
         at_ms = now_ms if at_ms is None else at_ms

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from math import isfinite
 
 from tests.calendar_by_scanning import EPOCH, utc_ms
 from tests.definitions import LIMIT, ColumnDef, Refusal, Score
@@ -27,6 +28,18 @@ def text_of(text: object, what: str) -> str:
     if not 1 <= len(coded) <= 128:
         raise Refusal(f"{what}_too_long" if coded else f"{what}_empty")
     return text
+
+
+def ensure_label_texts(given: object) -> None:
+    """Refuse labels that are text and not Unicode; what else is wrong depends on the board."""
+    for part in [*given, *given.values()] if isinstance(given, Mapping) else [given]:
+        if isinstance(part, str):
+            try:
+                part.encode()
+            except UnicodeEncodeError:
+                raise Refusal("invalid_label") from None
+        elif part is not None and not isinstance(part, int | float | list | tuple):
+            raise Refusal("invalid_label")
 
 
 def labels_of(given: object, known: Collection[str]) -> tuple[tuple[str, str], ...]:
@@ -70,15 +83,19 @@ def values_of(value: object, columns: Sequence[ColumnDef]) -> Score:
     return tuple(units_of(part, column) for part, column in zip(parts, columns, strict=True))
 
 
-def may_be_score(value: object) -> bool:
-    """Whether there may be columns that take a score; what is written as text is left to them."""
-    parts = value if isinstance(value, tuple | list) else (value,)
-    return all(
-        isinstance(part, str)
-        or (isinstance(part, int) and not isinstance(part, bool) and abs(part) <= LIMIT)
-        or (isinstance(part, Decimal) and part.is_finite() and part.adjusted() <= 16)
-        for part in parts
-    )
+def ensure_numbers(value: object) -> None:
+    """Refuse what no column takes; what is written as text is left to the columns."""
+    for part in value if isinstance(value, tuple | list) else (value,):
+        if isinstance(part, str):
+            continue
+        if isinstance(part, float) and not isfinite(part):
+            raise Refusal("not_finite")
+        if isinstance(part, bool) or not isinstance(part, int | Decimal):
+            raise Refusal("invalid_value")
+        if isinstance(part, Decimal) and not part.is_finite():
+            raise Refusal("not_finite")
+        if abs(part) > LIMIT if isinstance(part, int) else bool(part) and part.adjusted() > 16:
+            raise Refusal("value_out_of_range")
 
 
 def units_of(value: object, column: ColumnDef) -> int:

@@ -35,7 +35,7 @@ from laurels.errors import (
 from laurels.model.windows.weighing import Weighing, Weights
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
-from .labels import Groups, Labels, Values
+from .labels import Groups, Labels, Values, ensure_label_form
 from .rules import Rules
 from .score import LIMIT, any_number, to_units
 from .validation import integer, safe_repr
@@ -286,14 +286,25 @@ class EventReader:
         """
         member, value, at, id, labels = event_fields(event)
         own = member_bytes(member)
-        try:
-            for part in value if isinstance(value, (tuple, list)) else (value,):
+        for place, part in enumerate(value if isinstance(value, (tuple, list)) else (value,)):
+            try:
                 any_number(part)
-        except LaurelsError:
-            self.units(value)  # says the same, and of which column
-            raise
+            except LaurelsError as error:
+                self._name_column(place, part, error)
+                raise
         instant_ms, named = at_ms(at), id_bytes(id)
+        if labels is not None:
+            ensure_label_form(labels)
         return own, self.units(value), instant_ms, named, labels
+
+    def _name_column(self, place: int, part: object, error: LaurelsError) -> None:
+        """Raise an error of the same code that names the column of a part, if it has one."""
+        if place < len(self._columns):
+            try:
+                to_units(part, self._columns[place])
+            except LaurelsError as named:
+                if named.code == error.code:
+                    raise named from None
 
     def units(self, value: object) -> tuple[int, ...]:
         """Return the exact integers of a score, one per column of the board."""

@@ -10,6 +10,7 @@ would be taken for a part of it is quoted in values, so that no two scopes have 
 import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from urllib.parse import quote, unquote
 
 from msgspec import Struct
@@ -17,7 +18,7 @@ from msgspec import Struct
 from laurels.errors import InvalidLabel, UnknownLabel, UnknownScope
 
 from .rules import RankingSpec, Rules
-from .validation import safe_repr
+from .validation import is_unicode, safe_repr
 
 MAX_VALUE_BYTES = 128
 
@@ -174,6 +175,17 @@ def labels_of(scope: str) -> dict[str, str]:
         return {}
     parts = (part.partition("=") for part in scope.split(","))
     return {label: unquote(value) for label, _, value in parts}
+
+
+def ensure_label_form(labels: object) -> None:
+    """Raise InvalidLabel for labels that no board takes and that JSON cannot hold."""
+    parts = chain(labels, labels.values()) if isinstance(labels, Mapping) else (labels,)
+    for part in parts:
+        is_text = isinstance(part, str) and is_unicode(part)
+        if not is_text and part is not None and not isinstance(part, int | float | list | tuple):
+            raise InvalidLabel(
+                f"expected text for the names and values of labels, got {safe_repr(part)}"
+            )
 
 
 def label_value(label: str, value: object) -> str:

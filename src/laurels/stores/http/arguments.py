@@ -9,10 +9,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from laurels.errors import InvalidLabel, LaurelsError
+from laurels.errors import LaurelsError
 from laurels.model.event import at_ms, event_fields, id_bytes, member_bytes, member_of
+from laurels.model.labels import ensure_label_form
 from laurels.model.score import Number, any_number
-from laurels.model.validation import is_unicode, safe_repr
 
 SentValue = Number | str | list[Number | str]
 
@@ -73,26 +73,19 @@ def event(
 ) -> SubmittedEvent:
     """One event; raises what refuses it whatever the board."""
     sent = SubmittedEvent(member_text(member), values(value), at_ms(at))
-    sent.labels = event_labels(labels)
     named = id_bytes(id)
     sent.id = spare if named is None else named.decode()
+    sent.labels = event_labels(labels)
     return sent
 
 
 def event_labels(labels: object) -> object:
     """What an event carries as labels, as JSON has it: the server judges them, as it knows those of
     the board. InvalidLabel for what has no form there."""
+    ensure_label_form(labels)
     if not isinstance(labels, Mapping):
-        return _plain_label(labels)
-    return {str(_plain_label(label)): _plain_label(value) for label, value in labels.items()}
-
-
-def _plain_label(part: object) -> object:
-    if part is None or isinstance(part, int | float | list | tuple):
-        return part
-    if isinstance(part, str) and is_unicode(part):
-        return part
-    raise InvalidLabel(f"expected text for the names and values of labels, got {safe_repr(part)}")
+        return labels
+    return {str(label): value for label, value in labels.items()}
 
 
 def member_text(member: object) -> str:

@@ -62,11 +62,11 @@ def submission(
 ) -> Submission:
     """Accept events for a board: validate their form and turn them into columns. `watched` is the
     ranking that the window and the scope name, if it is known."""
-    if absolute and not can_set(state.rules):
-        raise NoAllWindow(f"the board {state.board.name!r} has no window `all`")
     listed = batch_list(events)
     ensure_position(position)
     columns = state.reader.gather(listed)
+    if absolute and not columns.errors and not can_set(state.rules):
+        raise NoAllWindow(f"the board {state.board.name!r} has no window `all`")
     if key is not None:
         _give_ids(columns, key)
     return Submission(
