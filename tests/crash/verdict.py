@@ -14,7 +14,6 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import product
 from pathlib import Path
 
 import laurels
@@ -55,20 +54,21 @@ class Told:
                 told.done[what["step"]] = what["answer"]
         return told
 
-    def in_doubt(self, part: range) -> set[int]:
-        """The steps of a part of which one may be there though nobody was told so."""
-        settled = max((n for n in self.done if n in part and self._wrote(n)), default=-1)
+    def in_doubt(self, part: range, there: set[int]) -> set[int]:
+        """The steps of a part of which one may be there though nobody was told so, where of the
+        parts before it those in `there` are."""
+        settled = max((n for n in self.done if n in part and self._wrote(n, there)), default=-1)
         failed = {n for n, code in self.failed.items() if n in part and code in IN_DOUBT}
         said = [n for n in part if n in self.done or n in self.failed]
         if part[-1] not in self.ended:
             failed.add(said[-1] + 1 if said else part.start)
         return {n for n in failed if n > settled and n in part and STEPS[n].kept}
 
-    def _wrote(self, done: int) -> bool:
+    def _wrote(self, done: int, there: set[int]) -> bool:
         """Whether a step that is done wrote to the log. To create what is there, and to count what
         was counted, writes nothing: it says nothing of what failed before."""
         step, answer = STEPS[done], self.done[done]
-        made = any(n < done and STEPS[n].name == step.name for n in self.done)
+        made = any(n < done and STEPS[n].name == step.name for n in {*self.done, *there})
         counted = isinstance(answer, list) and answer[0] == "duplicate"
         return step.kept and not made and not counted
 
@@ -99,8 +99,11 @@ def _matched(held: object, told: Told) -> set[int]:
 
 def _with_doubts(told: Told) -> Iterator[set[int]]:
     """What may be there besides what is done: nothing, or one of each part, fewest first."""
-    doubts = [(None, *sorted(told.in_doubt(part))) for part in PARTS.values()]
-    extras = [{n for n in choice if n is not None} for choice in product(*doubts)]
+    extras: list[set[int]] = [set()]
+    for part in PARTS.values():
+        extras += [
+            there | {doubt} for there in extras for doubt in sorted(told.in_doubt(part, there))
+        ]
     yield from sorted(extras, key=len)
 
 

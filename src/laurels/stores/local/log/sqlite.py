@@ -273,4 +273,16 @@ def _plain_errors(path: Path) -> Iterator[None]:
     except (sqlite3.OperationalError, OSError) as error:
         raise StorageFailed(f"{path} could not be read or written: {error}") from error
     except sqlite3.DatabaseError as error:
+        if _is_sound(path):
+            raise StorageFailed(f"{path} could not be read: {error}") from error
         raise LogDamaged(f"{path} is damaged ({error})") from error
+
+
+def _is_sound(path: Path) -> bool:
+    """Return whether SQLite finds no damage in a file on second look: it takes a page that the disk
+    refused to give for a damaged one."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as reader:
+            return reader.execute("PRAGMA quick_check").fetchall() == [("ok",)]
+    except sqlite3.Error:
+        return False
