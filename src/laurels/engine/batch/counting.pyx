@@ -354,6 +354,25 @@ cdef inline void report_shown(const Job *job, Py_ssize_t event,
     report(job, event, &shown.draft, False)
 
 
+cdef inline void trace_event(const Job *job, Py_ssize_t event, const Part *parts) noexcept nogil:
+    """Note the entries of a counted event's member after the event, in the traced windows that took
+    it, and what an absolute event added."""
+    cdef Py_ssize_t row = event if job.places == NULL else job.places[event]
+    cdef int64_t values[COLUMNS_MOST]
+    cdef const Draft *draft
+    cdef int i, word
+    for i in range(job.traced):
+        draft = &parts[job.traces[i].window].entry.draft
+        if parts[job.traces[i].window].entry.tree == NULL:
+            continue
+        for word in range(job.rule.words):
+            job.traces[i].words[word][row] = draft.new[word] if draft.write else draft.old[word]
+    if job.added[0] != NULL:
+        read_values(job, event, parts, values)
+        for word in range(job.rule.columns):
+            job.added[word][row] = values[word]
+
+
 cdef bint is_large(const Job *job) noexcept nogil:
     """Whether any ranking or tally is larger than a cache, so that looking ahead pays."""
     cdef int i
@@ -377,6 +396,8 @@ cdef int take_event(const Job *job, Py_ssize_t event, Part *parts) noexcept nogi
         if status < 0:
             return -1
         job.status[event] = <uint8_t>status
+        if job.traced and status != ST_OUT_OF_RANGE:
+            trace_event(job, event, parts)
     elif job.watch >= 0:
         read_part(job, job.watch, event, &parts[job.watch])
     if job.watch < 0:

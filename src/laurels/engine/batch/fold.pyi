@@ -34,4 +34,6 @@ def apply(
     status: bytearray,
     journal: Journal | None = None,
     decays: Sequence[tuple[int, int] | tuple[array[int], array[int]] | None] = (),
+    traces: Sequence[tuple[int, Sequence[array[int]]]] = (),
+    added: Sequence[array[int]] | None = None,
 ) -> tuple[_State, _State] | None: ...

@@ -272,6 +272,39 @@ cdef tuple new_report(Py_ssize_t count, int columns, char **present, int64_t **w
     return there, new_columns(columns, count, words)
 
 
+cdef int64_t *take_trace(const Job *job, array.array column) except NULL:
+    """Return the words of a column that is written to."""
+    if column.typecode != "q" or len(column) < job.stop:
+        raise ValueError("a traced column is shorter than the events to count")
+    return <int64_t *>column.data.as_longlongs
+
+
+cdef int take_traces(Job *job, object traces, object added) except -1:
+    """Note the columns to which entries are traced, and what absolute events added."""
+    cdef int column
+    job.traced = 0
+    job.places = NULL
+    job.added[0] = NULL
+    if len(traces) > WINDOWS_MOST:
+        raise ValueError(f"at most {WINDOWS_MOST} windows")
+    for window, columns in traces:
+        if not 0 <= window < job.windows or job.decays[window].on:
+            raise IndexError("there is no such window with entries to trace")
+        if len(columns) != job.rule.words:
+            raise ValueError("one traced column for each word of an entry")
+        job.traces[job.traced].window = window
+        for column in range(job.rule.words):
+            job.traces[job.traced].words[column] = take_trace(job, columns[column])
+        job.traced += 1
+    if added is None:
+        return 0
+    if len(added) != job.rule.columns:
+        raise ValueError("one column of additions for each column of the shape")
+    for column in range(job.rule.columns):
+        job.added[column] = take_trace(job, added[column])
+    return 0
+
+
 cdef int keep_journal(Job *job, NotedJournal journal, list stores, list rollings) except -1:
     """Have a journal kept, which keeps alive what it will write to."""
     cdef RollingSet rolling
@@ -290,7 +323,8 @@ cdef int keep_journal(Job *job, NotedJournal journal, list stores, list rollings
 def apply(RuledShape shape not None, stores: object, routes: object, rollings: object, ids: object,
           values: object, stamps: object, ats: object, bytes sets, int all_window, int watch,
           Py_ssize_t start, Py_ssize_t stop, bytearray status not None,
-          NotedJournal journal = None, decays: object = ()) -> tuple | None:
+          NotedJournal journal = None, decays: object = (), traces: object = (),
+          added: object = None) -> tuple | None:
     """Count the events from start to before stop, in order.
 
     Each window has a route: what takes every event (a place in `stores`), or one per event, -1
@@ -304,8 +338,11 @@ def apply(RuledShape shape not None, stores: object, routes: object, rollings: o
 
     With `watch` a window: (before, after), each which events' members are in the ranking that the
     window's route names (of a rolling one: in `live`), and their columns there, just before and
-    just after the event. With a journal, all that is written can be undone. O(windows * log n) an
-    event. ValueError and IndexError for columns that do not fit together.
+    just after the event. `traces` are pairs of a window and columns, one for each word of an entry:
+    they get, at the place of each counted event that the window took, its member's entry just after
+    it; `added` gets what absolute events added, one column for each of the score. With a journal,
+    all that is written can be undone. O(windows * log n) an event. ValueError and IndexError for
+    columns that do not fit together.
     """
     cdef Job job
     cdef Borrowed held
@@ -329,6 +366,7 @@ def apply(RuledShape shape not None, stores: object, routes: object, rollings: o
         take_events(&job, &held, status, ids, values, stamps, ats)
         take_stores(&job, taking, turning)
         take_decays(&job, &held, list(decays))
+        take_traces(&job, traces, added)
         check_routes(&job)
         check_roster(&job)
         if not -1 <= all_window < job.windows or not -1 <= watch < job.windows:

@@ -6,6 +6,7 @@ from laurels.engine.tally.cells cimport Cells
 from laurels.engine.writing.journal cimport Notes
 from laurels.engine.rolling.ring cimport Rolling
 from laurels.engine.writing.rule cimport COLUMNS_MOST, Rule
+from laurels.engine.tree.leaf cimport WORDS_MOST
 from laurels.engine.tree.tree cimport Tree
 
 cdef enum:
@@ -29,6 +30,10 @@ cdef struct DecayPair:             # what the events weigh in a window
     const int64_t *mantissas    # NULL: mantissa
     int64_t exponent
     int64_t mantissa
+
+cdef struct Trace:              # where the entries of a window are noted, event by event
+    int window
+    int64_t *words[WORDS_MOST]
 
 cdef struct Job:
     Rule rule
@@ -54,6 +59,10 @@ cdef struct Job:
     char *present_after
     int64_t *before[COLUMNS_MOST]
     int64_t *after[COLUMNS_MOST]
+    int traced                  # how many windows are traced
+    Trace traces[WINDOWS_MOST]
+    int64_t *added[COLUMNS_MOST]        # what absolute events added, or NULL
+    const uint32_t *places      # where each event is in the caller's columns, or NULL: as it stands
 
 cdef inline int score_words(const Job *job, int window) noexcept nogil:
     """How many words of a window's entries are their score."""

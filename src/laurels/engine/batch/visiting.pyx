@@ -93,7 +93,7 @@ cdef const Visit *order_visits(const Job *job, Visit *visits) noexcept nogil:
 
 cdef Py_ssize_t room_of(const Job *job) noexcept nogil:
     """Bytes that suffice for all columns of a job and for two visits of each event."""
-    cdef Py_ssize_t columns = 5 + 3 * job.windows + 3 * job.rule.columns + 3
+    cdef Py_ssize_t columns = 6 + 3 * job.windows + 3 * job.rule.columns + 3
     return (job.stop - job.start + 1) * (columns * <Py_ssize_t>sizeof(uint64_t)
                                          + 2 * <Py_ssize_t>sizeof(Visit))
 
@@ -144,6 +144,15 @@ cdef void pick_columns(Visiting *visiting) noexcept nogil:
             job.decays[window].mantissas = pick(visiting, given.decays[window].mantissas)
 
 
+cdef void note_places(Visiting *visiting) noexcept nogil:
+    """Note where each event is in the caller's columns, which traces are written to directly."""
+    cdef uint32_t *places = <uint32_t *>cut(visiting, sizeof(uint32_t))
+    cdef Py_ssize_t i
+    for i in range(visiting.job.stop):
+        places[i] = visiting.order[i].event
+    visiting.job.places = places
+
+
 cdef void cut_reports(Visiting *visiting) noexcept nogil:
     """Give the job columns of its own to report in."""
     cdef Job *job = &visiting.job
@@ -174,6 +183,8 @@ cdef bint begin_visiting(const Job *given, Visiting *visiting) noexcept nogil:
     visiting.free = visiting.room + 2 * count * <Py_ssize_t>sizeof(Visit)
     pick_columns(visiting)
     cut_reports(visiting)
+    if visiting.job.traced:
+        note_places(visiting)
     return True
 
 
