@@ -7,7 +7,7 @@ No laurels module is imported here. Scores are tuples of integers, one per colum
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -109,6 +109,8 @@ class Definition:
     title: str = ""
     scopes: tuple[tuple[str, ...], ...] = ((),)
     rank_by: tuple[str, ...] = ()
+    changes: str = ""
+    changes_max: int = 10_000_000
 
     @property
     def labels(self) -> set[str]:
@@ -242,6 +244,24 @@ class Verdict:
     rank: int | None = None
     refused_windows: tuple[str, ...] = ()
     labels: dict[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Changed:
+    """What an event, or another write, did to a member: `values` is what was added or kept, and
+    `entries` by window, period and labels the member's row then, with the time of its newest
+    event."""
+
+    kind: str
+    member: str
+    at_ms: int
+    id: str | None = None
+    labels: tuple[tuple[str, str], ...] = ()
+    values: Score | None = None
+    entries: dict[tuple[str, str | int | None, tuple[tuple[str, str], ...]], tuple[Row, int]] = (
+        field(default_factory=dict)
+    )
+    data: object = None
 
 
 class Refusal(Exception):  # noqa: N818

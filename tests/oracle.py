@@ -19,6 +19,7 @@ from tests.calendar_by_scanning import Span
 from tests.definitions import (
     ALL,
     Accepted,
+    Changed,
     Counted,
     Definition,
     Place,
@@ -112,6 +113,7 @@ class Oracle:
             board.profiles.pop(member, None)
         else:
             board.profiles[member] = profile
+        board.changes.append(Changed("data", member, self.latest_ms, data=profile))
         self.refresh()
 
     # Events

@@ -14,6 +14,7 @@ from tests.definitions import (
     LIMIT,
     Accepted,
     Card,
+    Changed,
     ColumnDef,
     Counted,
     DecayedScore,
@@ -27,7 +28,7 @@ from tests.definitions import (
     duration_ms,
 )
 from tests.oracle_forms import FIRST_MS, scope_text
-from tests.oracle_windows import DecayWindow, OracleWindow, window_of
+from tests.oracle_windows import DecayWindow, OracleWindow, RollingWindow, window_of
 
 
 class OracleBoard:
@@ -40,6 +41,7 @@ class OracleBoard:
         self.profiles: dict[str, object] = {}
         self.latest_ms = FIRST_MS
         self.orders = 0
+        self.changes: list[Changed] = []
 
     def change(self, definition: Definition, now_ms: int) -> None:
         """Another title, other `keep`s, more windows; what is not there by now never is."""
@@ -102,8 +104,10 @@ class OracleBoard:
 
     def remove(self, member: str, now_ms: int) -> bool:
         """Takes a member out of all rankings of members; whether it was in one to be read."""
-        self.profiles.pop(member, None)
+        profile = self.profiles.pop(member, None)
         removed = [window.remove(member, now_ms) for window in self.windows.values()]
+        if any(removed) or profile is not None:
+            self.changes.append(Changed("remove", member, now_ms))
         return any(removed)
 
     # The order of members
@@ -275,9 +279,31 @@ class OracleBoard:
             return verdict("refused", "total_out_of_range")
         for window in taking:
             window.count(counted)
+        self.changes.append(self._change_of(event, counted, taking))
         if event.id is not None:
             self.accepted[event.member, event.id] = now_ms
         return verdict("applied" if self._changed(before, after) else "unchanged")
+
+    def _change_of(
+        self, event: Accepted, counted: Counted, taking: Sequence[OracleWindow]
+    ) -> Changed:
+        """What readers of changes are told of an event that has just counted."""
+        names = {id(window): name for name, window in self.windows.items()}
+        entries = {}
+        for window in taking:
+            if isinstance(window, (RollingWindow, DecayWindow)):
+                continue
+            instance = window.instance(event.at_ms)
+            for scope in counted.scopes:
+                row = self.row(self.within(window.counted[instance], scope), event.member)
+                if scope.by is None and row is not None:
+                    own = self.within(window.counted[instance], scope)
+                    newest_ms = max(each.at_ms for each in own if each.member == event.member)
+                    entries[names[id(window)], instance, scope.labels] = row, newest_ms
+        kind = "set" if event.absolute else "event"
+        return Changed(
+            kind, event.member, event.at_ms, event.id, event.labels, counted.values, entries
+        )
 
     def _values(self, event: Accepted) -> Score:
         if not event.absolute or all(column.op != "sum" for column in self.definition.columns):

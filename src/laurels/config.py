@@ -30,6 +30,7 @@ from laurels.stores.base import Backing
 from laurels.stores.local.backup import Backup, Progress
 from laurels.stores.local.backup import back_up as back_up_folder
 from laurels.stores.local.backup import restore as restore_folder
+from laurels.stores.local.changes.file import ChangeFile
 from laurels.stores.local.clock_file import ClockFile
 from laurels.stores.local.index.memory import MemoryIndex
 from laurels.stores.local.log.base import Log
@@ -61,6 +62,7 @@ _INDEX_SERVERS = ("redis", "rediss", "redis+cluster", "rediss+cluster")
 _CLOCKS = ("system", "event")
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 MIN_STEP_MS = 1_000
+CHANGES_NAME = "changes.db"
 
 
 def connect(
@@ -85,7 +87,8 @@ def connect(
             snapshots = SnapshotFiles(folder.path)
             snapshots.clear_unfinished()
             guarded = partial(_guarded_clock, max_step_ms, ClockFile(folder.path))
-            service = _compose(log, clock, snapshots, guarded)
+            changes = ChangeFile(folder.path / CHANGES_NAME)
+            service = _compose(log, clock, snapshots, guarded, changes)
         except BaseException:
             log.close()
             raise
@@ -101,6 +104,7 @@ def _compose(
     clock: str | Clock | None,
     snapshots: SnapshotFiles | None,
     system_clock: Callable[[], Clock],
+    changes: ChangeFile | None = None,
 ) -> Service:
     """A service on the clock asked for, else the one the log was last written by.
 
@@ -108,14 +112,20 @@ def _compose(
     """
     if isinstance(clock, Clock) and not isinstance(clock, type):
         return Service(
-            log, _new_index, clock, snapshots=snapshots, rest=_rest, stopwatch=time.perf_counter
+            log,
+            _new_index,
+            clock,
+            snapshots=snapshots,
+            rest=_rest,
+            stopwatch=time.perf_counter,
+            changes=changes,
         )
     kept = log.note("clock")
     name = clock or kept or "system"
     if not isinstance(name, str) or name not in _CLOCKS:
         raise InvalidClock(f"expected system or event as the clock, got {safe_repr(name)}")
     chosen = system_clock() if name == "system" else EventClock()
-    service = Service(log, _new_index, chosen, name, snapshots, _rest, time.perf_counter)
+    service = Service(log, _new_index, chosen, name, snapshots, _rest, time.perf_counter, changes)
     if name == "event" and kept != "event" and service.begun:
         service.close()
         raise InvalidClock("the boards already run on another clock")

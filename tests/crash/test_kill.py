@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import laurels
+from laurels.core.changes import Change
 from tests.conftest import Scaled
 from tests.internals import local
 
@@ -76,9 +77,29 @@ def _assert_refreshed(lb: laurels.Leaderboards) -> None:
     assert lb.count("kills", window="9d") == lb.count("kills") > 0
 
 
+def _judge_changes(lb: laurels.Leaderboards, there: Iterable[str], known: list[str]) -> list[str]:
+    """Each event is one change, without a gap, and under the id it had before; return all ids."""
+    found, after = list[Change](), None
+    while True:
+        page = lb.changes("kills", after=after, limit=10_000)
+        found += page
+        after = page.cursor
+        if not page.more:
+            break
+    ids = [change.id for change in found]
+    assert ids[: len(known)] == known
+    sequences = [int(id.split("/")[2]) for id in ids]
+    assert sorted({*sequences}) == list(range(1, sequences[-1] + 1))
+    assert sequences == sorted(sequences)
+    counted = Counter(change.member for change in found if change.kind == "event")
+    assert counted == Counter(there)
+    return ids
+
+
 def _kill_in_a_row(folder: Path, kills: int, moments: random.Random) -> None:
     """Kills the writers of one folder one after another, and judges it after each."""
     acknowledged: list[str] = []
+    ids: list[str] = []
     for kill in range(kills):
         acknowledged += _killed_run(folder, kill * 1_000_000, moments.randint(1, 400))
         with laurels.open(str(folder)) as lb:
@@ -91,6 +112,7 @@ def _kill_in_a_row(folder: Path, kills: int, moments: random.Random) -> None:
             assert set(whole) <= set(there), "half a batch is there"
             _judge_rooms(lb, there)
             _judge_refreshed(lb, there)
+            ids = _judge_changes(lb, there, ids)
             lb.check()
     later = laurels.ManualClock(time.time_ns() // 1_000_000 + 1_000)
     with laurels.open(str(folder), clock=later) as lb:

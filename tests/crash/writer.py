@@ -4,8 +4,8 @@
 
 Two threads report single events, a third batches of ten; each line printed names a member (or a
 batch) whose event was acknowledged before the line was written. A fourth takes snapshots, and has
-the log trimmed, all the time. A rolling window of seconds turns meanwhile, and one of days
-is refreshed every second.
+the log trimmed, all the time. The board keeps its changes. A rolling window of seconds turns
+meanwhile, and one of days is refreshed every second.
 """
 
 import sys
@@ -23,6 +23,7 @@ BOARD = laurels.Board(
     dedupe_max=10_000_000,
     scopes=[[], ["room"]],
     rank_by="room",
+    changes="7d",
 )
 
 

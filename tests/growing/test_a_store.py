@@ -12,6 +12,7 @@ import pytest
 
 import laurels
 from laurels import config
+from laurels.core.changes import ChangePage
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import Command
 from laurels.core.index import Index
@@ -58,6 +59,11 @@ class CountingStore:
 
     def definitions(self) -> list[Board]:
         return self._store.definitions()
+
+    def changes(
+        self, board: str, after: str | None, limit: int, *, initial: bool = False
+    ) -> ChangePage:
+        return self._store.changes(board, after, limit, initial=initial)
 
     def position(self, board: str, source: str) -> str | None:
         return self._store.position(board, source)
@@ -145,6 +151,11 @@ def test_every_verb_works_over_a_store_of_ones_own(called: set[str]) -> None:
     assert lb.scopes("b", "room") == [{"room": "42"}]
     assert [entry.member for entry in lb.export("b")] == ["bob", "cid", "ann"]
 
+    lb.change("b", changes="1h")
+    lb.set_data("b", "bob", [1])
+    assert [change.kind for change in lb.changes("b")] == ["change", "data"]
+    assert len(next(lb.watch_changes("b"))) == 2
+
     assert [window.members for window in lb.stats("b").windows] == [3, 3]
     assert lb.stats().boards == 1
     assert lb.check().boards == 1
@@ -163,10 +174,10 @@ def test_every_verb_works_over_a_store_of_ones_own(called: set[str]) -> None:
     assert store.queries["RankOf"] == store.queries["RanksOf"] == 1
     assert store.commands == {
         "CreateBoard": 1,
-        "ChangeBoard": 1,
+        "ChangeBoard": 2,
         "Submit": 2,
         "SubmitMany": 1,
-        "SetData": 1,
+        "SetData": 2,
         "RemoveMember": 1,
         "DeleteBoard": 1,
     }

@@ -308,9 +308,10 @@ def test_a_board_goes_through_json_and_back(given_board: Board) -> None:
 def test_json_says_every_field_and_its_format() -> None:
     fields = msgspec.json.decode(Board("b").to_json())
     assert fields.pop("format") == 1
-    assert set(fields) == set(Board.__struct_fields__) - {"labels"}
-    ignoring = msgspec.json.decode(Board("b", labels="ignore").to_json())
-    assert set(ignoring) == {"format", *Board.__struct_fields__}
+    later = {"labels", "changes", "changes_max"}
+    assert set(fields) == set(Board.__struct_fields__) - later
+    board = Board("b", labels="ignore", changes="1d", changes_max=7)
+    assert set(msgspec.json.decode(board.to_json())) == {"format", *Board.__struct_fields__}
 
 
 def test_numbers_in_json_are_exact() -> None:

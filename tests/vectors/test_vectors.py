@@ -15,7 +15,7 @@ from laurels.core.plan import plan_batch
 from laurels.core.ranking_key import RankingKey
 from laurels.model.event import EventReader, batch_of
 from laurels.model.labels import scope_named
-from laurels.model.score import is_stamped, word_bounds
+from laurels.model.score import word_bounds
 from laurels.stores.redis.index.batches import encode_batch
 from laurels.stores.redis.index.coding import board_encoding
 from laurels.stores.redis.index.names import key_of, name_of
@@ -128,7 +128,7 @@ def test_the_core_makes_the_same_words_and_bounds(name: str, cases: list[WriteCa
     shape = plain.shaped(RULE.boards[name])
     rules = homes.board_of("b", RULE.boards[name]).rules()
     assert word_bounds(rules) == (shape.lows, shape.highs)
-    assert (is_stamped(rules), rules.tie) == (shape.stamped, shape.tie)
+    assert (rules.is_stamped, rules.tie) == (shape.stamped, shape.tie)
     reader = EventReader(rules)
     for case in cases:
         columns = reader.gather([("ann", homes.given(e), e.at_ms) for e in case.events])

@@ -19,6 +19,7 @@ from functools import update_wrapper
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
+from laurels.core.changes import ChangePage
 from laurels.core.commands import Command, SubmitMany
 from laurels.core.queries import Query
 from laurels.core.receipt import Receipts
@@ -26,7 +27,7 @@ from laurels.core.standing import Entry
 from laurels.stores.base import AsyncStore
 from laurels.stores.intake.accept import warn_if_all_refused
 
-from .leaderboards import EXPORT_CHUNK, Leaderboards
+from .leaderboards import EXPORT_CHUNK, POLL_SECONDS, Leaderboards
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -54,6 +55,11 @@ class _Awaited:
 
     def definitions(self) -> Awaitable[Any]:
         return self._store.look_async(lambda _: self._store.definitions())
+
+    def changes(
+        self, board: str, after: str | None, limit: int, *, initial: bool = False
+    ) -> Awaitable[Any]:
+        return self._store.changes_async(board, after, limit, initial=initial)
 
     def position(self, board: str, source: str) -> Awaitable[Any]:
         return self._store.look_async(lambda _: self._store.position(board, source))
@@ -133,6 +139,7 @@ class AsyncLeaderboards:
     count = _awaited(Leaderboards.count)
     periods = _awaited(Leaderboards.periods)
     scopes = _awaited(Leaderboards.scopes)
+    changes = _awaited(Leaderboards.changes)
     stats = _awaited(Leaderboards.stats)
 
     check = _awaited(Leaderboards.check)
@@ -185,6 +192,23 @@ class AsyncLeaderboards:
             if (after := page.next) is None:
                 return
 
+    async def watch_changes(
+        self,
+        board: str,
+        *,
+        after: str | None = None,
+        limit: int = 1_000,
+        initial: bool = False,
+        poll_seconds: float = POLL_SECONDS,
+    ) -> AsyncIterator[ChangePage]:
+        while True:
+            page = await self.changes(board, after=after, limit=limit, initial=initial)
+            after, initial = page.cursor, False
+            if page.changes:
+                yield page
+            elif not page.more:
+                await asyncio.sleep(poll_seconds)
+
     async def close(self) -> None:
         await self._store.close_async()
 
@@ -200,5 +224,5 @@ class AsyncLeaderboards:
         await self.close()
 
 
-for _verb in ("submit_many", "export", "close"):
+for _verb in ("submit_many", "export", "watch_changes", "close"):
     getattr(AsyncLeaderboards, _verb).__doc__ = getattr(Leaderboards, _verb).__doc__

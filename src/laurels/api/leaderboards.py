@@ -1,10 +1,12 @@
 """The verbs, synchronous: what `laurels.open` gives."""
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, overload
 
 from laurels.core.between import Bound
+from laurels.core.changes import ChangePage, checked_limit
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import (
     ChangeBoard,
@@ -44,6 +46,8 @@ from laurels.stores.base import Store
 from laurels.stores.intake.accept import warn_if_all_refused
 
 EXPORT_CHUNK = 1_000
+POLL_SECONDS = 0.1
+"""How often changes are looked for where there are no new ones."""
 
 
 class Leaderboards:
@@ -77,8 +81,8 @@ class Leaderboards:
         return self._store.write(CreateBoard(defined, exist_ok))
 
     def change(self, name: str, /, **changes: Any) -> Board:
-        """Changes a board's `title` or `keep`, or adds `windows`, `scopes` or labels to `rank_by`,
-        which count from now on.
+        """Changes a board's `title`, `keep` or `changes`, or adds `windows`, `scopes` or labels to
+        `rank_by`, which count from now on.
 
         Anything else, and taking one of these away, is refused as UnsafeChange with the reasons.
         """
@@ -532,6 +536,47 @@ class Leaderboards:
             )
 
         return _pages(page)
+
+    def changes(
+        self,
+        board: str,
+        *,
+        after: str | None = None,
+        limit: int = 1_000,
+        initial: bool = False,
+    ) -> ChangePage:
+        """What has changed on a board that keeps its changes, in order: a page of up to `limit`
+        changes after a cursor, which is the `cursor` of the page before.
+
+        Without a cursor it begins with the oldest change that is kept, with `after="now"` with
+        those to come. With `initial` it begins with every present entry, in changes of the kind
+        `initial`, ends those with an `initial_end`, and goes on with what has changed since. Each
+        change is there once, with the same id however often it is read; those of one member are
+        in order. Raises ChangesNotKept for a board without `changes`; ChangesExpired where
+        the changes after the cursor are no longer kept, and CursorDiverged where the store never
+        had them: begin with `initial` again. InvalidCursor, InvalidLimit (1 to 10,000). O(limit).
+        """
+        return self._store.changes(board, after, checked_limit(limit), initial=initial)
+
+    def watch_changes(
+        self,
+        board: str,
+        *,
+        after: str | None = None,
+        limit: int = 1_000,
+        initial: bool = False,
+        poll_seconds: float = POLL_SECONDS,
+    ) -> Iterator[ChangePage]:
+        """The same page by page, for as long as the caller asks for the next: each page has at
+        least one change. Where there is none yet it looks again every `poll_seconds`. A caller that
+        keeps the `cursor` of each page it is done with goes on there after a restart."""
+        while True:
+            page = self.changes(board, after=after, limit=limit, initial=initial)
+            after, initial = page.cursor, False
+            if page.changes:
+                yield page
+            elif not page.more:
+                threading.Event().wait(poll_seconds)
 
     @overload
     def stats(self) -> Stats: ...

@@ -21,7 +21,7 @@ from laurels.cli.boards import commands as boards
 from laurels.cli.importing import command as import_command
 from laurels.errors import CheckFailed, LaurelsError, LaurelsWarning
 
-from . import answers, auditing, clock, exporting, keys, serving, upkeep, watch
+from . import answers, auditing, changes, clock, exporting, keys, serving, upkeep, watch
 from .failures import OutputFailed, Usage
 from .opening_bar import opening_bar
 from .option_groups import command
@@ -52,6 +52,7 @@ command(app, "rank")(answers.rank)
 command(app, "around")(answers.around)
 command(app, "scopes")(scoping.scopes)
 command(app, "watch")(watch.watch)
+command(app, "changes")(changes.changes)
 command(app, "audit")(auditing.audit)
 command(app, "check")(upkeep.check)
 command(app, "rebuild")(upkeep.rebuild)

@@ -11,7 +11,8 @@ class BoardRecord(Struct, frozen=True, array_like=True):
 
     `due_ms` is the end up to which it was advanced, `refreshed` the state of its refreshed windows,
     `now_ms` the board's own time. It is None in snapshots from before boards had times of their
-    own: then the time of the whole store applies, which the head has.
+    own: then the time of the whole store applies, which the head has. `sequence` and `tag` are
+    those of the newest block of changes.
     """
 
     number: int
@@ -23,6 +24,9 @@ class BoardRecord(Struct, frozen=True, array_like=True):
     due_ms: int
     refreshed: dict[str, Refreshed] = {}
     now_ms: int | None = None
+    uid: str = ""
+    sequence: int = 0
+    tag: int = 0
 
 
 class Head(Struct, frozen=True, array_like=True):

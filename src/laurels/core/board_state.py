@@ -30,7 +30,8 @@ class BoardState(Struct):
     by this process; `generation` counts the boundaries and definitions its scopes have to follow,
     and a scope with another generation is stale. `refreshed` has the state of each refreshed window
     in which something was counted, `refreshed_by` the same of rankings by a label where they have a
-    state of their own. `views` caches what queries prepare.
+    state of their own. `views` caches what queries prepare. `sequence` and `tag` are those of the
+    newest block of changes, 0 without one; `uid` stays the board's in every store it is moved to.
     """
 
     number: int
@@ -48,6 +49,9 @@ class BoardState(Struct):
     refreshed: dict[str, Refreshed] = {}
     refreshed_by: dict[str, Refreshed] = {}
     views: dict[str | None, Any] = {}
+    uid: str = ""
+    sequence: int = 0
+    tag: int = 0
 
     def as_refreshed(self, window: Window, scope: str = ALL) -> Refreshed | None:
         """Return the refresh state of a window; None for a window that is not refreshed."""
@@ -119,8 +123,11 @@ class Boards:
         }
         return plan_batch(state.rules, state.floors, batch, shown)
 
-    def open(self, board: Board, number: int, version: int, created_ms: int) -> BoardState:
-        """Register a board."""
+    def open(
+        self, board: Board, number: int, version: int, created_ms: int, uid: str = ""
+    ) -> BoardState:
+        """Register a board. One from before boards had a uid gets one from its number and
+        beginning."""
         rules = board.rules()
         state = BoardState(
             number=number,
@@ -131,6 +138,7 @@ class Boards:
             created_ms=created_ms,
             floors={},
             positions={},
+            uid=uid or f"{number:x}.{created_ms:x}",
         )
         self.boards[board.name] = self._by_number[number] = state
         return state
@@ -152,6 +160,9 @@ def record_of(state: BoardState, now_ms: int | None = None) -> BoardRecord:
         state.due_ms,
         state.refreshed,
         now_ms,
+        state.uid,
+        state.sequence,
+        state.tag,
     )
 
 

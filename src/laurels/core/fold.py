@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable
 from itertools import islice
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from laurels.model.board import Board
 from laurels.model.event import Batch
@@ -27,6 +28,7 @@ from laurels.timeline.instants import MAX_MS, MIN_MS
 from . import record as records
 from .board_record import Head, board_record, encode
 from .board_state import Boards, BoardState, record_of, redefine
+from .changes import ChangeRecorder, CountedBatch, WriteBlock, position_block, write_block
 from .index import Index, Outcomes
 from .lifecycle import expired, next_boundary, oldest_stored, rolling_state
 from .plan import Plan
@@ -69,15 +71,17 @@ class Folded(Struct, frozen=True):
 
 
 class Fold(Boards):
-    """Boards and the index as of the records applied so far.
+    """Boards and the index as of the records applied so far. A `recorder` gets what changed on
+    boards that keep their changes.
 
     `entry` is the offset of the log entry whose records are being applied. `now_ms` is the newest
     time of any record and of the clock, `clock_ms` that of the clock alone.
     """
 
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: Index, recorder: ChangeRecorder | None = None) -> None:
         super().__init__()
         self.index = index
+        self.recorder = recorder
         self.now_ms = MIN_MS
         self.clock_ms = MIN_MS
         self.entry = 0
@@ -104,7 +108,7 @@ class Fold(Boards):
         self.see(state, record.now_ms)
         state.changes += 1
         match record:
-            case records.Change():
+            case records.Redefine():
                 self._change(record)
             case records.Delete():
                 self._delete(record)
@@ -116,10 +120,12 @@ class Fold(Boards):
             case records.MemberData():
                 self.index.set_data(record.board, record.member, record.data)
                 self.refreshes.changed(state, self.entry)
+                self._record(state, write_block(record, "data", record.member, record.data))
             case records.Refresh():
                 self._refresh(record)
             case records.Position():
                 self._note(record.board, record.position)
+                self._record(state, position_block(record))
         return True
 
     def remove(self, record: records.Remove, scopes: Collection[str]) -> bool:
@@ -129,7 +135,11 @@ class Fold(Boards):
         self.advance(state)
         self.advance_scopes(state, scopes)
         self.refreshes.changed(state, self.entry)
-        return self.index.remove(record.board, record.member, scopes)
+        has_data = self.index.data(record.board, [record.member.decode()]) != [None]
+        was_ranked = self.index.remove(record.board, record.member, scopes)
+        if was_ranked or has_data:
+            self._record(state, write_block(record, "remove", record.member))
+        return was_ranked
 
     # Time
 
@@ -297,9 +307,29 @@ class Fold(Boards):
                 self.index.set_generation(batch.board, scope, state.generation)
         self.refreshes.counted(state, plan, outcomes)
         state.changes += 1
-        if batch.position is not None and not (batch.atomic and outcomes.refused):
-            self._note(batch.board, batch.position)
+        position = None if batch.atomic and outcomes.refused else batch.position
+        if position is not None:
+            self._note(batch.board, position)
+        if state.rules.changes_ms and (outcomes.counted or position is not None):
+            self._record_counted(state, batch, plan, outcomes)
         return Folded(batch, plan, outcomes)
+
+    def _record_counted(
+        self, state: BoardState, batch: Batch, plan: Plan, outcomes: Outcomes
+    ) -> None:
+        """Record the changes of a batch."""
+        state.sequence, state.tag = state.sequence + 1, batch.tag
+        if self.recorder is not None:
+            block = CountedBatch(state.rules, state.sequence, batch, plan, outcomes)
+            self.recorder.record(state, block)
+
+    def _record(self, state: BoardState, block: WriteBlock) -> None:
+        """Record the one change of a write, where the board keeps changes."""
+        if not state.rules.changes_ms:
+            return
+        state.sequence, state.tag = state.sequence + 1, block.tag
+        if self.recorder is not None:
+            self.recorder.record(state, replace(block, sequence=state.sequence))
 
     def _refresh(self, record: records.Refresh) -> None:
         """Refresh a window. Where its build is complete, scopes follow the next time they are
@@ -336,7 +366,8 @@ class Fold(Boards):
         for _, described in boards:
             record = board_record(described)
             board = Board.from_json(record.definition)
-            state = self.open(board, record.number, record.version, record.created_ms)
+            state = self.open(board, record.number, record.version, record.created_ms, record.uid)
+            state.sequence, state.tag = record.sequence, record.tag
             state.floors = record.floors
             state.positions = record.positions
             state.due_ms = record.due_ms
@@ -356,19 +387,22 @@ class Fold(Boards):
                     self._passes[state.number, window, ALL] = None
             self._set_scopes_stale(state)
 
-    def open(self, board: Board, number: int, version: int, created_ms: int) -> BoardState:
+    def open(
+        self, board: Board, number: int, version: int, created_ms: int, uid: str = ""
+    ) -> BoardState:
         """Register a board, in the index too."""
-        state = super().open(board, number, version, created_ms)
+        state = super().open(board, number, version, created_ms, uid)
         self.index.open_board(number, state.rules)
         return state
 
     def _create(self, record: records.Create) -> None:
         board = Board.from_json(record.definition)
-        state = self.open(board, record.board, record.version, record.now_ms)
+        state = self.open(board, record.board, record.version, record.now_ms, record.uid)
         self.next_number = record.board + 1
         self._watch_boundary(state)
+        self._record(state, write_block(record, "create", None, record.definition))
 
-    def _change(self, record: records.Change) -> None:
+    def _change(self, record: records.Redefine) -> None:
         state = self.by_number(record.board)
         self.advance(state)
         redefine(state, Board.from_json(record.definition), record.version, self.time_of(state))
@@ -376,12 +410,15 @@ class Fold(Boards):
         self._drop_expired(state)
         self._watch_boundary(state)
         self._set_scopes_stale(state)
+        self._record(state, write_block(record, "change", None, record.definition))
 
     def _delete(self, record: records.Delete) -> None:
         self.forget(record.board)
         self.index.close_board(record.board)
         self._stale_from.pop(record.board, None)
         self.refreshes.forget(record.board)
+        if self.recorder is not None:
+            self.recorder.forget(record.board)
         for each in [each for each in self._passes if each[0] == record.board]:
             del self._passes[each]
 

@@ -54,12 +54,28 @@ class Scores(Struct, frozen=True):
     words: list["array[int]"]
 
 
+class BatchTrace(Struct, frozen=True):
+    """The entries of a batch's members after each event: for each ranking that changes list, its
+    index in the plan's `places` and the words, column by column. `added` is what absolute events
+    added, as words."""
+
+    rankings: list[tuple[int, list["array[int]"]]]
+    added: list["array[int]"] | None = None
+
+
 class Outcomes(Struct, frozen=True):
-    """The outcomes of a batch, event by event; `before` and `after` in the watched window."""
+    """The outcomes of a batch, event by event; `before` and `after` in the watched window, and a
+    trace where the board keeps changes."""
 
     codes: bytearray
     before: Scores | None = None
     after: Scores | None = None
+    trace: BatchTrace | None = None
+
+    @property
+    def counted(self) -> int:
+        """The number of events that counted."""
+        return sum(map(self.codes.count, COUNTED))
 
     @property
     def refused(self) -> int:

@@ -31,6 +31,9 @@ class Events(Struct, frozen=True, array_like=True, tag="events"):
     may be, the values that occur together, and for each event the place of its values there.
     `waits` are now - the time at which each event was accepted, None where all were at now, or
     where nothing follows from it.
+
+    A `tag` is a random number that the changes of a record are known by, 0 on a board that keeps no
+    changes; the other records have one as well.
     """
 
     board: int
@@ -48,20 +51,26 @@ class Events(Struct, frozen=True, array_like=True, tag="events"):
     weights: dict[int, bytes] = {}
     labels: tuple[tuple[str, ...], tuple[Values, ...], bytes] | None = None
     waits: bytes | None = None
+    tag: int = 0
 
 
 class Create(Struct, frozen=True, array_like=True, tag="create"):
+    """A new board. `uid` is random: no other board, here or elsewhere, has it."""
+
     board: int
     version: int
     now_ms: int
     definition: bytes
+    uid: str = ""
+    tag: int = 0
 
 
-class Change(Struct, frozen=True, array_like=True, tag="change"):
+class Redefine(Struct, frozen=True, array_like=True, tag="change"):
     board: int
     version: int
     now_ms: int
     definition: bytes
+    tag: int = 0
 
 
 class Delete(Struct, frozen=True, array_like=True, tag="delete"):
@@ -75,6 +84,7 @@ class Remove(Struct, frozen=True, array_like=True, tag="remove"):
     version: int
     now_ms: int
     member: bytes
+    tag: int = 0
 
 
 class MemberData(Struct, frozen=True, array_like=True, tag="data"):
@@ -85,6 +95,7 @@ class MemberData(Struct, frozen=True, array_like=True, tag="data"):
     now_ms: int
     member: bytes
     data: bytes | None
+    tag: int = 0
 
 
 class Position(Struct, frozen=True, array_like=True, tag="position"):
@@ -94,6 +105,7 @@ class Position(Struct, frozen=True, array_like=True, tag="position"):
     version: int
     now_ms: int
     position: tuple[str, str]
+    tag: int = 0
 
 
 class Refresh(Struct, frozen=True, array_like=True, tag="refresh"):
@@ -106,7 +118,7 @@ class Refresh(Struct, frozen=True, array_like=True, tag="refresh"):
     window: str
 
 
-Record = Events | Create | Change | Delete | Remove | MemberData | Position | Refresh
+Record = Events | Create | Redefine | Delete | Remove | MemberData | Position | Refresh
 
 
 class _Entry(Struct, frozen=True, array_like=True):
@@ -172,6 +184,7 @@ def events_of(batch: Batch, version: int) -> Events:
         weights={each.half_life_ms: _mantissas(weights) for each, weights in batch.weights.items()},
         labels=None if batch.labels is None else _labels_told(batch.labels),
         waits=_waits(batch),
+        tag=batch.tag,
     )
 
 
@@ -233,4 +246,5 @@ def batch_of(record: Events) -> Batch:
         nows=None
         if record.waits is None
         else behind(record.now_ms, unpack(record.waits, record.size)),
+        tag=record.tag,
     )

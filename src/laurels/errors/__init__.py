@@ -482,6 +482,39 @@ class InvalidCursor(InvalidInput):
     advice = "pass the `next` of the page before unchanged, for the same board and window"
 
 
+# Changes
+
+
+class ChangesNotKept(Conflict):
+    """The board keeps no changes."""
+
+    code = "changes_not_kept"
+    advice = (
+        "give the board `changes`, the time for which they are kept; they are kept from then on"
+    )
+
+
+class ChangesExpired(NotFound):
+    """The changes after this cursor are no longer kept."""
+
+    code = "changes_expired"
+    status = 410
+    advice = (
+        "read all present rankings with `initial`, which goes on with the changes since, or go on "
+        "from the oldest cursor that is kept, and know that changes are missing in between"
+    )
+
+
+class CursorDiverged(Conflict):
+    """The store does not have the change that the cursor stands behind.
+
+    The board was made anew, or the store lost its end or was restored from a backup.
+    """
+
+    code = "cursor_diverged"
+    advice = "read all present rankings with `initial`, which goes on with the changes since"
+
+
 # Data and JSON
 
 

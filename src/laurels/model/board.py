@@ -51,6 +51,8 @@ MAX_WINDOWS = 16
 MAX_TITLE = 200
 MAX_DEDUPE = 100_000_000
 MAX_SHARDS = 64
+MAX_CHANGES_DEFAULT = 10_000_000
+MOST_CHANGES = 1_000_000_000
 
 T = TypeVar("T")
 F = TypeVar("F")
@@ -79,6 +81,9 @@ class Board(Plain, Struct, frozen=True):
     labels in `rank_by` are ranked themselves, by the same events. An event with a label that the
     board does not name is refused, or with `labels="ignore"` counted without that label.
 
+    With `changes`, a duration, the board keeps what every event changed for that long, at most
+    `changes_max` changes, for programs that follow it; empty, it keeps none.
+
     A window without a name of its own goes by its text without the options: `month:keep=12` is
     called `month`.
 
@@ -105,6 +110,8 @@ class Board(Plain, Struct, frozen=True):
     scopes: tuple[tuple[str, ...], ...] = ((),)
     rank_by: tuple[str, ...] = ()
     labels: UnnamedLabels = "refuse"
+    changes: str = ""
+    changes_max: int = MAX_CHANGES_DEFAULT
 
     if TYPE_CHECKING:  # what is taken is wider than what is kept
 
@@ -128,6 +135,8 @@ class Board(Plain, Struct, frozen=True):
             scopes: Sequence[Sequence[str]] = ((),),
             rank_by: str | Sequence[str] = (),
             labels: UnnamedLabels = "refuse",
+            changes: str | int = "",
+            changes_max: int = MAX_CHANGES_DEFAULT,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -151,15 +160,18 @@ class Board(Plain, Struct, frozen=True):
             scopes=self.scopes,
             rank_by=self.rank_by,
             ignores_labels=self.labels == "ignore",
+            changes_ms=duration_ms(self.changes) if self.changes else 0,
+            changes_max=self.changes_max,
         )
 
     def to_json(self) -> bytes:
         """Return the definition as JSON; equal boards give equal bytes. Every field is written out
-        but `labels` of a board that refuses them, which earlier versions did not know."""
+        but those that earlier versions did not know, where they have their defaults."""
         windows = [parse_window(text).stored_text for text in self.windows]
         fields = {"format": FORMAT, **asdict(self), "windows": windows}
-        if self.labels == "refuse":
-            del fields["labels"]
+        for later, default in _LATER_FIELDS.items():
+            if fields[later] == default:
+                del fields[later]
         return msgspec.json.encode(fields)
 
     def to_dict(self) -> dict[str, Any]:
@@ -196,11 +208,16 @@ class Board(Plain, Struct, frozen=True):
         return board
 
 
+_LATER_FIELDS = {"labels": "refuse", "changes": "", "changes_max": MAX_CHANGES_DEFAULT}
+"""Fields that earlier versions did not know, with their defaults."""
+
+
 def safe_change(old: Board, changes: Mapping[str, Any]) -> Board:
     """Return the board with these fields changed, if that leaves the meaning of what was counted.
 
-    Title and `keep` may change, of the board or of a window, and windows, scopes and labels to rank
-    by may be added at the end; they count what comes from then on. A field that is given as it is
+    Title, `changes`, `changes_max` and `keep` may change, the last of the board or of a window, and
+    windows, scopes and labels to rank by may be added at the end; they count what comes from then
+    on. A field that is given as it is
     does not change. Raise UnsafeChange with every reason, or BoardInvalid with every fault.
     """
     new = named_as(Board.from_json({**asdict(old), **changes}), old)
@@ -315,10 +332,17 @@ def _judged(given: Mapping[str, Any]) -> dict[str, object]:
         "shards": read("shards", _shards, 1),
         "scopes": read("scopes", judged_scopes, ((),)),
         "rank_by": read("rank_by", judged_rank_by, ()),
+        "changes": "",
+        "changes_max": read("changes_max", _changes_max, MAX_CHANGES_DEFAULT),
         "labels": read(
             "labels", lambda value: one_of(value, get_args(UnnamedLabels), "labels"), "refuse"
         ),
     }
+    if given["changes"] != "":
+        changes_ms = read("changes", partial(duration_of, "changes"), 1)
+        if changes_ms == 0:
+            errors.add("expected changes to be 1ms or longer, or empty for none, got 0")
+        fields["changes"] = duration_text(changes_ms)
     durations_ms = {
         field: read(field, partial(duration_of, field), fallback_ms)
         for field, fallback_ms in _DURATIONS.items()
@@ -385,6 +409,14 @@ def _dedupe_max(value: object) -> int:
         return most
     raise BoardInvalid(
         f"expected an integer from 0 to {MAX_DEDUPE:,} for dedupe_max, got {safe_repr(value)}"
+    )
+
+
+def _changes_max(value: object) -> int:
+    if (most := integer_within(value, 1, MOST_CHANGES)) is not None:
+        return most
+    raise BoardInvalid(
+        f"expected an integer from 1 to {MOST_CHANGES:,} for changes_max, got {safe_repr(value)}"
     )
 
 

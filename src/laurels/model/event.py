@@ -79,7 +79,8 @@ class Batch(Struct, frozen=True):
     In event time each was accepted at one of `nows`, which never decrease and of which `now_ms` is
     the last; no window takes or refuses anything else at one of them than at another.
 
-    `position` is how far an import has come with them: a source and a text of its own. `weights`
+    `position` is how far an import has come with them: a source and a text of its own. `tag` is the
+    random number of their log record, where the board keeps changes. `weights`
     are those of its instants, as far as they have been worked out. Without `labels`
     no event has any.
     """
@@ -98,6 +99,7 @@ class Batch(Struct, frozen=True):
     weights: dict[Weighing, Weights] = {}
     labels: Labels | None = None
     nows: "array[int] | None" = None
+    tag: int = 0
 
     def member(self, i: int) -> bytes:
         """Return the id of event i's member; O(i)."""

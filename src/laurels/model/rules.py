@@ -51,6 +51,7 @@ class Rules(Struct, frozen=True, dict=True):
     the names: an event is counted in every scope that it has all labels for; the values of the
     labels in `rank_by` are ranked as well. With `ignores_labels` labels that none of these names
     are left out rather than refused. `shards` is over how many an index server divides the members.
+    Changes are kept for `changes_ms` (0: none are), at most `changes_max` of them.
     """
 
     columns: tuple[ColumnRule, ...]
@@ -65,6 +66,8 @@ class Rules(Struct, frozen=True, dict=True):
     scopes: tuple[tuple[str, ...], ...] = ((),)
     rank_by: tuple[str, ...] = ()
     ignores_labels: bool = False
+    changes_ms: int = 0
+    changes_max: int = 0
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -84,6 +87,19 @@ class Rules(Struct, frozen=True, dict=True):
         )
 
     @cached_property
+    def recorded(self) -> tuple[int, ...]:
+        """The indexes in `places` of the rankings that changes list: those whose scores events
+        change, and time does not. Rankings by a label are not among them."""
+        windows = [self.windows[place.window] for place in self.places]
+        return tuple(
+            [
+                index
+                for index, (place, window) in enumerate(zip(self.places, windows, strict=True))
+                if not place.by and not window.steps and window.weighing is None
+            ]
+        )
+
+    @cached_property
     def scoped(self) -> bool:
         """Whether events are counted by their labels."""
         return self.scopes != ((),) or bool(self.rank_by)
@@ -98,6 +114,23 @@ class Rules(Struct, frozen=True, dict=True):
     def by_label(self) -> "Rules":
         """The rules of the rankings by a label alone, in one shard."""
         return replace(self, shards=1, scopes=())
+
+    @cached_property
+    def entry_words(self) -> int:
+        """How many words an entry has where scores do not decay: its columns, the tie stamp, and
+        the time that `last` columns go by where the stamp does not have it."""
+        return len(self.columns) + (self.tie != 0) + self.is_stamped
+
+    @cached_property
+    def has_last(self) -> bool:
+        """Whether any column keeps the last value."""
+        return any(column.op == "last" for column in self.columns)
+
+    @cached_property
+    def is_stamped(self) -> bool:
+        """Whether entries have one more word, which does not affect the order: the exact time that
+        `last` columns compare, where the tie stamp does not have it."""
+        return self.has_last and (self.tie == 0 or self.resolution_ms != 1)
 
     @property
     def best(self) -> bool:

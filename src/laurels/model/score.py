@@ -199,13 +199,6 @@ def units_of(words: Sequence[int], rules: Rules) -> tuple[int, ...]:
     return tuple([column.sign * word for word, column in zip(words, rules.columns, strict=False)])
 
 
-def is_stamped(rules: Rules) -> bool:
-    """Return whether entries have one more word, which does not affect the order: the exact time
-    that `last` columns compare, where the tie stamp does not have it."""
-    last = any(column.op == "last" for column in rules.columns)
-    return last and (rules.tie == 0 or rules.resolution_ms != 1)
-
-
 def word_bounds(rules: Rules, steps: int = 1) -> tuple[list[int], list[int]]:
     """Return the least and the greatest word of each column, in one of `steps` steps of a
     window."""

@@ -342,6 +342,11 @@ class Hub:
             if not channel.watchers:
                 self._forget(channel)
 
+    @property
+    def stopping(self) -> bool:
+        """Whether streams are to end."""
+        return self._stopping
+
     def stop(self) -> None:
         """End all streams."""
         self._stopping = True

@@ -4,7 +4,7 @@ A handler is a verb of `AsyncLeaderboards` seen from HTTP. Its docstring is what
 says, its query's struct are the parameters; `openapi` describes the table, so nothing drifts.
 """
 
-from laurels.server.verbs import audit, boards, callers, questions, streams, upkeep, writes
+from laurels.server.verbs import audit, boards, callers, changes, questions, streams, upkeep, writes
 
 from .route import Route
 
@@ -13,6 +13,7 @@ ROUTES: list[Route] = [
     *writes.ROUTES,
     *questions.ROUTES,
     *streams.ROUTES,
+    *changes.ROUTES,
     *callers.ROUTES,
     *upkeep.ROUTES,
     *audit.ROUTES,

@@ -6,6 +6,7 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
+from laurels.core.changes import ChangePage
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import Command
 from laurels.core.index import Index
@@ -44,6 +45,13 @@ class Store(Protocol):
 
     def definitions(self) -> list[Board]:
         """Return all definitions, in the order of their names."""
+
+    def changes(
+        self, board: str, after: str | None, limit: int, *, initial: bool = False
+    ) -> ChangePage:
+        """Return the changes of a board after a cursor: from the oldest that is kept without one,
+        none yet with `now`; with `initial` all present entries come before those. Raises
+        ChangesNotKept, ChangesExpired, CursorDiverged, InvalidCursor, InvalidLimit."""
 
     def position(self, board: str, source: str) -> str | None:
         """Return the position committed last for a source, None without one."""
@@ -86,6 +94,11 @@ class AsyncStore(Store, Protocol):
 
     def write_async(self, command: Command[T]) -> Awaitable[T]:
         """Return an awaitable of what `write` returns."""
+
+    def changes_async(
+        self, board: str, after: str | None, limit: int, *, initial: bool = False
+    ) -> Awaitable[ChangePage]:
+        """Return an awaitable of what `changes` returns."""
 
     def look_async(self, look: Callable[[bool], T]) -> Awaitable[T]:
         """Return an awaitable of what a short read of this store returns: `look(False)` on the loop

@@ -77,11 +77,15 @@ def _step(old: Board | None, new: Board) -> Step:
     return Step(new, "change", differences)
 
 
+_OMITTED = ("labels", "changes", "changes_max")
+"""Fields that JSON has only where they are not the default."""
+
+
 def written(board: Board) -> dict[str, Any]:
     """Return a definition without its name, as JSON has it."""
     fields: dict[str, Any] = msgspec.json.decode(board.to_json())
     del fields["format"], fields["name"]
-    return {**fields, "labels": board.labels}
+    return {name: getattr(board, name) for name in _OMITTED} | fields
 
 
 def carry_out(lb: Leaderboards, step: Step) -> None:

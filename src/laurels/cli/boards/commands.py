@@ -15,7 +15,7 @@ from laurels.cli.recording import Recorder
 from laurels.cli.show import put_json, put_line, put_pairs, put_table
 
 from .board_plan import written
-from .definition_options import DEFINITION, DefinitionOptions, Keep, Title, Windows
+from .definition_options import DEFINITION, Changes, DefinitionOptions, Keep, Title, Windows
 from .definitions import windows_with
 from .scoping import RankBy, Scopes, form_text, scopes_text, with_scopes
 
@@ -140,11 +140,12 @@ def change(
     window: Windows = None,
     scope: Scopes = None,
     rank_by: RankBy = None,
+    changes: Changes = None,
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
-    """Change what may be changed: title, keep, and windows, scopes and labels to rank by added
-    from now on.
+    """Change what may be changed: title, keep, changes, and windows, scopes and labels to rank by
+    added from now on.
 
     A --window with the name of one the board has gives that one another keep: NAME=day:keep=5.
     Without a name of its own a window is called by its text, so day is changed by day=day:keep=5.
@@ -156,19 +157,19 @@ def change(
       laurels board change gifts --window hours=hour:keep=72
       laurels board change gifts --scope room --rank-by room
     """
-    options = {"title": title, "keep": keep}
-    changes: dict[str, Any] = {
-        field: value for field, value in options.items() if value is not None
-    }
-    if not (changes or window or scope or rank_by):
-        raise Usage("give what is to change: --title, --keep, --window, --scope or --rank-by")
+    options = {"title": title, "keep": keep, "changes": changes}
+    fields: dict[str, Any] = {field: value for field, value in options.items() if value is not None}
+    if not (fields or window or scope or rank_by):
+        raise Usage(
+            "give what is to change: --title, --keep, --changes, --window, --scope or --rank-by"
+        )
     with Recorder(at) as record, laurels.open(at, create=False) as lb:
         if window:
-            changes["windows"] = windows_with(lb.get(name).windows, window)
+            fields["windows"] = windows_with(lb.get(name).windows, window)
         if scope or rank_by:
-            changes |= with_scopes(lb.get(name), scope, rank_by)
-        with record.call("change", board=name, request=changes):
-            board = lb.change(name, **changes)
+            fields |= with_scopes(lb.get(name), scope, rank_by)
+        with record.call("change", board=name, request=fields):
+            board = lb.change(name, **fields)
     if json:
         put_json(msgspec.Raw(board.to_json()))
     else:
@@ -226,8 +227,14 @@ def _put_definition(board: laurels.Board) -> None:
         ("scopes", "; ".join([form_text(",".join(labels)) for labels in _counted_scopes(board)])),
         ("ranked by", ", ".join(board.rank_by)),
         ("other labels", "ignored" if board.labels == "ignore" else ""),
+        ("changes", _changes_text(board)),
     ]
     put_pairs([row for row in rows if row[1]], title=board.name)
+
+
+def _changes_text(board: laurels.Board) -> str:
+    kept = f"kept for {board.changes}, at most {board.changes_max:,}"
+    return kept if board.changes else ""
 
 
 def _layout_rows(layout: laurels.BoardLayout) -> list[tuple[str, str]]:

@@ -38,6 +38,15 @@ Keep = Annotated[
         rich_help_panel=WINDOWS,
     ),
 ]
+Changes = Annotated[
+    str | None,
+    typer.Option(
+        "--changes",
+        metavar="TIME",
+        help="How long changes are kept for followers; '' for none.",
+        rich_help_panel=DEFINITION,
+    ),
+]
 
 
 class DefinitionOptions(OptionGroup, frozen=True):
@@ -138,6 +147,7 @@ class DefinitionOptions(OptionGroup, frozen=True):
             rich_help_panel=LABELS,
         ),
     ] = False
+    changes: Changes = None
     file: Annotated[
         str | None,
         typer.Option(
@@ -168,6 +178,7 @@ class DefinitionOptions(OptionGroup, frozen=True):
             "scopes": None if scopes is None else [parse_scope(text) for text in scopes],
             "rank_by": self.rank_by,
             "labels": "ignore" if self.ignore_labels else None,
+            "changes": self.changes,
         }
         in_file = {} if self.file is None else definition_in(self.file)
         return dict(in_file) | {

@@ -57,6 +57,8 @@ class BoardFields(Struct):
     scopes: list[list[str]] = msgspec.field(default_factory=lambda: [[]])
     rank_by: str | list[str] = []
     labels: Literal["refuse", "ignore"] = "refuse"
+    changes: str = ""
+    changes_max: int = 10_000_000
     format: int = 1
 
 
@@ -127,8 +129,8 @@ async def _existing(ask: RequestContext) -> Board | None:
     most_body=DEFINITION_BYTES,
 )
 async def change(ask: RequestContext, _: NoQuery) -> object:
-    """Changes what may be changed: `title`, `keep`, and `windows`, `scopes` and `rank_by` (to add
-    some)."""
+    """Changes what may be changed: `title`, `keep`, `changes`, and `windows`, `scopes` and
+    `rank_by` (to add some)."""
     fields = requests.document(ask.raw, ask.media_type)
     if not isinstance(fields, dict) or not all(isinstance(name, str) for name in fields):
         raise InvalidBody(

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from laurels.core.changes import ChangePage
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import (
     ChangeBoard,
@@ -48,6 +49,7 @@ _offset = then(decoder(dict[str, int]), lambda found: found["offset"])
 _clock = decoder(ClockStatus)
 _removed = then(decoder(dict[str, bool]), lambda found: found["removed"])
 _position = then(decoder(dict[str, str | None]), lambda found: found["position"])
+_changes = decoder(ChangePage)
 _stats = decoder(Stats)
 _board_stats = decoder(BoardStats)
 _report = decoder(CheckReport)
@@ -97,13 +99,13 @@ def command_call(command: Command[Any]) -> Call[Any]:
             path = target(board_path(defined.name), on_exists=on_exists)
             return Call("PUT", path, Board.from_json, body=defined.to_json(), keyed=True)
         case ChangeBoard(name, changes):
-            return Call("PATCH", board_path(name), Board.from_json, body=_changes(changes))
+            return Call("PATCH", board_path(name), Board.from_json, body=_changed_fields(changes))
         case DeleteBoard(name):
             return Call("DELETE", board_path(name), nothing, keyed=True)
     raise TypeError(f"expected a command of one request, got {command!r}")
 
 
-def _changes(changes: Mapping[str, Any]) -> bytes:
+def _changed_fields(changes: Mapping[str, Any]) -> bytes:
     plain = {name: v if (whole := integer(v)) is None else whole for name, v in changes.items()}
     try:
         return to_json.encode(plain)
@@ -173,6 +175,13 @@ def definitions() -> Call[list[Board]]:
 
 def position(board: str, source: str) -> Call[str | None]:
     return Call("GET", target(board_path(board, "position"), source=source), _position)
+
+
+def changes(board: str, after: str | None, limit: int, *, initial: bool) -> Call[ChangePage]:
+    path = target(
+        board_path(board, "changes"), after=after, limit=limit, initial=True if initial else None
+    )
+    return Call("GET", path, _changes)
 
 
 def stats() -> Call[Stats]:

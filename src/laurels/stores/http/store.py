@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from laurels.core.changes import ChangePage
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import Command, SubmitMany
 from laurels.core.queries import Query
@@ -52,6 +53,11 @@ class RemoteStore:
     def definitions(self) -> list[Board]:
         return self.wire.answer(calls.definitions())
 
+    def changes(
+        self, board: str, after: str | None, limit: int, *, initial: bool = False
+    ) -> ChangePage:
+        return self.wire.answer(calls.changes(board, after, limit, initial=initial))
+
     def position(self, board: str, source: str) -> str | None:
         return self.wire.answer(calls.position(board, source))
 
@@ -92,6 +98,11 @@ class AsyncRemoteStore(RemoteStore):
 
     async def ask_async(self, board: str, query: Query[T]) -> T:
         return await self._on_loop.answer(calls.query_call(board, query))
+
+    async def changes_async(
+        self, board: str, after: str | None, limit: int, *, initial: bool = False
+    ) -> ChangePage:
+        return await self._on_loop.answer(calls.changes(board, after, limit, initial=initial))
 
     async def look_async(self, look: Callable[[bool], T]) -> T:
         return await asyncio.to_thread(look, True)

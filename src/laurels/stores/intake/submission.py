@@ -20,6 +20,8 @@ from laurels.model.event import AHEAD_MS, Batch, batch_of
 from laurels.model.labels import concatenate
 from laurels.model.rules import RankingSpec
 
+from .tags import new_tag
+
 EventErrors = dict[int, tuple[str | None, LaurelsError]]
 
 
@@ -80,13 +82,19 @@ class Submission:
             raise self._refused_whole(boards.offset)
         weighings = self.board.rules.weighings
         self._batches = [batch.weighed(weighings) for batch in self._batches if batch.size]
+        if self.board.rules.changes_ms:
+            self._batches = [msgspec.structs.replace(b, tag=new_tag()) for b in self._batches]
         if self._batches:
             last = msgspec.structs.replace(self._batches[-1], position=self._position)
             self._batches[-1] = last
         elif self._position is not None:
             state = self.board
             self._bare = record.Position(
-                state.number, state.version, boards.accepts_at(state, now_ms), self._position
+                state.number,
+                state.version,
+                boards.accepts_at(state, now_ms),
+                self._position,
+                new_tag(),
             )
 
     def records(self, boards: Boards, now_ms: int) -> list[record.Record]:

@@ -13,6 +13,8 @@ from laurels.core.fold import Fold, ScopeScan
 from laurels.errors import BoardExists
 from laurels.model.board import Board, named_as, safe_change
 
+from .tags import new_tag, new_uid
+
 
 class FoldedWrite(Protocol):
     """The life cycle of a write in a commit, in the order of these methods.
@@ -191,7 +193,7 @@ def creation(board: Board, *, exist_ok: bool) -> Single:
                 return None
             differs = "" if is_equal else " with another definition"
             raise BoardExists(f"there is a board {board.name!r} already{differs}")
-        return record.Create(boards.next_number, 1, now_ms, board.to_json())
+        return record.Create(boards.next_number, 1, now_ms, board.to_json(), new_uid(), new_tag())
 
     return Single(propose, alone=True)
 
@@ -205,8 +207,12 @@ def change(name: str, changes: Mapping[str, Any]) -> Single:
         changed = safe_change(state.board, changes)
         if changed == state.board:
             return None
-        return record.Change(
-            state.number, state.version + 1, boards.accepts_at(state, now_ms), changed.to_json()
+        return record.Redefine(
+            state.number,
+            state.version + 1,
+            boards.accepts_at(state, now_ms),
+            changed.to_json(),
+            new_tag(),
         )
 
     return Single(propose, alone=True)
@@ -228,7 +234,9 @@ def removal(board: BoardState, member: bytes) -> Single:
 
     def propose(boards: Boards, now_ms: int) -> record.Record | None:
         state = boards.named(board.board.name)
-        return record.Remove(state.number, state.version, boards.accepts_at(state, now_ms), member)
+        return record.Remove(
+            state.number, state.version, boards.accepts_at(state, now_ms), member, new_tag()
+        )
 
     return Removal(propose, board, member)
 
@@ -239,7 +247,7 @@ def data_change(board: BoardState, member: bytes, data: bytes | None) -> Single:
     def propose(boards: Boards, now_ms: int) -> record.Record | None:
         state = boards.named(board.board.name)
         return record.MemberData(
-            state.number, state.version, boards.accepts_at(state, now_ms), member, data
+            state.number, state.version, boards.accepts_at(state, now_ms), member, data, new_tag()
         )
 
     return Single(propose)

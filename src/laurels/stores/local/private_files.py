@@ -18,7 +18,7 @@ FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 _OF_OTHERS = 0o077
 _OWN_NAMES = re.compile(
-    r"(log\.db|log\.mark|lock|served-at|keys\.json|clock|audit|snapshot)([-.].*)?"
+    r"(log\.db|log\.mark|lock|served-at|keys\.json|clock|audit|snapshot|changes\.db)([-.].*)?"
 )
 _log = logging.getLogger("laurels")
 

@@ -5,11 +5,14 @@ kept. Where neither is valid and the log no longer begins at its beginning, or t
 snapshot of it, opening fails and says what to do.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
 
 from msgspec import Struct
 
 from laurels.core import record as records
+from laurels.core.board_state import BoardState
+from laurels.core.changes import ChangeRecorder
 from laurels.core.fold import Fold
 from laurels.core.index import Index
 from laurels.errors import LogDamaged, SnapshotDamaged
@@ -35,8 +38,23 @@ class Recovered(Struct, frozen=True):
     damaged: list[SnapshotFile]
 
 
-def recovered(log: Log, snapshots: Sequence[SnapshotFile], new_index: NewIndex) -> Recovered:
-    """Return the fold of a log, begun from the first valid snapshot.
+class RecoveredRecorder(ChangeRecorder, Protocol):
+    """A recorder of changes that keeps them from one run to the next."""
+
+    def begin(self, states: Iterable[BoardState]) -> None:
+        """Take the boards as they are before the log is folded."""
+
+    def settle(self, states: Iterable[BoardState]) -> None:
+        """Take the boards as they are after the log was folded."""
+
+
+def recovered(
+    log: Log,
+    snapshots: Sequence[SnapshotFile],
+    new_index: NewIndex,
+    recorder: RecoveredRecorder | None = None,
+) -> Recovered:
+    """Return the fold of a log, begun from the first valid snapshot. What changes is recorded.
 
     Raises LogDamaged where a part of the log is missing, FormatTooNew.
     """
@@ -52,7 +70,7 @@ def recovered(log: Log, snapshots: Sequence[SnapshotFile], new_index: NewIndex) 
         except SnapshotDamaged:
             damaged.append(snapshot)
             continue
-        return Recovered(fold, snapshot, _follow(log, fold), damaged)
+        return Recovered(fold, snapshot, _follow(log, fold, recorder), damaged)
     if log.first > 1:
         names = ", ".join(snapshot.path.name for snapshot in damaged) or "no snapshot"
         raise LogDamaged(
@@ -60,7 +78,7 @@ def recovered(log: Log, snapshots: Sequence[SnapshotFile], new_index: NewIndex) 
             f"({names} found)"
         )
     fold = Fold(new_index())
-    return Recovered(fold, None, _follow(log, fold), damaged)
+    return Recovered(fold, None, _follow(log, fold, recorder), damaged)
 
 
 def refolded(log: Log, snapshots: Sequence[SnapshotFile], new_index: NewIndex) -> Fold:
@@ -71,8 +89,11 @@ def refolded(log: Log, snapshots: Sequence[SnapshotFile], new_index: NewIndex) -
     return recovered(log, snapshots[::-1], new_index).fold
 
 
-def _follow(log: Log, fold: Fold) -> int:
+def _follow(log: Log, fold: Fold, recorder: RecoveredRecorder | None) -> int:
     """Fold the entries of the log after those of a fold; return their bytes."""
+    if recorder is not None:
+        recorder.begin(fold.boards.values())
+        fold.recorder = recorder
     nbytes, start, report = 0, fold.offset, current_report()
     for offset, body in log.read(start):
         fold.entry = offset
@@ -83,4 +104,6 @@ def _follow(log: Log, fold: Fold) -> int:
         if not offset % _REPORT_EVERY:
             report("reading the log", offset - start, log.offset - start)
     report("reading the log", log.offset - start, log.offset - start)
+    if recorder is not None:
+        recorder.settle(fold.boards.values())
     return nbytes

@@ -22,8 +22,10 @@ from typing import Any, TypeVar, Unpack
 import msgspec
 from msgspec.structs import replace
 
+from laurels.core import beginning
 from laurels.core import record as records
 from laurels.core.board_state import BoardState, time_token
+from laurels.core.changes import NOW, ChangePage
 from laurels.core.clock_status import ClockStatus, accept_clock, clock_status
 from laurels.core.commands import Command, Submit
 from laurels.core.fold import Fold
@@ -63,6 +65,8 @@ from laurels.stores.intake.pacing import Paced
 from laurels.stores.intake.shares import MOST, SHARE
 from laurels.stores.intake.submission import Submission
 from laurels.stores.intake.writes import FoldedWrite, Task
+from laurels.stores.local.changes.file import ChangeFile
+from laurels.stores.local.changes.log import ChangeLog
 from laurels.stores.local.log.base import Log
 from laurels.stores.local.snapshot.files import SnapshotFile, SnapshotFiles
 from laurels.stores.local.snapshot.form import verify
@@ -99,6 +103,7 @@ class Service(Paced):
         snapshots: SnapshotFiles | None = None,
         rest: Callable[[], None] = lambda: None,
         stopwatch: Callable[[], float] = lambda: 0.0,
+        changes: ChangeFile | None = None,
     ) -> None:
         self._log = log
         self._new_index = new_index
@@ -118,7 +123,9 @@ class Service(Paced):
         self._on_close: list[Callable[[], None]] = [log.close]
         self.write_failures = WriteFailures(stopwatch)
         self._observed: tuple[Callable[[int, float], None], Callable[[], float]] | None = None
-        found = recovered(log, self._snapshots(), new_index)
+        self._changes = ChangeLog(changes)
+        self._on_close.append(self._changes.close)
+        found = recovered(log, self._snapshots(), new_index, self._changes)
         self._fold = found.fold
         self._keeper = SnapshotScheduler(found)
         for snapshot in found.damaged:
@@ -276,6 +283,33 @@ class Service(Paced):
                 return None
             view = cached_view(state, window, now_ms)
             return None if view is None else look(fold.index, view.key)
+
+    def changes(
+        self, board: str, after: str | None, limit: int, *, initial: bool = False
+    ) -> ChangePage:
+        """Return a page of changes after a cursor, or, with `initial`, of all present entries
+        before them. Reads blocks that are no longer in memory from the disk, without a lock."""
+        if initial or beginning.is_initial(after):
+            cursor = beginning.cursor_of(after, partial(self._end_of_changes, board))
+            state = self.named(board)
+            steps = beginning.page(board, state.uid, state.rules, cursor, limit)
+            return beginning.run(steps, partial(self.ask, board))
+        with self.reading():
+            read = self._changes.read(self._fold.named(board), after, limit)
+        return read.page()
+
+    def _end_of_changes(self, board: str) -> str:
+        return self.changes(board, NOW, 1).cursor
+
+    async def changes_async(
+        self, board: str, after: str | None, limit: int, *, initial: bool = False
+    ) -> ChangePage:
+        """Return what `changes` returns, made in a thread."""
+        return await asyncio.to_thread(self.changes, board, after, limit, initial=initial)
+
+    def _times(self) -> list[tuple[BoardState, int]]:
+        """Return all boards with their current times; under the lock."""
+        return [(state, self._fold.time_of(state)) for state in self._fold.boards.values()]
 
     def _are_scopes_advanced(self, state: BoardState, asks: Iterable[ReadRequest]) -> bool:
         """Advance the scopes that are read, by a share of work; return whether that was enough."""
@@ -606,6 +640,8 @@ class Service(Paced):
             return
         if self._files is not None and self._keeper.is_due():
             self._keeper.start(self._keep)
+        if self._changes.is_due():
+            self._changes.start(self._lock, self._times)
         if not self.paced:
             self.work(SHARE_LEAST + 2 * weight)
 
@@ -674,7 +710,8 @@ class Service(Paced):
         the log may be trimmed."""
         if self._files is None:
             raise NothingToBackUp("the store is in memory: it has no snapshots")
-        taken = take(self._files, self._fold, self.reading, self._rest)
+        write_changes = partial(self._changes.write, self._lock, self._times)
+        taken = take(self._files, self._fold, self.reading, self._rest, write_changes)
         self._files.prune()
         self._keeper.took(taken)
         kept = self._files.newest_first()
@@ -719,6 +756,7 @@ class Service(Paced):
         def exchange() -> None:
             rebuilt = self._advanced_alike(self._refolded())
             with self._lock:
+                rebuilt.recorder = self._changes
                 self._fold = rebuilt
 
         with self._keeper.alone():

@@ -93,7 +93,9 @@ class Registry:
     def _open(self, body: bytes) -> BoardState:
         record = board_record(body)
         board = Board.from_json(record.definition)
-        state = self.boards.open(board, record.number, record.version, record.created_ms)
+        state = self.boards.open(
+            board, record.number, record.version, record.created_ms, record.uid
+        )
         state.floors = record.floors
         state.due_ms = record.due_ms
         self.refreshing.watch(state)

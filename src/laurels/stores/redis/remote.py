@@ -12,6 +12,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from laurels.core.changes import Block, BlockPlace, WriteBlock
 from laurels.core.index import Offset, Outcomes
 from laurels.core.lifecycle import Due, RefreshState, RollingState
 from laurels.core.plan import Plan
@@ -107,6 +108,15 @@ class Applied(Struct, frozen=True):
     refresh_states: RefreshStates = {}
 
 
+class ShardChanges(Struct, frozen=True):
+    """Blocks of changes of a shard, in order: `floor` is the place before the oldest that is kept,
+    `newest` that behind the newest."""
+
+    floor: BlockPlace
+    newest: BlockPlace
+    blocks: list[Block]
+
+
 class Reading(Struct, frozen=True, gc=False):
     """Results of reads, all from the state at one offset, with the refresh states at that time."""
 
@@ -118,8 +128,9 @@ class Reading(Struct, frozen=True, gc=False):
 class RemoteIndex(Protocol):
     """All rankings, on a server. `due_ms` is when a plan or question ceases to hold."""
 
-    async def open(self, board: Opened) -> None:
-        """Register a board, or its changed definition; idempotent."""
+    async def open(self, board: Opened, recorded: WriteBlock | None = None) -> None:
+        """Register a board, or its changed definition; idempotent. Where the board keeps changes,
+        what is `recorded` becomes one, here and below."""
 
     async def close(self, board: Opened) -> None:
         """Forget a board with all its data; idempotent."""
@@ -153,14 +164,24 @@ class RemoteIndex(Protocol):
     async def advance_pass(self, board: Opened, window: str, limit: int) -> int:
         """Do about `limit` members of the pass for the next step; return what is left."""
 
-    async def remove(self, board: Opened, member: bytes, due: Due) -> bool:
+    async def remove(
+        self, board: Opened, member: bytes, due: Due, recorded: WriteBlock | None = None
+    ) -> bool:
         """Remove a member and its data from every ranking but those by a label; return whether it
         was in any. Where the board has scopes, that is not a single step: others may see it half
         done, and after an error the caller repeats it."""
 
-    async def set_data(self, board: Opened, member: bytes, data: bytes | None) -> None: ...
+    async def set_data(
+        self,
+        board: Opened,
+        member: bytes,
+        data: bytes | None,
+        recorded: WriteBlock | None = None,
+    ) -> None: ...
 
-    async def set_position(self, board: Opened, source: str, text: str) -> None: ...
+    async def set_position(
+        self, board: Opened, source: str, text: str, recorded: WriteBlock | None = None
+    ) -> None: ...
 
     async def position(self, board: Opened, source: str) -> str | None: ...
 
@@ -239,6 +260,12 @@ class RemoteIndex(Protocol):
 class FollowedIndex(RemoteIndex, Protocol):
     """An index that has each shard of a board as a board of its own, with a feed."""
 
+    async def read_changes(
+        self, board: Opened, after: Sequence[int], limit: int
+    ) -> list[ShardChanges]:
+        """Return the blocks of each shard behind those of these sequences, with these, until they
+        have more than `limit` changes."""
+
     async def feed(self, board: Opened, now_ms: int) -> bool:
         """Count in the label replica what the shards had counted before this call; return False
         when that was not completed. Any number of processes may do so at once."""
@@ -254,6 +281,10 @@ class FollowedIndex(RemoteIndex, Protocol):
 
 class ShardIndex(RemoteIndex, Protocol):
     """One that has each shard of a board as a board of its own, and so what follows them."""
+
+    async def read_changes(self, board: Opened, after: int, limit: int) -> ShardChanges:
+        """Return the block `after`, where it is kept, and those behind it until they have more than
+        `limit` changes."""
 
     async def apply(
         self,

@@ -12,7 +12,9 @@ from typing import Any, TypeVar, Unpack
 
 from msgspec.structs import replace
 
+from laurels.core import beginning
 from laurels.core.board_state import BoardState
+from laurels.core.changes import ChangePage
 from laurels.core.clock_status import ClockStatus, SharedSource, accept_clock, clock_status
 from laurels.core.commands import Command, RemoveMember, SetData, Submit, SubmitMany
 from laurels.core.plan import window_named
@@ -31,6 +33,7 @@ from laurels.stores.intake.writes import FoldedWrite
 from laurels.timeline.clock import Clock
 from laurels.wire.audit_entry import AuditStore, MemoryAudit
 
+from .changes import ChangeReader
 from .follow import Follower
 from .gather import Gatherer
 from .keys import ServerKeys
@@ -97,6 +100,7 @@ class Direct(Paced):
         self.is_exact = False
         self._present = BoardCatalog(index, registry, clock)
         self._questions = Questions(self._present)
+        self._changes = ChangeReader(self._present)
         self._statistics = BoardStatistics(self._present)
         self._follower = Follower(self._present)
         self._writer = Writer(self._present, calls)
@@ -188,6 +192,14 @@ class Direct(Paced):
         if is_newer(state, batch, window, how.get("scope")):
             state = self.newest(board)
         return submission(state, batch, window, event_time=self._present.event_time, **how)
+
+    def changes(
+        self, board: str, after: str | None, limit: int, *, initial: bool = False
+    ) -> ChangePage:
+        """Return a page of changes after a cursor, or, with `initial`, of all present entries
+        before them."""
+        page: ChangePage = self.run(self.changes_async(board, after, limit, initial=initial))
+        return page
 
     def position(self, board: str, source: str) -> str | None:
         """Return the position committed last for a source."""
@@ -317,6 +329,19 @@ class Direct(Paced):
         """Return an awaitable of the answer to a query about a board, all of one state."""
         self.ensure_usable()
         return self._questions.ask(board, query)
+
+    async def changes_async(
+        self, board: str, after: str | None, limit: int, *, initial: bool = False
+    ) -> ChangePage:
+        """Return what `changes` returns."""
+        self.ensure_usable()
+        if not initial and not beginning.is_initial(after):
+            return await self._changes.page(board, after, limit)
+        end = "" if beginning.is_initial(after) else await self._changes.end(board)
+        cursor = beginning.cursor_of(after, lambda: end)
+        state = await self.know(board)
+        steps = beginning.page(board, state.uid, state.rules, cursor, limit)
+        return await beginning.run_async(steps, partial(self.ask_async, board))
 
     async def look_async(self, look: Callable[[bool], T]) -> T:
         """Return what a read returns that waits for the server, in a thread."""

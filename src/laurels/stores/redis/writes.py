@@ -15,6 +15,7 @@ import msgspec
 from laurels.core import record as records
 from laurels.core.board_record import BoardRecord
 from laurels.core.board_state import BoardState, record_of, redefine
+from laurels.core.changes import position_block, write_block
 from laurels.core.fold import Folded
 from laurels.core.index import Offset
 from laurels.core.plan import plan_expiry
@@ -100,10 +101,13 @@ class Writer:
             await self._present.index.offset(opened_as(write.board)) if not write.batches else 0
         )
         if write.bare is not None:
-            source, text = write.bare.position
+            bare = write.bare
+            source, text = bare.position
 
             async def position(state: BoardState) -> None:
-                await self._present.index.set_position(opened_as(state), source, text)
+                await self._present.index.set_position(
+                    opened_as(state), source, text, position_block(bare)
+                )
 
             await self._present.again(write.board.board.name, position)
         first, counted = 0, False
@@ -207,7 +211,7 @@ class Writer:
         match record:
             case records.Create():
                 return await self._create(record)
-            case records.Change():
+            case records.Redefine():
                 return await self._change(record)
             case records.Delete():
                 state = self._present.boards.by_number(record.board)
@@ -222,10 +226,12 @@ class Writer:
                     return False
                 opened = opened_as(current)
                 due = self._present.due(current, max(record.now_ms, self._present.time_of(current)))
-                write.settle(await self._present.index.remove(opened, record.member, due))
+                block = write_block(record, "remove", record.member)
+                write.settle(await self._present.index.remove(opened, record.member, due, block))
             case records.MemberData():
                 opened = opened_as(self._present.boards.by_number(record.board))
-                await self._present.index.set_data(opened, record.member, record.data)
+                block = write_block(record, "data", record.member, record.data)
+                await self._present.index.set_data(opened, record.member, record.data, block)
         return True
 
     async def _create(self, record: records.Create) -> bool:
@@ -238,13 +244,16 @@ class Writer:
             floors={},
             positions={},
             due_ms=MIN_MS,
+            uid=record.uid,
         )
         if not await self._present.registry.create(kept, board.name):
             return False
-        await self._present.index.open(Opened(record.board, record.version, board.rules()))
+        opened = Opened(record.board, record.version, board.rules())
+        block = write_block(record, "create", None, record.definition)
+        await self._present.index.open(opened, block)
         return True
 
-    async def _change(self, record: records.Change) -> bool:
+    async def _change(self, record: records.Redefine) -> bool:
         state = self._present.boards.by_number(record.board)
         changed = msgspec.structs.replace(state)
         board = Board.from_json(record.definition)
@@ -258,7 +267,8 @@ class Writer:
         redefine(changed, board, record.version, record.now_ms)
         if not await self._present.registry.change(state, record_of(changed)):
             return False
-        await self._present.index.open(opened_as(changed))
+        block = write_block(record, "change", None, record.definition)
+        await self._present.index.open(opened_as(changed), block)
         return True
 
 

@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Iterator
 from typing import Any
 
-from laurels.core.index import COUNTED, Outcome, Outcomes, Scores
+from laurels.core.index import COUNTED, BatchTrace, Outcome, Outcomes, Scores
 from laurels.core.lifecycle import RollingState
 from laurels.core.plan import Plan
 from laurels.core.ranking_key import Target
@@ -69,6 +69,17 @@ class BatchApplication:
         self._journal = fold.Journal() if batch.atomic else None
         self._before: list[tuple[bytearray, list[array[int]]]] = []
         self._after: list[tuple[bytearray, list[array[int]]]] = []
+        self._trace = self._new_trace() if rules.changes_ms else None
+
+    def _new_trace(self) -> BatchTrace:
+        """Return empty columns for the entries after each event."""
+        rules, size = self._board_store.rules, self._batch.size
+
+        def columns(count: int) -> "list[array[int]]":
+            return [array("q", bytes(8 * size)) for _ in range(count)]
+
+        added = columns(len(rules.columns)) if self._batch.absolute else None
+        return BatchTrace([(place, columns(rules.entry_words)) for place in rules.recorded], added)
 
     def _roll(self, target: Target, roll: RollingState | None, roster: Roster) -> RollingSet | None:
         """Return the rolling window that a target belongs to, at the running step."""
@@ -89,7 +100,7 @@ class BatchApplication:
             self._count(0, self._batch.size)
         else:
             self._count_once(self._batch.ids)
-        outcomes = Outcomes(self._codes, _joined(self._before), _joined(self._after))
+        outcomes = Outcomes(self._codes, _joined(self._before), _joined(self._after), self._trace)
         if self._journal is not None and outcomes.refused:
             self._put_back(self._journal)
             outcomes = Outcomes(self._codes)
@@ -155,6 +166,8 @@ class BatchApplication:
             self._codes,
             self._journal,
             self._decay_weights,
+            () if self._trace is None else self._trace.rankings,
+            None if self._trace is None else self._trace.added,
         )
         if watched is not None:
             self._before.append(watched[0])

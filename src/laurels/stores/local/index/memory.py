@@ -14,7 +14,7 @@ from laurels.engine.tree.ranked_set import COMPETITION, DENSE, ORDINAL, RankedSe
 from laurels.model.event import Batch
 from laurels.model.labels import ALL, is_by
 from laurels.model.rules import Rules
-from laurels.model.score import is_stamped, word_bounds
+from laurels.model.score import word_bounds
 
 from .application import BatchApplication
 from .board_store import BoardStore, ScopeStore
@@ -44,7 +44,7 @@ class MemoryIndex(Deferred):
             self._boards[number].rules = rules
             self._touch(number)
             return
-        stamped = is_stamped(rules)
+        stamped = rules.is_stamped
         shape = fold.Shape(
             [_OPS[c.op] for c in rules.columns], *word_bounds(rules), rules.tie, stamped
         )

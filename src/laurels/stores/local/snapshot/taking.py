@@ -43,11 +43,13 @@ def take(
     fold: Fold,
     still: Callable[[], AbstractContextManager[object]],
     rest: Callable[[], None],
+    before_end: Callable[[], None] = lambda: None,
 ) -> SnapshotFile:
     """Write a snapshot of a fold while it continues to fold.
 
     `still` excludes commits; it is entered for one piece of the copy at a time, and the pieces are
-    written in between. `rest` is called after each piece and lets other threads run. Raise
+    written in between. `rest` is called after each piece and lets other threads run, `before_end`
+    when everything up to the offset of the snapshot has been copied and it is not yet valid. Raise
     StorageFailed where the disk refuses a write; nothing is changed then.
     """
     heads: list[Head] = []
@@ -65,6 +67,7 @@ def take(
             rest()
             yield from piece
             if heads:
+                before_end()
                 yield HEAD, encode(heads[0])
                 return
 

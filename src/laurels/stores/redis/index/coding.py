@@ -17,7 +17,7 @@ from laurels.core.ranking_key import RankingKey
 from laurels.core.requests import Anchor, AtBound, AtMember, ReadRequest, ReadResult, Span, Start
 from laurels.errors.index_server import IndexUnavailable
 from laurels.model.rules import Rules
-from laurels.model.score import is_stamped, word_bounds
+from laurels.model.score import word_bounds
 from laurels.model.windows.kinds import Window
 from laurels.stores.redis.remote import Applied, Opened, RefreshStates
 
@@ -65,7 +65,7 @@ def board_encoding(board: Opened, *, expires: bool = False) -> BoardEncoding:
         "columns": len(rules.columns),
         "sums": [column.op == "sum" for column in rules.columns],
         "tie": rules.tie,
-        "stamped": is_stamped(rules),
+        "stamped": rules.is_stamped,
         "best": rules.best,
         "dense": rules.rank == "dense",
         "rank": rules.rank,

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from laurels.core.changes import WriteBlock
 from laurels.core.lifecycle import Due, RollingState, rolling_state, since_ms
 from laurels.core.plan import Plan
 from laurels.core.ranking_key import RankingKey
@@ -24,6 +25,7 @@ from laurels.stores.redis.remote import (
     Reading,
     RefreshStates,
     ScopesNotReady,
+    ShardChanges,
     StepNotReady,
 )
 from laurels.stores.redis.scripts import Script
@@ -32,6 +34,7 @@ from laurels.stores.redis.sources import script_of
 from laurels.timeline.clock import Clock
 
 from .batches import encode_batch
+from .changes import decode_changes, encode_batch_changes, encode_write_changes
 from .coding import (
     AnswerReader,
     BoardEncoding,
@@ -50,12 +53,13 @@ from .names import key_of, name_of, scoped_name
 from .reads import Reads
 
 _COUNT = script_of(
-    "count", "shard", "refreshed", "rolling", "rule", "cells", "feed", "batch", "merge"
+    "count", "shard", "refreshed", "rolling", "rule", "cells", "changes", "feed", "batch", "merge"
 )
 _PENDING = script_of("pending", "shard")
 _ASK = script_of("ask", "shard", "refreshed")
 _PARTS = ("shard", "share", "refreshed", "rolling", "rule", "cells")
-_KEEP = script_of("keep", *_PARTS, "pass", "scopes", "refresh")
+_KEEP = script_of("keep", *_PARTS, "changes", "pass", "scopes", "refresh")
+_CHANGES = script_of("changes_read", "shard")
 _AUDIT = script_of("audit", *_PARTS)
 SHARE = 100
 """Members of a pass, with few candidates each, that one call processes; the server does nothing
@@ -97,9 +101,9 @@ class RedisIndex:
         self._each: dict[tuple[int, int], int] = {}
         self._reads = Reads(self._read)
 
-    async def open(self, board: Opened) -> None:
+    async def open(self, board: Opened, recorded: WriteBlock | None = None) -> None:
         """Register a board, or its changed definition; idempotent."""
-        await self._keep("open", board)
+        await self._keep("open", board, **self._recording(board, recorded))
 
     async def close(self, board: Opened) -> None:
         """Forget a board with all its data; idempotent."""
@@ -126,7 +130,9 @@ class RedisIndex:
         each = self._each.pop(shard, 0)
         if each > 1:
             self._each[shard] = each - 1
-        arguments, sums = encode_batch(encoding, batch, plan, added_up=feed is None and not each)
+        keeps_changes = board.rules.changes_ms > 0
+        added_up = feed is None and not each and not keeps_changes
+        arguments, sums = encode_batch(encoding, batch, plan, added_up=added_up)
         more: dict[str, Any] = {
             "now": self._sent_at(batch),
             "due": due_ms,
@@ -138,6 +144,8 @@ class RedisIndex:
             more["call"] = [call.token, call.number]
         if feed is not None:
             more["feed"] = as_text(feed)
+        if keeps_changes:
+            more["changes"] = encode_batch_changes(board, batch, plan, expires=self._expires)
         answer = await self._call(_COUNT, board, arguments | more)
         if answer[0] == "apart":
             self._each[shard] = _EACH_CALLS
@@ -297,7 +305,24 @@ class RedisIndex:
                 rankings, entries = rankings + 1, entries + await self.audit(board, key, mend=mend)
         return rankings, entries
 
-    async def remove(self, board: Opened, member: bytes, due: Due) -> bool:
+    async def read_changes(self, board: Opened, after: int, limit: int) -> ShardChanges:
+        """Return the block `after` and those behind it until they have more than `limit`
+        changes."""
+        arguments = {"after": after, "limit": limit}
+        packed, *parts = await self._run(_CHANGES, board, arguments)
+        _, *ends = _answer(packed)
+        return decode_changes(board.rules, list(map(int, ends)), parts)
+
+    def _recording(self, board: Opened, recorded: WriteBlock | None) -> dict[str, Any]:
+        """Return the arguments that have a write recorded, where the board keeps changes."""
+        if recorded is None or not board.rules.changes_ms:
+            return {}
+        changes = encode_write_changes(board, recorded, expires=self._expires)
+        return {"changes": changes, "time": recorded.now_ms}
+
+    async def remove(
+        self, board: Opened, member: bytes, due: Due, recorded: WriteBlock | None = None
+    ) -> bool:
         """Take a member and its data out of every ranking but those by a label, that over all last;
         return whether it was in any."""
         found, place = 0, _BEGIN if board.rules.scoped else _END
@@ -305,14 +330,26 @@ class RedisIndex:
         while place != _END:
             more, place = await self._keep("discard", board, place=place, **arguments)
             found += more
-        return bool(await self._keep("remove", board, member=member.decode()) + found)
+        more = self._recording(board, recorded)
+        in_all = await self._keep("remove", board, member=member.decode(), found=found, **more)
+        return bool(in_all + found)
 
-    async def set_data(self, board: Opened, member: bytes, data: bytes | None) -> None:
+    async def set_data(
+        self,
+        board: Opened,
+        member: bytes,
+        data: bytes | None,
+        recorded: WriteBlock | None = None,
+    ) -> None:
         text = False if data is None else data.decode()
-        await self._keep("data", board, member=member.decode(), text=text)
+        more = self._recording(board, recorded)
+        await self._keep("data", board, member=member.decode(), text=text, **more)
 
-    async def set_position(self, board: Opened, source: str, text: str) -> None:
-        await self._keep("position", board, source=source, text=text)
+    async def set_position(
+        self, board: Opened, source: str, text: str, recorded: WriteBlock | None = None
+    ) -> None:
+        more = self._recording(board, recorded)
+        await self._keep("position", board, source=source, text=text, **more)
 
     async def position(self, board: Opened, source: str) -> str | None:
         found = await self._command(board, b"HGET", b"p", source.encode())

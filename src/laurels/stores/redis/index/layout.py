@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from laurels.core.stats import BoardLayout
 from laurels.model.rules import ColumnRule, Rules
-from laurels.model.score import is_stamped, stamp, step_bounds
+from laurels.model.score import stamp, step_bounds
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 BITS = 53
@@ -49,7 +49,7 @@ class Layout(Struct, frozen=True):
 
 def layout_of(rules: Rules) -> Layout:
     """Return the cheapest layout that keeps every score of a board exactly."""
-    if is_stamped(rules) or rules.weighings:
+    if rules.is_stamped or rules.weighings:
         return Layout("prefixed")
     ranges = _ranges(rules)
     if len(ranges) == 1:
@@ -118,7 +118,7 @@ def unverified(rules: Rules) -> list[str]:
             "layout): one that was changed to another possible score, and a member that is "
             "missing, cannot be noticed"
         )
-    if is_stamped(rules):
+    if rules.is_stamped:
         found.append(
             "the exact time by which a column of op last goes is stored once (prefixed layout): "
             "one that was changed cannot be noticed"
@@ -132,7 +132,7 @@ def unverified(rules: Rules) -> list[str]:
 
 
 def _cheaper(rules: Rules) -> str:
-    if is_stamped(rules):
+    if rules.is_stamped:
         return "a column of op last needs tie first or last at tie_resolution 1ms to be packed"
     if rules.weighings:
         return "totals that decay fit no score: without a decay window the others may be packed"

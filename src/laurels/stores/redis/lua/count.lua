@@ -129,6 +129,26 @@ local function report(list, event, slot)
   for i = 1, watched_words do list[i][event] = there and rows.w[i][slot] or false end
 end
 
+-- The entries of a counted event's member after it, in the rankings that changes list, and what an
+-- absolute event added; false in the places of the others.
+local traced, added = {}, {}
+for k in ipairs(A.changes and A.changes.windows or {}) do traced[k] = {} end
+for i = 1, A.changes and A.changes.absolute and columns or 0 do added[i] = {} end
+
+local function trace(event, slot, counted)
+  for k, w in ipairs(A.changes.windows) do
+    local store = counted and store_of(w, event)
+    local own = slots_of[w] and slots_of[w][event] or slot
+    for i = 1, words do
+      traced[k][i] = traced[k][i] or {}
+      traced[k][i][event] = store and store.rows.w[i][own] or false
+    end
+  end
+  for i, column in ipairs(added) do
+    column[event] = counted and values[i] - (sums[i] and values.away and values.away[i] or 0)
+  end
+end
+
 local function one_by_one()
   local results = new_results()
   for event = 1, events do
@@ -137,6 +157,7 @@ local function one_by_one()
     if baselines then baselines[event] = false end
     report(results.before, event, slot)
     if code == 0 then code = count(event, slot) end
+    if A.changes then trace(event, slot, code <= UNCHANGED) end
     report(results.after, event, slot)
     settle(results, event, code)
   end
@@ -164,7 +185,7 @@ local function ranks()
 end
 
 local ranks_before = A.ranks and ranks() or false
-local results = merged()
+local results = not A.changes and merged()
 if not results and A.sums then return cmsgpack.pack({'apart'}) end
 results = results or one_by_one()
 local codes = results.codes
@@ -319,6 +340,9 @@ else
   send('HSET', KEYS[1], began)
   if forms then note_scopes() end
   if A.position then call('HSET', P .. 'p', A.position[1], A.position[2]) end
+  if A.changes and results.counted + A.changes.count > 0 then
+    record(results.counted + A.changes.count, A.now, cmsgpack.pack({codes, traced, added}))
+  end
   if A.feed then tell_feed(codes, baselines) end
   if A.fed then note_fed(codes) end
 end

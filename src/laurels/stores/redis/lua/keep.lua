@@ -22,6 +22,7 @@ local function open()
     call('HSET', KEYS[1], 'ver', B.version)
     local now = call('HGET', KEYS[1], 'now')
     if known > 0 and now then call('HSET', KEYS[1], 'since', text(tonumber(now) + 1)) end
+    if A.changes then record(1, A.time, '') end
   end
   return {'done'}
 end
@@ -36,7 +37,8 @@ local function close()
     if not unlink_rolling(each) then return {'done', 0} end
   end
   if not close_scopes() then return {'done', 0} end
-  call('UNLINK', KEYS[1], P .. 'i', P .. 'q', P .. 'x', P .. 'p', P .. 's', P .. 'f')
+  call('UNLINK', KEYS[1], P .. 'i', P .. 'q', P .. 'x', P .. 'p', P .. 's', P .. 'f',
+       P .. 'h', P .. 'hx')
   return {'done', 1}
 end
 
@@ -61,19 +63,22 @@ local function remove()
   local there, rolled, found = rankings_of(call('SMEMBERS', P .. 'i')), windows(), 0
   for _, ranked in ipairs(there) do found = found + discard(ranked) end
   for _, each in ipairs(rolled) do found = found + discard_rolling(each) end
-  call('HDEL', P .. 'x', A.member)
+  local carried = call('HDEL', P .. 'x', A.member)
   move(tell('removed', A.member))
+  if A.changes and found + carried + A.found > 0 then record(1, A.time, '') end
   return {'done', found}
 end
 
 local function data()
   if A.text then call('HSET', P .. 'x', A.member, A.text) else call('HDEL', P .. 'x', A.member) end
   move(tell('data', A.member))
+  if A.changes then record(1, A.time, '') end
   return {'done'}
 end
 
 local function position()
   call('HSET', P .. 'p', A.source, A.text)
+  if A.changes then record(1, A.time, '') end
   return {'done'}
 end
 

@@ -16,6 +16,7 @@
 --   P o                     sorted set of the scopes that hold anybody, by when each was brought
 --   P l:<labels>            sorted set of the scopes of these labels, all of score 0
 --   P i:<scope>             hash: the rankings there are of a scope, as in P i
+--   P h, hx                 the changes that the board keeps: see changes.lua
 --   P f                     stream that feeds the rankings by a label: see feed.lua
 -- In a scope a window goes by a name of its own, `<window>\31<scope>`, and all else is made of that
 -- name: what is said of a window holds of it in each scope.

@@ -11,6 +11,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from laurels.core.changes import WriteBlock
 from laurels.core.index import Offset, changes
 from laurels.core.lifecycle import Due, RollingState
 from laurels.core.plan import Plan
@@ -21,7 +22,15 @@ from laurels.errors import NotReady
 from laurels.model.event import Batch
 from laurels.model.labels import is_by
 from laurels.model.rules import Rules
-from laurels.stores.redis.remote import Applied, CallId, Opened, Reading, RefreshStates, ShardIndex
+from laurels.stores.redis.remote import (
+    Applied,
+    CallId,
+    Opened,
+    Reading,
+    RefreshStates,
+    ShardChanges,
+    ShardIndex,
+)
 
 from .counting import Counting, position_shard
 from .label_replicator import LabelReplicator
@@ -42,9 +51,13 @@ class Sharded:
         self._index = index
         self._replicator = LabelReplicator(index)
 
-    async def open(self, board: Opened) -> None:
-        """Make a board known, or its changed definition; again does nothing."""
-        await gather(map(self._index.open, parts_of(board)))
+    async def open(self, board: Opened, recorded: WriteBlock | None = None) -> None:
+        """Make a board known, or its changed definition, recorded in its first shard; again does
+        nothing."""
+        await gather(
+            self._index.open(part, recorded if not (part.shard or part.feeds) else None)
+            for part in parts_of(board)
+        )
 
     async def close(self, board: Opened) -> None:
         """Forget a board with all it holds; again does nothing."""
@@ -161,24 +174,34 @@ class Sharded:
         found = await gather(self._index.audit_scopes(part, mend=mend) for part in parts_of(board))
         return sum(rankings for rankings, _ in found), sum(entries for _, entries in found)
 
-    async def remove(self, board: Opened, member: bytes, due: Due) -> bool:
+    async def remove(
+        self, board: Opened, member: bytes, due: Due, recorded: WriteBlock | None = None
+    ) -> bool:
         """Take a member and its data out of every ranking but those by a label."""
         if board.rules.has_label_replica:
             await self._index.set_data(label_replica(board), member, None)
-        return await self._index.remove(home(board, member), member, due)
+        return await self._index.remove(home(board, member), member, due, recorded)
 
-    async def set_data(self, board: Opened, member: bytes, data: bytes | None) -> None:
+    async def set_data(
+        self,
+        board: Opened,
+        member: bytes,
+        data: bytes | None,
+        recorded: WriteBlock | None = None,
+    ) -> None:
         """Set it beside the rankings by a label as well: a value may be called like a member."""
         if board.rules.has_label_replica:
             await self._index.set_data(label_replica(board), member, data)
-        await self._index.set_data(home(board, member), member, data)
+        await self._index.set_data(home(board, member), member, data, recorded)
 
-    async def set_position(self, board: Opened, source: str, text: str) -> None:
+    async def set_position(
+        self, board: Opened, source: str, text: str, recorded: WriteBlock | None = None
+    ) -> None:
         """Set it with its keeper, when the others have forgotten the batches before."""
         keeper = position_shard(source, board.rules.shards)
         others = [shard for shard in shards(board) if shard.shard != keeper]
         await gather(self._index.set_position(shard, source, "") for shard in others)
-        await self._index.set_position(replace(board, shard=keeper), source, text)
+        await self._index.set_position(replace(board, shard=keeper), source, text, recorded)
 
     async def position(self, board: Opened, source: str) -> str | None:
         keeper = position_shard(source, board.rules.shards)
@@ -231,6 +254,15 @@ class Sharded:
     async def changes(self, board: Opened) -> int:
         """Return how often anything of a board has changed."""
         return sum(map(changes, await gather(map(self._index.offset, parts_of(board)))))
+
+    async def read_changes(
+        self, board: Opened, after: Sequence[int], limit: int
+    ) -> list[ShardChanges]:
+        """Return the changes of every shard behind a place in each."""
+        return await gather(
+            self._index.read_changes(shard, place, limit)
+            for shard, place in zip(shards(board), after, strict=True)
+        )
 
     async def feed(self, board: Opened, now_ms: int) -> bool:
         """Count in the rankings by a label what the shards have counted before this call."""

@@ -1,0 +1,132 @@
+"""`changes`: what has changed on a board, and what does."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Annotated, Any
+
+import typer
+
+import laurels
+from laurels.core.changes import Change, ChangedRanking, ChangePage
+
+from .options import DEFAULT_URL, READING, AsJson, BoardName, Url
+from .show import escaped, json_bytes, number, numbers, put_bytes, put_line
+
+_KIND_WIDTH = 8
+
+
+def changes(
+    board: BoardName,
+    after: Annotated[
+        str | None,
+        typer.Option(
+            "--after",
+            metavar="CURSOR",
+            help="Go on after a cursor; `now`: only what is to come.",
+            rich_help_panel=READING,
+        ),
+    ] = None,
+    initial: Annotated[
+        bool,
+        typer.Option("--initial", help="Begin with every present entry.", rich_help_panel=READING),
+    ] = False,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit", "-n", metavar="N", min=1, help="End after so many.", rich_help_panel=READING
+        ),
+    ] = None,
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow", "-f", help="Go on with what changes, until Ctrl-C.", rich_help_panel=READING
+        ),
+    ] = False,
+    at: Url = DEFAULT_URL,
+    json: AsJson = False,
+) -> int:
+    """Show what has changed on a board that keeps its changes, one change a line.
+
+    With --json each change is a line of JSON, and the last line has the cursor to go on after.
+
+    \b
+    Examples:
+      laurels changes gifts
+      laurels changes gifts --follow --after now --at http://127.0.0.1:8080
+      laurels changes gifts --json --limit 1000 > changes.jsonl
+    """
+    cursor = ""
+    with laurels.open(at, create=False) as lb:
+        for page in _pages(lb, board, after, limit, initial=initial, follow=follow):
+            cursor = page.cursor
+            for change in page:
+                if json:
+                    put_bytes(json_bytes(change) + b"\n")
+                else:
+                    put_line(line_of(change))
+    if json:
+        put_bytes(json_bytes({"cursor": cursor}) + b"\n")
+    return 0
+
+
+def _pages(
+    lb: laurels.Leaderboards,
+    board: str,
+    after: str | None,
+    limit: int | None,
+    *,
+    initial: bool,
+    follow: bool,
+) -> Iterator[ChangePage]:
+    """Yield pages until nothing has changed since, or until there are enough changes."""
+    left = limit
+    while left is None or left > 0:
+        size = 1_000 if left is None else min(left, 1_000)
+        if follow:
+            pages = lb.watch_changes(board, after=after, limit=size, initial=initial)
+            page = next(islice(pages, 1))
+        else:
+            page = lb.changes(board, after=after, limit=size, initial=initial)
+        yield page
+        after, initial = page.cursor, False
+        left = None if left is None else left - len(page)
+        if not follow and not page.more:
+            return
+
+
+def line_of(change: Change) -> str:
+    """Return a change on one line: when, what, of whom, what was added, and what it came to."""
+    at = datetime.fromtimestamp(change.at_ms / 1_000, UTC)
+    parts = [f"{at:%Y-%m-%dT%H:%M:%S}.{change.at_ms % 1_000:03}Z", f"{change.kind:{_KIND_WIDTH}}"]
+    if change.member is not None:
+        parts.append(escaped(change.member))
+    if change.delta is not None:
+        parts.append(", ".join(map(_signed, _parts(change.delta))))
+    if change.score is not None:
+        parts.append(f"= {', '.join(numbers(change.score))}")
+    parts += [f"{name}={escaped(value)}" for name, value in sorted(change.labels.items())]
+    if change.event_id is not None:
+        parts.append(f"id={escaped(change.event_id)}")
+    if change.kind == "initial":
+        parts += [_ranking(ranking) for ranking in change.rankings]
+    if change.data is not None and change.kind in ("data", "position", "initial"):
+        parts.append(json_bytes(change.data).decode())
+    return "  ".join(parts)
+
+
+def _ranking(ranking: ChangedRanking) -> str:
+    scope = ",".join(f"{name}={escaped(value)}" for name, value in (ranking.labels or {}).items())
+    named = [part for part in (ranking.window, ranking.period, scope) if part]
+    score = "" if ranking.score is None else ", ".join(numbers(ranking.score))
+    return f"{' '.join(named)}: {score}"
+
+
+def _parts(delta: Any) -> tuple[Any, ...]:
+    return delta if isinstance(delta, tuple) else (delta,)
+
+
+def _signed(part: Any) -> str:
+    if part is None:
+        return "-"
+    return f"+{number(part)}" if part >= 0 else number(part)

@@ -1,0 +1,242 @@
+"""The beginning of a board's changes: every present entry, ranking by ranking, and then what has
+changed since. Pure.
+
+A new reader, or one whose cursor has expired, starts here. Its first cursor says where the changes
+stood when it began. Pages of entries are read while writes go on: an entry that moves meanwhile may
+be missed, or be newer than that cursor, but then its change follows. So whoever applies everything
+in order, and lets no older entry overwrite a newer one, ends with what the store has.
+"""
+
+import binascii
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from laurels.errors import InvalidCursor, PeriodExpired
+from laurels.model.labels import LabelNames, label_pairs, labels_text
+from laurels.model.rules import RankingSpec, Rules
+
+from .changes import Change, ChangedRanking, ChangePage, times_of
+from .index import Offset
+from .queries import Periods, Query, RankingQuery, Scopes
+from .query_context import QueryContext
+from .read_plan import ReadPlan
+from .requests import ReadResult
+from .standing import words_at
+
+PREFIX = "initial."
+MAX_STEPS = 100
+"""Rankings without entries that one page passes over."""
+
+
+class PresentEntries(Struct, frozen=True):
+    """Some entries of a ranking, with what each member carries; `next` is the cursor of a page."""
+
+    members: list[str]
+    rankings: list[ChangedRanking]
+    data: list[Any]
+    next: str | None
+    now_ms: int
+
+
+class Present(RankingQuery[PresentEntries], frozen=True, kw_only=True):
+    """The entries of a ranking with the times that decide among equal scores."""
+
+    limit: int = 1_000
+    after: str | None = None
+
+    @property
+    def size(self) -> int:
+        return self.limit
+
+    def plan(self, now: QueryContext) -> ReadPlan[PresentEntries]:
+        rules = now.state.rules
+        view = self._view(now, self.after)
+        page = view.top(self.limit, 0, False, True)
+        labels = dict(self.labels) if rules.scoped else None
+
+        def finish(results: Sequence[ReadResult], offset: Offset) -> PresentEntries:
+            shown = page.finish(results, offset)
+            assert not isinstance(shown, ReadPlan)
+            words = results[0].slices[0].words
+            rankings = [
+                ChangedRanking(
+                    shown.as_of.window,
+                    shown.as_of.period,
+                    labels,
+                    entry.score,
+                    *times_of(words_at(words, i), rules),
+                )
+                for i, entry in enumerate(shown.entries)
+            ]
+            members = [entry.member for entry in shown.entries]
+            data = [entry.data for entry in shown.entries]
+            return PresentEntries(members, rankings, data, shown.next, now.now_ms)
+
+        return ReadPlan(page.requests, finish)
+
+
+class InitialCursor(Struct, frozen=True, array_like=True):
+    """Where a reader of the beginning is: in the ranking at `place` of those the board records, in
+    this scope and period, behind `page`. `changes` is the cursor to go on from at the end."""
+
+    changes: str
+    place: int = 0
+    scope: tuple[tuple[str, str], ...] | None = None
+    period: str | None = None
+    page: str | None = None
+
+    def encode(self) -> str:
+        packed = msgspec.msgpack.encode(self)
+        return PREFIX + urlsafe_b64encode(packed).rstrip(b"=").decode()
+
+
+_decoder = msgspec.msgpack.Decoder(InitialCursor)
+
+
+def is_initial(after: str | None) -> bool:
+    """Return whether a cursor is of the beginning rather than of changes."""
+    return isinstance(after, str) and after.startswith(PREFIX)
+
+
+def decode(text: str) -> InitialCursor:
+    """Return the cursor that a caller hands back. Raises InvalidCursor."""
+    try:
+        packed = text[len(PREFIX) :].encode("ascii")
+        return _decoder.decode(urlsafe_b64decode(packed + b"=" * (-len(packed) % 4)))
+    except (binascii.Error, UnicodeError, msgspec.MsgspecError, ValueError) as error:
+        raise InvalidCursor("expected the cursor of a page of changes") from error
+
+
+Steps = Generator[Query[Any], Any, ChangePage]
+
+
+def cursor_of(after: str | None, end_of_changes: Callable[[], str]) -> InitialCursor:
+    """Return where a reader goes on: at its cursor, or at the beginning. Raises InvalidCursor."""
+    if after is not None and is_initial(after):
+        return decode(after)
+    if after is not None:
+        raise InvalidCursor("expected no cursor to begin with what is present, got one of changes")
+    return InitialCursor(end_of_changes())
+
+
+def page(board: str, uid: str, rules: Rules, cursor: InitialCursor, limit: int) -> Steps:
+    """Make a page of the beginning: yields queries of the board, takes their answers, returns the
+    page. The last page has the change `initial_end` and the cursor of the changes that follow."""
+    recorded = [rules.places[index] for index in rules.recorded]
+    for _ in range(MAX_STEPS):
+        if cursor.place >= len(recorded):
+            end = Change(f"{uid}/initial", board, "initial_end", 0)
+            return ChangePage([end], cursor.changes, more=True)
+        spec = recorded[cursor.place]
+        if spec.labels and cursor.scope is None:
+            cursor = yield from _next_scope(cursor, spec.labels)
+            continue
+        if cursor.period is None:
+            cursor = yield from _next_period(cursor, spec)
+            continue
+        try:
+            entries: PresentEntries = yield Present(
+                window=spec.window,
+                period=cursor.period or None,
+                labels=cursor.scope or (),
+                limit=limit,
+                after=cursor.page,
+            )
+        except PeriodExpired:
+            cursor = yield from _next_period(cursor, spec)
+            continue
+        found = _changes_of(entries, board, uid)
+        if entries.next is not None:
+            cursor = replace(cursor, page=entries.next)
+        else:
+            cursor = yield from _next_period(cursor, spec)
+        if found:
+            return ChangePage(found, cursor.encode(), more=True)
+    return ChangePage([], cursor.encode(), more=True)
+
+
+def _changes_of(entries: PresentEntries, board: str, uid: str) -> list[Change]:
+    return [
+        Change(
+            "/".join(
+                [uid, "initial", ranking.window, ranking.period or "", _text(ranking), member]
+            ),
+            board,
+            "initial",
+            entries.now_ms,
+            member,
+            rankings=[ranking],
+            data=data,
+        )
+        for member, ranking, data in zip(
+            entries.members, entries.rankings, entries.data, strict=True
+        )
+    ]
+
+
+def _text(ranking: ChangedRanking) -> str:
+    return labels_text(ranking.labels or {})
+
+
+def _next_period(
+    cursor: InitialCursor, spec: RankingSpec
+) -> Generator[Query[Any], Any, InitialCursor]:
+    """Return the cursor of the next older period of a window; after the last, of what follows."""
+    periods = yield Periods(window=spec.window, labels=cursor.scope or ())
+    labels = [period.label for period in periods if period.total]
+    if cursor.period is None:
+        older = labels
+    else:
+        older = labels[labels.index(cursor.period) + 1 :] if cursor.period in labels else []
+    if older:
+        return replace(cursor, period=older[0], page=None)
+    if spec.labels:
+        return (yield from _next_scope(cursor, spec.labels))
+    return InitialCursor(cursor.changes, cursor.place + 1)
+
+
+def _next_scope(
+    cursor: InitialCursor, names: LabelNames
+) -> Generator[Query[Any], Any, InitialCursor]:
+    """Return the cursor of the next scope of some labels; after the last, of the next ranking."""
+    scopes = yield Scopes(labels=names, after=cursor.scope, limit=1)
+    if not scopes:
+        return InitialCursor(cursor.changes, cursor.place + 1)
+    return InitialCursor(cursor.changes, cursor.place, label_pairs(scopes[0]))
+
+
+def run(steps: Steps, ask: Callable[[Query[Any]], Any]) -> ChangePage:
+    """Return the page that steps make, with the answers of a store."""
+    try:
+        query = next(steps)
+        while True:
+            try:
+                answer = ask(query)
+            except PeriodExpired as error:
+                query = steps.throw(error)
+            else:
+                query = steps.send(answer)
+    except StopIteration as end:
+        made: ChangePage = end.value
+        return made
+
+
+async def run_async(steps: Steps, ask: Callable[[Query[Any]], Awaitable[Any]]) -> ChangePage:
+    """Return the page that steps make, with the answers of a store to a task."""
+    try:
+        query = next(steps)
+        while True:
+            try:
+                answer = await ask(query)
+            except PeriodExpired as error:
+                query = steps.throw(error)
+            else:
+                query = steps.send(answer)
+    except StopIteration as end:
+        made: ChangePage = end.value
+        return made

@@ -1,0 +1,1 @@
+"""The changes that boards of one process keep."""

@@ -1,0 +1,353 @@
+"""The changes that boards of this process keep: recent blocks in memory, older ones in a file.
+
+The fold appends a block for each record that changed a board. A thread writes blocks to the file
+behind the commits and takes away what has expired. Blocks between the newest snapshot and the end
+of the log are made again by the next start, with the same numbers and tags, so that nothing depends
+on when the thread wrote them last.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+
+from msgspec import Struct, field
+
+from laurels.core.board_state import BoardState
+from laurels.core.changes import (
+    NOW,
+    Block,
+    BlockPlace,
+    ChangeContext,
+    ChangePage,
+    CountedBatch,
+    WriteBlock,
+    decode_cursor,
+    ensure_cursor,
+    ensure_kept,
+    make_page,
+)
+from laurels.errors import LaurelsError
+
+from .file import ChangeFile, StoredRow
+
+WRITE_BEHIND = 100_000
+"""Changes in memory from which on they are written to the file."""
+TAIL = 2_000
+"""The newest blocks of a board that stay in memory when they are written: readers that follow a
+board read them from there."""
+ROW_CHANGES = 5_000
+ROW_BLOCKS = 500
+
+_log = logging.getLogger("laurels")
+
+
+class _BoardChanges(Struct):
+    """The blocks of one board: in rows of the file those up to `written`, in memory `recent`, which
+    follow each other without a gap. `floor` is the place before the oldest block that is kept."""
+
+    floor: BlockPlace
+    written: BlockPlace
+    rows: list[StoredRow] = field(default_factory=list)
+    recent: list[CountedBatch | WriteBlock] = field(default_factory=list)
+    unwritten: int = 0
+
+    @property
+    def first_recent(self) -> int:
+        """The sequence of the oldest block in memory; one past the newest where there is none."""
+        return self.recent[0].sequence if self.recent else self.written.sequence + 1
+
+
+class ChangeLog:
+    """Takes the blocks of a store as its `ChangeRecorder`, under the lock of the fold, and answers
+    readers."""
+
+    def __init__(self, file: ChangeFile | None) -> None:
+        self._file = file
+        self._boards: dict[int, _BoardChanges] = {}
+        self._floors: dict[int, BlockPlace] = {}
+        self._forgotten: list[int] = []
+        self._unwritten = 0
+        self._writing = threading.Lock()
+
+    # Recording, under the lock of the fold
+
+    def begin(self, states: Iterable[BoardState]) -> None:
+        """Take the state of all boards as a snapshot has it: what the file holds beyond it is of
+        this log only where the log's records make the same blocks again."""
+        self._boards = {}
+        self._floors = {} if self._file is None else self._file.floors()
+        for state in states:
+            self._open(state.number, BlockPlace(state.sequence, state.tag))
+
+    def _open(self, number: int, now: BlockPlace) -> _BoardChanges:
+        """Take the blocks of a board as far as the file has them without a gap up to a place."""
+        floor = self._floors.pop(number, None)
+        kept = self._boards[number] = _BoardChanges(now if floor is None else floor, now)
+        if self._file is None or floor is None:
+            return kept
+        rows = self._file.rows(number)
+        end = BlockPlace(rows[-1].last, rows[-1].tag) if rows else floor
+        if not _follow_each_other(floor, rows) or end.sequence < now.sequence:
+            return self._start_over(number, now)
+        kept.rows, kept.written = rows, end
+        return kept
+
+    def record(self, state: BoardState, block: CountedBatch | WriteBlock) -> None:
+        kept = self._boards.get(state.number)
+        if kept is None:
+            kept = self._open(state.number, BlockPlace(block.sequence - 1))
+        if block.sequence <= kept.written.sequence:
+            # It is in the file: the log is folded again.
+            if block.sequence == kept.written.sequence and block.tag != kept.written.tag:
+                self._start_over(state.number, BlockPlace(block.sequence, block.tag))
+            return
+        kept.recent.append(block)
+        kept.unwritten += block.count
+        self._unwritten += block.count
+
+    def forget(self, board: int) -> None:
+        kept = self._boards.pop(board, None)
+        if kept is not None:
+            self._unwritten -= kept.unwritten
+            self._forgotten.append(board)
+
+    def settle(self, states: Iterable[BoardState]) -> None:
+        """Take away what the file has beyond the end of the log, or of other boards."""
+        by_number = {state.number: state for state in states}
+        for number, kept in list(self._boards.items()):
+            state = by_number.get(number)
+            if state is not None and kept.written.sequence > state.sequence:
+                self._start_over(number, BlockPlace(state.sequence, state.tag))
+        if self._file is not None:
+            for number in set(self._file.boards()) - by_number.keys():
+                self._file.forget(number)
+
+    def _start_over(self, number: int, now: BlockPlace) -> _BoardChanges:
+        """Keep nothing of a board up to a place: what the file has is not what the log says."""
+        kept = self._boards[number] = _BoardChanges(now, now)
+        if self._file is not None:
+            self._file.forget(number)
+            if now.sequence:
+                self._file.write([], [(number, now)])
+        return kept
+
+    # Reading
+
+    def read(self, state: BoardState, after: str | None, limit: int) -> "ChangeRead":
+        """Return what a page of changes is made of. Under the lock of the fold; the page itself is
+        made after it. Raises ChangesNotKept, ChangesExpired, CursorDiverged, InvalidCursor."""
+        ensure_kept(state)
+        kept = self._boards.get(state.number)
+        now = BlockPlace(state.sequence, state.tag)
+        floor, first = (now, now.sequence + 1) if kept is None else (kept.floor, kept.first_recent)
+        place = now if after == NOW else floor
+        if after is not None and after != NOW:
+            cursor = decode_cursor(after)
+            ensure_cursor(state, cursor, [floor], [now])
+            (place,) = cursor.places
+        recent: Sequence[CountedBatch | WriteBlock] = ()
+        if kept is not None:
+            begin = max(0, place.sequence - first)
+            recent = kept.recent[begin : begin + limit + 1]
+        is_in_memory = place.sequence >= first or place == now
+        if place.sequence + 1 == first:
+            is_in_memory |= place.number < 0 and place.sequence == floor.sequence
+        context = ChangeContext(state.board.name, state.uid, 0, state.rules)
+        file = None if is_in_memory else self._file
+        return ChangeRead(context, state.number, place, now, limit, recent, file)
+
+    # Writing behind
+
+    def is_due(self) -> bool:
+        """Return whether enough has gathered in memory to be written or trimmed."""
+        return self._unwritten >= WRITE_BEHIND and not self._writing.locked()
+
+    def start(self, lock: "threading.RLock", states: Callable[[], "States"]) -> None:
+        """Write what has gathered, in a thread of its own; nothing while one runs."""
+        if not self._writing.acquire(blocking=False):
+            return
+
+        def run() -> None:
+            try:
+                self._write(lock, states)
+            except LaurelsError as error:
+                _log.warning("changes stay in memory: %s", error)
+            finally:
+                self._writing.release()
+
+        try:
+            threading.Thread(target=run, name="laurels-changes", daemon=True).start()
+        except RuntimeError:
+            self._writing.release()
+
+    def write(self, lock: "threading.RLock", states: Callable[[], "States"]) -> None:
+        """Write everything recorded so far and take away what has expired. Raises StorageFailed."""
+        with self._writing:
+            self._write(lock, states)
+
+    def _write(self, lock: "threading.RLock", states: Callable[[], "States"]) -> None:
+        with lock:
+            forgotten, self._forgotten = self._forgotten, []
+            now_of = {state.number: (state, now_ms) for state, now_ms in states()}
+            pending = {
+                number: kept.recent[max(0, kept.written.sequence + 1 - kept.first_recent) :]
+                for number, kept in self._boards.items()
+                if kept.unwritten
+            }
+        rows: list[tuple[int, StoredRow, Sequence[Block]]] = []
+        if self._file is not None:
+            for number in forgotten:
+                self._file.forget(number)
+            for number, blocks in pending.items():
+                rows += [(number, *row) for row in _rows_of(blocks)]
+        with lock:
+            floors = {
+                number: self._new_floor(kept, *now_of[number])
+                for number, kept in self._boards.items()
+                if number in now_of
+            }
+            moved = {
+                number: floor
+                for number, floor in floors.items()
+                if floor != self._boards[number].floor or self._is_new(number)
+            }
+        if self._file is not None and (rows or moved):
+            self._file.write(rows, moved.items())
+        with lock:
+            for number, blocks in pending.items():
+                self._wrote(number, blocks, [row for of, row, _ in rows if of == number])
+            for number, floor in floors.items():
+                if number in self._boards:
+                    _trim(self._boards[number], floor, is_stored=self._file is not None)
+
+    def _is_new(self, number: int) -> bool:
+        """Return whether the file has nothing of a board yet: then its floor is written too."""
+        return not self._boards[number].rows
+
+    def _wrote(
+        self, number: int, blocks: Sequence[CountedBatch | WriteBlock], rows: list[StoredRow]
+    ) -> None:
+        kept = self._boards.get(number)
+        if kept is None or not blocks:
+            return
+        count = sum([block.count for block in blocks])
+        kept.unwritten -= count
+        self._unwritten -= count
+        kept.written = BlockPlace(blocks[-1].sequence, blocks[-1].tag)
+        kept.rows += rows
+
+    @staticmethod
+    def _new_floor(
+        kept: _BoardChanges,
+        state: BoardState,
+        now_ms: int,
+    ) -> BlockPlace:
+        """Return the place before the oldest block that is still to be kept: younger than the
+        board's `changes`, and one of its newest `changes_max`."""
+        rules = state.rules
+        if not rules.changes_ms:
+            return BlockPlace(state.sequence, state.tag)
+        until_ms = now_ms - rules.changes_ms
+        units: list[tuple[int, int, int, int]] = [
+            (row.last, row.tag, row.count, row.at_ms) for row in kept.rows
+        ]
+        written = kept.rows[-1].last if kept.rows else 0
+        units += [
+            (block.sequence, block.tag, block.count, block.now_ms)
+            for block in kept.recent
+            if block.sequence > written
+        ]
+        room = rules.changes_max - sum([count for _, _, count, _ in units])
+        floor = kept.floor
+        for last, tag, count, at_ms in units:
+            if at_ms >= until_ms and room >= 0:
+                break
+            floor = BlockPlace(last, tag)
+            room += count
+        return floor
+
+    def close(self) -> None:
+        """Close the file, after a write that is under way."""
+        with self._writing:
+            if self._file is not None:
+                self._file.close()
+
+
+States = Iterable[tuple[BoardState, int]]
+"""Boards, each with its current time."""
+
+
+class ChangeRead(Struct, frozen=True):
+    """A page of changes to be made, without a lock: blocks that were in memory, and where older
+    ones are."""
+
+    context: ChangeContext
+    number: int
+    place: BlockPlace
+    newest: BlockPlace
+    limit: int
+    recent: Sequence[CountedBatch | WriteBlock]
+    file: ChangeFile | None
+
+    def page(self) -> ChangePage:
+        """Return the page. Raises CursorDiverged where the block of the cursor has another tag,
+        ChangesExpired where it was taken away meanwhile."""
+        blocks = ((0, block) for block in self._blocks())
+        return make_page([self.context], [self.place], [self.newest], blocks, self.limit)
+
+    def _blocks(self) -> Iterator[Block]:
+        """Yield the block of the cursor, where it is at hand, and those after it."""
+        until = self.recent[0].sequence if self.recent else self.newest.sequence + 1
+        if self.file is not None:
+            for blocks in self.file.read(self.number, self.place.sequence):
+                for block in blocks:
+                    if block.sequence >= until:
+                        break
+                    if block.sequence >= self.place.sequence:
+                        yield block
+        for recent in self.recent:
+            if recent.sequence >= self.place.sequence:
+                yield recent.block() if isinstance(recent, CountedBatch) else recent
+
+
+def _follow_each_other(floor: BlockPlace, rows: Sequence[StoredRow]) -> bool:
+    """Return whether rows hold all blocks after a place, without a gap."""
+    last = floor.sequence
+    for row in rows:
+        if row.first > last + 1:
+            return False
+        last = row.last
+    return True
+
+
+def _rows_of(
+    blocks: Sequence[CountedBatch | WriteBlock],
+) -> Iterator[tuple[StoredRow, list[Block]]]:
+    """Yield blocks as rows of the file."""
+    left = iter(blocks)
+    while some := list(islice(left, 1)):
+        count = some[0].count
+        while count < ROW_CHANGES and len(some) < ROW_BLOCKS:
+            more = next(left, None)
+            if more is None:
+                break
+            some.append(more)
+            count += more.count
+        last = some[-1]
+        row = StoredRow(some[0].sequence, last.sequence, last.tag, count, last.now_ms)
+        yield row, [block.block() if isinstance(block, CountedBatch) else block for block in some]
+
+
+def _trim(kept: _BoardChanges, floor: BlockPlace, *, is_stored: bool) -> None:
+    """Take away blocks up to a place and, where they are stored, those in memory that are not among
+    the newest."""
+    if floor.sequence > kept.floor.sequence:
+        kept.floor = floor
+        kept.rows = [row for row in kept.rows if row.last > floor.sequence]
+    gone = max(0, floor.sequence + 1 - kept.first_recent)
+    if is_stored:
+        written = max(0, kept.written.sequence + 1 - kept.first_recent)
+        gone = max(gone, min(written, len(kept.recent) - TAIL))
+    if gone > 0:
+        del kept.recent[:gone]

@@ -1,0 +1,72 @@
+"""Read the changes of boards on an index server: those of all shards, as one sequence of pages."""
+
+import heapq
+from collections.abc import Sequence
+
+from laurels.core.board_state import BoardState
+from laurels.core.changes import (
+    NOW,
+    Block,
+    BlockPlace,
+    ChangeContext,
+    ChangePage,
+    decode_cursor,
+    ensure_cursor,
+    ensure_kept,
+    make_page,
+)
+
+from .present import BoardCatalog, opened_as
+from .remote import ShardChanges
+from .retry import read_only
+
+_BEYOND = 2**53 - 1
+"""A sequence behind every block, and the greatest that scripts take."""
+
+
+class ChangeReader:
+    """Reads pages of changes."""
+
+    def __init__(self, present: BoardCatalog) -> None:
+        self._present = present
+
+    async def end(self, board: str) -> str:
+        """Return the cursor behind all changes there are."""
+        return (await self.page(board, NOW, 1)).cursor
+
+    async def page(self, board: str, after: str | None, limit: int) -> ChangePage:
+        """Return a page of changes after a cursor. Raises ChangesNotKept, ChangesExpired,
+        CursorDiverged, InvalidCursor."""
+        state = await self._present.know(board)
+        cursor = None if after in (None, NOW) else decode_cursor(after)
+        if not state.rules.changes_ms or (cursor is not None and cursor.uid != state.uid):
+            await self._present.registry.load()
+            state = self._present.boards.named(board)
+        ensure_kept(state)
+        count = state.rules.shards
+        sequences = [_BEYOND if after == NOW else 0] * count
+        if cursor is not None and len(cursor.places) == count:
+            sequences = [min(place.sequence, _BEYOND) for place in cursor.places]
+
+        async def read(current: BoardState) -> list[ShardChanges]:
+            found: list[ShardChanges] = await self._present.index.read_changes(
+                opened_as(current), sequences, limit
+            )
+            return found
+
+        shards = await read_only(self._present.again)(board, read)
+        floors, newest = [each.floor for each in shards], [each.newest for each in shards]
+        places: Sequence[BlockPlace] = newest if after == NOW else floors
+        if cursor is not None:
+            ensure_cursor(state, cursor, floors, newest)
+            places = cursor.places
+        contexts = [
+            ChangeContext(state.board.name, state.uid, shard, state.rules) for shard in range(count)
+        ]
+        return make_page(contexts, places, newest, _in_order(shards), limit)
+
+
+def _in_order(shards: Sequence[ShardChanges]) -> list[tuple[int, Block]]:
+    """Return the blocks of all shards in the order of their times, those of each in their order."""
+    each = [[(shard, block) for block in changes.blocks] for shard, changes in enumerate(shards)]
+    return list(heapq.merge(*each, key=lambda entry: entry[1].now_ms))

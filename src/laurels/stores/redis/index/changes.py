@@ -1,0 +1,83 @@
+"""Encode what the scripts record of a board's changes, and decode the blocks they answer."""
+
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from laurels.core.changes import (
+    Block,
+    BlockPlace,
+    EventBlock,
+    WriteBlock,
+    begin_block,
+    complete_block,
+    decode_blocks,
+    encode_blocks,
+)
+from laurels.core.plan import Plan
+from laurels.model.event import Batch
+from laurels.model.rules import Rules
+from laurels.stores.redis.remote import Opened, ShardChanges
+
+from .coding import as_text
+
+_ENTRY = 4
+"""How many parts there are of a block."""
+
+
+def encode_batch_changes(
+    board: Opened, batch: Batch, plan: Plan, *, expires: bool
+) -> dict[str, Any]:
+    """Encode what is recorded of a batch besides its outcome."""
+    rules = board.rules
+    if rules.shards > 1:  # the position of such a board is kept in a form of its own
+        batch = replace(batch, position=None)
+    begun = begin_block(rules, batch, plan)
+    return _encoded(rules, begun, batch.tag, expires=expires) | {
+        "count": int(batch.position is not None),
+        "windows": [place + 1 for place in rules.recorded],
+        "absolute": batch.absolute,
+    }
+
+
+def encode_write_changes(board: Opened, recorded: WriteBlock, *, expires: bool) -> dict[str, Any]:
+    """Encode what is recorded of a write that is no event."""
+    return _encoded(board.rules, recorded, recorded.tag, expires=expires)
+
+
+def _encoded(rules: Rules, begun: Block, tag: int, *, expires: bool) -> dict[str, Any]:
+    return {
+        "tag": str(tag),
+        "begun": as_text(encode_blocks([begun])),
+        "keep": rules.changes_ms,
+        "most": rules.changes_max,
+        "expires": expires,
+    }
+
+
+def decode_changes(rules: Rules, ends: Sequence[int], parts: Sequence[bytes]) -> ShardChanges:
+    """Decode the blocks of a shard, and between which places they are."""
+    newest, tag, floor, floor_tag = ends
+    blocks = [
+        _block(rules, *parts[first : first + _ENTRY]) for first in range(0, len(parts), _ENTRY)
+    ]
+    return ShardChanges(BlockPlace(floor, floor_tag), BlockPlace(newest, tag), blocks)
+
+
+def _block(rules: Rules, sequence: bytes, tag: bytes, begun: bytes, result: bytes) -> Block:
+    (block,) = decode_blocks(begun)
+    if not isinstance(block, EventBlock):
+        return replace(block, sequence=int(sequence), tag=int(tag))
+    codes, traced, added = msgspec.msgpack.decode(result)
+    words = [[_column(column) for column in columns] for columns in traced]
+    totals = [_column(column) for column in added] if block.absolute else None
+    return complete_block(
+        rules, block, int(sequence), int(tag), bytes(map(int, codes)), words, totals
+    )
+
+
+def _column(payload: Sequence[Any]) -> "array[int]":
+    return array("q", [int(word or 0) for word in payload])

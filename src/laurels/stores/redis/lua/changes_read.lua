@@ -1,0 +1,27 @@
+-- changes_read(board, after, limit) -> {'done', {newest, tag, floor, floor's tag}, entries…}
+-- The block with the sequence `after`, if it is still there, and those behind it until they have so
+-- many changes; each as sequence, tag, begun, result.
+if call('HGET', KEYS[1], 'ver') ~= B.version then return {cmsgpack.pack({'stale'})} end
+
+local known = call('HMGET', KEYS[1], 'hseq', 'htag', 'hfloor')
+local newest, tag = known[1] or '0', known[2] or '0'
+local floor_sequence, floor_tag = string.match(known[3] or '0:0', '^(%d+):(%d+)$')
+if call('EXISTS', P .. 'h') == 0 then floor_sequence, floor_tag = newest, tag end
+local found, left, last = {''}, A.limit + 1, text(A.after)
+local id = last .. '-0'
+while left > 0 do
+  local some = call('XRANGE', P .. 'h', id, '+', 'COUNT', '20')
+  for _, entry in ipairs(some) do
+    local fields = entry[2]
+    found[#found + 1] = string.match(entry[1], '^%d+')
+    found[#found + 1] = fields[2]
+    found[#found + 1] = fields[10]
+    found[#found + 1] = fields[12]
+    if found[#found - 3] ~= last then left = left - tonumber(fields[6]) end
+    id = '(' .. entry[1]
+    if left <= 0 then break end
+  end
+  if #some < 20 then break end
+end
+found[1] = cmsgpack.pack({'done', newest, tag, floor_sequence, floor_tag})
+return found

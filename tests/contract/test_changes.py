@@ -1,0 +1,441 @@
+"""Changes are those of a list of all events, in every implementation."""
+
+from __future__ import annotations
+
+import warnings
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from random import Random
+from typing import Any
+
+import pytest
+
+import laurels
+from laurels.core.changes import Change
+from laurels.errors import (
+    AllEventsRefused,
+    ChangesExpired,
+    ChangesNotKept,
+    CursorDiverged,
+    InvalidCursor,
+    InvalidLimit,
+    LaurelsError,
+)
+from tests.contract.conftest import NOW_MS
+from tests.contract.deployments import Deployment, Implementation
+from tests.definitions import Changed, ColumnDef, Definition, Refusal, Report, Score, WindowDef
+from tests.oracle import Oracle
+
+DAY = 86_400_000
+WINDOWS = (
+    WindowDef("all"),
+    WindowDef("day"),
+    WindowDef("hour", keep=3),
+    WindowDef("rolling", span="10m", step="1m"),
+)
+DEFINITIONS = {
+    "sum": Definition(windows=WINDOWS),
+    "decimals": Definition(columns=(ColumnDef(scale=2, order="asc"),), windows=WINDOWS[:2]),
+    "last": Definition(columns=(ColumnDef(op="last"),), windows=WINDOWS[:2], tie="member"),
+    "coarse": Definition(
+        columns=(ColumnDef(), ColumnDef("level", "last", "asc")),
+        windows=WINDOWS[1:],
+        tie="last",
+        tie_resolution="1m",
+    ),
+    "best": Definition(columns=(ColumnDef(op="best"), ColumnDef("t", "best", "asc"))),
+    "scopes": Definition(windows=WINDOWS[:2], scopes=((), ("room",)), rank_by=("room",)),
+    "decay": Definition(windows=(*WINDOWS[:2], WindowDef("decay", half_life="1h"))),
+    "few ids": Definition(dedupe="1h", dedupe_max=5),
+}
+
+
+def board_of(definition: Definition, **fields: Any) -> laurels.Board:
+    return laurels.Board(
+        definition.name,
+        columns=[
+            laurels.Column(c.name, op=c.op, order=c.order, scale=c.scale)  # type: ignore[arg-type]
+            for c in definition.columns
+        ],
+        tie=definition.tie,  # type: ignore[arg-type]
+        tie_resolution=definition.tie_resolution,
+        windows=[window.definition for window in definition.windows],
+        dedupe=definition.dedupe,
+        dedupe_max=definition.dedupe_max,
+        scopes=definition.scopes,
+        rank_by=definition.rank_by,
+        **({"changes": "7d"} | fields),
+    )
+
+
+def score_of(score: Score, columns: tuple[ColumnDef, ...]) -> Any:
+    parts = [
+        Decimal(part).scaleb(-column.scale) if column.scale else part
+        for part, column in zip(score, columns, strict=True)
+    ]
+    return parts[0] if len(parts) == 1 else tuple(parts)
+
+
+def expected(changed: Changed, definition: Definition) -> dict[str, Any]:
+    """What a change has, besides its id, in plain values."""
+    columns = definition.columns
+    sums = [column.op == "sum" for column in columns]
+    delta: Any = None
+    if changed.values is not None and any(sums):
+        exact = score_of(changed.values, columns)
+        parts = exact if isinstance(exact, tuple) else (exact,)
+        kept = tuple(part if is_sum else None for part, is_sum in zip(parts, sums, strict=True))
+        delta = kept[0] if len(kept) == 1 else kept
+    resolution_ms = 60_000 if definition.tie_resolution == "1m" else 1
+    has_last = any(column.op == "last" for column in columns)
+    rankings = {}
+    for (window, period, labels), (row, newest_ms) in changed.entries.items():
+        rankings[window, period, labels] = (
+            score_of(row.score, columns),
+            None if definition.tie == "member" else row.stamp * resolution_ms,
+            newest_ms if has_last else None,
+        )
+    totals = [
+        score
+        for (name, _, labels), (score, _, _) in rankings.items()
+        if name == "all" and not labels
+    ]
+    return {
+        "kind": changed.kind,
+        "at_ms": changed.at_ms,
+        "event_id": changed.id,
+        "labels": dict(changed.labels),
+        "delta": delta,
+        "score": totals[0] if totals else None,
+        "rankings": rankings,
+        "data": changed.data,
+    }
+
+
+def told(change: Change) -> dict[str, Any]:
+    rankings = {
+        (each.window, each.period, tuple(sorted((each.labels or {}).items()))): (
+            each.score,
+            each.reached_ms,
+            each.last_ms,
+        )
+        for each in change.rankings
+    }
+    assert len(rankings) == len(change.rankings)
+    return {
+        "kind": change.kind,
+        "at_ms": change.at_ms,
+        "event_id": change.event_id,
+        "labels": change.labels,
+        "delta": change.delta,
+        "score": change.score,
+        "rankings": rankings,
+        "data": change.data,
+    }
+
+
+def by_member(changes: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
+    """Changes are in order for each member; across shards a board has no order."""
+    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for member, change in changes:
+        found[member].append(change)
+    return dict(found)
+
+
+def all_changes(
+    lb: laurels.Leaderboards, board: str, limit: int = 7, **begin: Any
+) -> Iterator[Change]:
+    """Every change there is, read in small pages."""
+    page = lb.changes(board, limit=limit, **begin)
+    while True:
+        assert len(page) <= limit
+        yield from page
+        if not page.more:
+            return
+        page = lb.changes(board, after=page.cursor, limit=limit)
+
+
+class History:
+    """The same random writes to the boards and to the oracle."""
+
+    def __init__(self, clock: laurels.ManualClock, definition: Definition, seed: int) -> None:
+        self.rng = Random(seed)
+        self.clock = clock
+        self.definition = definition
+        self.oracle = Oracle(clock.now_ms)
+        self.oracle.create(definition)
+
+    def write(self, lb: laurels.Leaderboards, times: int) -> None:
+        for _ in range(times):
+            draw = self.rng.random()
+            if draw < 0.7:
+                self._submit(lb, self._reports(self.rng.randrange(1, 8)))
+            elif draw < 0.8:
+                self._set(lb)
+            elif draw < 0.87:
+                member = self._member()
+                lb.remove("board", member)
+                self.oracle.remove("board", member)
+            elif draw < 0.93:
+                member, data = self._member(), self.rng.choice([None, {"n": 1}, [1, "x"]])
+                lb.set_data("board", member, data)
+                self.oracle.set_data("board", member, data)
+            else:
+                self.clock.advance(self.rng.choice([1, 999, 60_000, 3_600_000, DAY // 2]))
+
+    def _member(self) -> str:
+        return self.rng.choice("abcdefg")
+
+    def _reports(self, count: int) -> list[Report]:
+        return [
+            Report(
+                self._member(),
+                self._value(),
+                self.rng.choice([None, None, self.clock.now_ms() - self.rng.randrange(400_000)]),
+                self.rng.choice([None, None, f"id{self.rng.randrange(12)}"]),
+                labels=self._labels(),
+            )
+            for _ in range(count)
+        ]
+
+    def _labels(self) -> Any:
+        if not self.definition.labels:
+            return None
+        return self.rng.choice([None, {"room": "1"}, {"room": "zwei / 2"}])
+
+    def _value(self) -> Any:
+        values = tuple(self.rng.randrange(-3, 6) for _ in self.definition.columns)
+        return values[0] if len(values) == 1 else values
+
+    def _submit(self, lb: laurels.Leaderboards, reports: list[Report]) -> None:
+        events = [
+            laurels.Event(r.member, r.value, at=r.at, id=r.id, labels=r.labels)  # type: ignore[arg-type]
+            for r in reports
+        ]
+        whole = self.rng.random() < 0.1 and len(events) == 1
+        try:
+            with warnings.catch_warnings(action="ignore", category=AllEventsRefused):
+                lb.submit_many("board", events, all_or_nothing=whole)
+        except LaurelsError:
+            assert whole
+        try:
+            self.oracle.submit_many("board", reports, all_or_nothing=whole)
+        except Refusal:
+            assert whole
+
+    def _set(self, lb: laurels.Leaderboards) -> None:
+        member, value, labels = self._member(), self._value(), self._labels()
+        report = Report(member, value, absolute=True, labels=labels)
+        codes = []
+        try:
+            lb.set("board", member, value, labels=labels)
+        except LaurelsError as error:
+            codes.append(error.code)
+        try:
+            self.oracle.submit("board", report)
+        except Refusal as refusal:
+            codes.append(refusal.code)
+        assert len(codes) in (0, 2)
+        assert len(set(codes)) < 2
+
+    def compare(self, lb: laurels.Leaderboards) -> list[Change]:
+        """Compare the changes with the oracle's; return them."""
+        found = [c for c in all_changes(lb, "board") if c.kind not in ("create", "change")]
+        wanted = [
+            (changed.member, expected(changed, self.definition))
+            for changed in self.oracle.boards["board"].changes
+        ]
+        shown = [(str(change.member), told(change)) for change in found]
+        assert by_member(shown) == by_member(wanted)
+        return found
+
+
+@pytest.mark.parametrize("name", DEFINITIONS)
+def test_changes_are_those_of_a_list(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock, name: str
+) -> None:
+    history = History(clock, DEFINITIONS[name], seed=len(name))
+    lb.create(board_of(DEFINITIONS[name]))
+    history.write(lb, 60)
+    found = history.compare(lb)
+    ids = [change.id for change in all_changes(lb, "board", limit=1_000)]
+    assert len(set(ids)) == len(ids)
+    assert {change.board for change in found} == {"board"}
+
+
+def test_sequences_have_no_gap_and_ids_stay(lb: laurels.Leaderboards) -> None:
+    lb.create(board_of(DEFINITIONS["sum"]))
+    for i in range(20):
+        lb.submit_many("board", [(f"m{(i + j) % 9}", 1) for j in range(3)])
+    found = list(all_changes(lb, "board", limit=4))
+    assert [c.id for c in found] == [c.id for c in all_changes(lb, "board", limit=9)]
+    places: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for change in found:
+        _, shard, sequence, _, number = change.id.split("/")
+        places[shard].append((int(sequence), int(number)))
+    for places_of in places.values():
+        sequences = sorted({sequence for sequence, _ in places_of})
+        assert sequences == list(range(1, len(sequences) + 1))
+        assert places_of == sorted(places_of)
+        for each in sequences:
+            numbers = [number for own, number in places_of if own == each]
+            assert numbers == list(range(len(numbers)))
+
+
+def test_changes_go_on_after_a_restart(lasting: Deployment, clock: laurels.ManualClock) -> None:
+    definition = DEFINITIONS["scopes"]
+    history = History(clock, definition, seed=5)
+    lb = lasting.lb
+    lb.create(board_of(definition))
+    history.write(lb, 20)
+    before = [change.id for change in all_changes(lb, "board")]
+    cursor = lb.changes("board", limit=3).cursor
+    lb = lasting.reopen()
+    assert [change.id for change in all_changes(lb, "board")] == before
+    assert [c.id for c in all_changes(lb, "board", after=cursor)] == before[3:]
+    history.write(lb, 20)
+    lb = lasting.reopen()
+    history.compare(lb)
+    assert [change.id for change in all_changes(lb, "board")][: len(before)] == before
+
+
+def test_changes_go_on_over_snapshots(exclusive: Deployment, clock: laurels.ManualClock) -> None:
+    history = History(clock, DEFINITIONS["sum"], seed=8)
+    lb = exclusive.lb
+    lb.create(board_of(DEFINITIONS["sum"]))
+    for _ in range(4):
+        history.write(lb, 15)
+        ids = [change.id for change in all_changes(lb, "board")]
+        lb.snapshot()
+        history.write(lb, 5)
+        lb = exclusive.reopen()
+        history.compare(lb)
+        assert [change.id for change in all_changes(lb, "board")][: len(ids)] == ids
+
+
+def test_a_cursor_of_nothing_and_of_now(lb: laurels.Leaderboards) -> None:
+    lb.create(board_of(DEFINITIONS["sum"]))
+    lb.submit("board", "ann", 1)
+    page = lb.changes("board", after="now")
+    assert list(page) == []
+    assert not page.more
+    lb.submit("board", "bob", 2, id="x")
+    (change,) = lb.changes("board", after=page.cursor)
+    assert (change.kind, change.member, change.delta, change.event_id) == ("event", "bob", 2, "x")
+
+
+def test_a_board_without_changes_has_none(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("board"))
+    with pytest.raises(ChangesNotKept):
+        lb.changes("board")
+
+
+def test_changes_begin_when_the_board_gets_them(lb: laurels.Leaderboards) -> None:
+    lb.create(laurels.Board("board"))
+    lb.submit("board", "ann", 1)
+    lb.change("board", changes="1d")
+    lb.submit("board", "ann", 2)
+    kinds = [(change.kind, change.score) for change in all_changes(lb, "board")]
+    assert kinds == [("change", None), ("event", 3)]
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "a~b", "a~1-2-", "a~1-zz-e", "initial.x", "é", 7])
+def test_what_is_no_cursor_is_refused(lb: laurels.Leaderboards, cursor: Any) -> None:
+    lb.create(board_of(DEFINITIONS["sum"]))
+    with pytest.raises(InvalidCursor):
+        lb.changes("board", after=cursor)
+
+
+@pytest.mark.parametrize("limit", [0, -1, 10_001, "7", 1.5, None, True])
+def test_limits_are_from_1_to_10000(lb: laurels.Leaderboards, limit: Any) -> None:
+    lb.create(board_of(DEFINITIONS["sum"]))
+    with pytest.raises(InvalidLimit):
+        lb.changes("board", limit=limit)
+
+
+def test_a_cursor_of_another_board_has_diverged(lb: laurels.Leaderboards) -> None:
+    lb.create(board_of(DEFINITIONS["sum"]))
+    lb.submit("board", "ann", 1)
+    cursor = lb.changes("board").cursor
+    lb.delete("board")
+    lb.create(board_of(DEFINITIONS["sum"]))
+    with pytest.raises(CursorDiverged):
+        lb.changes("board", after=cursor)
+    ahead = lb.changes("board").cursor.replace("~1-", "~9-", 1)
+    with pytest.raises(CursorDiverged):
+        lb.changes("board", after=ahead)
+
+
+def test_the_beginning_is_every_present_entry(
+    lb: laurels.Leaderboards, clock: laurels.ManualClock
+) -> None:
+    definition = DEFINITIONS["scopes"]
+    history = History(clock, definition, seed=11)
+    lb.create(board_of(definition))
+    history.write(lb, 60)
+    found = list(all_changes(lb, "board", limit=5, initial=True))
+    assert [change.kind for change in found].count("initial_end") == 1
+    assert found[-1].kind == "initial_end"
+    entries = {
+        (change.member, each.window, each.period, tuple((each.labels or {}).items())): each.score
+        for change in found[:-1]
+        for each in change.rankings
+    }
+    wanted = {}
+    for window in ("all", "day"):
+        periods = [info.label or None for info in lb.periods("board", window=window)]
+        for labels in ({}, *lb.scopes("board", "room")):
+            for period in periods:
+                page = lb.top("board", window=window, period=period, limit=100, labels=labels)
+                for entry in page:
+                    key = entry.member, window, period, tuple(labels.items())
+                    wanted[key] = entry.score
+    assert entries == wanted
+
+
+def test_the_beginning_goes_on_with_what_came_meanwhile(lb: laurels.Leaderboards) -> None:
+    lb.create(board_of(DEFINITIONS["sum"]))
+    lb.submit_many("board", [(f"m{i}", i) for i in range(10)])
+    page = lb.changes("board", limit=4, initial=True)
+    lb.submit("board", "m0", 100)
+    totals: dict[str, Any] = {}
+    while True:
+        for change in page:
+            for each in change.rankings:
+                if each.window == "all":
+                    totals[str(change.member)] = each.score
+        if not page.more:
+            break
+        page = lb.changes("board", after=page.cursor, limit=4)
+    assert totals == {entry.member: entry.score for entry in lb.top("board")}
+
+
+def test_watching_goes_on(lb: laurels.Leaderboards) -> None:
+    lb.create(board_of(DEFINITIONS["sum"]))
+    pages = lb.watch_changes("board", after="now")
+    cursor = lb.changes("board", after="now").cursor
+    lb.submit("board", "ann", 1)
+    pages = lb.watch_changes("board", after=cursor)
+    assert [change.member for change in next(pages)] == ["ann"]
+    lb.submit("board", "bob", 1)
+    assert [change.member for change in next(pages)] == ["bob"]
+
+
+def test_at_most_so_many_are_kept(lb: laurels.Leaderboards, implementation: Implementation) -> None:
+    if implementation.name not in ("redis", "cluster"):
+        pytest.skip("a folder trims its changes in shares of many: tests/crash/test_changes.py")
+    lb.create(board_of(DEFINITIONS["sum"], changes_max=30))
+    cursor = lb.changes("board").cursor
+    for i in range(80):
+        lb.submit("board", f"m{i}", 1)
+    assert 29 <= len(list(all_changes(lb, "board"))) <= 31
+    with pytest.raises(ChangesExpired):
+        lb.changes("board", after=cursor)
+
+
+def test_times_are_as_given(lb: laurels.Leaderboards) -> None:
+    lb.create(board_of(DEFINITIONS["sum"]))
+    lb.submit("board", "ann", 1, at=NOW_MS - 5)
+    (_, change) = all_changes(lb, "board")
+    assert change.at_ms == NOW_MS - 5

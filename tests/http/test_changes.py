@@ -1,0 +1,117 @@
+"""Changes over HTTP: pages, a stream that goes on where it ended, and who may see them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.http.listening import feed
+from tests.serving import ADMIN_KEY, JSON, Served
+
+ADMIN = {**JSON, "authorization": f"Bearer {ADMIN_KEY}"}
+LIVE = "/v1/boards/b/changes/live"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Served]:
+    with Served(tmp_path, admin_key=ADMIN_KEY) as served:
+        definition = {"columns": [{"name": "s", "scale": 2}], "changes": "1h"}
+        put = httpx.put(f"{served.url}/v1/boards/b", json=definition, headers=ADMIN)
+        put.raise_for_status()
+        httpx.put(f"{served.url}/v1/boards/other", json={}, headers=ADMIN).raise_for_status()
+        yield served
+
+
+def submit(url: str, member: str, value: Any) -> None:
+    event = {"member": member, "value": value}
+    httpx.post(f"{url}/v1/boards/b/scores", json=event, headers=ADMIN).raise_for_status()
+
+
+def get(url: str, headers: dict[str, str] = ADMIN, **parameters: Any) -> httpx.Response:
+    return httpx.get(f"{url}/v1/boards/b/changes", params=parameters, headers=headers)
+
+
+def test_pages_over_http(server: Served) -> None:
+    submit(server.url, "ann", "1.50")
+    submit(server.url, "bob", 2)
+    first = get(server.url, limit=2).json()
+    assert [change["kind"] for change in first["changes"]] == ["create", "event"]
+    assert first["more"] is True
+    assert '"delta":1.50' in get(server.url, limit=2).text
+    rest = get(server.url, after=first["cursor"]).json()
+    assert [change["member"] for change in rest["changes"]] == ["bob"]
+    assert rest["more"] is False
+    assert get(server.url, after=rest["cursor"]).json()["changes"] == []
+
+
+@pytest.mark.parametrize(
+    ("parameters", "status", "code"),
+    [
+        ({"after": "x"}, 400, "invalid_cursor"),
+        ({"after": "initial.zzz"}, 400, "invalid_cursor"),
+        ({"limit": 0}, 400, "invalid_limit"),
+        ({"limit": "many"}, 400, "invalid_query"),
+        ({"before": "x"}, 400, "invalid_query"),
+        ({"after": "0123456789abcdef~1-0-e"}, 409, "cursor_diverged"),
+    ],
+)
+def test_bad_questions(server: Served, parameters: Any, status: int, code: str) -> None:
+    answer = get(server.url, **parameters)
+    assert (answer.status_code, answer.json()["code"]) == (status, code)
+
+
+def test_a_board_without_changes_says_so(server: Served) -> None:
+    for path in ("changes", "changes/live"):
+        answer = httpx.get(f"{server.url}/v1/boards/other/{path}", headers=ADMIN)
+        assert (answer.status_code, answer.json()["code"]) == (409, "changes_not_kept")
+
+
+def test_a_key_of_other_boards_sees_none(server: Served) -> None:
+    made = httpx.post(
+        f"{server.url}/v1/keys",
+        json={"name": "other", "scope": "read", "boards": ["other"]},
+        headers=ADMIN,
+    )
+    made.raise_for_status()
+    limited = {"authorization": f"Bearer {made.json()['key']}"}
+    absent = httpx.get(f"{server.url}/v1/boards/absent/changes", headers=limited)
+    for path in ("changes", "changes/live"):
+        answer = httpx.get(f"{server.url}/v1/boards/b/{path}", headers=limited)
+        assert answer.status_code == absent.status_code
+        assert answer.json()["code"] == absent.json()["code"]
+
+
+def test_a_stream_goes_on_where_it_ended(server: Served) -> None:
+    submit(server.url, "ann", 1)
+
+    async def main() -> None:
+        async with feed(server.url, LIVE, key=ADMIN_KEY) as stream:
+            begun = await stream.next()
+            assert [change["kind"] for change in begun.document["changes"]] == ["create", "event"]
+            await asyncio.to_thread(submit, server.url, "bob", 1)
+            more = await stream.next()
+            assert [change["member"] for change in more.document["changes"]] == ["bob"]
+        await asyncio.to_thread(submit, server.url, "cid", 1)
+        async with feed(server.url, LIVE, last=more.number, key=ADMIN_KEY) as stream:
+            last = await stream.next()
+            assert [change["member"] for change in last.document["changes"]] == ["cid"]
+
+    asyncio.run(main())
+
+
+def test_a_stream_ends_with_its_board(server: Served) -> None:
+    async def main() -> None:
+        async with feed(server.url, f"{LIVE}?after=now", key=ADMIN_KEY) as stream:
+            await asyncio.to_thread(submit, server.url, "ann", 1)
+            assert (await stream.next()).kind == "changes"
+            await asyncio.to_thread(httpx.delete, f"{server.url}/v1/boards/b", headers=ADMIN)
+            ended = await stream.next()
+            assert (ended.kind, ended.document["code"]) == ("problem", "unknown_board")
+            assert b"event" not in await stream.rest()
+
+    asyncio.run(main())

@@ -1,0 +1,173 @@
+"""The changes of a folder are the same from memory and from its file, and go when they expire."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.internals import local
+
+import laurels
+from laurels.errors import ChangesExpired, CursorDiverged, LogDamaged
+from laurels.stores.local.changes import log
+
+NOW_MS = 1_800_000_000_000
+HOUR = 3_600_000
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "TAIL", 3)
+    monkeypatch.setattr(log, "ROW_CHANGES", 4)
+    monkeypatch.setattr(log, "ROW_BLOCKS", 2)
+
+
+def boards(folder: Path, clock: laurels.ManualClock, **fields: object) -> laurels.Leaderboards:
+    lb = laurels.open(str(folder / "boards"), clock=clock)
+    definition = {"changes": "1h", **fields}
+    lb.create(laurels.Board("b", windows=["all", "day"], **definition), exist_ok=True)  # type: ignore[arg-type]
+    return lb
+
+
+def ids(lb: laurels.Leaderboards, after: str | None = None, limit: int = 3) -> list[str]:
+    found = []
+    while True:
+        page = lb.changes("b", after=after, limit=limit)
+        found += [change.id for change in page]
+        if not page.more:
+            return found
+        after = page.cursor
+
+
+def write_behind(lb: laurels.Leaderboards) -> None:
+    store = local(lb)
+    store._changes.write(store._lock, store._times)
+
+
+def test_pages_go_over_from_the_file_to_memory(tmp_path: Path) -> None:
+    clock = laurels.ManualClock(NOW_MS)
+    with boards(tmp_path, clock) as lb:
+        cursors, known = [lb.changes("b").cursor], ids(lb)
+        for i in range(30):
+            lb.submit_many("b", [(f"m{i}", 1), (f"n{i}", 1), (f"m{i}", 1)])
+            cursors.append(lb.changes("b", after=cursors[-1]).cursor)
+            if i % 7 == 0:
+                write_behind(lb)
+        every = ids(lb)
+        assert every[:1] == known
+        assert len(every) == 1 + 90
+        for place, cursor in enumerate(cursors):
+            assert ids(lb, cursor) == every[1 + 3 * place :]
+            assert ids(lb, cursor, limit=1_000) == every[1 + 3 * place :]
+    with boards(tmp_path, clock) as lb:
+        assert ids(lb) == every
+        assert ids(lb, cursors[4]) == every[13:]
+
+
+def test_what_has_expired_goes(tmp_path: Path) -> None:
+    clock = laurels.ManualClock(NOW_MS)
+    with boards(tmp_path, clock) as lb:
+        first = lb.changes("b").cursor
+        for i in range(10):
+            lb.submit("b", f"m{i}", 1)
+        clock.advance(HOUR + 1)
+        lb.submit("b", "late", 1)
+        assert len(ids(lb)) == 12, "nothing goes before the thread comes to it"
+        write_behind(lb)
+        (left,) = lb.changes("b")
+        assert left.member == "late"
+        with pytest.raises(ChangesExpired) as error:
+            lb.changes("b", after=first)
+        oldest = error.value.what.split()[-1]
+        assert lb.changes("b", after=oldest)[0] == left
+    with boards(tmp_path, clock) as lb:
+        assert lb.changes("b")[0] == left
+        with pytest.raises(ChangesExpired):
+            lb.changes("b", after=first)
+
+
+def test_no_more_than_the_most_are_kept(tmp_path: Path) -> None:
+    with boards(tmp_path, laurels.ManualClock(NOW_MS), changes_max=10) as lb:
+        for i in range(40):
+            lb.submit("b", f"m{i}", 1)
+        write_behind(lb)
+        assert [change.member for change in lb.changes("b")] == [f"m{i}" for i in range(30, 40)]
+
+
+def test_a_board_that_gives_them_up_keeps_none(tmp_path: Path) -> None:
+    clock = laurels.ManualClock(NOW_MS)
+    with boards(tmp_path, clock) as lb:
+        lb.submit("b", "ann", 1)
+        write_behind(lb)
+        lb.change("b", changes="")
+        lb.submit("b", "bob", 1)
+        lb.snapshot()
+        lb.change("b", changes="1h")
+        lb.submit("b", "cid", 1)
+        assert [change.kind for change in lb.changes("b")] == ["change", "event"]
+
+
+def test_changes_of_a_deleted_board_go(tmp_path: Path) -> None:
+    clock = laurels.ManualClock(NOW_MS)
+    with boards(tmp_path, clock) as lb:
+        lb.submit("b", "ann", 1)
+        lb.snapshot()
+        cursor = lb.changes("b").cursor
+        lb.delete("b")
+        write_behind(lb)
+        lb.create(laurels.Board("b", changes="1h"))
+        assert [change.kind for change in lb.changes("b")] == ["create"]
+        with pytest.raises(CursorDiverged):
+            lb.changes("b", after=cursor)
+
+
+def test_a_folder_that_lost_the_file_says_what_is_missing(tmp_path: Path) -> None:
+    clock = laurels.ManualClock(NOW_MS)
+    with boards(tmp_path, clock) as lb:
+        lb.submit("b", "ann", 1)
+        first = lb.changes("b", limit=1).cursor
+        lb.snapshot()
+        lb.submit("b", "bob", 1)
+    for path in (tmp_path / "boards").glob("changes.db*"):
+        path.unlink()
+    with boards(tmp_path, clock) as lb:
+        assert [change.member for change in lb.changes("b")] == ["bob"]
+        with pytest.raises(ChangesExpired):
+            lb.changes("b", after=first)
+
+
+def test_a_store_that_lost_its_end_and_went_on_is_noticed(tmp_path: Path) -> None:
+    clock = laurels.ManualClock(NOW_MS)
+    with boards(tmp_path, clock) as lb:
+        lb.submit("b", "ann", 1)
+        lb.snapshot()
+    for path in (tmp_path / "boards").glob("*"):
+        (tmp_path / "copy").mkdir(exist_ok=True)
+        (tmp_path / "copy" / path.name).write_bytes(path.read_bytes())
+    with boards(tmp_path, clock) as lb:
+        lb.submit_many("b", [("bob", 1), ("cid", 1)])
+        lb.submit("b", "dan", 1)
+        write_behind(lb)
+        ahead = lb.changes("b", after="now").cursor
+        beside = lb.changes("b", limit=3).cursor
+    for path in (tmp_path / "boards").glob("*"):
+        path.unlink()
+    for path in (tmp_path / "copy").glob("*"):
+        (tmp_path / "boards" / path.name).write_bytes(path.read_bytes())
+    with boards(tmp_path, clock) as lb:
+        with pytest.raises(CursorDiverged):
+            lb.changes("b", after=ahead)
+        lb.submit("b", "eve", 1)
+        with pytest.raises(CursorDiverged):
+            lb.changes("b", after=beside)
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    clock = laurels.ManualClock(NOW_MS)
+    with boards(tmp_path, clock) as lb:
+        lb.submit("b", "ann", 1)
+        lb.snapshot()
+    path = tmp_path / "boards" / "changes.db"
+    path.write_bytes(b"no database" * 500)
+    with pytest.raises(LogDamaged, match=r"changes\.db"):
+        boards(tmp_path, clock)
