@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
+from _pytest.runner import runtestprotocol
 from httpx._config import DEFAULT_TIMEOUT_CONFIG
 from httpx._transports import default
 from hypothesis import HealthCheck, settings
@@ -109,6 +110,22 @@ def pytest_xdist_auto_num_workers() -> int:
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )
     return cores + cores // 2
+
+
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Have a worker report how a test ran, and of what is before and after it only what failed.
+
+    A report takes as long on its way to the process that counts as most tests take, and there are
+    three for each of ten thousand. `--durations` asks for all of them.
+    """
+    if not hasattr(item.config, "workerinput") or item.config.getoption("durations") is not None:
+        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed:
+            item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
 
 
 def pytest_configure(config: pytest.Config) -> None:
