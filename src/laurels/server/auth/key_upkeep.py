@@ -35,6 +35,7 @@ class KeyReader:
         """Read what has changed, together with all who want that meanwhile."""
         if self._reading is None or self._reading.done():
             self._reading = asyncio.create_task(self._read())
+            self._reading.add_done_callback(_take_error)
         await asyncio.shield(self._reading)
 
     async def go_on(self) -> None:
@@ -63,6 +64,14 @@ class KeyReader:
                 self._keys.take(stored)
                 self._version = version
                 return
+
+
+def _take_error(reading: asyncio.Task[None]) -> None:
+    """Take the error of a read that nobody waits for any more: at the end of a server the
+    connection is closed while one is under way. Whoever waits for it gets the error all the
+    same."""
+    if not reading.cancelled():
+        reading.exception()
 
 
 async def store_last_used(keys: Keys) -> None:

@@ -1,0 +1,57 @@
+"""Keys are read again and again, and a read that fails at the end of a server is no news."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from typing import Any
+
+import pytest
+
+from laurels.errors import Closed
+from laurels.server.auth.key_upkeep import KeyReader
+
+
+class Closing:
+    """A key store whose connection is closed while it is asked."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.closed = asyncio.Event()
+
+    async def version(self) -> str:
+        self.asked.set()
+        await self.closed.wait()
+        raise Closed("the connection to the index server is closed")
+
+
+def test_a_read_that_is_left_alone_tells_nobody_of_its_error() -> None:
+    told: list[dict[str, Any]] = []
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        store = Closing()
+        reader = KeyReader(None, store, lambda: 0.0)  # type: ignore[arg-type]
+        waiting = asyncio.create_task(reader.read())
+        await store.asked.wait()
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        store.closed.set()
+        while reader._reading is not None and not reader._reading.done():
+            await asyncio.sleep(0)
+        del reader, waiting
+        gc.collect()
+        await asyncio.sleep(0)
+
+    asyncio.run(main())
+    assert told == []
+
+
+def test_whoever_waits_for_a_read_gets_its_error() -> None:
+    async def main() -> None:
+        store = Closing()
+        store.closed.set()
+        with pytest.raises(Closed):
+            await KeyReader(None, store, lambda: 0.0).read()  # type: ignore[arg-type]
+
+    asyncio.run(main())
