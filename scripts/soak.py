@@ -75,6 +75,9 @@ BOARDS: dict[str, dict[str, Any]] = {
     "refreshed": {"windows": ["10m=rolling:10m/10s,refresh=10s", "all"]},
     "orders": {"windows": ["all", "hour"], "dedupe": "5m", "grace": "1m"},
 }
+SNAPSHOT_SECONDS = 600
+"""A snapshot takes long beside other work: it writes in shares, and lets others go before."""
+
 SHARES = {"game": 0.5, "quick": 0.15, "rooms": 0.15, "refreshed": 0.1, "orders": 0.1}
 """Each board's share of the events."""
 
@@ -194,7 +197,7 @@ class Load:
         await connection.ask("POST", "/v1/boards/game/remove", {"member": member})
 
     async def _snapshot(self, connection: Connection) -> None:
-        await connection.expect("POST", "/v1/snapshot")
+        await connection.expect("POST", "/v1/snapshot", seconds=SNAPSHOT_SECONDS)
         self.tally.snapshots += 1
 
     async def _watch(self, random: Random) -> None:

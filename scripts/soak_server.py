@@ -98,11 +98,14 @@ class Connection:
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
         self._used = 0.0
 
-    async def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """Send a request; the status and the document that came."""
+    async def ask(
+        self, method: str, path: str, body: Any = None, seconds: float = ANSWER_SECONDS
+    ) -> tuple[int, Any]:
+        """Send a request; the status and the document that came. TimeoutError after so many
+        seconds."""
         if time.monotonic() - self._used > IDLE_SECONDS:
             self.close()
-        async with asyncio.timeout(ANSWER_SECONDS):
+        async with asyncio.timeout(seconds):
             if self._streams is None:
                 self._streams = await asyncio.open_connection(HOST, self._server.port)
             reader, writer = self._streams
@@ -116,9 +119,11 @@ class Connection:
         self._used = time.monotonic()
         return status, json.loads(document) if document[:1] in b"[{" and document else None
 
-    async def expect(self, method: str, path: str, body: Any = None) -> Any:
+    async def expect(
+        self, method: str, path: str, body: Any = None, seconds: float = ANSWER_SECONDS
+    ) -> Any:
         """The same where nothing but success is right."""
-        status, document = await self.ask(method, path, body)
+        status, document = await self.ask(method, path, body, seconds)
         if status >= 300:
             raise UnexpectedError(
                 f"{method} {path.partition('?')[0]}: {status} {code_of(document)}"
