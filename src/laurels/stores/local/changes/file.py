@@ -17,6 +17,8 @@ from laurels.errors import FormatTooNew, LogDamaged, StorageFailed
 from laurels.stores.local.private_files import create_file
 
 FORMAT = 1
+_CHECKPOINT_PAGES = 16_384
+"""Size of the write-ahead file at which SQLite copies it into the database: 64 MiB."""
 _SCHEMA = """
 CREATE TABLE format (format INTEGER NOT NULL);
 CREATE TABLE floor (
@@ -72,7 +74,8 @@ class ChangeFile:
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
-        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA synchronous=NORMAL")
+        connection.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES}")
         return connection
 
     def _prepare(self, writer: sqlite3.Connection) -> None:
@@ -114,11 +117,17 @@ class ChangeFile:
         self,
         rows: Iterable[tuple[int, StoredRow, Sequence[Block]]],
         floors: Iterable[tuple[int, BlockPlace]],
+        *,
+        durable: bool = False,
     ) -> None:
-        """Write rows of boards, and take away those up to new floors, all or nothing. Raise
-        StorageFailed where the disk refuses."""
+        """Write rows of boards, and take away those up to new floors, all or nothing. With
+        `durable` all that was ever written is on the disk when this returns; without, a power cut
+        may lose it, and it is folded again. Raise StorageFailed where the disk refuses."""
         try:
+            self._writer.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
             self._writer.execute("BEGIN IMMEDIATE")
+            if durable:  # a commit without a change would sync nothing
+                self._writer.execute("UPDATE format SET format = format")
             self._writer.executemany(
                 "INSERT OR REPLACE INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (

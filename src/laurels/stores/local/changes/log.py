@@ -182,11 +182,18 @@ class ChangeLog:
             self._writing.release()
 
     def write(self, lock: "threading.RLock", states: Callable[[], "States"]) -> None:
-        """Write everything recorded so far and take away what has expired. Raises StorageFailed."""
+        """Write everything recorded so far, so that it is on the disk, and take away what has
+        expired. Raises StorageFailed."""
         with self._writing:
-            self._write(lock, states)
+            self._write(lock, states, durable=True)
 
-    def _write(self, lock: "threading.RLock", states: Callable[[], "States"]) -> None:
+    def _write(
+        self,
+        lock: "threading.RLock",
+        states: Callable[[], "States"],
+        *,
+        durable: bool = False,
+    ) -> None:
         with lock:
             forgotten, self._forgotten = self._forgotten, []
             now_of = {state.number: (state, now_ms) for state, now_ms in states()}
@@ -212,8 +219,8 @@ class ChangeLog:
                 for number, floor in floors.items()
                 if floor != self._boards[number].floor or self._is_new(number)
             }
-        if self._file is not None and (rows or moved):
-            self._file.write(rows, moved.items())
+        if self._file is not None and (rows or moved or (durable and self._file.exists)):
+            self._file.write(rows, moved.items(), durable=durable)
         with lock:
             for number, blocks in pending.items():
                 self._wrote(number, blocks, [row for of, row, _ in rows if of == number])

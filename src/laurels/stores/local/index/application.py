@@ -76,7 +76,7 @@ class BatchApplication:
         rules, size = self._board_store.rules, self._batch.size
 
         def columns(count: int) -> "list[array[int]]":
-            return [array("q", bytes(8 * size)) for _ in range(count)]
+            return [array("q", [0]) * size for _ in range(count)]
 
         added = columns(len(rules.columns)) if self._batch.absolute else None
         return BatchTrace([(place, columns(rules.entry_words)) for place in rules.recorded], added)
