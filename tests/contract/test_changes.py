@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import laurels
+from laurels.core.beginning import InitialCursor
 from laurels.core.changes import Change
 from laurels.errors import (
     AllEventsRefused,
@@ -340,7 +341,12 @@ def test_changes_begin_when_the_board_gets_them(lb: laurels.Leaderboards) -> Non
     assert kinds == [("change", None), ("event", 3)]
 
 
-@pytest.mark.parametrize("cursor", ["", "x", "a~b", "a~1-2-", "a~1-zz-e", "initial.x", "é", 7])
+FORGED = InitialCursor("x", -99).encode()
+
+
+@pytest.mark.parametrize(
+    "cursor", ["", "x", "a~b", "a~1-2-", "a~1-zz-e", "initial.x", FORGED, "é", 7]
+)
 def test_what_is_no_cursor_is_refused(lb: laurels.Leaderboards, cursor: Any) -> None:
     lb.create(board_of(DEFINITIONS["sum"]))
     with pytest.raises(InvalidCursor):
@@ -352,6 +358,15 @@ def test_limits_are_from_1_to_10000(lb: laurels.Leaderboards, limit: Any) -> Non
     lb.create(board_of(DEFINITIONS["sum"]))
     with pytest.raises(InvalidLimit):
         lb.changes("board", limit=limit)
+
+
+@pytest.mark.one_shard
+def test_a_position_changes_though_every_event_came_too_late(lb: laurels.Leaderboards) -> None:
+    lb.create(board_of(Definition(windows=(WindowDef("day"),))))
+    with warnings.catch_warnings(action="ignore", category=AllEventsRefused):
+        lb.submit_many("board", [("ann", 1, NOW_MS - 5 * DAY)], position=("file", "1"))
+    (_, change) = all_changes(lb, "board")
+    assert (change.kind, change.data) == ("position", {"source": "file", "position": "1"})
 
 
 def test_a_cursor_of_another_board_has_diverged(lb: laurels.Leaderboards) -> None:

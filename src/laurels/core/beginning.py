@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from laurels.errors import InvalidCursor, PeriodExpired
 from laurels.model.labels import LabelNames, label_pairs, labels_text
 from laurels.model.rules import RankingSpec, Rules
+from laurels.model.validation import safe_repr
 
 from .changes import Change, ChangedRanking, ChangePage, times_of
 from .index import Offset
@@ -107,9 +108,12 @@ def decode(text: str) -> InitialCursor:
     """Return the cursor that a caller hands back. Raises InvalidCursor."""
     try:
         packed = text[len(PREFIX) :].encode("ascii")
-        return _decoder.decode(urlsafe_b64decode(packed + b"=" * (-len(packed) % 4)))
+        cursor = _decoder.decode(urlsafe_b64decode(packed + b"=" * (-len(packed) % 4)))
     except (binascii.Error, UnicodeError, msgspec.MsgspecError, ValueError) as error:
         raise InvalidCursor("expected the cursor of a page of changes") from error
+    if cursor.place < 0:
+        raise InvalidCursor(f"expected the cursor of a page of changes, got {safe_repr(text)}")
+    return cursor
 
 
 Steps = Generator[Query[Any], Any, ChangePage]

@@ -298,9 +298,10 @@ class CountedBatch(Struct, frozen=True):
 
     def block(self) -> EventBlock:
         """Return the block of the events that counted. O(size)."""
-        trace = self.outcomes.trace
-        assert trace is not None, "the board keeps changes"
         begun = begin_block(self.rules, self.batch, self.plan)
+        trace = self.outcomes.trace
+        if trace is None:  # no event counted, and only the position changed
+            return replace(_taken(begun, []), sequence=self.sequence, tag=self.tag)
         words = [columns for _, columns in trace.rankings]
         return complete_block(
             self.rules, begun, self.sequence, self.tag, self.outcomes.codes, words, trace.added
