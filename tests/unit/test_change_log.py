@@ -64,6 +64,29 @@ def test_pages_go_over_from_the_file_to_memory(tmp_path: Path) -> None:
         assert ids(lb, cursors[4]) == every[13:]
 
 
+def test_few_blocks_stay_in_memory_once_they_are_written(tmp_path: Path) -> None:
+    with boards(tmp_path, laurels.ManualClock(NOW_MS)) as lb:
+        for i in range(40):
+            lb.submit("b", f"m{i}", 1)
+        write_behind(lb)
+        (kept,) = local(lb)._changes._boards.values()
+        assert len(kept.recent) == log.TAIL
+        assert len(ids(lb)) == 41
+
+
+def test_much_in_memory_is_written_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "WRITE_BEHIND", 10 * (log.BLOCK_COST + 1))
+    with boards(tmp_path, laurels.ManualClock(NOW_MS)) as lb:
+        changes = local(lb)._changes
+        changes._due_at = log.WRITE_BEHIND
+        assert not changes.is_due()
+        for i in range(8):
+            lb.submit("b", f"m{i}", 1)
+        assert not changes.is_due()
+        lb.submit("b", "last", 1)
+        assert changes.is_due() or changes._writing.locked() or changes._boards[1].rows
+
+
 def test_what_has_expired_goes(tmp_path: Path) -> None:
     clock = laurels.ManualClock(NOW_MS)
     with boards(tmp_path, clock) as lb:

@@ -65,8 +65,9 @@ from laurels.stores.intake.pacing import Paced
 from laurels.stores.intake.shares import MOST, SHARE
 from laurels.stores.intake.submission import Submission
 from laurels.stores.intake.writes import FoldedWrite, Task
-from laurels.stores.local.changes.file import ChangeFile
+from laurels.stores.local.changes.base import ChangeRows
 from laurels.stores.local.changes.log import ChangeLog
+from laurels.stores.local.changes.memory import MemoryChanges
 from laurels.stores.local.log.base import Log
 from laurels.stores.local.snapshot.files import SnapshotFile, SnapshotFiles
 from laurels.stores.local.snapshot.form import verify
@@ -103,7 +104,7 @@ class Service(Paced):
         snapshots: SnapshotFiles | None = None,
         rest: Callable[[], None] = lambda: None,
         stopwatch: Callable[[], float] = lambda: 0.0,
-        changes: ChangeFile | None = None,
+        changes: ChangeRows | None = None,
     ) -> None:
         self._log = log
         self._new_index = new_index
@@ -123,7 +124,7 @@ class Service(Paced):
         self._on_close: list[Callable[[], None]] = [log.close]
         self.write_failures = WriteFailures(stopwatch)
         self._observed: tuple[Callable[[int, float], None], Callable[[], float]] | None = None
-        self._changes = ChangeLog(changes)
+        self._changes = ChangeLog(MemoryChanges() if changes is None else changes)
         self._on_close.append(self._changes.close)
         found = recovered(log, self._snapshots(), new_index, self._changes)
         self._fold = found.fold

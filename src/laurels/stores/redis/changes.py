@@ -1,5 +1,6 @@
 """Read the changes of boards on an index server: those of all shards, as one sequence of pages."""
 
+import asyncio
 import heapq
 from collections.abc import Sequence
 
@@ -63,7 +64,8 @@ class ChangeReader:
         contexts = [
             ChangeContext(state.board.name, state.uid, shard, state.rules) for shard in range(count)
         ]
-        return make_page(contexts, places, newest, _in_order(shards), limit)
+        blocks = _in_order(shards)
+        return await asyncio.to_thread(make_page, contexts, places, newest, blocks, limit)
 
 
 def _in_order(shards: Sequence[ShardChanges]) -> list[tuple[int, Block]]:

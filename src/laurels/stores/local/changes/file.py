@@ -6,15 +6,15 @@ folded again from the log, since a snapshot is valid only when the file has all 
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-
-from msgspec import Struct
 
 from laurels.core.changes import Block, BlockPlace, decode_blocks, encode_blocks
 from laurels.errors import FormatTooNew, LogDamaged, StorageFailed
 from laurels.stores.local.private_files import create_file
+
+from .base import RowOfBoard, StoredRow
 
 FORMAT = 1
 _CHECKPOINT_PAGES = 16_384
@@ -32,22 +32,9 @@ CREATE TABLE blocks (
 """
 
 
-class StoredRow(Struct, frozen=True):
-    """A row of blocks without its body: from block `first` to `last`, whose tag it has, with how
-    many changes, the newest from `at_ms`."""
-
-    first: int
-    last: int
-    tag: int
-    count: int
-    at_ms: int
-
-
 class ChangeFile:
-    """Blocks of all boards by board number. One thread writes at a time; readers at any time.
-
-    The file is created by the first write: most stores have no board that keeps changes.
-    """
+    """Implements `ChangeRows`. The file is created by the first write: most stores have no
+    board that keeps changes."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -55,7 +42,6 @@ class ChangeFile:
 
     @property
     def exists(self) -> bool:
-        """Whether anything was ever written."""
         return self._opened is not None or self._path.exists()
 
     @property
@@ -87,7 +73,6 @@ class ChangeFile:
             raise FormatTooNew(f"{self._path} has format {format}, this version reads {FORMAT}")
 
     def floors(self) -> dict[int, BlockPlace]:
-        """Return for each board the place before its oldest block."""
         if not self.exists:
             return {}
         with self._plain_errors():
@@ -95,7 +80,6 @@ class ChangeFile:
         return {board: BlockPlace(sequence, tag) for board, sequence, tag in rows}
 
     def rows(self, board: int) -> list[StoredRow]:
-        """Return the rows of a board, without their blocks, in order."""
         with self._plain_errors():
             found = self._writer.execute(
                 "SELECT first, last, tag, count, at_ms FROM blocks WHERE board = ? ORDER BY first",
@@ -104,7 +88,6 @@ class ChangeFile:
         return [StoredRow(*row) for row in found]
 
     def read(self, board: int, first: int) -> Iterator[list[Block]]:
-        """Yield the blocks of a board, row by row, from the row that has block `first` on."""
         with self._plain_errors(), closing(self._connect()) as reader:
             rows = reader.execute(
                 "SELECT body FROM blocks WHERE board = ? AND last >= ? ORDER BY first",
@@ -115,14 +98,11 @@ class ChangeFile:
 
     def write(
         self,
-        rows: Iterable[tuple[int, StoredRow, Sequence[Block]]],
+        rows: Iterable[RowOfBoard],
         floors: Iterable[tuple[int, BlockPlace]],
         *,
         durable: bool = False,
     ) -> None:
-        """Write rows of boards, and take away those up to new floors, all or nothing. With
-        `durable` all that was ever written is on the disk when this returns; without, a power cut
-        may lose it, and it is folded again. Raise StorageFailed where the disk refuses."""
         try:
             self._writer.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
             self._writer.execute("BEGIN IMMEDIATE")
@@ -150,7 +130,6 @@ class ChangeFile:
             raise StorageFailed(f"changes could not be written ({error})") from error
 
     def forget(self, board: int) -> None:
-        """Remove all blocks of a board."""
         if not self.exists:
             return
         with self._plain_errors():
@@ -158,7 +137,6 @@ class ChangeFile:
             self._writer.execute("DELETE FROM floor WHERE board = ?", (board,))
 
     def boards(self) -> list[int]:
-        """Return the numbers of the boards that have blocks or a floor."""
         if not self.exists:
             return []
         with self._plain_errors():

@@ -29,13 +29,17 @@ from laurels.core.changes import (
 )
 from laurels.errors import LaurelsError
 
-from .file import ChangeFile, StoredRow
+from .base import ChangeRows, StoredRow
 
 WRITE_BEHIND = 100_000
-"""Changes in memory from which on they are written to the file."""
-TAIL = 2_000
+"""Cost of what is in memory from which on it is written to the file: changes, and for each block
+`BLOCK_COST`, since one of a single event takes some 3 KB."""
+BLOCK_COST = 20
+TAIL = 16
 """The newest blocks of a board that stay in memory when they are written: readers that follow a
 board read them from there."""
+TAIL_CHANGES = 10_000
+"""The changes that these have at most, besides those of the newest."""
 ROW_CHANGES = 5_000
 ROW_BLOCKS = 500
 
@@ -62,12 +66,13 @@ class ChangeLog:
     """Takes the blocks of a store as its `ChangeRecorder`, under the lock of the fold, and answers
     readers."""
 
-    def __init__(self, file: ChangeFile | None) -> None:
+    def __init__(self, file: ChangeRows) -> None:
         self._file = file
         self._boards: dict[int, _BoardChanges] = {}
         self._floors: dict[int, BlockPlace] = {}
         self._forgotten: list[int] = []
         self._unwritten = 0
+        self._due_at = WRITE_BEHIND
         self._writing = threading.Lock()
 
     # Recording, under the lock of the fold
@@ -76,7 +81,7 @@ class ChangeLog:
         """Take the state of all boards as a snapshot has it: what the file holds beyond it is of
         this log only where the log's records make the same blocks again."""
         self._boards = {}
-        self._floors = {} if self._file is None else self._file.floors()
+        self._floors = self._file.floors()
         for state in states:
             self._open(state.number, BlockPlace(state.sequence, state.tag))
 
@@ -84,7 +89,7 @@ class ChangeLog:
         """Take the blocks of a board as far as the file has them without a gap up to a place."""
         floor = self._floors.pop(number, None)
         kept = self._boards[number] = _BoardChanges(now if floor is None else floor, now)
-        if self._file is None or floor is None:
+        if floor is None:
             return kept
         rows = self._file.rows(number)
         end = BlockPlace(rows[-1].last, rows[-1].tag) if rows else floor
@@ -103,8 +108,8 @@ class ChangeLog:
                 self._start_over(state.number, BlockPlace(block.sequence, block.tag))
             return
         kept.recent.append(block)
-        kept.unwritten += block.count
-        self._unwritten += block.count
+        kept.unwritten += cost_of(block)
+        self._unwritten += cost_of(block)
 
     def forget(self, board: int) -> None:
         kept = self._boards.pop(board, None)
@@ -119,17 +124,15 @@ class ChangeLog:
             state = by_number.get(number)
             if state is not None and kept.written.sequence > state.sequence:
                 self._start_over(number, BlockPlace(state.sequence, state.tag))
-        if self._file is not None:
-            for number in set(self._file.boards()) - by_number.keys():
-                self._file.forget(number)
+        for number in set(self._file.boards()) - by_number.keys():
+            self._file.forget(number)
 
     def _start_over(self, number: int, now: BlockPlace) -> _BoardChanges:
         """Keep nothing of a board up to a place: what the file has is not what the log says."""
         kept = self._boards[number] = _BoardChanges(now, now)
-        if self._file is not None:
-            self._file.forget(number)
-            if now.sequence:
-                self._file.write([], [(number, now)])
+        self._file.forget(number)
+        if now.sequence:
+            self._file.write([], [(number, now)])
         return kept
 
     # Reading
@@ -161,7 +164,7 @@ class ChangeLog:
 
     def is_due(self) -> bool:
         """Return whether enough has gathered in memory to be written or trimmed."""
-        return self._unwritten >= WRITE_BEHIND and not self._writing.locked()
+        return self._unwritten >= self._due_at and not self._writing.locked()
 
     def start(self, lock: "threading.RLock", states: Callable[[], "States"]) -> None:
         """Write what has gathered, in a thread of its own; nothing while one runs."""
@@ -173,6 +176,7 @@ class ChangeLog:
                 self._write(lock, states)
             except LaurelsError as error:
                 _log.warning("changes stay in memory: %s", error)
+                self._due_at = self._unwritten + WRITE_BEHIND
             finally:
                 self._writing.release()
 
@@ -202,12 +206,9 @@ class ChangeLog:
                 for number, kept in self._boards.items()
                 if kept.unwritten
             }
-        rows: list[tuple[int, StoredRow, Sequence[Block]]] = []
-        if self._file is not None:
-            for number in forgotten:
-                self._file.forget(number)
-            for number, blocks in pending.items():
-                rows += [(number, *row) for row in _rows_of(blocks)]
+        for number in forgotten:
+            self._file.forget(number)
+        made = {number: list(_rows_of(blocks)) for number, blocks in pending.items()}
         with lock:
             floors = {
                 number: self._new_floor(kept, *now_of[number])
@@ -219,14 +220,16 @@ class ChangeLog:
                 for number, floor in floors.items()
                 if floor != self._boards[number].floor or self._is_new(number)
             }
-        if self._file is not None and (rows or moved or (durable and self._file.exists)):
+        if made or moved or (durable and self._file.exists):
+            rows = ((number, *row) for number, some in made.items() for row in some)
             self._file.write(rows, moved.items(), durable=durable)
+        self._due_at = WRITE_BEHIND
         with lock:
             for number, blocks in pending.items():
-                self._wrote(number, blocks, [row for of, row, _ in rows if of == number])
+                self._wrote(number, blocks, [row for row, _ in made[number]])
             for number, floor in floors.items():
                 if number in self._boards:
-                    _trim(self._boards[number], floor, is_stored=self._file is not None)
+                    _trim(self._boards[number], floor)
 
     def _is_new(self, number: int) -> bool:
         """Return whether the file has nothing of a board yet: then its floor is written too."""
@@ -238,9 +241,9 @@ class ChangeLog:
         kept = self._boards.get(number)
         if kept is None or not blocks:
             return
-        count = sum([block.count for block in blocks])
-        kept.unwritten -= count
-        self._unwritten -= count
+        cost = sum(map(cost_of, blocks))
+        kept.unwritten -= cost
+        self._unwritten -= cost
         kept.written = BlockPlace(blocks[-1].sequence, blocks[-1].tag)
         kept.rows += rows
 
@@ -277,8 +280,7 @@ class ChangeLog:
     def close(self) -> None:
         """Close the file, after a write that is under way."""
         with self._writing:
-            if self._file is not None:
-                self._file.close()
+            self._file.close()
 
 
 States = Iterable[tuple[BoardState, int]]
@@ -295,7 +297,7 @@ class ChangeRead(Struct, frozen=True):
     newest: BlockPlace
     limit: int
     recent: Sequence[CountedBatch | WriteBlock]
-    file: ChangeFile | None
+    file: ChangeRows | None
 
     def page(self) -> ChangePage:
         """Return the page. Raises CursorDiverged where the block of the cursor has another tag,
@@ -346,15 +348,23 @@ def _rows_of(
         yield row, [block.block() if isinstance(block, CountedBatch) else block for block in some]
 
 
-def _trim(kept: _BoardChanges, floor: BlockPlace, *, is_stored: bool) -> None:
-    """Take away blocks up to a place and, where they are stored, those in memory that are not among
-    the newest."""
+def _trim(kept: _BoardChanges, floor: BlockPlace) -> None:
+    """Take away blocks up to a place, and those in memory that are written and are not among the
+    newest."""
     if floor.sequence > kept.floor.sequence:
         kept.floor = floor
         kept.rows = [row for row in kept.rows if row.last > floor.sequence]
-    gone = max(0, floor.sequence + 1 - kept.first_recent)
-    if is_stored:
-        written = max(0, kept.written.sequence + 1 - kept.first_recent)
-        gone = max(gone, min(written, len(kept.recent) - TAIL))
+    changes, tail = 0, 0
+    while tail < min(TAIL, len(kept.recent)) and changes < TAIL_CHANGES:
+        tail += 1
+        changes += kept.recent[-tail].count
+    written = max(0, kept.written.sequence + 1 - kept.first_recent)
+    expired = max(0, floor.sequence + 1 - kept.first_recent)
+    gone = max(expired, min(written, len(kept.recent) - tail))
     if gone > 0:
         del kept.recent[:gone]
+
+
+def cost_of(block: CountedBatch | WriteBlock) -> int:
+    """Return about how much memory a block takes, in changes of a large batch."""
+    return BLOCK_COST + block.count

@@ -1,5 +1,6 @@
 """The index on a Redis or Valkey server: every call one script on the slot of its board."""
 
+import asyncio
 from collections.abc import Awaitable, Sequence
 from typing import Any
 
@@ -311,7 +312,7 @@ class RedisIndex:
         arguments = {"after": after, "limit": limit}
         packed, *parts = await self._run(_CHANGES, board, arguments)
         _, *ends = _answer(packed)
-        return decode_changes(board.rules, list(map(int, ends)), parts)
+        return await asyncio.to_thread(decode_changes, board.rules, list(map(int, ends)), parts)
 
     def _recording(self, board: Opened, recorded: WriteBlock | None) -> dict[str, Any]:
         """Return the arguments that have a write recorded, where the board keeps changes."""

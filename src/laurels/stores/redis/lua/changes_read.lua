@@ -10,7 +10,8 @@ if call('EXISTS', P .. 'h') == 0 then floor_sequence, floor_tag = newest, tag en
 local found, left, last = {''}, A.limit + 1, text(A.after)
 local id = last .. '-0'
 while left > 0 do
-  local some = call('XRANGE', P .. 'h', id, '+', 'COUNT', '20')
+  local count = math.min(20, left)
+  local some = call('XRANGE', P .. 'h', id, '+', 'COUNT', text(count))
   for _, entry in ipairs(some) do
     local fields = entry[2]
     found[#found + 1] = string.match(entry[1], '^%d+')
@@ -21,7 +22,7 @@ while left > 0 do
     id = '(' .. entry[1]
     if left <= 0 then break end
   end
-  if #some < 20 then break end
+  if #some < count then break end
 end
 found[1] = cmsgpack.pack({'done', newest, tag, floor_sequence, floor_tag})
 return found

@@ -1,0 +1,59 @@
+"""The protocol of what keeps blocks of changes that are no longer in the commits' memory."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from laurels.core.changes import Block, BlockPlace
+
+
+class StoredRow(Struct, frozen=True):
+    """A row of blocks without its body: from block `first` to `last`, whose tag it has, with how
+    many changes, the newest from `at_ms`."""
+
+    first: int
+    last: int
+    tag: int
+    count: int
+    at_ms: int
+
+
+RowOfBoard = tuple[int, StoredRow, Sequence[Block]]
+"""The number of a board, a row, and its blocks."""
+
+
+class ChangeRows(Protocol):
+    """Rows of blocks by board number. One thread writes at a time; readers at any time."""
+
+    @property
+    def exists(self) -> bool:
+        """Whether anything was ever written."""
+
+    def floors(self) -> dict[int, BlockPlace]:
+        """Return for each board the place before its oldest block."""
+
+    def rows(self, board: int) -> list[StoredRow]:
+        """Return the rows of a board, without their blocks, in order."""
+
+    def read(self, board: int, first: int) -> Iterator[list[Block]]:
+        """Yield the blocks of a board, row by row, from the row that has block `first` on."""
+
+    def write(
+        self,
+        rows: Iterable[RowOfBoard],
+        floors: Iterable[tuple[int, BlockPlace]],
+        *,
+        durable: bool = False,
+    ) -> None:
+        """Write rows of boards, and take away those up to new floors, all or nothing. With
+        `durable` all that was ever written is on the disk when this returns; without, a power cut
+        may lose it, and it is folded again. Raise StorageFailed where the disk refuses."""
+
+    def forget(self, board: int) -> None:
+        """Remove all blocks of a board."""
+
+    def boards(self) -> list[int]:
+        """Return the numbers of the boards that have blocks or a floor."""
+
+    def close(self) -> None: ...
