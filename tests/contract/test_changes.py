@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import laurels
-from laurels.core.beginning import InitialCursor
-from laurels.core.changes import Change
+from laurels.core.changes.answers import Change
+from laurels.core.changes.beginning import InitialCursor
 from laurels.errors import (
     AllEventsRefused,
     ChangesExpired,

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import laurels
-from laurels.core.changes import Change
+from laurels.core.changes.answers import Change
 from tests.conftest import Scaled
 from tests.internals import local
 

@@ -12,7 +12,7 @@ import pytest
 
 import laurels
 from laurels import config
-from laurels.core.changes import ChangePage
+from laurels.core.changes.answers import ChangePage
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import Command
 from laurels.core.index import Index

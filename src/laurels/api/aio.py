@@ -19,7 +19,7 @@ from functools import update_wrapper
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from laurels.core.changes import ChangePage
+from laurels.core.changes.answers import ChangePage
 from laurels.core.commands import Command, SubmitMany
 from laurels.core.queries import Query
 from laurels.core.receipt import Receipts

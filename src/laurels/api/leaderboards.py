@@ -6,7 +6,8 @@ from types import TracebackType
 from typing import Any, Self, overload
 
 from laurels.core.between import Bound
-from laurels.core.changes import ChangePage, checked_limit
+from laurels.core.changes.answers import ChangePage
+from laurels.core.changes.cursor import checked_limit
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import (
     ChangeBoard,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import laurels
-from laurels.core.changes import Change, ChangedRanking, ChangePage
+from laurels.core.changes.answers import Change, ChangedRanking, ChangePage
 
 from .options import DEFAULT_URL, READING, AsJson, BoardName, Url
 from .show import escaped, json_bytes, number, numbers, put_bytes, put_line

@@ -20,6 +20,13 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
+from laurels.core.changes.blocks import (
+    ChangeRecorder,
+    CountedBatch,
+    WriteBlock,
+    position_block,
+    write_block,
+)
 from laurels.model.board import Board
 from laurels.model.event import Batch
 from laurels.model.labels import ALL
@@ -28,7 +35,6 @@ from laurels.timeline.instants import MAX_MS, MIN_MS
 from . import record as records
 from .board_record import Head, board_record, encode
 from .board_state import Boards, BoardState, record_of, redefine
-from .changes import ChangeRecorder, CountedBatch, WriteBlock, position_block, write_block
 from .index import Index, Outcomes
 from .lifecycle import expired, next_boundary, oldest_stored, rolling_state
 from .plan import Plan

@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
-from laurels.core.changes import ChangePage
+from laurels.core.changes.answers import ChangePage
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import Command
 from laurels.core.index import Index

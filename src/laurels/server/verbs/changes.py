@@ -5,7 +5,8 @@ from collections.abc import AsyncGenerator
 
 from msgspec import Struct
 
-from laurels.core.changes import ChangePage, checked_limit
+from laurels.core.changes.answers import ChangePage
+from laurels.core.changes.cursor import checked_limit
 from laurels.errors import LaurelsError, Unavailable
 from laurels.server.asking import RequestContext, Streamed
 from laurels.server.live import END, HEARTBEAT, HEARTBEAT_SECONDS, frame

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from laurels.core.changes import ChangePage
+from laurels.core.changes.answers import ChangePage
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import (
     ChangeBoard,

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from laurels.core.changes import ChangePage
+from laurels.core.changes.answers import ChangePage
 from laurels.core.clock_status import ClockStatus
 from laurels.core.commands import Command, SubmitMany
 from laurels.core.queries import Query

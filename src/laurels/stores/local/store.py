@@ -22,10 +22,11 @@ from typing import Any, TypeVar, Unpack
 import msgspec
 from msgspec.structs import replace
 
-from laurels.core import beginning
 from laurels.core import record as records
 from laurels.core.board_state import BoardState, time_token
-from laurels.core.changes import NOW, ChangePage
+from laurels.core.changes import beginning
+from laurels.core.changes.answers import ChangePage
+from laurels.core.changes.cursor import NOW
 from laurels.core.clock_status import ClockStatus, accept_clock, clock_status
 from laurels.core.commands import Command, Submit
 from laurels.core.fold import Fold

@@ -5,17 +5,10 @@ import heapq
 from collections.abc import Sequence
 
 from laurels.core.board_state import BoardState
-from laurels.core.changes import (
-    NOW,
-    Block,
-    BlockPlace,
-    ChangeContext,
-    ChangePage,
-    decode_cursor,
-    ensure_cursor,
-    ensure_kept,
-    make_page,
-)
+from laurels.core.changes.answers import ChangePage
+from laurels.core.changes.blocks import Block
+from laurels.core.changes.cursor import NOW, BlockPlace, decode_cursor
+from laurels.core.changes.pages import ChangeContext, ensure_cursor, ensure_kept, make_page
 
 from .present import BoardCatalog, opened_as
 from .remote import ShardChanges

@@ -12,7 +12,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from laurels.core.changes import Block, BlockPlace, WriteBlock
+from laurels.core.changes.blocks import Block, WriteBlock
+from laurels.core.changes.cursor import BlockPlace
 from laurels.core.index import Offset, Outcomes
 from laurels.core.lifecycle import Due, RefreshState, RollingState
 from laurels.core.plan import Plan

@@ -12,9 +12,9 @@ from typing import Any, TypeVar, Unpack
 
 from msgspec.structs import replace
 
-from laurels.core import beginning
 from laurels.core.board_state import BoardState
-from laurels.core.changes import ChangePage
+from laurels.core.changes import beginning
+from laurels.core.changes.answers import ChangePage
 from laurels.core.clock_status import ClockStatus, SharedSource, accept_clock, clock_status
 from laurels.core.commands import Command, RemoveMember, SetData, Submit, SubmitMany
 from laurels.core.plan import window_named

@@ -5,7 +5,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from laurels.core.changes import Block, BlockPlace
+from laurels.core.changes.blocks import Block
+from laurels.core.changes.cursor import BlockPlace
 
 
 class StoredRow(Struct, frozen=True):

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from laurels.core.changes import Block, BlockPlace, decode_blocks, encode_blocks
+from laurels.core.changes.blocks import Block, decode_blocks, encode_blocks
+from laurels.core.changes.cursor import BlockPlace
 from laurels.errors import FormatTooNew, LogDamaged, StorageFailed
 from laurels.stores.local.private_files import create_file
 

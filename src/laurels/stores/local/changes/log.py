@@ -14,19 +14,10 @@ from itertools import islice
 from msgspec import Struct, field
 
 from laurels.core.board_state import BoardState
-from laurels.core.changes import (
-    NOW,
-    Block,
-    BlockPlace,
-    ChangeContext,
-    ChangePage,
-    CountedBatch,
-    WriteBlock,
-    decode_cursor,
-    ensure_cursor,
-    ensure_kept,
-    make_page,
-)
+from laurels.core.changes.answers import ChangePage
+from laurels.core.changes.blocks import Block, CountedBatch, WriteBlock
+from laurels.core.changes.cursor import NOW, BlockPlace, decode_cursor
+from laurels.core.changes.pages import ChangeContext, ensure_cursor, ensure_kept, make_page
 from laurels.errors import LaurelsError
 
 from .base import ChangeRows, StoredRow

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from laurels.core.changes import Block, BlockPlace, decode_blocks, encode_blocks
+from laurels.core.changes.blocks import Block, decode_blocks, encode_blocks
+from laurels.core.changes.cursor import BlockPlace
 
 from .base import RowOfBoard, StoredRow
 

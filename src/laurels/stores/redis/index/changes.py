@@ -7,9 +7,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from laurels.core.changes import (
+from laurels.core.changes.blocks import (
     Block,
-    BlockPlace,
     EventBlock,
     WriteBlock,
     begin_block,
@@ -17,6 +16,7 @@ from laurels.core.changes import (
     decode_blocks,
     encode_blocks,
 )
+from laurels.core.changes.cursor import BlockPlace
 from laurels.core.plan import Plan
 from laurels.model.event import Batch
 from laurels.model.rules import Rules

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from laurels.core.changes import WriteBlock
+from laurels.core.changes.blocks import WriteBlock
 from laurels.core.lifecycle import Due, RollingState, rolling_state, since_ms
 from laurels.core.plan import Plan
 from laurels.core.ranking_key import RankingKey

@@ -11,7 +11,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from laurels.core.changes import WriteBlock
+from laurels.core.changes.blocks import WriteBlock
 from laurels.core.index import Offset, changes
 from laurels.core.lifecycle import Due, RollingState
 from laurels.core.plan import Plan

@@ -16,18 +16,18 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from laurels.core.changes.answers import Change, ChangedRanking, ChangePage
+from laurels.core.changes.pages import times_of
+from laurels.core.index import Offset
+from laurels.core.queries import Periods, Query, RankingQuery, Scopes
+from laurels.core.query_context import QueryContext
+from laurels.core.read_plan import ReadPlan
+from laurels.core.requests import ReadResult
+from laurels.core.standing import words_at
 from laurels.errors import InvalidCursor, PeriodExpired
 from laurels.model.labels import LabelNames, label_pairs, labels_text
 from laurels.model.rules import RankingSpec, Rules
 from laurels.model.validation import safe_repr
-
-from .changes import Change, ChangedRanking, ChangePage, times_of
-from .index import Offset
-from .queries import Periods, Query, RankingQuery, Scopes
-from .query_context import QueryContext
-from .read_plan import ReadPlan
-from .requests import ReadResult
-from .standing import words_at
 
 PREFIX = "initial."
 MAX_STEPS = 100

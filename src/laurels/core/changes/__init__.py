@@ -1,0 +1,1 @@
+"""What changes on a board, kept for those who follow it."""

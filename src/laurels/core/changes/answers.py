@@ -1,0 +1,80 @@
+"""Changes as readers get them: what each accepted event, and each other write, did to one member
+of a board. Pure."""
+
+from collections.abc import Iterator
+from typing import Any, Literal, SupportsIndex, overload
+
+from msgspec import field
+
+from laurels.model.answer import Answer
+from laurels.model.score import Number, Score
+
+ChangeKind = Literal[
+    "event", "set", "remove", "data", "position", "create", "change", "initial", "initial_end"
+]
+
+
+Delta = Number | tuple[Number | None, ...]
+
+
+class ChangedRanking(Answer, frozen=True, omit_defaults=True):
+    """A member's entry in one ranking after a change; without a score it is not in it any more.
+
+    `labels` are those of the scope, None on a board without scopes. `reached_ms` decides among
+    equal scores, where arrival does; `last_ms` is the time that `last` columns go by.
+    """
+
+    window: str
+    period: str | None = None
+    labels: dict[str, str] | None = None
+    score: Score | None = None
+    reached_ms: int | None = None
+    last_ms: int | None = None
+
+
+class Change(Answer, frozen=True):
+    """What one accepted event, or another write, did to a board.
+
+    `id` is the same however often the change is read: board uid / shard / sequence / tag / number.
+    `delta` is what was added to the columns with op sum, None for the others. `score` is that of
+    the window `all` over all events, None without it. `rankings` are those in `all` and calendar
+    windows in which the event counted; rankings of other windows change with time and are not
+    listed. `data` is what a member carries now (`data`), the position of a source (`position`), or
+    the definition of the board (`create`, `change`).
+    """
+
+    id: str
+    board: str
+    kind: ChangeKind
+    at_ms: int
+    member: str | None = None
+    event_id: str | None = None
+    labels: dict[str, str] = field(default_factory=dict)
+    delta: Delta | None = None
+    score: Score | None = None
+    rankings: list[ChangedRanking] = field(default_factory=list)
+    data: Any = None
+
+
+class ChangePage(Answer, frozen=True):
+    """Changes in their order, and the cursor behind the last; `more` says whether others follow it
+    already. A sequence of its changes."""
+
+    changes: list[Change]
+    cursor: str
+    more: bool = False
+
+    def __len__(self) -> int:
+        return len(self.changes)
+
+    def __iter__(self) -> Iterator[Change]:
+        return iter(self.changes)
+
+    @overload
+    def __getitem__(self, at: SupportsIndex) -> Change: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Change]: ...
+    @overload
+    def __getitem__(self, at: str) -> Any: ...
+    def __getitem__(self, at: SupportsIndex | slice | str) -> Any:
+        return super().__getitem__(at) if isinstance(at, str) else self.changes[at]

@@ -1,0 +1,73 @@
+"""Cursors of changes: where a reader is in each shard of a board. Pure."""
+
+from msgspec import Struct
+
+from laurels.errors import (
+    InvalidCursor,
+    InvalidLimit,
+)
+from laurels.model.validation import integer_within, safe_repr
+
+NOW = "now"
+
+
+"""The cursor that means the end of what has changed so far."""
+
+
+MAX_CHANGES = 10_000
+
+
+"""The most changes of one answer."""
+
+
+class BlockPlace(Struct, frozen=True, array_like=True, order=True):
+    """A place in the changes of one shard: behind so many changes of a block. `sequence` 0 is the
+    beginning, and `number` -1 the end of the block."""
+
+    sequence: int
+    tag: int = 0
+    number: int = -1
+
+
+class ChangeCursor(Struct, frozen=True, array_like=True):
+    """Where a reader of a board's changes is, in each of its shards."""
+
+    uid: str
+    places: tuple[BlockPlace, ...]
+
+    def encode(self) -> str:
+        """Return the cursor as text without characters that need to be escaped anywhere."""
+        parts = [f"{p.sequence}-{p.tag:x}-{p.number}" for p in self.places]
+        return "~".join([self.uid, *parts]).replace("--1", "-e")
+
+
+def decode_cursor(text: object) -> ChangeCursor:
+    """Return the cursor that a caller hands back; InvalidCursor for anything else."""
+    error = InvalidCursor(f"expected the cursor of a page of changes, got {safe_repr(text)}")
+    if not isinstance(text, str) or not text.isascii() or len(text) > 8_000:
+        raise error
+    uid, *parts = text.split("~")
+    try:
+        split = [part.split("-") for part in parts]
+        places = tuple(
+            [BlockPlace(int(s), int(tag, 16), -1 if n == "e" else int(n)) for s, tag, n in split]
+        )
+    except ValueError:
+        raise error from None
+    if not uid or not places or any(not _is_sound(place) for place in places):
+        raise error
+    return ChangeCursor(uid, places)
+
+
+def _is_sound(place: BlockPlace) -> bool:
+    return 0 <= place.sequence < 2**62 and 0 <= place.tag < 2**62 and -1 <= place.number < 2**31
+
+
+def checked_limit(limit: object) -> int:
+    """Return how many changes a caller asks for; InvalidLimit for what is no such number."""
+    count = integer_within(limit, 1, MAX_CHANGES)
+    if count is None:
+        raise InvalidLimit(
+            f"expected an integer from 1 to {MAX_CHANGES:,} for limit, got {safe_repr(limit)}"
+        )
+    return count

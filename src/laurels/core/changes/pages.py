@@ -1,0 +1,242 @@
+"""Pages of changes, made of blocks. Pure."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from laurels.core.board_state import BoardState
+from laurels.engine.batch.packing import behind, cut, unpack
+from laurels.errors import (
+    ChangesExpired,
+    ChangesNotKept,
+    CursorDiverged,
+)
+from laurels.model.labels import labels_of
+from laurels.model.rules import Rules
+from laurels.model.score import Score, score_of, to_value, units_of
+
+from .answers import Change, ChangedRanking, ChangeKind, ChangePage, Delta
+from .blocks import Block, EventBlock, WriteBlock
+from .cursor import BlockPlace, ChangeCursor
+
+
+class ChangeContext(Struct, frozen=True):
+    """What the changes of one shard of a board are read with."""
+
+    board: str
+    uid: str
+    shard: int
+    rules: Rules
+
+    def place(self, block: Block, number: int) -> BlockPlace:
+        """Return the place behind a change of a block."""
+        end = number + 1 >= block.count
+        return BlockPlace(block.sequence, block.tag, -1 if end else number)
+
+    def changes(self, block: Block, start: int, limit: int) -> list[Change]:
+        """Return the changes of a block from number `start` on, at most `limit`."""
+        stop = min(block.count, start + limit)
+        if isinstance(block, WriteBlock):
+            return [self._written(block)][start:stop]
+        found = self._events(block, start, min(stop, block.size))
+        if block.position is not None and stop == block.count:
+            source, position = block.position
+            found.append(
+                Change(
+                    self._id(block, block.size),
+                    self.board,
+                    "position",
+                    block.now_ms,
+                    data={"source": source, "position": position},
+                )
+            )
+        return found
+
+    def _id(self, block: Block, number: int) -> str:
+        return f"{self.uid}/{self.shard}/{block.sequence}/{block.tag:x}/{number}"
+
+    def _written(self, block: WriteBlock) -> Change:
+        return Change(
+            self._id(block, 0),
+            self.board,
+            block.kind,
+            block.now_ms,
+            None if block.member is None else block.member.decode(),
+            data=None if block.data is None else msgspec.json.decode(block.data),
+        )
+
+    def _ranking(self, target: tuple[str, int, str], **entry: Any) -> ChangedRanking:
+        name, instance, scope = target
+        window = self.rules.windows[name]
+        label = window.period_of(instance).label
+        labels = labels_of(scope) if self.rules.scoped else None
+        return ChangedRanking(name, label or None, labels, **entry)
+
+    def _events(self, block: EventBlock, start: int, stop: int) -> list[Change]:
+        rows = range(start, stop)
+        members = cut(block.members, block.lengths)
+        ats: Sequence[int] | None = None
+        if block.ages is not None:
+            ats = behind(block.now_ms, unpack(block.ages, block.size))
+        added = [unpack(column, block.size) for column in block.added]
+        labels = self._labels(block)
+        rankings, totals = self._traced(block, rows)
+        prefix = f"{self.uid}/{self.shard}/{block.sequence}/{block.tag:x}/"
+        kind: ChangeKind = "set" if block.absolute else "event"
+        has_sum = any(column.op == "sum" for column in self.rules.columns)
+        return [
+            Change(
+                f"{prefix}{i}",
+                self.board,
+                kind,
+                block.now_ms if ats is None else ats[i],
+                members[i].decode(),
+                _text(None if block.ids is None else block.ids[i]),
+                {} if labels is None else labels[i],
+                self._delta([column[i] for column in added]) if has_sum else None,
+                totals[i - start],
+                rankings[i - start],
+            )
+            for i in rows
+        ]
+
+    def _delta(self, units: Sequence[int]) -> Delta:
+        """Return what an event added, None in columns of another kind than a sum."""
+        parts = [
+            to_value(count, column.scale) if column.op == "sum" else None
+            for count, column in zip(units, self.rules.columns, strict=True)
+        ]
+        return parts[0] if len(parts) == 1 and parts[0] is not None else tuple(parts)
+
+    def _labels(self, block: EventBlock) -> list[dict[str, str]] | None:
+        """Return the labels of each event; None where none has any."""
+        if block.labels is None:
+            return None
+        names, groups, each = block.labels
+        named = [
+            {name: value for name, value in zip(names, values, strict=True) if value is not None}
+            for values in groups
+        ]
+        return [named[group] for group in unpack(each, block.size)]
+
+    def _traced(
+        self, block: EventBlock, rows: range
+    ) -> tuple[list[list[ChangedRanking]], list[Score | None]]:
+        """Return the entries of each event's member in the rankings that took it, and its score in
+        the window `all` over all events."""
+        found: list[list[ChangedRanking]] = [[] for _ in rows]
+        totals: list[Score | None] = [None] * len(rows)
+        names = [self._ranking(target) for target in block.targets]
+        rules = self.rules
+        for traced in block.rankings:
+            route = traced.route
+            if isinstance(route, int) and route < 0:
+                continue
+            each = [route] * block.size if isinstance(route, int) else unpack(route, block.size)
+            columns = [unpack(column, block.size) for column in traced.words]
+            for row in rows:
+                if (index := each[row]) < 0:
+                    continue
+                words = [column[row] for column in columns]
+                score = score_of(units_of(words, rules), rules)
+                reached_ms, last_ms = times_of(words, rules)
+                named = names[index]
+                found[row - rows.start].append(
+                    ChangedRanking(
+                        named.window, named.period, named.labels, score, reached_ms, last_ms
+                    )
+                )
+                window, _, scope = block.targets[index]
+                if not scope and rules.windows[window].holds_totals:
+                    totals[row - rows.start] = score
+        return found, totals
+
+
+def times_of(words: Sequence[int], rules: Rules) -> tuple[int | None, int | None]:
+    """Return when an entry was reached, where that decides, and the time its `last` columns go by,
+    from its words."""
+    reached_ms = None
+    if rules.tie:
+        reached_ms = rules.tie * words[len(rules.columns)] * rules.resolution_ms
+    if not rules.has_last:
+        return reached_ms, None
+    return reached_ms, words[rules.entry_words - 1] if rules.is_stamped else reached_ms
+
+
+def _text(id: bytes | None) -> str | None:
+    return None if id is None else id.decode()
+
+
+def ensure_kept(state: BoardState) -> None:
+    """Raise ChangesNotKept for a board that keeps no changes."""
+    if not state.rules.changes_ms:
+        raise ChangesNotKept(f"the board {state.board.name!r} keeps no changes")
+
+
+def ensure_cursor(
+    state: BoardState,
+    cursor: ChangeCursor,
+    floors: Sequence[BlockPlace],
+    newest: Sequence[BlockPlace],
+) -> None:
+    """Raise where a cursor does not stand between the oldest and the newest changes of a board:
+    CursorDiverged, ChangesExpired."""
+    name = state.board.name
+    if cursor.uid != state.uid or len(cursor.places) != len(floors):
+        raise CursorDiverged(f"the cursor is of another board than {name!r} is now")
+    for place, floor, end in zip(cursor.places, floors, newest, strict=True):
+        if place.sequence > end.sequence:
+            raise CursorDiverged(
+                f"the cursor stands behind block {place.sequence} of {name!r}, whose newest is "
+                f"{end.sequence}"
+            )
+        if place.sequence < floor.sequence:
+            oldest = ChangeCursor(state.uid, tuple(floors)).encode()
+            raise ChangesExpired(
+                f"the changes after the cursor are no longer kept; the oldest cursor is {oldest}"
+            )
+        for known in (floor, end):
+            if place.sequence == known.sequence:
+                ensure_tag(name, place, known.tag)
+
+
+def ensure_tag(board: str, place: BlockPlace, tag: int) -> None:
+    """Raise CursorDiverged where the block of a cursor has another tag."""
+    if place.sequence and place.tag != tag:
+        raise CursorDiverged(
+            f"block {place.sequence} of {board!r} is another one than the cursor names"
+        )
+
+
+def make_page(
+    contexts: Sequence[ChangeContext],
+    places: Sequence[BlockPlace],
+    newest: Sequence[BlockPlace],
+    blocks: Iterable[tuple[int, Block]],
+    limit: int,
+) -> ChangePage:
+    """Return the page behind places in the shards of a board. `blocks` are those from the places
+    on, with their shards; `newest` is the end of each shard. Raises ChangesExpired where blocks are
+    missing, CursorDiverged where the block of a place has another tag."""
+    board, uid = contexts[0].board, contexts[0].uid
+    reached = list(places)
+    found: list[Change] = []
+    for shard, block in blocks:
+        place, start = reached[shard], 0
+        if block.sequence == place.sequence:
+            ensure_tag(board, place, block.tag)
+            start = block.count if place.number < 0 else place.number + 1
+        elif block.sequence > place.sequence + 1:
+            raise ChangesExpired("changes after the cursor were taken away meanwhile")
+        some = contexts[shard].changes(block, start, limit - len(found))
+        found += some
+        reached[shard] = contexts[shard].place(block, start + len(some) - 1)
+        if len(found) >= limit:
+            break
+    more = any(
+        place.sequence < end.sequence or place.number >= 0
+        for place, end in zip(reached, newest, strict=True)
+    )
+    return ChangePage(found, ChangeCursor(uid, tuple(reached)).encode(), more)
