@@ -21,6 +21,8 @@ Figure: TypeAlias = tuple[str, Unit, float]
 # a round has shown it.
 _FIRST_GUESS = 0.25
 _LEAST_WAIT = 0.5
+_BUSY_SECONDS = 5.0
+"""How long a load lasts where a shorter one was not answered at all."""
 
 
 class Case(msgspec.Struct, frozen=True):
@@ -98,6 +100,15 @@ class Rounds:
         return Turn(most, half, took)
 
     def _run(self, case: Case, peer: HttpPeer, seconds: float, wait_ms: float = 0) -> Run:
+        """Put a peer under load for so many seconds; for longer where nothing is answered in
+        them."""
+        try:
+            return self._load(case, peer, seconds, wait_ms)
+        except wrk.NothingAnswered:
+            wait_until_idle(peer.pids)  # what was sent may still count
+            return self._load(case, peer, _BUSY_SECONDS, wait_ms)
+
+    def _load(self, case: Case, peer: HttpPeer, seconds: float, wait_ms: float) -> Run:
         peer.use()
         watched = Watched(case.requests, peer) if case.requests.batches else None
         before = sum(map(cpu_seconds, peer.pids))

@@ -41,6 +41,10 @@ def version() -> str:
     return " ".join(shown.stdout.split()[:2])
 
 
+class NothingAnswered(RuntimeError):  # noqa: N818 (says what happened)
+    """The time of a load was too short for any answer: the machine is busy with something else."""
+
+
 def send(
     requests: Requests,
     port: int,
@@ -55,7 +59,8 @@ def send(
     or, with `wait_ms`, after a random wait of that mean.
 
     `path` is where a POST goes and what comes before the line of a GET. Raises RuntimeError where
-    anything is not answered with success.
+    anything is not answered with success, NothingAnswered where the time was too short for a single
+    answer.
     """
     # wrk takes whole seconds; SIGINT has it stop earlier and report.
     command = ["wrk", "-t1", f"-c{connections}", f"-d{math.ceil(seconds) + 1}s", "-T10s"]
@@ -83,6 +88,8 @@ def _read(said: str) -> Load:
     if not last.startswith("{"):
         raise RuntimeError(f"wrk failed:\n{said}")
     load = msgspec.json.decode(last, type=Load)
-    if load.failed or not load.answered:
+    if load.failed:
         raise RuntimeError(f"{load.failed} of {load.sent} requests failed:\n{said}")
+    if not load.answered:
+        raise NothingAnswered(f"none of {load.sent} requests was answered in time:\n{said}")
     return load

@@ -17,7 +17,7 @@ from bench.http.feed import Assembled, measure_feed
 from bench.http.lifetimes import measure_lifetimes
 from bench.http.peers import Handler, HttpPeer, Laurels, RedisPeer, RedisService, ask
 from bench.http.process import on_core, two_cores
-from bench.http.rounds import Watched
+from bench.http.rounds import Case, Rounds, Watched
 from bench.http.traffic import totals, written
 from bench.peers.redis_server import installed
 from bench.tables import markdown
@@ -224,3 +224,22 @@ def test_a_process_is_started_where_it_belongs() -> None:
     with on_core(CORE):
         assert os.sched_getaffinity(0) == {CORE}
     assert os.sched_getaffinity(0) == before
+
+
+def test_a_load_that_nothing_answers_is_made_again(
+    laurels: Laurels, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    sent: list[float] = []
+
+    def send(*_: object, seconds: float, **__: object) -> wrk.Load:
+        sent.append(seconds)
+        if len(sent) == 1:
+            raise wrk.NothingAnswered("none of 8 requests was answered in time")
+        return wrk.Load(sent=1, answered=1, failed=0, seconds=1.0, p50_us=1, p99_us=1)
+
+    monkeypatch.setattr(wrk, "send", send)
+    rounds = Rounds(TINY, CORE, silent)
+    case = Case("top", traffic.same(tmp_path), lambda paths: paths.top, 8)
+    rounds._run(case, laurels, 0.1)
+    assert len(sent) == 2
+    assert sent[1] > sent[0]
