@@ -360,6 +360,23 @@ def test_limits_are_from_1_to_10000(lb: laurels.Leaderboards, limit: Any) -> Non
         lb.changes("board", limit=limit)
 
 
+def test_what_happened_without_changes_is_noticed(lb: laurels.Leaderboards) -> None:
+    lb.create(board_of(DEFINITIONS["sum"]))
+    lb.submit_many("board", [(f"m{i}", 1) for i in range(9)])
+    begun, caught_up = lb.changes("board", limit=2).cursor, lb.changes("board").cursor
+    lb.change("board", changes="")
+    with pytest.raises(ChangesNotKept):
+        lb.changes("board")
+    lb.submit_many("board", [(f"m{i}", 1) for i in range(9)])
+    lb.change("board", changes="1h")
+    lb.submit("board", "m1", 1)
+    for cursor in (begun, caught_up):
+        with pytest.raises(ChangesExpired):
+            lb.changes("board", after=cursor)
+    found = [(change.kind, change.score) for change in all_changes(lb, "board")]
+    assert found == [("change", None), ("event", 3)]
+
+
 @pytest.mark.one_shard
 def test_a_position_changes_though_every_event_came_too_late(lb: laurels.Leaderboards) -> None:
     lb.create(board_of(Definition(windows=(WindowDef("day"),))))

@@ -411,11 +411,17 @@ class Fold(Boards):
     def _change(self, record: records.Redefine) -> None:
         state = self.by_number(record.board)
         self.advance(state)
+        kept_changes = state.rules.changes_ms > 0
         redefine(state, Board.from_json(record.definition), record.version, self.time_of(state))
         self.index.open_board(record.board, state.rules)
         self._drop_expired(state)
         self._watch_boundary(state)
         self._set_scopes_stale(state)
+        if state.rules.changes_ms and not kept_changes:
+            # A reader that was at the end must not go on as if nothing had happened since.
+            state.sequence, state.tag = state.sequence + 1, record.tag
+            if self.recorder is not None:
+                self.recorder.restart(state)
         self._record(state, write_block(record, "change", None, record.definition))
 
     def _delete(self, record: records.Delete) -> None:

@@ -265,5 +265,9 @@ class ChangeRecorder(Protocol):
     def record(self, state: BoardState, block: CountedBatch | WriteBlock) -> None:
         """Take the next block of a board."""
 
+    def restart(self, state: BoardState) -> None:
+        """Keep nothing up to the state's sequence: a board keeps changes again that kept none for a
+        while, and what it has from before does not lead on to what comes."""
+
     def forget(self, board: int) -> None:
         """Forget the blocks of a board that was deleted, by its number."""

@@ -129,9 +129,12 @@ class Reading(Struct, frozen=True, gc=False):
 class RemoteIndex(Protocol):
     """All rankings, on a server. `due_ms` is when a plan or question ceases to hold."""
 
-    async def open(self, board: Opened, recorded: WriteBlock | None = None) -> None:
+    async def open(
+        self, board: Opened, recorded: WriteBlock | None = None, *, restart_tag: int = 0
+    ) -> None:
         """Register a board, or its changed definition; idempotent. Where the board keeps changes,
-        what is `recorded` becomes one, here and below."""
+        what is `recorded` becomes one, here and below. With a `restart_tag` it keeps none of those
+        before, since it kept none for a while."""
 
     async def close(self, board: Opened) -> None:
         """Forget a board with all its data; idempotent."""

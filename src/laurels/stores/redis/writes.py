@@ -268,7 +268,10 @@ class Writer:
         if not await self._present.registry.change(state, record_of(changed)):
             return False
         block = write_block(record, "change", None, record.definition)
-        await self._present.index.open(opened_as(changed), block)
+        restarts = board.rules().changes_ms > 0 and not state.rules.changes_ms
+        await self._present.index.open(
+            opened_as(changed), block, restart_tag=record.tag if restarts else 0
+        )
         return True
 
 

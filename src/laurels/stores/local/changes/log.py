@@ -39,10 +39,12 @@ _log = logging.getLogger("laurels")
 
 class _BoardChanges(Struct):
     """The blocks of one board: in rows of the file those up to `written`, in memory `recent`, which
-    follow each other without a gap. `floor` is the place before the oldest block that is kept."""
+    follow each other without a gap. `floor` is the place before the oldest block that is kept, and
+    `stored` what the file has as that."""
 
     floor: BlockPlace
     written: BlockPlace
+    stored: BlockPlace | None = None
     rows: list[StoredRow] = field(default_factory=list)
     recent: list[CountedBatch | WriteBlock] = field(default_factory=list)
     unwritten: int = 0
@@ -79,7 +81,7 @@ class ChangeLog:
     def _open(self, number: int, now: BlockPlace) -> _BoardChanges:
         """Take the blocks of a board as far as the file has them without a gap up to a place."""
         floor = self._floors.pop(number, None)
-        kept = self._boards[number] = _BoardChanges(now if floor is None else floor, now)
+        kept = self._boards[number] = _BoardChanges(floor or now, now, floor)
         if floor is None:
             return kept
         rows = self._file.rows(number)
@@ -102,6 +104,15 @@ class ChangeLog:
         kept.unwritten += cost_of(block)
         self._unwritten += cost_of(block)
 
+    def restart(self, state: BoardState) -> None:
+        now = BlockPlace(state.sequence, state.tag)
+        kept = self._boards.get(state.number)
+        if kept is None:
+            kept = self._open(state.number, now)
+        if kept.floor.sequence < now.sequence:  # and not the log that is folded again
+            self._unwritten -= kept.unwritten
+            self._boards[state.number] = _BoardChanges(now, now, kept.stored)
+
     def forget(self, board: int) -> None:
         kept = self._boards.pop(board, None)
         if kept is not None:
@@ -120,10 +131,9 @@ class ChangeLog:
 
     def _start_over(self, number: int, now: BlockPlace) -> _BoardChanges:
         """Keep nothing of a board up to a place: what the file has is not what the log says."""
-        kept = self._boards[number] = _BoardChanges(now, now)
+        kept = self._boards[number] = _BoardChanges(now, now, now)
         self._file.forget(number)
-        if now.sequence:
-            self._file.write([], [(number, now)])
+        self._file.write([], [(number, now)])
         return kept
 
     # Reading
@@ -209,7 +219,7 @@ class ChangeLog:
             moved = {
                 number: floor
                 for number, floor in floors.items()
-                if floor != self._boards[number].floor or self._is_new(number)
+                if floor != self._boards[number].stored
             }
         if made or moved or (durable and self._file.exists):
             rows = ((number, *row) for number, some in made.items() for row in some)
@@ -220,11 +230,8 @@ class ChangeLog:
                 self._wrote(number, blocks, [row for row, _ in made[number]])
             for number, floor in floors.items():
                 if number in self._boards:
+                    self._boards[number].stored = floor
                     _trim(self._boards[number], floor)
-
-    def _is_new(self, number: int) -> bool:
-        """Return whether the file has nothing of a board yet: then its floor is written too."""
-        return not self._boards[number].rows
 
     def _wrote(
         self, number: int, blocks: Sequence[CountedBatch | WriteBlock], rows: list[StoredRow]

@@ -102,9 +102,14 @@ class RedisIndex:
         self._each: dict[tuple[int, int], int] = {}
         self._reads = Reads(self._read)
 
-    async def open(self, board: Opened, recorded: WriteBlock | None = None) -> None:
+    async def open(
+        self, board: Opened, recorded: WriteBlock | None = None, *, restart_tag: int = 0
+    ) -> None:
         """Register a board, or its changed definition; idempotent."""
-        await self._keep("open", board, **self._recording(board, recorded))
+        more = self._recording(board, recorded)
+        if restart_tag:
+            more["restart"] = str(restart_tag)
+        await self._keep("open", board, **more)
 
     async def close(self, board: Opened) -> None:
         """Forget a board with all its data; idempotent."""

@@ -25,6 +25,14 @@ local function trim(c, now, total)
   return total
 end
 
+-- Keeps no block of those before: the board kept none for a while, and whoever read to the end must
+-- not go on as if nothing had happened since.
+local function restart(tag)
+  call('UNLINK', P .. 'h', P .. 'hx')
+  local sequence = text(call('HINCRBY', KEYS[1], 'hseq', 1))
+  call('HSET', KEYS[1], 'htag', tag, 'hcount', '0', 'hfloor', sequence .. ':' .. tag)
+end
+
 -- Appends a block of so many changes to the stream.
 local function record(count, now, result)
   local c = A.changes

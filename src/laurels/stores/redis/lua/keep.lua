@@ -22,6 +22,7 @@ local function open()
     call('HSET', KEYS[1], 'ver', B.version)
     local now = call('HGET', KEYS[1], 'now')
     if known > 0 and now then call('HSET', KEYS[1], 'since', text(tonumber(now) + 1)) end
+    if A.restart then restart(A.restart) end
     if A.changes then record(1, A.time, '') end
   end
   return {'done'}

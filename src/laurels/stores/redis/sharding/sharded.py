@@ -51,11 +51,17 @@ class Sharded:
         self._index = index
         self._replicator = LabelReplicator(index)
 
-    async def open(self, board: Opened, recorded: WriteBlock | None = None) -> None:
+    async def open(
+        self, board: Opened, recorded: WriteBlock | None = None, *, restart_tag: int = 0
+    ) -> None:
         """Make a board known, or its changed definition, recorded in its first shard; again does
         nothing."""
         await gather(
-            self._index.open(part, recorded if not (part.shard or part.feeds) else None)
+            self._index.open(
+                part,
+                recorded if not (part.shard or part.feeds) else None,
+                restart_tag=restart_tag,
+            )
             for part in parts_of(board)
         )
 
