@@ -8,8 +8,9 @@ import pytest
 from tests.internals import local
 
 import laurels
-from laurels.errors import ChangesExpired, CursorDiverged, LogDamaged
+from laurels.errors import ChangesExpired, CursorDiverged, LogDamaged, StorageFailed
 from laurels.stores.local.changes import log
+from laurels.stores.local.changes.file import ChangeFile
 
 NOW_MS = 1_800_000_000_000
 HOUR = 3_600_000
@@ -183,6 +184,29 @@ def test_a_store_that_lost_its_end_and_went_on_is_noticed(tmp_path: Path) -> Non
         lb.submit("b", "eve", 1)
         with pytest.raises(CursorDiverged):
             lb.changes("b", after=beside)
+
+
+def test_a_full_disk_costs_no_change_and_makes_no_snapshot_valid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = laurels.ManualClock(NOW_MS)
+
+    def full(*_: object, **__: object) -> None:
+        raise StorageFailed("changes could not be written (the disk is full)")
+
+    with boards(tmp_path, clock) as lb:
+        lb.submit("b", "ann", 1)
+        with monkeypatch.context() as patched:
+            patched.setattr(ChangeFile, "write", full)
+            with pytest.raises(StorageFailed):
+                lb.snapshot()
+            assert not list((tmp_path / "boards").glob("snapshot-*"))
+            lb.submit("b", "bob", 1)
+            known = ids(lb)
+        lb.snapshot()
+        assert ids(lb) == known
+    with boards(tmp_path, clock) as lb:
+        assert ids(lb) == known
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
