@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.redis.writing import patient
+
 
 @pytest.fixture(autouse=True)
 def small_heap() -> Iterator[None]:
@@ -15,3 +17,10 @@ def small_heap() -> Iterator[None]:
     gc.freeze()
     yield
     gc.unfreeze()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def patient_calls() -> Iterator[None]:
+    """Have calls of an index server wait for it as long as a busy machine may take."""
+    with patient():
+        yield

@@ -215,3 +215,32 @@ def test_labels_are_told_by_numbers_once_somebody_has_some(always: bool) -> None
 def test_an_empty_batch() -> None:
     columns = compare(Rules([1], [0], [1]), [])
     assert (columns.n, columns.arena, columns.values) == (0, b"", (array("q"),))
+
+
+def test_errors_are_without_their_frames_from_the_start() -> None:
+    """Also while the batch is still read, where the collector would go through all of them."""
+    rules, raised = Rules([1], [0], [10]), list[RefusedError]()
+
+    def parse(event: object) -> Row:
+        assert all(error.__traceback__ is None for error in raised)
+        try:
+            return rules.parse(event)
+        except RefusedError as error:
+            raised.append(error)
+            raise error from KeyError("cause")
+
+    found = gather(
+        [("a", 11), ("b", 12), ("c", 13)],
+        multipliers=[1],
+        lows=[0],
+        highs=[10],
+        at_low=AT_LOW,
+        at_high=AT_HIGH,
+        parse=parse,
+        refusal=RefusedError,
+        labelled=rules.labelled,
+    )
+    errors = [error for _, error in found.errors]
+    assert errors == raised
+    assert len(errors) == 3
+    assert all(error.__cause__ is error.__context__ is None for error in errors)

@@ -266,8 +266,6 @@ class EventReader:
             labelled=groups.number,
             always=not self._counted,
         )
-        for _, error in columns.errors:  # its frames hold the batch, which holds the error
-            error.__traceback__ = error.__context__ = error.__cause__ = None
         if columns.groups is not None:
             columns.labels = Labels(self._labels, tuple(groups.numbers), columns.groups)
         return columns

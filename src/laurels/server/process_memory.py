@@ -19,8 +19,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 _STATM = Path("/proc/self/statm")
-_NEW_OBJECTS = 20_000
-"""After so many more of them the collector looks; Python's own number is 700."""
+_COLLECTIONS = (5_000, 5, 10)
+"""New objects until a collection of the youngest, and collections of a generation until one of the
+next. A large body makes hundreds of thousands of objects: in steps of 20,000 and 200,000 the
+collector held everybody up for 60 ms and more."""
 _M_ARENA_MAX = -8
 _ARENAS = 2
 _LOOK_SECONDS = 60.0
@@ -59,7 +61,7 @@ def settle_collector() -> None:
     hardly any cycles behind, and their objects are many. Call it once the store is open."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(_NEW_OBJECTS)
+    gc.set_threshold(*_COLLECTIONS)
 
 
 async def return_free_memory() -> None:

@@ -346,7 +346,8 @@ def gather(events: object, *, multipliers: object, lows: object, highs: object, 
     at_low and at_high. `parse` judges every event that is not plainly right, and answers a row that
     ends in its labels; `labelled` answers the number of what labels an event has (None: none), and
     is asked about events without any only where others have some, or `always`. What they raise of
-    the class `refusal` is collected with the event's place, anything else is raised.
+    the class `refusal` is collected with the event's place and without its traceback; anything else
+    is raised.
     """
     cdef list given = events if PyList_CheckExact(events) else list(events)
     cdef Py_ssize_t size = len(given)
@@ -366,6 +367,8 @@ def gather(events: object, *, multipliers: object, lows: object, highs: object, 
                 labels = parsed[4]
             gathering.add_labels(labelled, labels, always)
         except refusal as error:
+            # Its frames hold this batch, which holds the error: a cycle an event for the collector.
+            error.__traceback__ = error.__context__ = error.__cause__ = None
             gathering.refuse(place, error)
             continue
         if plain:
