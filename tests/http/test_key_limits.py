@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from laurels.errors.service import Forbidden, InvalidKey, UnknownKey
+from laurels.model.board_patterns import covers_all, matches
 from laurels.server.auth.access import MIN_ADMIN_KEY, Keys
-from laurels.server.auth.board_patterns import covers_all, matches
 from laurels.wire.keys import MemoryKeyStore
 from tests.serving import ADMIN_KEY, JSON, Served
 

@@ -28,10 +28,10 @@ from laurels.errors.service import (
     Unauthorized,
     UnknownKey,
 )
+from laurels.model.board_patterns import ALL_BOARDS, covers_all, parse_patterns
 from laurels.model.validation import safe_repr
 from laurels.wire.keys import Edit, Key, KeySet, KeyStore, SigningSecret
 
-from .board_patterns import ALL_BOARDS, covers_all, parse_patterns
 from .caller import ANYBODY, LEVEL, OPERATOR, Bucket, Caller, caller_of
 from .key_fields import (
     MAX_KEY_SECONDS,

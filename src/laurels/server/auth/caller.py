@@ -7,9 +7,9 @@ boards, and `is_unlimited` for what concerns the whole store.
 from msgspec import Struct
 
 from laurels.errors.service import Forbidden
+from laurels.model.board_patterns import ALL_BOARDS, covers_all, reaches
 from laurels.wire.keys import Key
 
-from .board_patterns import ALL_BOARDS, covers_all, reaches
 from .submission_rule import SubmissionRule
 
 LEVEL: dict[str, int] = {"read": 1, "write": 2, "admin": 3}

@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from laurels.core.clock_status import ClockStatus
 from laurels.core.stats import CheckReport, Stats
+from laurels.model.board_patterns import ALL_BOARDS
 from laurels.server.asking import RequestContext, Response
-from laurels.server.auth.board_patterns import ALL_BOARDS
 from laurels.server.auth.submission_rule import submission_rule
 from laurels.server.route import CREATED, NO_CONTENT, NoQuery, Routes
 from laurels.wire import requests
