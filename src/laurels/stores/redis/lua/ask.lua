@@ -1,29 +1,31 @@
 -- ask(board, now, due, rolls, asks, feeds) -> {'done', seq, parts, stands}, text…
--- Answers asks (see index/asking.py) from one state; `stands` are those of refreshed.lua.
+-- Answers read requests (asks, see index/coding.py) from one state; for `stands` see refreshed.lua.
 --
--- ARGV[1]  msgpack: board, now, due, rolls, asks: {window, instance, rolling, anchors, spans
---   {anchor, low, high, first, last, fit}, members, data}, or {false, form, after, limit} for the
---   next scopes of some labels, none of which may have been brought before `since`
--- an anchor is {'start'}, {'end'}, {'member', member}, {'count', form} (entries below it) or
---   {'within', form, next form, member, right} (those below the form, and of the ones between it
---   and the next those below the member)
--- The parts of an answer stand in one list, which takes less than a table for each. Of an ask:
---   the size of the ranking; the position of each anchor, -1 for nobody; of each span its first
---   position, the rank there, the entries; with members a table of positions, one of ranks (-1 for
---   nobody), one of forms; with data a table for each span and one for the members
--- Entries are members and scores in turn; in the prefixed layout their number, and each is one of
---   the texts behind the answer, as is the form of each member asked for.
+-- ARGV[1]  msgpack: board, now, due, rolls, asks. An ask is {window, instance, rolling, anchors, spans
+--   {anchor, low, high, first, last, fit}, members, data}, or {false, form, after, limit} to list the
+--   next scopes of a form; none of these may be stale, that is last advanced before `since`.
+-- An anchor is {'start'}, {'end'}, {'member', member}, {'count', form} (the number of entries below
+--   the form), or {'within', form, next form, member, right} (the number of entries below the form,
+--   plus those from the form to the next one whose member sorts before `member`).
+-- All parts of an answer are in one flat list, which is cheaper than a table for each part. An ask adds:
+--   the size of the ranking; the position of each anchor, -1 if there is none; for each span its first
+--   position, the rank there and the entries; if members are requested, a table of positions, one of
+--   ranks (-1: not ranked) and one of forms; if data is requested, a table for each span and one for
+--   the members.
+-- Entries are a list of alternating members and scores. In the prefixed layout the list has only their
+--   number, and each entry, like the form of each requested member, is one of the texts after the
+--   answer.
 local no = refusal()
 if no then return {cmsgpack.pack(no)} end
 
-local parts, texts = {}, {''}  -- the answer goes first of the texts
+local parts, texts = {}, {''}  -- the first text is set to the packed answer at the end
 
 local function say(part) parts[#parts + 1] = part end
 
 local rankings = {}
 
--- A ranking with its size; of a rolling window one that is empty where another step runs. One that is
--- refreshed has a single ranking to read, of whatever step.
+-- Returns a ranking with its size. For a rolling window that is at another step the ranking is an empty
+-- one. A refreshed window has only one readable ranking, whatever the step.
 local function ranking_of(window, instance, rolling)
   local name = window .. ':' .. text(instance)
   local ranked = rankings[name]
@@ -41,7 +43,7 @@ local function ranking_of(window, instance, rolling)
   return ranked
 end
 
--- Whether a text comes before another one, byte by byte.
+-- Whether one text sorts before another in byte order.
 local function precedes(one, other)
   for i = 1, math.min(#one, #other) do
     local a, b = string.byte(one, i), string.byte(other, i)
@@ -50,7 +52,8 @@ local function precedes(one, other)
   return #one < #other
 end
 
--- Entries of one score, from position `low` to `high`, that come before a member.
+-- Returns the position before which all members sort before `member`, by binary search among the
+-- entries of one score, from position `low` to `high`. With `right` the member itself is included.
 local function before_member(ranked, low, high, member, right)
   while low < high do
     local middle = floor((low + high) / 2)
@@ -123,7 +126,7 @@ end
 
 local function data_of(members) return fetch('HMGET', P .. 'x', members) end
 
--- Says the entries from `low` to `high`; their members where they are asked for.
+-- Adds the entries from `low` to `high` to the answer. Returns their members if `named`.
 local function slice(ranked, low, high, named)
   say(low)
   if low >= high then
@@ -185,8 +188,8 @@ local function answer(window, instance, rolling, anchors, spans, members, data)
   end
 end
 
--- The next scopes of some labels; those that are behind have to be brought first, since they may hold
--- nobody any more.
+-- Adds the next scopes of a form to the answer. Returns the stale ones among them: the caller has to
+-- advance these first, since they may be empty by now.
 local function list(form, after_, limit)
   local from = after_ == '' and '-' or '(' .. after_
   local names = call('ZRANGEBYLEX', P .. 'l:' .. form, from, '+', 'LIMIT', '0', text(limit))
@@ -207,7 +210,8 @@ for _, ask in ipairs(A.asks) do
   end
 end
 
--- Rankings by a label that follow the shards of a board show so many entries of each feed.
+-- Returns the offset that the answer shows: the number of the last change. A label replica adds, before
+-- it, the number of the last entry of each feed that it has counted.
 local function state()
   local seq, found = tonumber(call('HGET', KEYS[1], 'seq') or '0'), {}
   for i = 1, A.feeds or 0 do

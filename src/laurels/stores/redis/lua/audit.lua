@@ -1,24 +1,24 @@
 -- audit(board, roll or nil, name, side, step, place, mend, built)
 --   -> {'done', place, entries, difference or ''}
--- Compares a share of a ranking with what it follows from, member by member, so that writes in
--- between do not matter; with `mend` puts right what differs. What a member follows from is read in
--- one call: its cells are in as many tallies as the window has steps.
+-- Compares a share of a ranking with the data it is derived from, and with `mend` repairs what
+-- differs. It compares one member at a time, so writes between two calls do no harm. Everything about
+-- a member is read in one call: its cells are in as many tallies as the window has steps.
 --
--- With `built` all that is of what a window that is refreshed has built, as far as that is. What it
--- shows follows from nothing that is there, but has to agree with itself.
--- side 'rows': every member stands where its form says; of a rolling window that is what the
---   tallies add up to, and, once the pass is complete, what is prepared follows from it
--- side 'cells': the same, of those members of the tally of a step that do not stand there
--- side 'entries': every entry in the sorted set is of a member that has that form
--- side 'scores': of a dense board, each distinct score has as many members as is said
--- side 'places': of a dense board, there is no other score among the distinct ones
--- Where a ranking that does not roll is stored twice, in the sorted set and in a hash, and the two
--- differ, the one is right that a single change of the other explains: a hash whose form has its entry
--- is, and all other entries of the member are strays; a hash whose form has no entry was changed, if
--- there is one of the member, and follows that; where there is none, the entry was lost. So entries are
--- looked at before rows.
--- What cannot be put right by what is there (the candidates of a member are gone, or the exact time
--- by which a `last` column goes) stays as it is, and is told.
+-- With `built` it checks what the current build of a refreshed window has ranked so far. The ranking
+-- that such a window shows cannot be derived from stored data, so it is only checked for consistency.
+-- side 'rows': the entry of each member agrees with its form; in a rolling window the form is the
+--   total of the tallies and, once the pass is complete, the prepared ranking follows from it
+-- side 'cells': the same, for members of one step's tally that are not in the ranking
+-- side 'entries': each entry of the sorted set belongs to a member with that form
+-- side 'scores': on a dense board, the stored number of members of each distinct score is right
+-- side 'places': on a dense board, the set of distinct scores has no others
+-- In the prefixed layout a calendar ranking is stored twice, in the sorted set and in a hash. If the two
+-- differ, the smallest change that explains it is assumed. If the form in the hash has its entry, the
+-- hash is right and any other entry of the member is removed. If the form has no entry, but the member
+-- has another one, the hash takes the form of that entry. If the member has no entry, the entry was
+-- lost. Therefore entries are checked before rows.
+-- A difference that the stored data does not suffice to repair (the candidates of a member are gone, or
+-- the exact time that decides a `last` column) is left as it is and reported.
 if call('HGET', KEYS[1], 'ver') ~= B.version then return cmsgpack.pack({'stale'}) end
 
 local rolled = A.roll and rolling(A.roll) or nil
@@ -36,7 +36,7 @@ if A.built then
 end
 local complete = rolled and not rolled.refreshed and call('HGET', KEYS[1], 'phase:' .. rolled.name) == '2'
 
--- How many members a call looks at, and how many cells.
+-- How many members, and how many cells, one call looks at.
 local MEMBERS, CELLS = 100, 500
 local most = MEMBERS
 if rolled and rolled.candidates then
@@ -45,7 +45,7 @@ elseif rolled then
   most = math.max(1, math.min(MEMBERS, floor(CELLS / rolled.steps)))
 end
 
--- What tallies add up to: the forms and newest steps of members.
+-- Returns the forms and newest steps of members, added up from the tallies.
 local function from_tallies(names)
   local forms, newest = from_cells(rolled, names)
   for i = 1, #names do
@@ -54,7 +54,8 @@ local function from_tallies(names)
   return forms, newest
 end
 
--- Newest steps are those that are kept: a candidate that was beaten leaves none behind.
+-- Returns the same from the candidates. The newest steps are the stored ones: they cannot be derived,
+-- since a candidate that was beaten is not kept.
 local function from_candidates(names, newest)
   local candidates, forms = candidates_of(rolled, names), {}
   for i = 1, #names do
@@ -63,7 +64,8 @@ local function from_candidates(names, newest)
   return forms, newest
 end
 
--- What rows of members are due, and what is due to be prepared.
+-- Returns the forms that members should have, those they should have in the prepared ranking, and their
+-- newest steps.
 local function due_of(names, forms)
   if not rolled or rolled.refreshed then return built and from_cells(rolled, names) or forms end
   local newest = newest_of(rolled, names, forms)
@@ -87,7 +89,7 @@ end
 
 local function said_of(field) return 'the score ' .. (scored and field or text(get(field, 1))) end
 
--- Compares how many members are said to have a score with how many do.
+-- Compares the stored number of members of a score with the actual one.
 local function judge_score(field)
   local due, said = count_at(field), tonumber(call('HGET', ranked.n, field) or '0')
   local place = call('ZSCORE', ranked.d, field)
@@ -127,7 +129,7 @@ local function judge(of, names, forms, due)
   return nil
 end
 
--- Whether a form of a ranking that does not roll may have been made by events.
+-- Whether events can have produced this form in a calendar ranking.
 local function is_possible(form)
   if form ~= form or form < 0 and #units > 1 or form ~= floor(form) then return false end
   local w = {}
@@ -165,14 +167,15 @@ local function judge_rows(names)
   return difference
 end
 
--- The form that an entry tells, with what only the hash has of the member.
+-- Returns the form of an entry, completed with the words that only the hash has, nil if these are
+-- missing.
 local function form_told(entry, form)
   local size = 8 * ranked.width
   if not B.stamped then return sub(entry, 1, size) end
   return form and #form == 8 * ranked.words and sub(entry, 1, size) .. sub(form, size + 1) or nil
 end
 
--- Of a ranking that does not roll: an entry that its member's form does not have.
+-- Repairs an entry of a calendar ranking that does not match its member's form.
 local function mend_entry(entry, member, form)
   local own = form and #form >= 8 * ranked.width and entry_of(ranked, form, member)
   if own and own ~= entry and call('ZSCORE', ranked.r, own) then
@@ -193,7 +196,7 @@ local function agrees(entry, member, form)
   return rolled ~= nil or #form == 8 * ranked.words
 end
 
--- An entry whose member has no form is where one was lost, or a stray.
+-- Where the member of an entry has no form, either the form was lost or the entry should not exist.
 local function judge_entries(entries)
   for _, entry in ipairs(entries) do
     local member = sub(entry, 8 * ranked.width + 1)
@@ -214,8 +217,8 @@ local function judge_entries(entries)
   return nil
 end
 
--- Of the members of a tally those that are not ranked: of the others the side 'rows' tells. Where
--- they are too many for a call, it is made again from the same place, when some have been put right.
+-- Checks the members of a tally that are not ranked; the side 'rows' checks the others. If there are too
+-- many for one call, the caller repeats it from the same place, after some have been repaired.
 local function judge_cells(names)
   local forms, lost = forms_of(ranked, names), {}
   for i, name in ipairs(names) do

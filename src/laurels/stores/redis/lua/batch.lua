@@ -1,22 +1,25 @@
--- What `count` is given, and what it reads: the rows of a batch's members, wherever it goes.
+-- The argument of `count`, and the rows that it reads: those of the batch's members in every target.
 --
--- ARGV[1]  msgpack: board, now, due, rolls {name, steps, running}, targets {window, instance, scope},
---   windows {name, steps, running, lows, highs, form} (steps 0: not rolling; one in which scores decay
---   has exponents, mantissas: each a number or a list), routes {target or list of targets, below 1
---   nowhere}, members (each once), who (places in them, or nil: event by event), values
---   (a list a column, signed), ats, stamps (a number or a list), ids (texts or false; or nil), late
---   (positions), absolute, atomic, all, watch, ranks, forget, most_ids, call {token, number};
---   where it is enough what events add up to, instead of values, ats, ids, late, who: how many events,
---   and of each member sums, stamps, least and most of the prefixes (nil: the sums);
---   on a board with scopes also scopes {name, form, slots or names}: whose members come to each, as
---   places in members or by name; forms {name, who}: event by event the place among these;
---   of a board whose rankings by a label are elsewhere feed, what these are told of the batch; there
---   feeds, how many shards they follow, fed {shard, entry before, entry after} and baselines, event by
---   event what the member had whose total was set, or false
+-- ARGV[1]  msgpack of
+--   board, now, due, rolls {name, steps, running}; targets {window, instance, scope}
+--   windows {name, steps, running, lows, highs, form} (steps 0: not rolling); a window with decay also
+--     has exponents and mantissas, each a number or a list
+--   routes: for each window a target, or a list with a target for each event; below 1 means none
+--   members (each once); who: for each event the place of its member (nil: event i is of member i)
+--   values (a list for each column, signed); ats, stamps (a number or a list); ids (texts or false, or
+--     nil); late (positions of events)
+--   absolute, atomic, all, watch, ranks, forget, most_ids, call {token, number}
+--   instead of values, ats, ids, late and who, if sums suffice: events (how many), and for each member
+--     sums, stamps, and the least and most of the prefix sums (nil: the same as the sums)
+--   on a board with scopes: scopes {name, form, slots or names} (the members in a scope, as places in
+--     members or by name); forms {name, who} (for each event the place of its member among these)
+--   for a board whose rankings by a label are in a label replica: feed (what to append to the feed)
+--   in a label replica: feeds (how many shards it follows), fed {shard, entry before, entry after},
+--     baselines (for each event the total that a set total replaced, or false)
 local APPLIED, UNCHANGED, OUT_OF_RANGE, DUPLICATE, TOO_LATE, FULL, ROLLED_BACK = 1, 2, 3, 4, 5, 6, 7
 
--- A call that comes again, since its answer was lost, is answered as it was; one that comes after a
--- later one of its process, since it was held up on its way, is not heard.
+-- A call that is repeated because its answer was lost gets the same answer again. A call that was delayed
+-- and arrives after a later one of its process is refused.
 local answers = A.call and P .. 'a:' .. A.call[1]
 if answers then
   local kept = call('GET', answers)
@@ -31,7 +34,7 @@ local windows, targets, members, who, watch = A.windows, A.targets, A.members, A
 local events = who and #who or #members
 local ids = P .. 'q'
 
--- Scopes: of each only the members that come to it are read and written, in slots of their own.
+-- Scopes: in each, only the members with events in it are read and written, in slots of their own.
 local scopes, forms, slots_of = A.scopes or {}, A.forms, {}
 for w, window in ipairs(windows) do slots_of[w] = window.form and forms[window.form].who end
 for _, scope in ipairs(scopes) do
@@ -41,7 +44,8 @@ for _, scope in ipairs(scopes) do
   end
 end
 
--- Where events go: the rows of a ranking, or the cells of a step beside the rows of its window.
+-- The stores that events are counted in: each has the rows of a ranking, or the cells of a step together
+-- with the rows of its rolling window.
 local stores, rolls, of_window = {}, {}, {}
 
 local function rolled_of(name, w, scope)
@@ -75,8 +79,8 @@ local function store_of(w, event)
   return stores[route]
 end
 
--- What a build has ranked of the members of a window that is refreshed, if it has come there, and what
--- the window shows of them. In a scope that is new nothing is left to build.
+-- Reads the members' rows of a refreshed window: those the current build has ranked, if it has begun
+-- here, and those the window shows if it is watched. In a new scope there is nothing left to build.
 local function read_refreshed(rolled)
   if rolled.first then return end
   rolled.first, rolled.cell = {}, {}
@@ -94,7 +98,7 @@ local function read_refreshed(rolled)
   if rolled.watched then rolled.shown = rows_of(forms_of(rolled.live, rolled.names), words) end
 end
 
--- Reading: the members of a scope have the same slot in all its stores.
+-- Reading: a member of a scope has the same slot in all stores of the scope.
 for _, store in ipairs(stores) do
   local names = store.names
   if store.ranked then
@@ -141,12 +145,12 @@ for w = 1, #windows do drafts[w] = {} end
 
 local known, expired, remembered_before = {}, {}, 0
 
--- When an event was accepted; in event time each at its own.
+-- Returns the time at which an event was accepted; in event time each event has its own.
 local function accepted(event)
   return A.nows and A.nows[event] or A.now
 end
 
--- How many ids are remembered at the time of an event.
+-- Returns how many stored ids are still remembered at the time of an event.
 local function remembered_at(event)
   return call('ZCOUNT', ids, '(' .. text(accepted(event) - A.forget), '+inf')
 end
@@ -170,10 +174,11 @@ end
 local late = {}
 for _, event in ipairs(A.late or {}) do late[event] = true end
 
--- How many words are the score in the watched window.
+-- The number of words that make up the score in the watched window.
 local watched_words = watch > 0 and windows[watch].exponents and 2 or columns
 
--- What a batch has come to: the verdicts, the ids it adds, the watched scores event by event.
+-- Returns the empty results of a batch: the code of each event, the ids to add, the watched scores
+-- before and after each event.
 local function new_results()
   local results = {codes = {}, taken = {}, added = {}, remembered = remembered_before,
                    times = {}, counted = 0, refused = false, before = {}, after = {}}
@@ -181,7 +186,7 @@ local function new_results()
   return results
 end
 
--- Whether no other id fits; in event time ids are forgotten in the midst of a batch.
+-- Whether no further id can be remembered; in event time ids can expire in the middle of a batch.
 local function is_full(results, event)
   if results.remembered >= A.most_ids and A.nows then
     results.remembered = remembered_at(event)
@@ -192,7 +197,7 @@ local function is_full(results, event)
   return results.remembered >= A.most_ids
 end
 
--- What speaks against an event before it is counted, 0 for nothing.
+-- Returns the code that refuses an event before it is counted, 0 if there is none.
 local function verdict(results, event)
   local own = known[event]
   if own then
@@ -202,7 +207,7 @@ local function verdict(results, event)
   return late[event] and TOO_LATE or 0
 end
 
--- Notes the final word on an event.
+-- Records the final code of an event.
 local function settle(results, event, code)
   results.codes[event] = code
   if code <= UNCHANGED then

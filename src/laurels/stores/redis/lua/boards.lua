@@ -1,11 +1,11 @@
 -- put(name, old, new, number) -> 1 or 0
--- Replaces the definition of a board, if it still is what was read.
+-- Replaces the definition of a board if it has not changed since the caller read it.
 --
 -- KEYS[1]  …{boards}:d   hash: name -> definition
 -- ARGV[1]  msgpack [name, old or nil, new or nil, number or nil]
 -- beside KEYS[1], in its slot:
 --   …{boards}:n   the number of the next board
---   …{boards}:g   hash: definitions of deleted boards whose keys are still to be taken away
+--   …{boards}:g   hash: definitions of deleted boards whose keys are still to be removed
 local name, old, new, number = unpack(cmsgpack.unpack(ARGV[1]), 1, 4)
 local base = string.sub(KEYS[1], 1, -2)
 local present = redis.call('HGET', KEYS[1], name)

@@ -1,6 +1,6 @@
--- What the cells of members add up to, over the steps of a rolling window.
+-- Totals of members' cells over the steps of a rolling window.
 
--- Adds a cell to a row of sums and last values: it is of a later step than those before it.
+-- Adds a cell to a row of sums and last values. Cells are added in the order of their steps.
 local function add_cell(rows, slot, cell)
   for c = 1, words do
     local own = cell[c][slot]
@@ -9,7 +9,7 @@ local function add_cell(rows, slot, cell)
   end
 end
 
--- Keeps the better of a row and a cell, of equal ones the earlier.
+-- Keeps the better of a row and a cell; if they are equal, the earlier.
 local function keep_better(rows, slot, cell)
   local order = rows.there[slot] and 0 or -1
   for c = 1, columns do
@@ -20,8 +20,8 @@ local function keep_better(rows, slot, cell)
   end
 end
 
--- The forms of members, false for those without a cell, and the newest steps of these; from the cells
--- of a step on, the oldest by default.
+-- Returns the forms of members (false: no cells) and their newest steps, from the cells of step `first`
+-- and later ones; by default of all steps.
 local function from_cells(rolled, names, first)
   local rows, cell, newest, forms = rows_of({}, words), {}, {}, {}
   local add = B.best and keep_better or add_cell

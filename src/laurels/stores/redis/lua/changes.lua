@@ -1,15 +1,15 @@
--- The changes that a board keeps: a block for each call that changed it, in the shard's stream.
+-- The changes that a board keeps: one block for each call that changed it, in a stream of the shard.
 --
---   P h         stream: a block under the id <sequence>-0, with its tag, the tag before it (before),
---               how many changes it has (count), when (now), what was known before the call (begun),
---               packed by the caller, and what the call came to (result)
---   P hx        list: sequence:tag:count:now of each block in the stream, to trim it without reading
---   P m hseq    the sequence of the newest block, and its tag (htag)
---   P m hfloor  sequence:tag of the newest block that was taken away
---   P m hcount  how many changes the stream has
--- A call that is to be recorded has A.changes: tag, begun, count (of changes besides events), keep
--- (milliseconds), most (changes), and of a batch windows (places in A.windows) and absolute.
-local TRIMMED = 16  -- blocks that one call takes away at most: more than it adds
+--   P h         stream: a block with the id <sequence>-0 has its tag, the tag of the block before it
+--               (before), the number of its changes (count), its time (now), what the caller packed
+--               before the call (begun), and the result of the call (result)
+--   P hx        list: sequence:tag:count:now of each block, so that trimming need not read the stream
+--   P m hseq    the sequence of the newest block; its tag is htag
+--   P m hfloor  sequence:tag of the newest block that was removed
+--   P m hcount  the number of changes in the stream
+-- A call to be recorded has A.changes: tag, begun, count (of changes other than events), keep
+-- (milliseconds), most (changes); for a batch also windows (places in A.windows) and absolute.
+local TRIMMED = 16  -- the most blocks that one call removes: more than the one it adds
 
 local function trim(c, now, total)
   for _ = 1, TRIMMED do
@@ -25,15 +25,15 @@ local function trim(c, now, total)
   return total
 end
 
--- Keeps no block of those before: the board kept none for a while, and whoever read to the end must
--- not go on as if nothing had happened since.
+-- Removes all blocks. The board kept no changes for a while, and a reader that had read to the end must
+-- not continue as if nothing had happened since.
 local function restart(tag)
   call('UNLINK', P .. 'h', P .. 'hx')
   local sequence = text(call('HINCRBY', KEYS[1], 'hseq', 1))
   call('HSET', KEYS[1], 'htag', tag, 'hcount', '0', 'hfloor', sequence .. ':' .. tag)
 end
 
--- Appends a block of so many changes to the stream.
+-- Appends a block of `count` changes to the stream.
 local function record(count, now, result)
   local c = A.changes
   local sequence = text(call('HINCRBY', KEYS[1], 'hseq', 1))
@@ -42,7 +42,7 @@ local function record(count, now, result)
   call('XADD', P .. 'h', sequence .. '-0', 'tag', c.tag, 'before', before, 'count', text(count),
        'now', text(now), 'begun', c.begun, 'result', result)
   local entry = table.concat({sequence, c.tag, text(count), text(now)}, ':')
-  if call('RPUSH', P .. 'hx', entry) == 1 then  -- it is the first, or the others have expired
+  if call('RPUSH', P .. 'hx', entry) == 1 then  -- the first block, or the others have expired
     total = 0
     call('HSET', KEYS[1], 'hfloor', text(tonumber(sequence) - 1) .. ':' .. before)
   end

@@ -1,6 +1,6 @@
 -- changes_read(board, after, limit) -> {'done', {newest, tag, floor, floor's tag}, entries…}
--- The block with the sequence `after`, if it is still there, and those behind it until they have so
--- many changes; each as sequence, tag, begun, result.
+-- Returns the block with the sequence `after`, if it is still kept, and the blocks after it until these
+-- have more than `limit` changes; each as sequence, tag, begun, result.
 if call('HGET', KEYS[1], 'ver') ~= B.version then return {cmsgpack.pack({'stale'})} end
 
 local known = call('HMGET', KEYS[1], 'hseq', 'htag', 'hfloor')

@@ -1,9 +1,9 @@
 -- count(board, now, due, rolls, targets, routes, events…)
 --   -> {'done' or 'added', seq, codes, before, after, ranks before, ranks after, stands} | {'apart'}
--- Counts a batch as planned, event by event: in all windows that take it, or in none. Its argument
--- is told in batch.lua; before and after are lists a column, false for a member that is not there.
--- 'added': the caller told sums, and what was before them and the ranks are lists by member, codes and
--- after are empty. 'apart': nothing was done, since it must tell the events one by one.
+-- Counts a batch as planned. Each event counts in all windows that accept it, or in none. batch.lua
+-- describes the argument. `before` and `after` have a list for each column, with false for a member that
+-- was not ranked. 'added': the caller sent sums; `before` and the ranks have an item for each member,
+-- `codes` and `after` are empty. 'apart': nothing was counted, the caller has to send single events.
 
 -- An event in one window
 
@@ -52,7 +52,8 @@ local function count_rolling(w, rolled, store, slot, values, stamp)
   if written then mark(rolled.rows, slot) end
 end
 
--- In a window that is refreshed, whose cell was drafted: what is built has no bounds of its own.
+-- In a refreshed window only the cell was checked against the range; the ranking being built has no
+-- bounds of its own.
 local LEAST, MOST = {}, {}
 for i = 1, columns do LEAST[i], MOST[i] = -BIAS, BIAS end
 
@@ -74,7 +75,8 @@ local ats, stamps = A.ats, A.stamps
 local values = {}
 local baselines = A.feed and A.absolute and A.all > 0 and {}
 
--- Its values; of totals that are set, `away` is what the member has in the window `all`.
+-- Reads the values of an event. If it sets a total, `values.away` is the member's total in the window
+-- `all`.
 local function read_values(event, slot)
   for i = 1, columns do values[i] = A.values[i][event] end
   if A.absolute and A.all > 0 then
@@ -115,7 +117,7 @@ local function count(event, slot)
   return (changed or elsewhere) and APPLIED or UNCHANGED
 end
 
--- The slot of an event in the watched window.
+-- Returns the slot of an event in the watched window.
 local function watched_slot(event, slot)
   local slots = slots_of[watch]
   return slots and slots[event] or slot
@@ -129,8 +131,8 @@ local function report(list, event, slot)
   for i = 1, watched_words do list[i][event] = there and rows.w[i][slot] or false end
 end
 
--- The entries of a counted event's member after it, in the rankings that changes list, and what an
--- absolute event added; false in the places of the others.
+-- For kept changes: the member's entry after each counted event, in the recorded windows, and what an
+-- event that set a total added; false for events that did not count.
 local traced, added = {}, {}
 for k in ipairs(A.changes and A.changes.windows or {}) do traced[k] = {} end
 for i = 1, A.changes and A.changes.absolute and columns or 0 do added[i] = {} end
@@ -164,7 +166,7 @@ local function one_by_one()
   return results
 end
 
--- Ranks of the events' members in the watched window
+-- Returns the rank of each event's member in the watched window, -1 if it is not ranked.
 local function ranks()
   local found, seen = {}, {}
   for event = 1, events do
@@ -192,7 +194,8 @@ local codes = results.codes
 
 -- Writing
 
--- Notes that there is a ranking; that of a scope was there if any of these members was in it.
+-- Registers a ranking as existing. If any of the members was in a scope's ranking, it is registered
+-- already.
 local function note_ranking(store)
   local scope = store.scope
   if not scope then
@@ -240,7 +243,7 @@ local function write_candidates(rolled, names, candidates)
   end
 end
 
-local began = {}  -- the rolling windows there were none of
+local began = {}  -- fields to set in P m, most of them for rolling windows that did not exist
 
 local function write_rolling(rolled)
   local dirty, names, olds, news = rolled.rows.dirty, {}, {}, {}
@@ -266,7 +269,8 @@ local function write_rolling(rolled)
   if not rolled.known then began[#began + 1], began[#began + 2] = 'run:' .. rolled.name, text(rolled.run) end
 end
 
--- What is built of a window that is refreshed: who was ranked there, and who comes to be.
+-- Writes the ranking that the current build of a refreshed window makes: the new rows of members that
+-- were ranked, and the members that are to be ranked now.
 local function write_built(rolled)
   local names, olds, news, late, first = {}, {}, {}, {}, nil
   for i, slot in ipairs(rolled.rows.dirty) do
@@ -293,7 +297,7 @@ local function write_refreshed(rolled)
   end
 end
 
--- Notes the scopes that are new among those in which anything was written.
+-- Registers the new ones among the scopes in which anything was written.
 local function note_scopes()
   local names, forms_of_names, seen = {}, {}, {}
   for _, store in ipairs(stores) do

@@ -1,17 +1,19 @@
--- The feed of a shard: what rankings by a label, which lie in a slot of their own, need of the events
+-- The feed of a shard: what the label replica, which is in another slot, needs to know of the events
 -- that the shard has counted.
 --
---   P f           stream: an entry for each batch, in the order in which they counted; its id is the
---                 time, counted from 1900, and how many there were before it
+--   P f           stream: one entry for each batch, in the order in which they were counted; its id is
+--                 the time in milliseconds since 1900, and the number of the entry
 --   P m told      the id of the last entry
---   P m fed:<i>   where the rankings by a label lie: the last entry of shard i that counts in them
---   P m left      there: how many events were left out, since a total would have left the range
--- An entry and the events it tells of are written in one step, and so are what an entry makes of the
--- rankings by a label and how far they have come: whoever dies between, an entry counts once.
+--   P m fed:<i>   in the label replica: the id of the last entry of shard i that it has counted
+--   P m left      in the label replica: how many events it left out because a total would have left
+--                 the range
+-- A shard appends an entry in the same step that counts the events. The label replica notes the id of
+-- an entry in the same step that counts it. So each entry counts once, whichever process fails.
 local BEGIN = 2208988800000  -- milliseconds from 1900 to 1970: ids are not negative
 local NOTHING = '0-0'
 
--- Whether somebody else has counted entries that the caller counts on being next; up to where.
+-- Returns nil if the entries the caller wants to count are the next ones. If another process has counted
+-- some of them, returns the last counted entry of each feed.
 local function others_fed()
   for _, each in ipairs(A.fed or {}) do
     local field = 'fed:' .. text(each[1])
@@ -26,7 +28,7 @@ local function others_fed()
   return nil
 end
 
--- Notes how far the rankings by a label have come, and how many events could not count in them.
+-- Notes in the label replica which entries are counted, and how many events were left out.
 local function note_fed(codes)
   local left = 0
   for _, code in ipairs(codes) do
@@ -36,8 +38,8 @@ local function note_fed(codes)
   for _, each in ipairs(A.fed) do call('HSET', KEYS[1], 'fed:' .. text(each[1]), each[3]) end
 end
 
--- Tells the feed of a batch; `baselines` is what the members had whose totals were set. Events that did
--- not count are named, by their places.
+-- Appends a batch to the feed. `baselines` are the totals that set totals replaced. The entry lists the
+-- positions of events that did not count.
 local function tell_feed(codes, baselines)
   local refused = {}
   for event = 1, #codes do

@@ -1,14 +1,16 @@
 -- keep(op, board, …) -> {'done', …}
--- What is done to a board beside counting: opening, passes, removal, what members carry.
+-- All operations on a board other than counting: opening, passes, removal, member data and so on.
 --
--- ARGV[1]  msgpack: op, board, now, windows (those that roll: {name, steps, running}), and
+-- ARGV[1]  msgpack: op, board, now, windows (the rolling ones: {name, steps, running}), and the
+--   arguments of the op:
 --   open; close; turn (roll, limit); advance (roll, limit); remove (member);
---   data (member, text or false); position (source, text); keys (place, empty: also those that hold
---   nobody); drop (names, few); expire (names, lives or nil); forget (before); and those told in scopes.lua and refresh.lua
--- Of turn, advance and close a call does a share, and says whether it was the last. What is said of
--- rankings is of those of all; scopes are gone through by other calls.
+--   data (member, text or false); position (source, text); keys (place, empty: include rankings without
+--   members); drop (names, few); expire (names, lives or nil); forget (before); for others see
+--   scopes.lua and refresh.lua
+-- A call of turn, advance or close does a share of the work, and returns whether it was the last one.
+-- Rankings here are those of all events; the operations in scopes.lua go through the scopes.
 local op = A.op
-local PERIODS = 100  -- that a call takes away
+local PERIODS = 100  -- how many rankings one call removes
 
 local function windows()
   local found = {}
@@ -28,7 +30,7 @@ local function open()
   return {'done'}
 end
 
--- From its first call on nobody knows the board.
+-- Removes the board. Its version goes with the first call, so all other calls are refused from then on.
 local function close()
   call('HDEL', KEYS[1], 'ver')
   local some = rankings_of(call('SPOP', P .. 'i', text(PERIODS)))
@@ -43,14 +45,14 @@ local function close()
   return {'done', 1}
 end
 
--- Brings a window to the step that runs.
+-- Rotates a window to the running step.
 local function turn()
   local rolled = rolling(A.roll)
   if rolled and rolled.run < A.roll.running then see() end
   return {'done', turn_to(A.roll, A.roll.running, A.limit) and 1 or 0}
 end
 
--- Answers about how many members are left.
+-- Continues the pass of a window; returns about how many members are left.
 local function pass()
   local rolled = rolling(A.roll)
   if not rolled then return {'done', 0} end
@@ -97,7 +99,7 @@ local function keys()
   return {'done', {found, place}}
 end
 
--- Has rankings of periods expire when they are due to, by `lives` or, without, by the definition.
+-- Sets when the rankings of periods expire: as `lives` or, without it, the definition says.
 local function expire_periods()
   for _, ranked in ipairs(rankings_of(A.names)) do
     expire(ranked, ranked.window, ranked.instance, A.lives)
@@ -111,7 +113,7 @@ local function drop()
   return {'done'}
 end
 
--- Forgets ids that are too old to speak against anything; how many.
+-- Forgets some of the ids that are too old to matter; returns how many.
 local function forget()
   local old = call('ZRANGEBYSCORE', P .. 'q', '-inf', text(A.before), 'LIMIT', '0', '1000')
   send('ZREM', P .. 'q', old)

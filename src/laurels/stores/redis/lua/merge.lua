@@ -1,8 +1,8 @@
--- Merging: additions to one column, of which no prefix leaves a range, are added up for each member
--- first, so that a member that comes often costs as much as one that does not. The caller does so where
--- it can tell that this is enough; else it is done here, where it is.
+-- Merging: the additions to one column are first summed for each member, if no prefix of them leaves a
+-- range, so that a member with many events costs as much as one with a single event. The caller sends
+-- sums where it can tell that these suffice; otherwise they are computed here.
 
--- Whether all events go the same way, and only add.
+-- Whether all events go to the same targets, and only add.
 local function only_adds()
   if columns > 1 or not sums[1] or B.stamped or A.absolute or B.decays or forms then return false end
   for w = 1, #windows do
@@ -14,7 +14,8 @@ local function only_adds()
   return true
 end
 
--- What the events of each member add up to: the sum, and its lowest and highest prefix.
+-- Returns the sum of each member's events, and the lowest and highest of its prefix sums; nil where the
+-- events have to be counted one by one.
 local function add_up(results)
   local given, each = A.values[1], {sum = {}, low = {}, high = {}, stamp = {}, slots = {}, prefix = {}}
   local sum, low, high, stamp, slots = each.sum, each.low, each.high, each.stamp, each.slots
@@ -46,7 +47,7 @@ local function add_up(results)
   return each
 end
 
--- The same as the caller tells it.
+-- Returns the same from the sums that the caller sent.
 local function added_up(results)
   local each = {sum = A.sums, low = A.least or A.sums, high = A.most or A.sums, stamp = A.stamps, slots = {}}
   local one_stamp = type(A.stamps) ~= 'table' and A.stamps
@@ -84,8 +85,8 @@ local function add(rows, each)
   end
 end
 
--- The watched scores before and after each event; no event changes what a window shows that is
--- refreshed. Of events that the caller has added up, those of each member before all of them.
+-- Reports the watched scores before and after each event; if the caller sent sums, only each member's
+-- score before all of its events. With `stays` the scores do not change: the window is refreshed.
 local function trace(results, each, rows, stays)
   if A.sums then
     local before, first, there = results.before[1], rows and rows.w[1], rows and rows.there
@@ -108,7 +109,7 @@ local function trace(results, each, rows, stays)
   end
 end
 
--- The results of a batch of additions; nil where it has to be counted event by event.
+-- Counts a batch of additions and returns its results; nil where it has to be counted event by event.
 local function merged()
   local results = new_results()
   local each = A.sums and added_up(results) or only_adds() and add_up(results)

@@ -1,18 +1,18 @@
 -- The pass that prepares the next step of a rolling window.
 --
--- Two phases go through the members of two tallies, the one that left last and the one that leaves
--- next; of the others nothing changes. The first tally is of no use afterwards: of a large one the
--- members are taken out as they are done, since to free it at once, even beside, holds the server
--- up where it has one core. What is left goes at the turn. A window that is refreshed has nothing
--- prepared: of it only the tally that left is taken away.
+-- Its two phases go through the members of two tallies: the one that left last and the one that leaves
+-- next. For members of neither, nothing changes. The first tally is not needed afterwards. The members
+-- of a large one are deleted as the pass goes through it: to free it all at once, even with UNLINK,
+-- would block a server that has one core. The rest is deleted when the window rotates. A refreshed
+-- window has no prepared ranking; its pass only deletes the tally that left.
 
 -- Reading a member's candidates transfers all of them: this many bytes cost as much as one member.
 local CANDIDATES = 2048
 
--- So many members a tally may have that is freed at once.
+-- The most members of a tally that is freed at once.
 local SMALL = 512
 
--- A member that has nothing left in the window needs no newest step and no candidates.
+-- Deletes the newest steps and candidates of members that have nothing left in the window.
 local function forget_gone(rolled, names, forms)
   local gone = {}
   for i = 1, #names do
@@ -22,15 +22,15 @@ local function forget_gone(rolled, names, forms)
   if B.best then send('HDEL', rolled.candidates, gone) end
 end
 
--- Where in a tally a pass is: a place is worth nothing to another process than the one that gave
--- it, such as the same server started again, or a replica that took its place.
+-- Returns how far the pass has come in a tally. A place is valid only in the server process that gave it,
+-- not after a restart or in a replica that was promoted.
 local function place_in(rolled, process)
   local said = call('HGET', KEYS[1], 'place:' .. rolled.name) or ''
   local by, place = string.match(said, '^(%x+):(%d+:?%d*)$')
   return by == process and place or '0:'
 end
 
--- The process of the server, asked for once a call.
+-- The id of the server process, read at most once in a call.
 local own_process
 
 local function process_of()
@@ -38,7 +38,7 @@ local function process_of()
   return own_process
 end
 
--- Returns a function that weighs a member by the size of its candidates; falsy for a window without
+-- Returns a function that weighs a member by the size of its candidates; nil for a window without
 -- candidates.
 local function weight_in(rolled)
   return rolled.candidates and function(member)
@@ -46,11 +46,12 @@ local function weight_in(rolled)
   end
 end
 
--- What a step weighs whose two tallies hold nobody: many scopes have many of those.
+-- The weight of a step whose two tallies are empty, as many are in a board with many scopes.
 local EMPTY = 0.5
 
--- Does about `limit` members of the pass that prepares the next step; whether it is complete, what is
--- left of the limit, and whether there is nobody. Else a step costs a few members at least.
+-- Continues the pass that prepares the next step by about `limit` members. Returns whether it is
+-- complete, what is left of the limit, and whether both tallies were empty. If not, a step costs at
+-- least as much as a few members.
 local function advance(rolled, limit)
   local phase = tonumber(call('HGET', KEYS[1], 'phase:' .. rolled.name) or '0')
   local last = tally(rolled.name, rolled.leaving - 1)
@@ -82,9 +83,9 @@ local function advance(rolled, limit)
   return phase >= 2, limit
 end
 
--- Taking away
+-- Removal
 
-local TALLIES = 200  -- that a call takes away
+local TALLIES = 200  -- how many tallies one call removes
 
 local function unlink_ranking(ranked)
   call('UNLINK', ranked.r, P .. 'k:' .. ranked.name, P .. 'd:' .. ranked.name, P .. 'n:' .. ranked.name)
@@ -100,7 +101,7 @@ local function forget_rolling(name)
   call('HDEL', KEYS[1], 'run:' .. name, 'phase:' .. name, 'place:' .. name, 'built:' .. name)
 end
 
--- Takes a share of the tallies of a window away; whether that is all.
+-- Removes a share of the tallies of a window; returns whether these were the last.
 local function unlink_tallies(rolled)
   local place = call('HGET', KEYS[1], 'place:' .. rolled.name) or ''
   local first = tonumber(string.match(place, '^gone:(%-?%d+)$')) or rolled.leaving - 1
@@ -114,8 +115,8 @@ local function unlink_tallies(rolled)
   return true
 end
 
--- Takes a window away, a share of its tallies; whether that is all. Its rankings go first, so that
--- a pass over what is left finds nobody.
+-- Removes a window, with a share of its tallies; returns whether that was all of it. Its rankings go
+-- first, so that a pass over the rest finds no members.
 local function unlink_rolling(rolled)
   unlink_rankings(rolled)
   if not unlink_tallies(rolled) then return false end
@@ -127,8 +128,8 @@ local function run_from(name, step)
   call('HSET', KEYS[1], 'run:' .. name, text(step), 'phase:' .. name, '0', 'place:' .. name, '0')
 end
 
--- Brings a window of which all steps have passed to the one that runs, as far as a share goes; whether
--- it is there. One that is refreshed shows until then what it showed.
+-- Moves a window whose steps have all passed to the running step, by one share of work; returns whether
+-- it is there. A refreshed window keeps its ranking until the next refresh.
 local function skip_to(rolled, running)
   if not rolled.refreshed then return unlink_rolling(rolled) end
   if not unlink_tallies(rolled) then return false end
@@ -136,8 +137,8 @@ local function skip_to(rolled, running)
   return true
 end
 
--- Rotates a window to the running step, by about `limit` members of the passes that are missing.
--- Returns whether it is at that step, and what is left of the limit.
+-- Rotates a window to the running step, by about `limit` members of the passes still needed. Returns
+-- whether it is at that step, and what is left of the limit.
 local function turn_to(w, running, limit)
   local rolled = rolling(w)
   if not rolled or rolled.run >= running then return true, limit end
@@ -155,7 +156,7 @@ local function turn_to(w, running, limit)
   return true, limit
 end
 
--- Rankings by their names, <window>:<instance>.
+-- Returns rankings by their names, <window>:<instance>.
 local function rankings_of(names)
   local found = {}
   for i, name in ipairs(names) do

@@ -1,12 +1,12 @@
 -- pending(board, after, limit) -> {'done', last, ids}, batch, but, batch, but…
--- The entries of a shard's feed behind one, as feed.lua wrote them, and the id of the last there is.
--- Those up to the one told, which the rankings by a label have, are taken away.
+-- Returns the entries of a shard's feed after the id `after`, as feed.lua wrote them, and the id of the
+-- last one. Entries up to `after`, which the label replica has counted, are deleted.
 if call('HGET', KEYS[1], 'ver') ~= B.version then return {cmsgpack.pack({'stale'})} end
 
 local feed = P .. 'f'
 local time, number = string.match(A.after, '^(%d+)-(%d+)$')
 call('XTRIM', feed, 'MINID', time .. '-' .. text(tonumber(number) + 1))
-local ids, found = {}, {''}  -- the answer goes first
+local ids, found = {}, {''}  -- the first text is set to the packed answer at the end
 for i, entry in ipairs(call('XRANGE', feed, '(' .. A.after, '+', 'COUNT', text(A.limit))) do
   ids[i], found[2 * i], found[2 * i + 1] = entry[1], entry[2][2], entry[2][4]
 end

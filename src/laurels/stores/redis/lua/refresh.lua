@@ -1,29 +1,30 @@
--- The refresh of a window: what its tallies add up to is built beside what it shows, in shares, and
--- then shown.
+-- The refresh of a window: a new ranking is built from its tallies, in shares, beside the one that is
+-- shown, and takes its place when it is complete.
 --
--- A build goes through the ranking of all and then, in the order of their texts, through the scopes; in
--- each first takes away what the ranking there was of the refresh before last, and then goes through
--- the tallies of the steps that count, from the oldest on. A member it meets for the first time has all
--- its cells added up and is ranked; one it has ranked is passed over. So it is ranked once, and
+-- A build goes through the ranking of all events and then through the scopes, in the order of their
+-- names. In each it first removes the ranking of the refresh before last, and then goes through the
+-- tallies of the steps that count, from the oldest on. It adds up all cells of a member that it meets
+-- for the first time and ranks it; a member that is ranked already is skipped. So each member is ranked
+-- once, and this invariant holds:
 --
---   who is not ranked by a build has no cells in the steps that the build is through with.
+--   a member that a build has not ranked has no cells in the steps that the build is done with.
 --
--- Events keep that so (count.lua): one of a member that is ranked is counted in what is built, too; one
--- of a member that is not ranked, in a step that the build has come to, has the member ranked. Events
--- in steps to come need not do anything. So a build is exact at any moment for those it has ranked,
--- ends after one round however much is written, and may be gone on with by anybody at any time.
--- A step that passes has it begin anew. When it is through with all, one number goes up.
+-- Events preserve it (count.lua). An event of a ranked member is also counted in the ranking being built.
+-- An event of an unranked member, in a step that the build has reached, has the member ranked. An event
+-- in a later step changes nothing here. So at any moment a build is exact for the members it has ranked,
+-- it ends after one round however much is written, and any process can continue it at any time.
+-- When the window rotates, a build begins again. The end of a build increments one number (gen:<w>).
 --
--- ops of `keep`, besides rolls (the window as it runs, alone) and due:
---   refresh (before, forms, limit)   goes on with the refresh, if the last one was before that instant;
---                                    about how many members are left, 0 where nothing is left to do,
---                                    and how the windows stand. `forms` are those of the scopes.
--- `limit` is in cells to be added up, which take 0.2 to 0.4 µs each.
-local LOOK = 2      -- what a member weighs whom a build meets, in cells
-local RANK = 12     -- what ranking one does beside its cells
-local UNRANK = 6    -- what taking one away does
-local CALL = 3      -- what a command does, about
-local SCOPE = 20    -- what coming to a scope does
+-- Op of `keep`, besides rolls (only the window, with its running step) and due:
+--   refresh (before, forms, limit)   continues the refresh if the last one was before that instant;
+--                                    returns about how many members are left, 0 when it is done, and
+--                                    the states of the windows. `forms` are those of the scopes.
+-- `limit` is a number of cells to be added up, which take 0.2 to 0.4 µs each. In such cells,
+local LOOK = 2      -- the cost of meeting a member
+local RANK = 12     -- the cost of ranking one, without its cells
+local UNRANK = 6    -- the cost of removing one
+local CALL = 3      -- the cost of a command, about
+local SCOPE = 20    -- the cost of beginning a scope
 
 local function keep_progress(build, name, at, place)
   call('HSET', KEYS[1], 'built:' .. name, progress_told(build, at, place))
@@ -36,8 +37,8 @@ local function members_of(ranked, entries)
   return members
 end
 
--- Takes away a share of a ranking, with entries that are nobody's; whether nobody is left, and what is
--- left of the limit.
+-- Removes a share of a ranking, including entries that no member's form explains. Returns whether it is
+-- empty now, and what is left of the limit.
 local function clear(ranked, limit)
   while limit > 0 do
     if call('ZCARD', ranked.r) <= SMALL then
@@ -56,7 +57,7 @@ local function clear(ranked, limit)
   return false, limit
 end
 
--- Goes on through the tally of a step; the next place, and what is left of the limit.
+-- Continues a build in the tally of a step. Returns the next place, and what is left of the limit.
 local function build_step(rolled, step, at, limit)
   local steps = rolled.run - step + 1
   local many = math.max(1, floor(limit / (LOOK + RANK + steps)))
@@ -73,7 +74,7 @@ local function build_step(rolled, step, at, limit)
   return after_, limit
 end
 
--- Goes on with a build in one scope; whether it is through with it, and what is left of the limit.
+-- Continues a build in one scope. Returns whether the scope is done, and what is left of the limit.
 local function build_scope(build, w, name, limit)
   local at, from = progress_of(build, name)
   local rolled = rolling({name = name, steps = w.steps}, build.step)
@@ -100,13 +101,13 @@ local function build_scope(build, w, name, limit)
   return true, limit
 end
 
--- The scopes from a place on, a few of one form: the number of the form and a scope behind it.
+-- Returns a few scopes of a form, given by its number, that follow the scope `after_`.
 local function next_scopes(form, after_)
   local from = after_ == '' and '-' or '(' .. after_
   return call('ZRANGEBYLEX', P .. 'l:' .. A.forms[form], from, '+', 'LIMIT', '0', text(SCOPES))
 end
 
--- Goes on with a build; whether it is complete.
+-- Continues a build; returns whether it is complete.
 local function build_on(build, w, limit)
   local there
   there, limit = build_scope(build, w, w.name, limit)
@@ -135,7 +136,7 @@ local function begin(w)
   return build
 end
 
--- Shows what was built. Scopes in which there is nobody now are found by a sweep.
+-- Shows the ranking that was built. A sweep will find scopes that are empty now.
 local function show(w)
   local name = w.name
   local said = call('HMGET', KEYS[1], 'some:' .. name, 'empty:' .. name)
@@ -149,7 +150,7 @@ local function show(w)
   call('HDEL', KEYS[1], 'build:' .. name, 'next:' .. name, 'some:' .. name, 'empty:' .. name)
 end
 
--- About how many members a build of the ranking of all has left.
+-- Returns about how many members a build still has to rank in the ranking of all events.
 local function left_of(w, build)
   local rolled = rolling(w, build.step)
   return math.max(1, call('ZCARD', rolled.live.r) - call('ZCARD', rolled.prepared.r))

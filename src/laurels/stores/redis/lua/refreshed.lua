@@ -1,32 +1,31 @@
--- Windows whose rankings are refreshed: which ranking is shown, and how each window stands.
+-- Refreshed windows: which of the two rankings of a window is shown, and the state of its refresh.
 --
--- An event writes the tally of its step, and no ranking. Of the two rankings of such a window one is
--- shown, as the last refresh made it, and the other one is being built (refresh.lua). Which is which
--- says the number of refreshes there have been, gen:<w>: its parity is the instance of the one that
--- is shown, in all scopes at once. So a refresh is one number that goes up, however many scopes there
--- are. In P m there is of a window, besides:
---   shown:<w>   when it was refreshed last, nothing before the first time
---   moved:<w>   the number of the change by which what it shows changed last: that refresh or, since
---               then, a member removed or given other data
---   noted:<w>   when it was refreshed last or, with the other shards of its board, passed over since
---               there was nobody
---   waits:<w>   somebody is shown, or something was counted since
---   build:<w>   of a build: its number and the step it is for; beside it next:<w>, some:<w>, empty:<w>
---   built:<w>   in each scope: the number of a build that has come to it, and how far that is there
+-- An event writes the tally of its step, and no ranking. One of the two rankings is shown, as the last
+-- refresh made it, and the other one is being built (refresh.lua). The number of refreshes so far,
+-- gen:<w>, decides which is which: its parity is the instance that is shown, in all scopes. So a refresh
+-- takes effect by incrementing one number, however many scopes there are. P m also has, for a window:
+--   shown:<w>   when it was last refreshed, absent before the first time
+--   moved:<w>   the number of the last change to its list: that refresh or, since then, the removal of
+--               a member or a change of member data
+--   noted:<w>   when it was last refreshed or, together with the other shards of its board, skipped
+--               because it was empty
+--   waits:<w>   set if the list has members, or if an event was counted since the refresh
+--   build:<w>   the number of the current build and its step; with it next:<w>, some:<w>, empty:<w>
+--   built:<w>   in each scope: the number of the last build that began there, and how far it has come
 
 local function is_refreshed(name) return B.refreshed and B.refreshed[window_of(name)] end
 
 local sides = {}  -- by window
 
--- The instance of the ranking that a window shows.
+-- Returns the instance of the ranking that a window shows.
 local function shown_side(name)
   local window = window_of(name)
   sides[window] = sides[window] or tonumber(call('HGET', KEYS[1], 'gen:' .. window) or '0') % 2
   return sides[window]
 end
 
--- How the windows stand: by name what moved:, shown: or false, waits: and noted: or false say, and the
--- number of changes by which they stand so; false where there are no such windows.
+-- Returns the states of the refreshed windows: by name moved, shown (or false), waits and noted (or
+-- false), and the number of the last change, as of which they are read. False if there are none.
 local function stands()
   if not B.refreshed then return false end
   local found, seq = {}, tonumber(call('HGET', KEYS[1], 'seq') or '0')
@@ -39,7 +38,7 @@ local function stands()
   return found
 end
 
--- Notes that a change is one of what these windows show.
+-- Notes that a change affects the lists of the refreshed windows.
 local function move(seq)
   for name in pairs(B.refreshed or {}) do
     if call('HEXISTS', KEYS[1], 'shown:' .. name) == 1 then
@@ -50,7 +49,7 @@ end
 
 -- Builds
 
--- The build of a window that is under way, nil without one.
+-- Returns the build of a window that is in progress, nil without one.
 local function build_of(window)
   local said = call('HGET', KEYS[1], 'build:' .. window)
   if not said then return nil end
@@ -58,8 +57,8 @@ local function build_of(window)
   return {number = number, step = tonumber(step)}
 end
 
--- How far a build is in a scope: 'clear', or the number of the step whose tally it goes through, those
--- before it are done; and its place there. Nil where it has not come to the scope.
+-- Returns how far a build has come in a scope: 'clear' while it removes the old ranking, or the step
+-- whose tally it goes through; and its place there. Nil if it has not begun the scope.
 local function progress_of(build, name)
   local said = call('HGET', KEYS[1], 'built:' .. name)
   local number, at, place = string.match(said or '', '^(%d+):([^:]*):(.*)$')

@@ -1,16 +1,16 @@
 -- Rolling windows: the live ranking, the one prepared for the next step, tallies, candidates.
 --
--- prepared := live less the tally that leaves, or nothing where a member's newest step is that one
--- or an older one. It is assigned, never decremented, so it may be done again anywhere.
+-- prepared := live minus the tally that leaves next; no entry if the member's newest step is that one or
+-- an older one. The value is assigned, never decremented, so preparing a member twice does no harm.
 
 local function tally(name, step) return P .. 't:' .. name .. ':' .. text(step) end
 
--- The server goes through a small hash from its beginning, by default up to 512 fields. A tally of more
--- than this many is made a table before: a value of more than 64 bytes does that, unless the server is
--- set to keep longer ones compact (hash-max-listpack-value), which is then its choice.
+-- The server searches a small hash (by default up to 512 fields) linearly. A tally with more fields than
+-- this is converted to a hash table earlier, by adding a value of more than 64 bytes for a moment. That
+-- has no effect on a server with a higher hash-max-listpack-value.
 local COMPACT = 64
 
--- Writes cells of a tally.
+-- Writes cells to a tally.
 local function write_tally(to, cells)
   local before = call('HLEN', to)
   send('HSET', to, cells)
@@ -20,8 +20,8 @@ local function write_tally(to, cells)
   end
 end
 
--- A window as it stands at a running step; without one at the step it is known by, or nil. Of one that
--- is refreshed `live` is what it shows, and `prepared` what is being built.
+-- Returns a rolling window at the step `run`, by default the stored one; nil if none is stored. In a
+-- refreshed window `live` is the ranking that is shown, and `prepared` the one being built.
 local function rolling(w, run)
   run = run or tonumber(call('HGET', KEYS[1], 'run:' .. w.name) or nil)
   if not run then return nil end
@@ -39,7 +39,7 @@ local function rolling(w, run)
   return rolled
 end
 
--- The newest steps of members with these live forms.
+-- Returns the newest steps of members with these live forms.
 local function newest_of(rolled, names, forms)
   local found = {}
   if scored then
@@ -51,7 +51,8 @@ local function newest_of(rolled, names, forms)
   return found
 end
 
--- Candidates of best columns: {step, words…} by step, those that still count.
+-- Returns the unpacked candidates of best columns, {step, words…} in the order of steps, from the step
+-- `oldest` on.
 local function candidates_from(packed, oldest)
   local found, size = {}, 8 * (width + 1)
   for at = 0, packed and #packed - 1 or -1, size do
@@ -71,8 +72,8 @@ local function packed_candidates(found)
   return table.concat(parts)
 end
 
--- The form of the best candidate after a step, of packed ones; false without one. They stand in the
--- order of their steps, each better than those behind it.
+-- Returns the form of the best of the packed candidates after a step; false without one. Candidates are
+-- in the order of their steps, and each is better than the following ones.
 local function best_after(packed, step, newest)
   local each = width + 1
   local low, high = 0, #packed / (8 * each)
@@ -88,8 +89,8 @@ local function best_after(packed, step, newest)
   return write(w, 1, width)
 end
 
--- What is left of live forms when the oldest tally leaves; `cells` and `candidates` (packed) are
--- those of the members.
+-- Returns the members' forms after the oldest tally has left. `forms` are their live ones, `cells` those
+-- of that tally, `candidates` are packed.
 local function prepared_forms(rolled, forms, newest, cells, candidates)
   local found = {}
   for i = 1, #forms do
@@ -106,14 +107,14 @@ local function prepared_forms(rolled, forms, newest, cells, candidates)
   return found
 end
 
--- Assigns what is prepared for members with these live forms.
+-- Writes the prepared entries of members with these live forms.
 local function prepare(rolled, names, forms, newest, cells, candidates)
   local news = prepared_forms(rolled, forms, newest, cells, candidates)
   local blind = scored and not B.dense
   place(rolled.prepared, names, blind and {} or forms_of(rolled.prepared, names), news)
 end
 
--- The packed candidates of members.
+-- Returns the packed candidates of members.
 local function candidates_of(rolled, names)
   return B.best and fetch('HMGET', rolled.candidates, names) or {}
 end

@@ -1,12 +1,11 @@
--- The write rule: what an event makes of a member's row in one window, as engine/writing/rule.pyx
--- states it.
+-- The write rule: the new row of a member in one window after an event, as in engine/writing/rule.pyx.
 --
--- Two parts of it are written again elsewhere, since sharing them would cost every event a copy or a
--- call: which of two tuples is better, for rows and candidates here and for cells in cells.lua, which
--- all lie differently in memory; and adding with the greatest stamp, for sums of events in merge.lua.
--- The vectors of tests/vectors hold for all of them.
+-- Two parts of it are repeated elsewhere, since sharing them would cost every event a copy or a call.
+-- Which of two tuples is better is written for rows and candidates here and for cells in cells.lua, as
+-- their layouts in memory differ; adding with the greatest stamp, for sums of events, in merge.lua.
+-- The vectors of tests/vectors test all of them.
 
--- Rows of the members of a ranking, or cells of a tally, in memory: words by column and slot.
+-- Returns the rows of a ranking's members, or the cells of a tally, in memory: words by column and slot.
 local function rows_of(forms, count)
   local rows = {w = {}, there = {}, dirty = {}, changed = {}}
   for i = 1, count do rows.w[i] = {} end
@@ -35,12 +34,12 @@ local function within(values, least, most)
   return true
 end
 
--- Returns the tie word of the latest stamp; `was` is the present tie word of the row, nil without one.
+-- Returns the tie word of the latest stamp; `was` is the row's current tie word, nil for a new row.
 local function latest_tie(stamp, was)
   return was and tie * was > stamp and was or tie * stamp
 end
 
--- Keeps the better tuple, of equal ones the least stamp.
+-- Keeps the better tuple; if they are equal, the least stamp.
 local function draft_best(rows, slot, values, stamp, draft)
   local w, old = rows.w, rows.there[slot]
   local order = old and 0 or -1
@@ -56,8 +55,9 @@ local function draft_best(rows, slot, values, stamp, draft)
   draft.write = draft.changed
 end
 
--- A total that is set: what it was, less what the member has in the window `all`, plus the value; in
--- an order in which no number on the way passes 2^53, unless the total does.
+-- Returns the total after an event that sets it: the old total, minus the member's total in the window
+-- `all`, plus the value. The order of operations avoids intermediate results beyond 2^53, unless the
+-- total itself is.
 local function set_total(was, away, value)
   if was == away then return value end
   if (was >= 0) == (away >= 0) then return was - away + value end
@@ -65,7 +65,7 @@ local function set_total(was, away, value)
   return value + was - away
 end
 
--- Sums and last values, the greatest stamp; false when a value or total is out of range.
+-- Drafts a row of sums and last values, with the greatest stamp; false if a total is out of range.
 local function draft_running(rows, slot, values, stamp, at, least, most, draft)
   local w, old = rows.w, rows.there[slot]
   local newest, changed = at, not old
@@ -95,8 +95,8 @@ local function draft_running(rows, slot, values, stamp, at, least, most, draft)
   return true
 end
 
--- A total that decays, mantissa * 2^exponent, as two words: see engine/decay.pxd, which finds the
--- same bits. `weight` is a mantissa of 53 bits, of 2^(exponent - 52).
+-- A total with decay, mantissa * 2^exponent, is two words; engine/writing/decay.pxd computes the same
+-- bits. The weight of an event is weight * 2^(exponent - 52), with a mantissa of 53 bits.
 local DECAYED_BIAS, MANTISSA, NEGLIGIBLE = 1099511627776, 9007199254740992, 64
 
 local function add_decayed(first, mantissa, value, exponent, weight)
@@ -153,7 +153,7 @@ end
 
 -- Candidates of best columns
 
--- Negative, 0 or positive as values are better than a candidate's, equal to them, or worse.
+-- Negative if the values are better than a candidate's, 0 if they are equal, positive if they are worse.
 local function order_of(values, candidate)
   for i = 1, columns do
     if values[i] ~= candidate[i + 1] then return values[i] - candidate[i + 1] end
@@ -167,8 +167,8 @@ local function is_better(values, stamp, candidate)
   return tie ~= 0 and stamp < tie * candidate[width + 1]
 end
 
--- The candidates of a member after an event in a step, or nil where it makes no difference;
--- `marks` says which tallies have a candidate of the member: by step, '' or false.
+-- Returns the candidates of a member after an event in a step, or nil if they do not change. Sets
+-- `marks`, by step: '' where the tally gets a candidate of the member, false where it loses one.
 local function with_candidate(found, step, values, stamp, marks)
   local own, next_one = nil, nil
   for _, candidate in ipairs(found) do

@@ -1,24 +1,24 @@
--- Scopes of a board: bringing them to the present, and what goes through all of them.
+-- Scopes of a board: advancing them to the current time, and the operations that go through all of them.
 --
--- They are brought by whoever asks for one or writes to it, as far as its rolling windows go, and all
--- of them by a sweep after each boundary, in shares, that any number of processes may run at once:
--- the mark of a scope (P o) says up to when it was done. A visit may break off anywhere, and the next
--- one goes on.
+-- A call that reads or writes a scope first rotates its rolling windows. After each boundary a sweep
+-- visits all scopes, in shares, and any number of processes can run it at the same time: the mark of a
+-- scope (P o) is the time it was last advanced to. A visit can stop anywhere, and the next one continues.
 --
--- ops of `keep`, besides now and windows:
---   sweep (before, oldest, limit)          visits scopes that were brought before that instant;
---                                          1 where there may be more
---   bring (scopes, full, oldest, limit)    turns the windows of these, or with `full` visits them;
---                                          how many are done, from the first one on
---   discard (member, place, before, oldest, limit)   takes a member out of a share of the scopes; in
---                                          how many rankings it was, the next place
---   expire_scopes (place, lives)           has the rankings of a share of the scopes expire by what
---                                          lives says; the next place
---   scoped (place)                         the rankings of a share of the scopes; the next place
--- `oldest` says by window which periods are kept: those that begin no earlier.
-local SCOPES = 25  -- that are looked at before the limit is
+-- Ops of `keep`, besides now and windows:
+--   sweep (before, oldest, limit)          visits scopes last advanced before that instant; returns 1 if
+--                                          there may be more
+--   bring (scopes, full, oldest, limit)    rotates the windows of these scopes, or with `full` visits
+--                                          them; returns how many are done, from the first one on
+--   discard (member, place, before, oldest, limit)   removes a member from a share of the scopes; returns
+--                                          the number of rankings it was in, and the next place
+--   expire_scopes (place, lives)           sets when the rankings of a share of the scopes expire, by
+--                                          `lives`; returns the next place
+--   scoped (place)                         returns the rankings of a share of the scopes, and the next
+--                                          place
+-- `oldest` is, by window, the start of the oldest period that is kept.
+local SCOPES = 25  -- how many are read before the limit is checked
 
--- What there is to do for a scope, in members of a pass.
+-- The cost of work on a scope, in members of a pass.
 local VISIT, RANKING, TURN = 2, 1, 1
 
 local function in_windows(scope)
@@ -34,7 +34,7 @@ local function form_of_scope(scope)
   return (string.gsub(scope, '=[^,]*', ''))
 end
 
--- The newest time that was seen of this board moves on.
+-- Moves the newest time seen on this board forward to the time of the call.
 local function see()
   local now = tonumber(call('HGET', KEYS[1], 'now') or '-1e300')
   if A.now > now then call('HSET', KEYS[1], 'now', text(A.now)) end
@@ -63,7 +63,7 @@ local function turn_scope(scope, limit)
   return true, limit
 end
 
--- Whether there are tallies of a window that count.
+-- Whether a window has any tally of a step that counts.
 local function has_tallies(rolled)
   for step = rolled.leaving, rolled.run do
     if call('EXISTS', tally(rolled.name, step)) == 1 then return true end
@@ -76,8 +76,8 @@ local function holds_anybody(rolled)
   return rolled.refreshed and has_tallies(rolled)
 end
 
--- Takes away the rolling windows of a scope that hold nobody; those that are left. Whoever is in a
--- tally that counts is in the live ranking, unless that is refreshed.
+-- Removes the empty rolling windows of a scope; returns the others. Unless a window is refreshed, each
+-- member of a tally that counts is in the live ranking.
 local function held_windows(scope)
   local held = {}
   for _, w in ipairs(in_windows(scope)) do
@@ -93,7 +93,7 @@ local function held_windows(scope)
   return held
 end
 
--- Takes away the rankings of a scope that are no longer kept or hold nobody; how many are left, and
+-- Removes the rankings of a scope that are no longer kept or are empty; returns how many are left, and
 -- how many there were.
 local function drop_periods(scope)
   local names, gone = call('HKEYS', P .. 'i:' .. scope), {}
@@ -111,8 +111,8 @@ local function drop_periods(scope)
   return #names - #gone, #names
 end
 
--- Takes away what of a scope holds nobody or is no longer kept, and the scope where that is all; the
--- rolling windows that are left, or nil, and how many rankings there were.
+-- Removes the rankings of a scope that are empty or no longer kept, and the scope itself if none are left.
+-- Returns the remaining rolling windows, nil if the scope is gone, and how many rankings there were.
 local function settle(scope)
   local held = held_windows(scope)
   local left, seen = drop_periods(scope)
@@ -121,8 +121,8 @@ local function settle(scope)
   return nil, seen
 end
 
--- Does all that is due for a scope, and prepares the next step of its rolling windows; whether that
--- is all, and what is left of the limit.
+-- Does all work that is due for a scope, and prepares the next step of its rolling windows. Returns
+-- whether it is complete, and what is left of the limit.
 local function visit(scope, limit)
   local there
   there, limit = turn_scope(scope, limit - VISIT)
@@ -202,7 +202,8 @@ local function is_in(scope)
   return false
 end
 
--- A scope is brought first: a member that is only where nobody looks any more was not ranked.
+-- Removes the member from a scope, after advancing it: rankings that are no longer kept do not count.
+-- Returns whether that is done, what is left of the limit, and how many rankings had the member.
 local function discard_in(scope, limit)
   local there, found = true, 0
   if tonumber(call('ZSCORE', P .. 'o', scope)) < behind_before(A.before) then
@@ -242,7 +243,7 @@ end
 
 -- All scopes
 
--- Has the rankings of a share of the scopes expire by `lives`; the next place.
+-- Sets when the rankings of a share of the scopes expire, by `lives`; returns the next place.
 local function expire_scopes()
   local names, after_ = share_of('ZSCAN', P .. 'o', A.place, SCOPES, SCOPES)
   for _, scope in ipairs(names) do
@@ -266,7 +267,7 @@ local function scoped()
   return {'done', {found, after_}}
 end
 
--- Takes a share of the scopes away; whether that is all.
+-- Removes a share of the scopes; returns whether none are left.
 local function close_scopes()
   local tallies = 0
   for _, scope in ipairs(call('ZRANGE', P .. 'o', '0', text(SCOPES - 1))) do

@@ -1,39 +1,39 @@
--- What all scripts of a shard share: layouts, rows of members, rankings, what is refused.
+-- The part that all scripts of a shard have in common: layouts, rows of members, rankings, refusals.
 --
--- KEYS[1] is P..'m'; every key of the shard begins with P and lies in its slot:
---   P m                     hash: ver, now, seq, since; of a rolling window run:<w>, phase:<w>,
---                           place:<w>; of one that is refreshed, what refreshed.lua tells
---   P i                     set of the rankings there are: <window>:<instance>
+-- KEYS[1] is P..'m'; every key of the shard begins with P and is in the same slot:
+--   P m                     hash: ver, now, seq, since; for a rolling window run:<w>, phase:<w>,
+--                           place:<w>; for a refreshed one also the fields listed in refreshed.lua
+--   P i                     set of the existing rankings: <window>:<instance>
 --   P r:<window>:<instance> sorted set of a ranking, ascending in the order of standings
 --   P k:<window>:<instance> prefixed only, hash: member -> form
---   P d: and n:             of a dense board: its distinct scores, and how many members have each
+--   P d: and n:             dense rank style only: the distinct scores, and how many members have each
 --   P t:<window>:<step>     hash: member -> form of its cell, the tally of a step
 --   P e:<window>            plain and packed, hash: member -> newest step, of a live rolling window
 --   P c:<window>            hash: member -> candidates of best columns, by step, of a live one
---   P q                     sorted set of event ids by when they were accepted
+--   P q                     sorted set of event ids by the time they were accepted
 --   P x, p, s               member data, import positions, stream of changes
---   P a:<process>           what the last call of a process was answered, for a while
---   P o                     sorted set of the scopes that hold anybody, by when each was brought
---   P l:<labels>            sorted set of the scopes of these labels, all of score 0
---   P i:<scope>             hash: the rankings there are of a scope, as in P i
+--   P a:<process>           the answer to the last call of a process, kept for a minute
+--   P o                     sorted set of the scopes with members, by the time each was advanced to
+--   P l:<labels>            sorted set of the scopes of these labels, all with score 0
+--   P i:<scope>             hash: the existing rankings of a scope, as in P i
 --   P h, hx                 the changes that the board keeps: see changes.lua
---   P f                     stream that feeds the rankings by a label: see feed.lua
--- In a scope a window goes by a name of its own, `<window>\31<scope>`, and all else is made of that
--- name: what is said of a window holds of it in each scope.
--- Of a rolling window <instance> is the parity of the step, of one that is refreshed that of the
--- number of refreshes: at a boundary, or a refresh, two rankings change places without being touched.
+--   P f                     stream that feeds the label replica: see feed.lua
+-- In a scope the name of a window is `<window>\31<scope>`, and its keys and fields are made from that
+-- name: wherever a comment speaks of a window, the same holds for the window in each scope.
+-- For a rolling window <instance> is the parity of the step, for a refreshed one that of the number of
+-- refreshes: at a boundary, or a refresh, two rankings swap roles without being written.
 --
--- A row is the words of a member: columns, tie stamp, exact `at` (the last two where the board has
--- them). Where scores decay (B.decays, by window) two words of a total stand for the column. How a row
--- is written is its *form*:
+-- A row is the words of a member: columns, tie stamp, exact `at` (the last two where the board needs
+-- them). In a window with decay (B.decays) the total is two words in place of the column. A stored row
+-- is called its *form*:
 --   plain, packed  one number, the sum of (word - low) * unit over the words; it is the score of
---                  the member in the sorted set, which needs nothing else
---   prefixed       text, 8 bytes a word, in the order of the numbers they stand for, and of a
---                  rolling window the newest step; its words that decide the order stand in front
---                  of the member in the sorted set, whose scores are all 0
--- Scripts work on rows in memory: what a call needs is read at once, and written at once at its
--- end, so that nothing is half done and a member that comes often costs as much as one that does
--- not.
+--                  the member in the sorted set, and nothing else is stored
+--   prefixed       text, 8 bytes a word, which sorts like the numbers, and for a rolling window the
+--                  newest step; the words that decide the order are put before the member in the
+--                  sorted set, where all scores are 0
+-- Scripts work on rows in memory. A call reads everything it needs at once, and writes everything at its
+-- end, so that nothing is half done and a member with many events costs as much as one with a single
+-- event.
 local call, pack, unpack_word, sub, floor = redis.call, struct.pack, struct.unpack, string.sub, math.floor
 local P = sub(KEYS[1], 1, -2)
 local A = cmsgpack.unpack(ARGV[1])
@@ -60,7 +60,7 @@ local function get(form, i)
   return word
 end
 
--- The words of a form, into columns of words at a place.
+-- Reads the words of a form into the columns `w` at a slot.
 local function read(form, w, slot, count)
   if scored then
     for i = 1, count do
@@ -83,7 +83,7 @@ local function write(w, slot, count)
   return table.concat(parts)
 end
 
--- A form less the sums of a cell.
+-- Returns a form minus the sums of a cell.
 local function less(form, cell)
   if scored then
     for i = 1, columns do
@@ -101,7 +101,7 @@ local function less(form, cell)
   return table.concat(parts)
 end
 
--- What of a form decides who shares a rank.
+-- Returns the part of a form that is equal for members who share a rank.
 local function score_of(ranked, form)
   if scored then
     local unit = units[columns]
@@ -110,14 +110,14 @@ local function score_of(ranked, form)
   return sub(form, 1, 8 * ranked.columns)
 end
 
--- The least text after all that begin with a prefix of words.
+-- Returns the least text that sorts after every text with this prefix.
 local function after(prefix)
   local i = #prefix
   while i > 0 and string.byte(prefix, i) == 255 do i = i - 1 end
   return sub(prefix, 1, i - 1) .. string.char(string.byte(prefix, i) + 1)
 end
 
--- Many names at once, in shares that fit on the stack
+-- Commands with many names, in parts that fit on the Lua stack
 
 local function fetch(command, from, names)
   if #names <= CHUNK then return #names > 0 and call(command, from, unpack(names)) or {} end
@@ -141,10 +141,11 @@ local function in_scope(window, scope)
   return scope == '' and window or window .. '\31' .. scope
 end
 
--- A window as the definition of the board calls it.
+-- Returns the name of a window in the board's definition, without the scope.
 local function window_of(name) return string.match(name, '^[^\31]*') end
 
--- Scopes that were brought before this are behind: the last boundary, or the last change of the board.
+-- Returns the time before which a scope must have been last advanced to be stale: the last boundary, or
+-- the last change of the board.
 local function behind_before(boundary)
   return math.max(boundary, tonumber(call('HGET', KEYS[1], 'since') or boundary))
 end
@@ -161,7 +162,7 @@ local function ranking(window, instance)
   return ranked
 end
 
--- The forms of members, false for those that are not ranked.
+-- Returns the forms of members, false for those that are not ranked.
 local function forms_of(ranked, names)
   if not scored then return fetch('HMGET', ranked.k, names) end
   local found = fetch('ZMSCORE', ranked.r, names)
@@ -171,13 +172,13 @@ end
 
 local function form_of(ranked, member) return forms_of(ranked, {member})[1] end
 
--- How a member is named in the sorted set.
+-- Returns the entry of a member in the sorted set.
 local function entry_of(ranked, form, member)
   if scored then return member end
   return sub(form, 1, 8 * ranked.width) .. member
 end
 
--- Distinct scores of a dense board, with reference counts: adds `by` for each score.
+-- Updates the distinct scores of a board with dense ranks: adds `by` to the number of members of each.
 local function recount(ranked, by)
   local names, rows, adds, drops, gone = {}, {}, {}, {}, {}
   for score, change in pairs(by) do
@@ -204,7 +205,7 @@ local function recount(ranked, by)
   send('ZADD', ranked.d, adds)
 end
 
--- Puts members from old forms to new ones, false for none.
+-- Replaces the old forms of members by new ones; false means not ranked.
 local function place(ranked, names, olds, news)
   local adds, drops, rows, lost, by = {}, {}, {}, {}, {}
   local added, wrote = 0, 0
@@ -246,12 +247,12 @@ local function place(ranked, names, olds, news)
   if B.dense then recount(ranked, by) end
 end
 
--- Expiry: under the server's clock the keys of a period go by themselves when it is neither read nor
--- counted in any more. Only rankings of calendar windows do: all else is needed by what comes next.
+-- Expiry: if the server's clock is used, the keys of a period expire by themselves once it is neither
+-- read nor written. That holds only for rankings of calendar windows: all other keys are needed later.
 
-local SLACK = 3600  -- seconds by which an expiry may differ from what is due
+local SLACK = 3600  -- seconds by which an expiry may differ from its due time
 
--- Has the keys of a ranking expire when they are due to, by the definition or by `lives`.
+-- Sets when the keys of a ranking expire: as `lives` or, without it, the definition says.
 local function expire(ranked, window, instance, lives)
   local own = (lives or B.lives or {})[window_of(window)]
   if not own then return end
@@ -268,7 +269,7 @@ local function expire(ranked, window, instance, lives)
   end
 end
 
--- Ranks from 0, in the style of the board.
+-- Returns the rank of a form, from 0, in the rank style of the board; -1 for none.
 local function rank_of(ranked, form, member)
   if not form then return -1 end
   if B.rank == 'ordinal' then return call('ZRANK', ranked.r, entry_of(ranked, form, member)) end
@@ -277,10 +278,10 @@ local function rank_of(ranked, form, member)
   return call('ZLEXCOUNT', among, '-', '(' .. score_of(ranked, form))
 end
 
--- What is refused
+-- Refusals
 
--- Whether the caller knows the board and the time; what to say where it does not. `more` are rolling
--- windows to look at besides those of the argument: {name, running, scope}.
+-- Returns nil if the caller's definition and times are current, else the reply that refuses the call.
+-- `more` are rolling windows to check besides those of the argument: {name, running, scope}.
 local function refusal(more)
   local rolls, asked = A.rolls or {}, {'ver', 'now'}
   for _, w in ipairs(more or {}) do rolls[#rolls + 1] = w end
@@ -301,7 +302,7 @@ local function refusal(more)
   return #behind > 0 and {'unturned', behind} or nil
 end
 
--- Tells the stream of changes; the number of this one.
+-- Appends to the stream of changes; returns the number of this change.
 local function tell(what, said)
   local seq = call('HINCRBY', KEYS[1], 'seq', '1')
   call('XADD', P .. 's', 'MAXLEN', '~', '1000', '*', 'seq', text(seq), what, said)

@@ -1,14 +1,14 @@
--- Shares of a hash or sorted set, so that no call holds the server for long.
+-- Shares of a hash or sorted set, so that no call blocks the server for long.
 --
--- A place is '0:' at the beginning, a cursor further on, and '0' at the end. A small collection is
--- given whole, however little is asked for: its names then go in the order of their digests (Lua
--- compares texts by the locale, and byte by byte it is slow), and the place is '0:' and the last
--- digest. One that has become a table meanwhile is gone through from its beginning. So whoever is
--- there all the time comes up, perhaps twice.
+-- A place is '0:' at the beginning, then a cursor, and '0' at the end. The server returns a small
+-- (compact) collection whole, whatever COUNT is. It is then divided here in the order of the names'
+-- digests (Lua compares texts by locale, and comparing bytes in Lua is slow), and the place is '0:' and
+-- the last digest. If the collection has become a table since, the scan begins again. So a name that is
+-- present all the time is returned at least once.
 
 local function digest(name) return tonumber(sub(redis.sha1hex(name), 1, 12), 16) end
 
--- Names without what stands beside them, each once.
+-- Returns the names of a SCAN reply, where every `apart`-th item is one, without repetitions.
 local function names_in(found, apart)
   local names, seen = {}, {}
   for i = 1, #found, apart do
@@ -25,7 +25,8 @@ local function weight_of(names, weigh)
   return weight
 end
 
--- Names behind a digest, as many as weigh no more than the limit, at least one; the place, the weight.
+-- Returns the names after a digest, at least one, as many as the limit of weight allows; then the next
+-- place, and their weight.
 local function part_of(names, last, limit, weigh)
   local digests, of = {}, {}
   for _, name in ipairs(names) do
@@ -47,8 +48,8 @@ local function part_of(names, last, limit, weigh)
   return part, '0', weight
 end
 
--- Names from a place on that weigh about as much as the limit, the next place, and their weight;
--- `weigh` says what a name weighs, nil: 1 each. From a table come about `many`, whatever they weigh.
+-- Returns names from a place on that weigh about as much as the limit, the next place, and their weight.
+-- `weigh` is the weight of a name, nil: 1 each. From a table about `many` names come, of any weight.
 local function share_of(command, from, place, limit, many, weigh)
   local cursor, last = string.match(place, '^(%d+):?(%d*)$')
   local found = call(command, from, cursor, 'COUNT', text(many))
