@@ -1,5 +1,6 @@
-"""The direct deployment: several processes over one index server, which is the truth.
+"""The store on an index server: several processes share boards on one Redis or Valkey server.
 
-There is no log: a write is one script that counts and appends what changed to a stream. What a
-process knows of the boards is a copy, read again when the server says that it is old.
+There is no log, the server holds the only state: a write is one script that counts and appends the
+change to a stream. Each process has a copy of the definitions, which it reads again when the server
+refuses a call because the copy is outdated.
 """

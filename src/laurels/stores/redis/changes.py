@@ -15,17 +15,17 @@ from .remote import ShardChanges
 from .retry import read_only
 
 _BEYOND = 2**53 - 1
-"""A sequence behind every block, and the greatest that scripts take."""
+"""A sequence after that of any block, the greatest number that scripts represent exactly."""
 
 
 class ChangeReader:
-    """Reads pages of changes."""
+    """Reads a board's changes page by page."""
 
     def __init__(self, present: BoardCatalog) -> None:
         self._present = present
 
     async def end(self, board: str) -> str:
-        """Return the cursor behind all changes there are."""
+        """Return the cursor after the last change."""
         return (await self.page(board, NOW, 1)).cursor
 
     async def page(self, board: str, after: str | None, limit: int) -> ChangePage:
@@ -62,6 +62,6 @@ class ChangeReader:
 
 
 def _in_order(shards: Sequence[ShardChanges]) -> list[tuple[int, Block]]:
-    """Return the blocks of all shards in the order of their times, those of each in their order."""
+    """Merge the blocks of all shards by time, keeping the order within each shard."""
     each = [[(shard, block) for block in changes.blocks] for shard, changes in enumerate(shards)]
     return list(heapq.merge(*each, key=lambda entry: entry[1].now_ms))

@@ -1,7 +1,7 @@
-"""Whether boards have changed, for their watchers.
+"""Detect changes of boards for their watchers.
 
-A write through another process shows in the offset of its board, which is cheap to read. Watchers
-read it often (`server.live`); while there are none, nothing is read.
+A write by another process increments the offset of its board, which is cheap to read. It is polled
+often while a board has watchers (`server.live`), and not at all without them.
 """
 
 import asyncio
@@ -14,22 +14,23 @@ from .retry import read_only
 
 
 class Follower:
-    """The offsets of boards, as of the last look at them."""
+    """The offsets of boards as last read."""
 
     def __init__(self, present: BoardCatalog) -> None:
         self._present = present
         self._offsets: dict[int, int] = {}
 
     def change_token(self, board: str) -> tuple[int, int, int, bool]:
-        """Return the board's number, its offset, the end up to which it was advanced, and whether a
-        period or step has ended since. O(1). Raises UnknownBoard."""
+        """Return a token that changes whenever the board's lists may have changed. It consists of
+        the board's number and offset, the end of the periods and steps that it was advanced for,
+        and whether that has passed. O(1). Raises UnknownBoard."""
         state = self._present.boards.named(board)
         offset = self._offsets.get(state.number, -1)
         return (state.number, offset, *time_token(state, self._present.time_of(state)))
 
     @read_only
     async def look(self, boards: Collection[str]) -> None:
-        """Read the offsets of boards, all at once."""
+        """Read the offsets of boards concurrently."""
         names = self._present.boards.boards
         if any(board not in names for board in boards):
             await self._present.registry.load()
@@ -38,7 +39,7 @@ class Follower:
 
     async def _look(self, state: BoardState) -> None:
         offset = await self._present.index.changes(opened_as(state))
-        if offset < self._offsets.get(state.number, 0):  # it was deleted, by another process
+        if offset < self._offsets.get(state.number, 0):  # another process deleted the board
             await self._present.registry.load()
         if self._present.boards.numbered(state.number) is None:
             self._offsets.pop(state.number, None)

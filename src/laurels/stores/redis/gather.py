@@ -1,8 +1,7 @@
-"""Gathering: writes for one board that come while a call is under way go together in the next.
+"""Gather writes: those for one board that arrive during a call are sent together in the next one.
 
-Nobody waits on a timer: a lone write goes at once, and the more there are, the more each call
-carries. Boards do not wait for each other.
-"""
+There is no timer: a lone write is sent at once, and the more writes there are, the more of them
+each call carries. Boards do not wait for each other."""
 
 import asyncio
 from collections import deque
@@ -33,7 +32,7 @@ class Gatherer:
         clock."""
 
     async def write(self, write: FoldedWrite) -> Any:
-        """Return the result of a write once it is carried out; raise what refused it."""
+        """Carry out a write and return its result; raise the error that refused it."""
         loop = asyncio.get_running_loop()
         ticket = Ticket(write, loop.create_future())
         number = 0 if write.board is None else write.board.number
@@ -49,13 +48,13 @@ class Gatherer:
         return await ticket.future
 
     async def finish(self) -> None:
-        """Wait until everything that was queued is settled."""
+        """Wait until all queued writes have their results."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
     async def _empty(self, number: int) -> None:
-        """Carry out what is in a queue. A write that waited while nothing was answered has used up
-        its time with that."""
+        """Carry out the writes of a queue. For a write that waited while the index did not answer,
+        that wait counts towards its time limit."""
         queue, arrived = self._queues[number], self._arrived[number]
         loop = asyncio.get_running_loop()
         answered = loop.time()
@@ -69,8 +68,8 @@ class Gatherer:
         del self._queues[number], self._arrived[number]
 
     async def _settle(self, tickets: list[Ticket], write: FoldedWrite) -> bool:
-        """Carry out a write and give each of those joined in it its result or error; return whether
-        the index did not fail to answer."""
+        """Carry out a write, and pass each write that is joined in it its own result or error.
+        Return whether the index answered."""
         answered = True
         began = 0.0 if self.observed is None else self.observed[1]()
         try:
@@ -89,14 +88,15 @@ class Gatherer:
 
 
 def _error_for(ticket: Ticket, error: Exception) -> Exception:
-    """Return the error of a write that was joined with others: one event is not counted in part."""
+    """Return the error for one of several joined writes: for a write of one event PartlyCounted
+    becomes IndexUnavailable, since one event cannot be counted in part."""
     if isinstance(error, PartlyCounted) and ticket.weight == 1:
         return IndexUnavailable(error.what, may_have_applied=True)
     return error
 
 
 def _taken(queue: deque[Ticket]) -> list[Ticket]:
-    """Return the writes that go together now."""
+    """Take the writes that are carried out together next from the queue."""
     group = [queue.popleft()]
     weight = group[0].weight
     while queue and not group[-1].alone and not queue[0].alone:

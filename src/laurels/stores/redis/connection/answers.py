@@ -1,12 +1,11 @@
 """Choose the event loop that reads the answers of the client library (valkey-glide).
 
 All clients of a process share one pipe for their answers, and the loop that made the first client
-reads it for all of them. The library has no way to hand that over: when the loop ends, all other
-clients wait until their calls time out, and the next client made discards what is in the pipe. So
-the reading is handed over here, through the module attributes in which the library keeps it.
-Nothing is read from the pipe meanwhile, so no answer is lost. `tests/redis/test_answers.py` fails
-with a version of the library that keeps it elsewhere; until that is fixed, such a version behaves
-as it does without this module.
+reads it for all of them. The library cannot transfer the reading to another loop: when that loop
+ends, the calls of all other clients time out, and the next new client discards what is in the pipe.
+So this module transfers it, through the module attributes in which the library keeps the reader.
+Nothing is read from the pipe meanwhile, so no answer is lost. With a version of the library that
+keeps the reader elsewhere, `tests/redis/test_answers.py` fails, and this module has no effect.
 """
 
 import asyncio
@@ -35,7 +34,7 @@ _CAN = can_hand_over()
 
 
 def ensure_read(loop: asyncio.AbstractEventLoop) -> None:
-    """Have `loop`, which runs, read the answers if no other running loop does."""
+    """Let the running loop `loop` read the answers, unless another running loop does."""
     if _CAN:
         reader = _state._async_pipe_loop
         if reader is not loop and (reader is None or not reader.is_running()):
@@ -53,8 +52,8 @@ def _take_over(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def hand_over(loop: asyncio.AbstractEventLoop) -> None:
-    """Have another loop read the answers, if `loop`, on which this is called, does so and have no
-    client left."""
+    """Let another loop read the answers, if `loop` reads them and has no client left; called on
+    `loop`."""
     if not _CAN or _state._async_pipe_loop is not loop:
         return
     heirs = {client._loop for client in list(_state._client_registry.values())} - {None}
@@ -64,13 +63,13 @@ def hand_over(loop: asyncio.AbstractEventLoop) -> None:
         if _state._async_pipe_loop is not loop:
             return
         _stop_reading(loop, _state._async_pipe_read_fd)
-    for heir in heirs:  # the first that runs reads for all
-        with suppress(RuntimeError):  # it is closed
+    for heir in heirs:  # the first one that is running reads for all
+        with suppress(RuntimeError):  # the loop is closed
             heir.call_soon_threadsafe(ensure_read, heir)
 
 
 def _stop_reading(loop: asyncio.AbstractEventLoop, pipe: int) -> None:
-    with suppress(RuntimeError):  # it is closed, and reads nothing any more
+    with suppress(RuntimeError):  # the loop is closed, and reads nothing any more
         loop.remove_reader(pipe)
     _state._async_pipe_loop, _state._async_pipe_registered = None, False
 

@@ -1,9 +1,9 @@
 """A connection to the index server or cluster: scripts and commands, within a time limit.
 
-A caller gets an answer or, within `timeout_ms`, one of the errors of `failures`. A server that
-restarts, a primary whose replica takes its place and slots that move are followed by themselves;
-where that takes too long the error may be retried, and says whether the call may have been carried
-out.
+A caller gets an answer or, within `timeout_ms`, one of the errors of `errors`. A restart of the
+server, a failover to a replica and slots that move to another node are followed automatically. If
+that takes too long, the call fails with an error that may be retried, and that says whether the
+call may have been carried out.
 """
 
 import asyncio
@@ -38,19 +38,19 @@ __all__ = ["Connection", "RedisAddress", "connect", "redis_address"]
 
 TIMEOUT_MS = 2_000
 _MOVING_SHARE = 0.75
-"""The share of the time limit that may be spent on waiting for a slot that moves: what comes then
-must still end as what it is, and not as a call that was not answered."""
+"""The share of the time limit that may be spent on waiting for a slot that moves. The rest is left
+for the call after it, so that it ends with its own error and not as unanswered."""
 _MARGIN_MS = 50
-"""By how much the library's time limit is the shorter one; ours is for when it says nothing."""
+"""By how much the library's time limit is shorter than ours, which applies if the library does not
+report its own."""
 
 
 async def connect(address: RedisAddress, *, timeout_ms: int = TIMEOUT_MS) -> "Connection":
-    """Connects to a server or cluster, and looks at what it is.
+    """Connect to a server or cluster, and check that it is usable.
 
-    Raises MissingRedis, IndexUnavailable where nobody answers in time, IndexDenied for a wrong user
-    or password, WrongServer for a replica, a database that is not there, or a cluster named as a
-    single server or the other way round, and IndexTooOld.
-    """
+    Raises MissingRedis, IndexUnavailable if there is no answer in time, IndexDenied for a wrong
+    user or password, WrongServer for a replica, a database that does not exist, or a cluster
+    addressed as a single server or the other way round, and IndexTooOld."""
     connection = await _unchecked(address, timeout_ms)
     try:
         policies = await connection.sync_policies()
@@ -65,9 +65,9 @@ async def connect(address: RedisAddress, *, timeout_ms: int = TIMEOUT_MS) -> "Co
 
 
 class Connection:
-    """Made by `connect`; used on the loop it was made on, by any number of tasks at once.
+    """A connection made by `connect`, for any number of tasks of the loop that made it.
 
-    `warnings` are sentences on how the server may lose what was counted, `server` is its name and
+    `warnings` are sentences about how the server may lose counted events; `server` is its name and
     version.
     """
 
@@ -83,26 +83,27 @@ class Connection:
     async def script(self, script: Script, key: bytes, argument: bytes) -> Any:
         """Run a script on the node that owns `key`: KEYS[1] is the key, ARGV[1] the argument.
 
-        A server that does not know the script is given it. While the slot of the key moves to
-        another node of a cluster, no script is run on it. Raise as `command`.
+        If the server does not know the script, its source is sent. While the slot of the key moves
+        to another node of a cluster, no script is run on it. Raises the errors of `command`.
         """
         return await self._within(self._run(script, key, argument))
 
     async def command(self, *parts: bytes, key: bytes | None) -> Any:
-        """Send a command to the node that owns `key`; without one, to where the command says.
+        """Send a command to the node that owns `key`; with None, the client library chooses the
+        node.
 
         Raises IndexUnavailable, which may be tried again, IndexDenied, IndexFailed, Closed, Forked.
         """
         return await self._within(self._wire.send(parts, self._slot(key)))
 
     async def infos(self) -> dict[str, ServerInfo]:
-        """Return the INFO text of every primary, by its address. Raise as `command`."""
+        """Return the INFO text of every primary, by its address. Raises the errors of `command`."""
         found = await self._within(self._wire.send_to_primaries(b"INFO"))
         return {place: server_info(text) for place, text in found.items()}
 
     async def sync_policies(self) -> dict[str, str]:
-        """Return when every primary writes its append-only file to the disk, by its address;
-        nothing of those that do not let this user ask. Raise as `command`."""
+        """Return the `appendfsync` policy of every primary by its address, without those that this
+        user may not ask. Raises the errors of `command`."""
         try:
             found = await self._within(
                 self._wire.send_to_primaries(b"CONFIG", b"GET", b"appendfsync")
@@ -118,7 +119,7 @@ class Connection:
             await self._wire.close()
 
     async def _run(self, script: Script, key: bytes, argument: bytes) -> Any:
-        """Wait for a while where the slot of the key moves."""
+        """Run a script; while the slot of its key moves, wait and try again."""
         arguments: list[bytes] = [key, argument]
         if self.address.cluster:
             script = guarded(script)
@@ -133,7 +134,7 @@ class Connection:
             await asyncio.sleep(MOVING_SECONDS)
 
     async def _run_now(self, script: Script, arguments: list[bytes]) -> Any:
-        """Carried out with its source, a script is known from then on."""
+        """Run a script by its digest, or by its source if the server does not know it yet."""
         from .wire import NoScript  # noqa: PLC0415 (needs an optional package)
 
         try:
@@ -153,7 +154,7 @@ class Connection:
             await self._wire.take_answers_over()
             raise unanswered(str(self.address), f"within {seconds * 1_000:.0f} ms") from error
         except asyncio.CancelledError as error:
-            if self._closed:  # the library cancels what is under way when it is closed
+            if self._closed:  # closing the library's client cancels its calls
                 raise Closed("the connection was closed during the call") from error
             raise
         finally:
@@ -187,7 +188,7 @@ def _judge(connection: Connection, place: str, info: ServerInfo, sync_policy: st
 
 
 async def _explain(address: RedisAddress, timeout_ms: int, error: IndexUnavailable) -> None:
-    """Raise what is wrong with an address at which nothing was reached, where that can be seen."""
+    """Raise the reason why an address cannot be reached, if it can be determined."""
     message = str(error.__cause__)
     if any(word in message for word in DENIED_WORDS):
         raise IndexDenied(f"{address} does not let the user in") from error
@@ -203,7 +204,7 @@ async def _explain(address: RedisAddress, timeout_ms: int, error: IndexUnavailab
 
 
 async def _knock(host: Host, timeout_ms: int) -> None:
-    """Say why a host cannot be reached: its name, a closed port, silence."""
+    """Raise IndexUnavailable with the reason why a host cannot be reached, if it cannot."""
     try:
         async with asyncio.timeout(timeout_ms / 1_000):
             _, writer = await asyncio.open_connection(host.name, host.port)
@@ -214,7 +215,8 @@ async def _knock(host: Host, timeout_ms: int) -> None:
 
 
 async def _compare(address: RedisAddress, timeout_ms: int, error: IndexUnavailable) -> None:
-    """Ask the first host without what the address adds to it: what is missing is then seen."""
+    """Raise WrongServer if the first host answers when addressed as a single server with database
+    0."""
     plain = msgspec.structs.replace(address, hosts=address.hosts[:1], cluster=False, database=0)
     probe = await _unchecked(plain, timeout_ms)
     try:

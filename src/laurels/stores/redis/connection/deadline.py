@@ -1,8 +1,8 @@
 """Deadlines for the calls that belong to one verb.
 
-A verb may take several calls to the server, one after the other: to plan again, to rotate a window,
-to ask for a lost answer again. Each call has a time limit of its own; the deadline bounds all of
-them. It is part of the context, so tasks that a verb starts share it.
+A verb may need several calls to the server, one after the other: to plan again, to rotate a window,
+to request a lost answer again. Each call has a time limit of its own; the deadline bounds all of
+them together. It is a context variable, so the tasks that a verb starts share it.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 VERB_SECONDS = 4.5
-"""Time limit of a read, or of a call that counts, with all the calls it needs."""
+"""Time limit of a read, or of counting a batch, including all calls it needs."""
 UPKEEP_SECONDS = 2.0
 """Time limit of the work that a write does after it has counted."""
 
@@ -20,8 +20,8 @@ _deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
 
 @contextmanager
 def ends_in(seconds: float, *, anew: bool = False) -> Iterator[None]:
-    """Have all calls within end after so many seconds, or at the deadline there is if that is
-    sooner; `anew` drops that one, where the verb has made progress."""
+    """Bound all calls inside by a deadline in so many seconds, or by the existing deadline if that
+    is sooner. With `anew`, because the verb has made progress, the existing one is ignored."""
     with ends_at(asyncio.get_running_loop().time() + seconds, anew=anew):
         yield
 

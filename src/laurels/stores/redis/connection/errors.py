@@ -1,7 +1,7 @@
 """Map errors of the client library to those a caller gets.
 
-The library distinguishes errors by the first word of a message: its own names for those every
-server has ("ReadOnly: …"), the server's word for the others ("OOM: …"). An error inside a script
+The library distinguishes errors by the first word of the message: for common ones it is a name of
+the library ("ReadOnly: …"), for the others the server's own ("OOM: …"). An error inside a script
 looks the same, except that a Redis before 7 wraps it in the script's name and line.
 """
 
@@ -35,24 +35,23 @@ _NOT_NOW = {
     "MISCONF": "it cannot write to its disk",
     "NOREPLICAS": "it has fewer replicas than it wants",
 }
-"""Errors a server answers with before it has done anything. This holds inside a script, too: Redis
-checks these at the first write and not after it, so no script ends half-way; but see
-`_AT_ANY_WRITE`."""
+"""Errors that a server raises before it has changed anything. This holds inside a script, too:
+Redis checks them at the first write only, so no script ends half-way; but see `_AT_ANY_WRITE`."""
 
 _AT_ANY_WRITE = {"MISCONF"}
-"""Errors that servers before Redis 7 check at every write of a script, so they may occur in the
-middle; the others of `_NOT_NOW` cannot begin while it runs."""
+"""Errors that servers before Redis 7 check at every write, so they may end a script half-way. The
+conditions of the others in `_NOT_NOW` cannot begin while a script runs."""
 
 _ON_THEIR_WAY = {"TRYAGAIN", "ASK", "MOVED"}
-"""Errors for keys that are being moved, after the client library followed them in vain: under load
-a call may be redirected (ASK) and sent back (MOVED) until it gives up."""
+"""Errors for keys of a slot that is being moved, once the client library has given up: under load a
+call may be redirected (ASK) and sent back (MOVED) several times."""
 _FULL = "OOM"
 _NO_PRIMARY = {"READONLY", "MASTERDOWN", "LOADING", "BUSYLOADINGERROR"}
-"""Errors of a server that is not a primary any more, or not yet again."""
+"""Errors of a server that is no longer a primary, or not a primary yet."""
 _KILLED = "Script killed by user"
 _NOT_LOCAL = "to access a non local key"
-"""Part of the error of a script that reads a key of a slot being moved, in the words all servers
-share: see `moving`."""
+"""A part of the error when a script reads a key of a slot being moved, the same on all servers: see
+`moving`."""
 _CLUSTER_DOWN = "while the cluster is down"
 _DENIED = {"NOAUTH", "WRONGPASS", "NOPERM", "AUTHENTICATIONFAILED", "PERMISSIONDENIED"}
 DENIED_WORDS = ("NOAUTH", "WRONGPASS")
@@ -62,13 +61,13 @@ _UNREACHED = "connect failed"
 
 
 def word_of(message: str) -> str | None:
-    """Return the word that names the kind of error; None where there is none."""
+    """Return the word that names the kind of error, or None if the message has none."""
     found = _WORD.match(_unwrapped(message))
     return found[1] if found else None
 
 
 def error_of(message: str, place: str) -> LaurelsError:
-    """Return the error for a server's refusal, or for a failure on the way there."""
+    """Return the error for a refusal by the server, or for a failure to reach it."""
     found = _WORD.match(unwrapped := _unwrapped(message))
     word, rest = (found[1].upper(), found[2]) if found else ("", message)
     if word in _NOT_NOW:
@@ -108,7 +107,7 @@ def unanswered(place: str, why: str) -> IndexUnavailable:
 
 
 def _unwrapped(message: str) -> str:
-    """Return the error of a script as it would read outside of one."""
+    """Return the message of an error inside a script, without the script's name and line."""
     found = _IN_SCRIPT.search(message)
     return f"{found[1]}: {found[2]}" if found else message
 

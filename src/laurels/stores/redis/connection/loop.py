@@ -1,7 +1,7 @@
 """An event loop in a thread of its own, for callers that do not run one.
 
-Whoever calls waits in its own thread while the loop goes on for all of them. A caller who is
-interrupted takes its coroutine back and leaves the others alone.
+A caller blocks its own thread until its coroutine has finished; the loop runs the coroutines of all
+callers. Interrupting a caller cancels its coroutine and no other.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ class LoopThread:
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the loop and return its result; the caller waits.
 
-        An interruption (Ctrl-C) of the caller cancels the coroutine. Raise Closed, Forked, and
+        An interruption (Ctrl-C) of the caller cancels the coroutine. Raises Closed, Forked, and
         RuntimeError in the loop's own thread, where waiting would never end.
         """
         try:
@@ -51,7 +51,8 @@ class LoopThread:
             future.cancel()
 
     def close(self) -> None:
-        """Cancel what is under way and ends the thread; again, or in a forked child, nothing."""
+        """Cancel all coroutines and end the thread. Has no effect when repeated, or in a forked
+        child."""
         if forks() != self._forks:
             return
         if threading.current_thread() is self._thread:
@@ -80,7 +81,7 @@ class LoopThread:
             self._end()
 
     def _end(self) -> None:
-        """Cancel what is still under way, and give it time to finish."""
+        """Cancel the remaining tasks, and give them time to finish."""
         tasks = asyncio.all_tasks(self.loop)
         for task in tasks:
             task.cancel()

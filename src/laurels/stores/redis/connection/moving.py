@@ -2,13 +2,13 @@
 
 A script gets one key of a board and derives the others, all in the same slot. While that slot is
 moved, some keys are on one node and some on the other. The source node refuses the keys it no
-longer has, possibly in the middle of a script; on the target node, keys still to come look as if
-they did not exist, and a script would start counting from nothing.
+longer has, possibly in the middle of a script; on the target node, keys that have not arrived yet
+look as if they did not exist, and a script would start counting from nothing.
 
-So in a cluster every script begins by reading two keys: its own, and one that never exists. When a
-slot is being moved and one of two keys in it is missing, both nodes refuse the command, whatever
-else is there (Redis 6.2 to 8, Valkey). Then nothing was done, and the call is repeated until the
-slot has moved.
+So in a cluster every script begins by reading two keys in one command: its own, and one that never
+exists. While a slot is being moved, both nodes refuse a command with two keys of it if one is
+missing (Redis 6.2 to 8, Valkey). Then nothing was done, and the call is repeated until the slot has
+moved.
 """
 
 import hashlib
@@ -18,29 +18,28 @@ from functools import cache
 from laurels.stores.redis.scripts import Script
 
 MOVING_SECONDS = 0.05
-"""After how long a call is made again that a moving slot has refused."""
+"""The delay before a call is repeated that was refused because its slot moves."""
 
 _SLOTS = 16_384
 _LOOK = "redis.call('EXISTS', KEYS[1], ARGV[2])\n"
 
 
 def slot_of(key: bytes) -> int:
-    """Return the slot of a cluster in which a key lies: of its part between { and }, if it has
-    one."""
+    """Return the cluster slot of a key: the hash of its part between { and }, if it has one."""
     _, _, rest = key.partition(b"{")
     tag, closed, _ = rest.partition(b"}")
     return crc_hqx(tag if tag and closed else key, 0) % _SLOTS
 
 
 def beside(key: bytes) -> bytes:
-    """Return a key in the slot of `key` that never exists."""
+    """Return a key that never exists, in the same slot as `key`."""
     found = key + b"~"
     return found if slot_of(found) == slot_of(key) else b"{%b}~" % key
 
 
 @cache
 def guarded(script: Script) -> Script:
-    """Return the script with the check of KEYS[1] and ARGV[2] in front."""
+    """Return the script, preceded by a check that reads KEYS[1] and the key in ARGV[2]."""
     source = _LOOK + script.source
     sha = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
     return Script(script.name, source, sha)

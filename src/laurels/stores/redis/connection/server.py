@@ -22,16 +22,16 @@ class ServerInfo(Struct, frozen=True):
     memory_limit: int
     memory_policy: str
     append_only: bool | None
-    """None where the server does not say."""
+    """None if the server does not report it."""
 
     def ensure_recent(self, place: str) -> None:
-        """IndexTooOld for a Redis before 6.2; every Valkey will do."""
+        """Raise IndexTooOld for a Redis before 6.2; every Valkey is recent enough."""
         if not self.valkey and self.version < LEAST:
             raise IndexTooOld(f"{place} runs {self.name}, and Redis 6.2 or Valkey is needed")
 
     def warnings(self, place: str, sync_policy: str | None = None) -> Iterator[str]:
-        """A sentence for each way in which the server may lose what was counted; `sync_policy` is
-        its appendfsync, where it says so."""
+        """Yield a sentence for each way in which the server may lose counted events; `sync_policy`
+        is its `appendfsync` setting, if known."""
         if self.memory_limit and self.memory_policy != "noeviction":
             yield (
                 f"{place} drops keys when its memory is full (maxmemory-policy "
@@ -69,13 +69,14 @@ def server_info(text: bytes) -> ServerInfo:
 
 
 def sync_policy(answer: Any) -> str:
-    """Return the value in the answer to CONFIG GET of one parameter: a mapping, or a list of
-    both."""
+    """Return the value in the answer to CONFIG GET of one parameter, which is a mapping or a list
+    of name and value."""
     values = list(answer.values()) if isinstance(answer, dict) else list(answer)[1::2]
     return bytes(values[0]).decode() if values else ""
 
 
 def _version(text: str) -> tuple[int, ...]:
-    """Return the numbers a version begins with: (6, 2, 0) of 6.2.0-rc1, () of none."""
+    """Return the numbers at the beginning of a version: (6, 2, 0) for 6.2.0-rc1, () if there are
+    none."""
     found = re.match(r"\d+(?:\.\d+)*", text)
     return tuple(map(int, found[0].split("."))) if found else ()

@@ -2,10 +2,10 @@
 
 The set is scanned (ZSCAN) rather than read by rank: a member that is in the set from the beginning
 of a scan to its end is returned, whatever else changes meanwhile, and some may be returned twice. A
-scan that was interrupted continues from its cursor as long as the same process serves the key;
-`process` identifies it, because after a restart the buckets have another order.
+scan that was interrupted continues from its cursor as long as the same process serves the key,
+which `process` identifies; after a restart the buckets have another order.
 
-Scores are doubles and read as such: servers write some with more digits than they have.
+Scores are parsed as doubles, since servers may print more digits than a double has.
 """
 
 from collections.abc import Sequence
@@ -14,20 +14,20 @@ from typing import NamedTuple
 from .connection import Connection
 
 BEGINNING = 0
-"""The cursor a scan begins with, and the one that says it is at its end."""
+"""The cursor at the beginning of a scan, which is also the one returned at its end."""
 
 _FIELDS_AT_ONCE = 1_000
 
 
 class Scanned(NamedTuple):
-    """A share of a scan: members with their scores, and where it goes on."""
+    """A share of a scan: members with their scores, and the cursor of the next share."""
 
     entries: list[tuple[bytes, float]]
     cursor: int
 
 
 class SortedSet:
-    """Reads the sorted set at `key`. Every method raises what `Connection.command` does."""
+    """Reads the sorted set at `key`. Every method raises the errors of `Connection.command`."""
 
     def __init__(self, connection: Connection, key: bytes) -> None:
         self.key = key
@@ -39,17 +39,17 @@ class SortedSet:
         return found.decode()
 
     async def size(self) -> int:
-        """Return how many members there are. O(1)."""
+        """Return the number of members. O(1)."""
         return int(await self._connection.command(b"ZCARD", self.key, key=self.key))
 
     async def process(self) -> str:
-        """Return the id of the process that serves the key, another one after each start."""
+        """Return the id of the server process that has the key; it changes with each start."""
         text: bytes = await self._connection.command(b"INFO", b"server", key=self.key)
         pairs = dict(line.partition(":")[::2] for line in text.decode().splitlines())
         return pairs.get("run_id", "")
 
     async def scan(self, cursor: int, count: int) -> Scanned:
-        """Return the next share of about `count` members; all at once where the set is small."""
+        """Return the next share of about `count` members; a small set comes whole."""
         parts = (b"ZSCAN", self.key, b"%d" % cursor, b"COUNT", b"%d" % count)
         after, flat = await self._connection.command(*parts, key=self.key)
         pairs = zip(flat[::2], map(float, flat[1::2]), strict=True)

@@ -1,7 +1,6 @@
-"""Addresses of index servers: `redis://…` and its kin, taken apart.
+"""Parse the addresses of index servers: `redis://…` and related schemes.
 
-A password may stand in any part of an address that is not well-formed, so a refusal repeats
-nothing of it but the scheme.
+In a malformed address a password may be in any part, so an error message repeats only the scheme.
 """
 
 import re
@@ -43,10 +42,10 @@ class RedisAddress(Struct, frozen=True):
     database: int = 0
     prefix: str = DEFAULT_PREFIX
     authorities: str | None = None
-    """A file of certificates (PEM) that sign the servers' own; None for those of the system."""
+    """A file of trusted CA certificates (PEM); None for those of the system."""
 
     def __str__(self) -> str:
-        """Return the address without user and password: for messages."""
+        """Return the address for use in messages, without user and password."""
         scheme = SCHEMES[2 * self.cluster + self.tls]
         database = f"/{self.database}" if self.database else ""
         return f"{scheme}://{','.join(map(str, self.hosts))}{database}"

@@ -1,11 +1,11 @@
-"""The client library (valkey-glide) as it is used here: with `answers`, what needs it installed.
+"""A wrapper of the client library (valkey-glide); this module and `answers` need it installed.
 
-It connects at its first call and again after a cut, follows a cluster that moves slots, and hands
-over what it raises as errors of `failures`.
+A client connects at its first call and again after a lost connection, follows the moving slots of a
+cluster, and raises the errors of `errors`.
 
-The library does not follow a single server whose replica takes its place. So an address of several
-hosts is asked here: each of them has a client of its own, which connects to a primary only, and the
-one that does is used until it fails. Then all are asked again.
+The library does not follow a failover of a single server to its replica. So for an address of
+several hosts each gets a client of its own, which connects to a primary only. The one that succeeds
+is used until it fails. Then all hosts are tried again.
 """
 
 import asyncio
@@ -32,7 +32,8 @@ _IN_FLIGHT = 10_000
 _AGAIN = glide.BackoffStrategy(num_of_retries=4, factor=50, exponent_base=2)
 """Delays before a lost server is tried again: 50 ms at first, 0.8 s at most."""
 _OTHERS_SECONDS = 0.1
-"""How long the other hosts have to report that they are primaries, too, once one has."""
+"""How long to wait for the other hosts, after one has reported to be a primary: they may be,
+too."""
 
 
 class NoScript(Exception):  # noqa: N818 (says what there is not)
@@ -40,7 +41,7 @@ class NoScript(Exception):  # noqa: N818 (says what there is not)
 
 
 class ServerClient:
-    """A client of the library, and how it is asked."""
+    """A client of the library for one address, with its errors translated."""
 
     def __init__(self, client: Client | None, address: RedisAddress, timeout_ms: int) -> None:
         self._client = client
@@ -59,8 +60,8 @@ class ServerClient:
         return cls(client, address, timeout_ms)
 
     async def send(self, parts: Sequence[bytes], slot: int | None = None) -> Any:
-        """Send a command: in a cluster to the primary that owns the slot; without one to where the
-        key in the command says. Raise NoScript and the errors of `failures`."""
+        """Send a command: in a cluster to the primary that owns `slot`; with None the library
+        chooses the node by the key in the command. Raises NoScript and the errors of `errors`."""
         route = None if slot is None else glide.SlotIdRoute(glide.SlotType.PRIMARY, slot)
         return await self._sent(parts, route)
 
@@ -72,8 +73,8 @@ class ServerClient:
         return {place.decode(): answer for place, answer in found.items()}
 
     async def take_answers_over(self) -> None:
-        """Have this loop read the answers, if nobody else does. A client is made for that, which
-        need not connect: so it happens with any version of the library."""
+        """Let this loop read the answers, if no other does. That is done by making a client, which
+        need not connect, so it works with any version of the library."""
         await (await _client(self._address, self._timeout_ms)).close()
 
     async def close(self) -> None:
@@ -128,7 +129,7 @@ class ServerClient:
             self._search = None
 
     def _leave(self, client: Client) -> None:
-        """Uses a client no more, and closes it when what is under way on it has had its time."""
+        """Stop using a client, and close it when its calls have had time to finish."""
         if self._client is not client:
             return
         self._client = None
@@ -144,9 +145,9 @@ class ServerClient:
 
 
 async def _primary_of(address: RedisAddress, timeout_ms: int) -> Client:
-    """A client of the one host that is a primary.
+    """Return a client of the one host that is a primary.
 
-    Raises IndexUnavailable where there is none or several, IndexDenied.
+    Raises IndexUnavailable if there is none or more than one, and IndexDenied.
     """
     hosts = [msgspec.structs.replace(address, hosts=(host,)) for host in address.hosts]
     clients = [await _client(host, timeout_ms) for host in hosts]
@@ -209,7 +210,7 @@ def _not_one(address: RedisAddress, primaries: int, errors: Sequence[str]) -> La
     return IndexUnavailable(f"no host of {address} is a primary that answers")
 
 
-# What the library is told
+# Settings of the library
 
 
 def _client(address: RedisAddress, timeout_ms: int) -> Coroutine[Any, Any, Client]:

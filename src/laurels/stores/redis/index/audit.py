@@ -1,4 +1,4 @@
-"""The audit log on an index server: a stream beside the definitions of the boards.
+"""The audit log on an index server: a stream in the same slot as the definitions of the boards.
 
 Every process appends to it; the server numbers the entries and drops the oldest ones.
 """
@@ -16,7 +16,7 @@ _FIELD = b"e"
 
 
 class RedisAudit:
-    """Implements `AuditStore`."""
+    """Implementation of `AuditStore`."""
 
     def __init__(self, connection: Connection, prefix: str, most: int = MAX_ENTRIES) -> None:
         self._connection = connection

@@ -1,7 +1,7 @@
 """Encode a batch and its plan for the script that counts.
 
 On a board with scopes a batch counts in many rankings, with few of its events in each. So the
-members of each scope are listed, and the script touches no others there.
+members of each scope are listed, and the script reads and writes only these there.
 """
 
 from array import array
@@ -23,8 +23,8 @@ from .sums import Sums, sums_of
 def encode_batch(
     encoding: BoardEncoding, batch: Batch, plan: Plan, *, added_up: bool = False
 ) -> tuple[dict[str, Any], Sums | None]:
-    """Encode a batch and its plan as `count` takes them; each member is listed once. With
-    `added_up` the events are replaced by their sums where that is sufficient."""
+    """Encode a batch and its plan for `count.lua`; each member is listed once. With `added_up` the
+    events are replaced by their sums if these are sufficient."""
     rules = encoding.rules
     ats = batch.now_ms if batch.ats is None else batch.ats
     stamps = stamps_of(ats, rules.resolution_ms)
@@ -94,7 +94,7 @@ def _window(encoding: BoardEncoding, batch: Batch, plan: Plan, i: int) -> dict[s
 
 
 def _weights(batch: Batch, weighing: Weighing | None) -> dict[str, Any]:
-    """Encode the weights of the events, where scores decay."""
+    """Encode the weights of the events in a window with decay."""
     if weighing is None:
         return {}
     weights = batch.weights_in(weighing)
@@ -105,8 +105,8 @@ def _weights(batch: Batch, weighing: Weighing | None) -> dict[str, Any]:
 def _in_scopes(
     plan: Plan, labels: Labels, who: Sequence[int], windows: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Encode the scopes of a batch, the members of each, and the targets used; set in `windows` the
-    form of scopes they count by."""
+    """Encode the scopes of a batch, the members in each, and the targets used. Set in `windows` the
+    number of the form that each window's scopes have."""
     scopes = _Scopes(labels, who)
     for place, window in zip(plan.places, windows, strict=True):
         if place.name:
@@ -137,7 +137,7 @@ def _in_scopes(
 
 
 class _Scopes:
-    """The scopes of a batch as they are encoded, numbered from 1."""
+    """The encoded scopes of a batch and their forms, numbered from 1."""
 
     def __init__(self, labels: Labels, who: Sequence[int]) -> None:
         self.scopes: list[dict[str, Any]] = []
@@ -148,11 +148,11 @@ class _Scopes:
         self._numbers: dict[str, tuple[str, int]] = {"": ("", 0)}
 
     def scope(self, text: str) -> tuple[str, int]:
-        """Return the form of a scope, and its number; 0 for that of all."""
+        """Return the form of a scope, and the scope's number; 0 for the scope of all events."""
         return self._numbers[text]
 
     def form(self, place: RankingSpec) -> int:
-        """Return the number of the form of a place."""
+        """Return the number of the form that a ranking spec's scopes have."""
         if (number := self._forms.get(place.name)) is not None:
             return number
         number = self._forms[place.name] = len(self._forms) + 1
@@ -172,7 +172,8 @@ class _Scopes:
     def _places(
         self, place: RankingSpec, of_group: Mapping[int, dict[Any, int] | None]
     ) -> list[int]:
-        """Event by event the place of its member among those of its scope, 0 for no scope."""
+        """Return for each event the place of its member among those of its scope, 0 for no
+        scope."""
         each: array[int] = self._labels.each
         if place.by:
             values = self._labels.values(place.by)

@@ -1,4 +1,4 @@
-"""Encode what the scripts record of a board's changes, and decode the blocks they answer."""
+"""Encode the changes of a board that scripts record, and decode the blocks that they return."""
 
 from array import array
 from collections.abc import Sequence
@@ -25,15 +25,15 @@ from laurels.stores.redis.remote import Opened, ShardChanges
 from .coding import as_text
 
 _ENTRY = 4
-"""How many parts there are of a block."""
+"""The number of parts of a block in an answer."""
 
 
 def encode_batch_changes(
     board: Opened, batch: Batch, plan: Plan, *, expires: bool
 ) -> dict[str, Any]:
-    """Encode what is recorded of a batch besides its outcome."""
+    """Encode the part of a batch's block that is known before it is counted."""
     rules = board.rules
-    if rules.shards > 1:  # the position of such a board is kept in a form of its own
+    if rules.shards > 1:  # such a board stores its position in another way
         batch = replace(batch, position=None)
     begun = begin_block(rules, batch, plan)
     return _encoded(rules, begun, batch.tag, expires=expires) | {
@@ -44,7 +44,7 @@ def encode_batch_changes(
 
 
 def encode_write_changes(board: Opened, recorded: WriteBlock, *, expires: bool) -> dict[str, Any]:
-    """Encode what is recorded of a write that is no event."""
+    """Encode the block of a write other than events."""
     return _encoded(board.rules, recorded, recorded.tag, expires=expires)
 
 
@@ -59,7 +59,7 @@ def _encoded(rules: Rules, begun: Block, tag: int, *, expires: bool) -> dict[str
 
 
 def decode_changes(rules: Rules, ends: Sequence[int], parts: Sequence[bytes]) -> ShardChanges:
-    """Decode the blocks of a shard, and between which places they are."""
+    """Decode the blocks of a shard, and the places of the oldest and newest kept ones."""
     newest, tag, floor, floor_tag = ends
     blocks = [
         _block(rules, *parts[first : first + _ENTRY]) for first in range(0, len(parts), _ENTRY)

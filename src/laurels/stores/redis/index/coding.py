@@ -43,8 +43,8 @@ class BoardEncoding(Struct, frozen=True):
 
 
 EXPIRY_MARGIN_MS = 86_400_000
-"""How much longer than needed a period is stored: for the clocks of replicas that take over, and
-for cluster nodes whose clocks differ from the one that processes follow."""
+"""How much longer than needed a period is stored, because the clock of a replica that takes over,
+or of another cluster node, may differ from the one that processes follow."""
 
 
 def lifetimes(rules: Rules) -> dict[str, int]:
@@ -85,7 +85,8 @@ def board_encoding(board: Opened, *, expires: bool = False) -> BoardEncoding:
 
 
 def as_text(content: bytes) -> msgspec.Raw:
-    """Bytes packed as text of any content, since the server's reader knows no other kind."""
+    """Return bytes as a msgpack string, whatever their content, since the server's decoder does not
+    know msgpack's type for bytes."""
     return msgspec.Raw(b"\xdb" + len(content).to_bytes(4, "big") + content)
 
 
@@ -117,8 +118,8 @@ def encode_rolling_state(roll: RollingState) -> dict[str, Any]:
 
 
 def decode_applied(board: Opened, answer: list[Any], sums: Sums | None) -> Applied:
-    """Decode the answer of `count`: event by event, or by sums for a batch that was sent as `sums`.
-    The repeated answer of a call whose first answer was lost has the form requested then."""
+    """Decode the answer of `count.lua`: event by event, or with `sums` member by member. The answer
+    to a repeated call is the one to the first call, and has the form requested by that."""
     form, seq, codes, before, after, ranks_before, ranks_after, refresh_states = answer
     if form == "done":
         sums = None
@@ -163,14 +164,15 @@ def decode_refresh_states(board: Opened, payload: Any) -> RefreshStates:
 
 
 def _scores(columns: Any) -> Scores | None:
-    """Columns of words, False where there was nobody; none where nothing was watched."""
+    """Return columns of words, False for members that were not ranked; None if no window was
+    watched."""
     if not columns or not columns[0]:
         return None
     present = bytearray([word is not False for word in columns[0]])
     return Scores(present, [array("q", map(int, column)) for column in columns])
 
 
-# Asking
+# Reading
 
 
 def encode_read(encoding: BoardEncoding, ask: ReadRequest) -> list[Any]:
@@ -204,8 +206,8 @@ def _anchor(encoding: BoardEncoding, anchor: Anchor) -> list[Any]:
 
 
 def _forms(layout: Layout, words: Sequence[int]) -> tuple[int, int]:
-    """Return the least form that begins with these words, and the least of those that come after
-    all that do; the same one where a word is out of range, so that none does."""
+    """Return the least form that begins with these words, and the least form after all that do. The
+    two are equal if a word is out of range, since no form begins with these words then."""
     form = 0
     unit = 1
     for word, low, high, unit in zip(words, layout.lows, layout.highs, layout.units, strict=False):
@@ -225,8 +227,8 @@ def _span(span: Span) -> list[Any]:
 
 
 class AnswerReader:
-    """Reads the parts of `ask`'s answer in order; the entries of the prefixed layout come at its
-    end."""
+    """Reads the parts of an answer of `ask.lua` in order; the entries of the prefixed layout are at
+    its end."""
 
     def __init__(self, parts: Sequence[Any], texts: Sequence[bytes]) -> None:
         self.next = iter(parts).__next__
@@ -234,7 +236,7 @@ class AnswerReader:
         self._place = 0
 
     def texts(self, count: int) -> Sequence[bytes]:
-        """Return the next so many entries."""
+        """Return the next `count` entries."""
         self._place += count
         return self._texts[self._place - count : self._place]
 
@@ -271,7 +273,7 @@ def _slice(encoding: BoardEncoding, reader: AnswerReader, columns: int, width: i
 
 
 def _ranks(rules: Rules, start: int, rank: int, words: Sequence["array[int]"]) -> "array[int]":
-    """Return the ranks of entries side by side, by that of the first and the words of their
+    """Return the ranks of consecutive entries, from the first one's rank and the words of the
     scores."""
     size = len(words[0])
     if rules.rank == "ordinal":
@@ -297,7 +299,7 @@ def _located(encoding: BoardEncoding, reader: AnswerReader, width: int) -> Locat
 
 
 def _unpacked(layout: Layout, forms: Iterable[int]) -> list["array[int]"]:
-    """Return the words of forms, column by column."""
+    """Return the words of forms that are numbers, column by column."""
     if layout.name == "plain":
         return [array("q", forms)]
     found = []
@@ -311,8 +313,8 @@ def _unpacked(layout: Layout, forms: Iterable[int]) -> list["array[int]"]:
 
 
 def _words(rows: Sequence[bytes], width: int) -> list["array[int]"]:
-    """Return the words at the beginning of rows, column by column: of each 8 bytes, the first says
-    on which side of zero the others are."""
+    """Return the words at the beginning of rows, column by column. Each word is 8 bytes, the first
+    of which is 0 for a negative number and 1 for any other."""
     size = 8 * width
     found = unpack(f">{len(rows) * width}Q", b"".join([row[:size] for row in rows]))
     return [

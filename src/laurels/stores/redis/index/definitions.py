@@ -11,7 +11,7 @@ from laurels.stores.redis.sources import script_of
 from .coding import as_text
 
 FORMAT = 1
-"""The format of all keys: what they are called and what they hold."""
+"""The version of the format of all keys: their names and contents."""
 _PUT = script_of("boards")
 
 
@@ -21,7 +21,7 @@ def _packed(value: bytes | int | None) -> bytes:
 
 
 class RedisDefinitions:
-    """Implements `Definitions`."""
+    """Implementation of `Definitions`."""
 
     def __init__(self, connection: Connection, prefix: str) -> None:
         self._connection = connection
@@ -29,11 +29,11 @@ class RedisDefinitions:
 
     @property
     def key(self) -> bytes:
-        """A key of the slot in which they lie."""
+        """A key in the slot of the definitions."""
         return self._base + b"d"
 
     async def load(self) -> tuple[dict[str, bytes], int]:
-        """Return all of them, and the number the next board gets."""
+        """Return all definitions, and the number that the next board gets."""
         found: Any = await self._call(b"HGETALL", b"d")
         number: Any = await self._call(b"GET", b"n")
         return {name.decode(): body for name, body in found.items()}, int(number or 1)
@@ -41,22 +41,23 @@ class RedisDefinitions:
     async def put(
         self, name: str, old: bytes | None, new: bytes | None, number: int | None
     ) -> bool:
-        """Replace one, if it still is `old` and `number` still is the next one's."""
+        """Replace a definition if it is still `old` and the next board's number is still `number`;
+        return whether it was replaced."""
         argument = b"\x94" + b"".join(map(_packed, (name.encode(), old, new, number)))
         return bool(await self._connection.script(_PUT, self._base + b"d", argument))
 
     async def deleted(self) -> list[bytes]:
-        """Return those of boards that were deleted, and whose rankings may still be there."""
+        """Return the definitions of deleted boards whose rankings may still exist."""
         found: list[bytes] = await self._call(b"HKEYS", b"g")
         return found
 
     async def cleared(self, body: bytes) -> None:
-        """Note that nothing is left of a deleted board."""
+        """Note that all keys of a deleted board have been removed."""
         await self._call(b"HDEL", b"g", body)
 
     async def ensure_readable(self, *, create: bool) -> None:
-        """Raise FormatTooNew where the keys are of a newer version; notes their format where there
-        are none yet, if `create`."""
+        """Raise FormatTooNew if the format of the keys is newer than this version's. With `create`,
+        store the format if there is none yet."""
         kept = await self.note("format")
         if kept is None and create:
             kept = await self.first_note("format", str(FORMAT))
@@ -71,11 +72,11 @@ class RedisDefinitions:
         return None if found is None else bytes(found).decode()
 
     async def set_note(self, key: str, value: str) -> None:
-        """Store a note in the place of the one before."""
+        """Store a note under `key`, replacing any earlier one."""
         await self._call(b"HSET", b"f", key.encode(), value.encode())
 
     async def first_note(self, key: str, value: str) -> str:
-        """Store a note unless there is one; return the stored note."""
+        """Store a note under `key` unless there is one; return the stored note."""
         await self._call(b"HSETNX", b"f", key.encode(), value.encode())
         return await self.note(key) or value
 

@@ -1,4 +1,4 @@
-"""The index on a Redis or Valkey server: every call one script on the slot of its board."""
+"""The index on a Redis or Valkey server: each call is one script on the slot of a shard."""
 
 import asyncio
 from collections.abc import Awaitable, Sequence
@@ -75,15 +75,15 @@ _FORGET_CALLS = 20
 _EACH_CALLS = 32
 """How many calls of a shard send each event after one whose sums were not sufficient."""
 _BEGIN, _END = "0:", "0"
-"""The places where what is gone through in shares begins and ends."""
+"""The places of a scan in shares, at its beginning and at its end: see share.lua."""
 
 
 class RedisIndex:
-    """Implements `RemoteIndex`, each of its calls for one shard of a board.
+    """Implementation of `ShardIndex`: each call is for one shard of a board.
 
-    `clock` is the wall clock that plans are made by; None in event time, where only events move the
-    time and the scripts see these in their order. `expires` says that it is the server's own: then
-    the keys of periods expire there.
+    `clock` is the wall clock by which plans are made, or None in event time, where only events
+    advance the time, and the scripts see them in their order. `expires` means that the clock is the
+    server's own, so that the keys of periods can expire there.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class RedisIndex:
         return decode_applied(board, answer, sums)
 
     async def pending(self, board: Opened, after: FeedPlace, limit: int) -> Pending:
-        """Return the next entries of a shard's feed; those up to that place are forgotten."""
+        """Return the next entries of a shard's feed after a place; delete those up to it."""
         arguments = {"after": _entry_id(after), "limit": limit}
         packed, *texts = await self._run(_PENDING, board, arguments)
         _, last, ids = _answer(packed)
@@ -180,7 +180,7 @@ class RedisIndex:
         spans: Sequence[tuple[int, FeedPlace, FeedPlace]],
         baselines: Sequence[Sequence[int] | bool] | None,
     ) -> None:
-        """Count a batch made of entries of feeds, and note that they count."""
+        """Count a batch made from entries of feeds, and note these as counted."""
         arguments, _ = encode_batch(self._encoding(board), batch, plan)
         arguments |= {
             "due": due_ms,
@@ -194,19 +194,20 @@ class RedisIndex:
         await self._call(_COUNT, board, arguments)
 
     async def followed(self, board: Opened) -> list[FeedPlace]:
-        """Return the last entry of each feed that counts."""
+        """Return the place of the last counted entry of each feed."""
         fields = [f"fed:{shard}".encode() for shard in range(board.feeds)]
         found = await self._command(board, b"HMGET", b"m", *fields)
         return [FEED_START if id is None else _feed_place(bytes(id).decode()) for id in found]
 
     async def left_out(self, board: Opened) -> int:
-        """Return how many events of such batches would have left the range."""
+        """Return the number of events from feeds that were left out because a total would have left
+        the range."""
         return int(await self._command(board, b"HGET", b"m", b"left") or 0)
 
     def read(
         self, board: Opened, asks: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> Awaitable[Reading]:
-        """Answer asks from one state."""
+        """Answer all requests from one state."""
         return self._reads.read(board, asks, now_ms=now_ms, due_ms=due_ms)
 
     async def _read(
@@ -231,8 +232,7 @@ class RedisIndex:
         return Reading(found, offset, decode_refresh_states(board, refresh_states))
 
     async def rotate_step(self, board: Opened, roll: RollingState, now_ms: int, limit: int) -> bool:
-        """Bring a rolling window to the step that runs; return False where the limit was too
-        low."""
+        """Rotate a rolling window to the running step; return False if the limit was too low."""
         arguments = {"roll": encode_rolling_state(roll), "now": now_ms, "limit": SHARE}
         for _ in range(0, limit, SHARE):
             if await self._keep("turn", board, **arguments):
@@ -240,7 +240,7 @@ class RedisIndex:
         return False
 
     async def advance_pass(self, board: Opened, window: str, limit: int) -> int:
-        """Do about `limit` members of the pass for the next step; return what is left."""
+        """Prepare about `limit` members for the next step; return how many are left."""
         left = 0
         for _ in range(0, limit, SHARE):
             roll = {"name": window, "steps": board.rules.windows[window].steps}
@@ -252,7 +252,7 @@ class RedisIndex:
     async def advance_scopes(
         self, board: Opened, scopes: Sequence[str], due: Due, limit: int, *, full: bool
     ) -> bool:
-        """Advance scopes to the current time; return False where the limit was too low."""
+        """Advance scopes to the current time; return False if the limit was too low."""
         arguments = {**_encode_due(due), "full": full, "limit": SHARE}
         left = list(dict.fromkeys(scopes))
         for _ in range(0, limit, SHARE):
@@ -273,8 +273,8 @@ class RedisIndex:
     async def refresh(
         self, board: Opened, window: str, *, now_ms: int, due_ms: int
     ) -> tuple[int, RefreshStates]:
-        """Go on with the refresh of a window, in one call; about how many members are left, and how
-        the windows stand."""
+        """Continue the refresh of a window by one call; return about how many members are left, and
+        the states of the windows."""
         refreshed = board.rules.refreshed[window]
         roll = rolling_state(board.number, refreshed, now_ms)
         assert roll is not None
@@ -291,18 +291,19 @@ class RedisIndex:
         return int(left), decode_refresh_states(board, refresh_states)
 
     async def scope_count(self, board: Opened, form: str) -> int:
-        """Return how many scopes of some labels there are."""
+        """Return the number of scopes of a form."""
         return int(await self._command(board, b"ZCARD", f"l:{form}".encode()))
 
     async def scopes(self, board: Opened, form: str, after: str, limit: int) -> list[str]:
-        """Return the next scopes of some labels, behind one of them."""
+        """Return the next scopes of a form, after one of them."""
         first = b"(" + after.encode() if after else b"-"
         span = (first, b"+", b"LIMIT", b"0", b"%d" % limit)
         found = await self._command(board, b"ZRANGEBYLEX", f"l:{form}".encode(), *span)
         return [bytes(scope).decode() for scope in found]
 
     async def audit_scopes(self, board: Opened, *, mend: bool) -> tuple[int, int]:
-        """`audit` of every ranking of every scope: how many, and their entries."""
+        """Audit every ranking of every scope; return the number of rankings, and of their
+        entries."""
         rankings = entries = 0
         place = _BEGIN
         while place != _END:
@@ -320,7 +321,7 @@ class RedisIndex:
         return await asyncio.to_thread(decode_changes, board.rules, list(map(int, ends)), parts)
 
     def _recording(self, board: Opened, recorded: WriteBlock | None) -> dict[str, Any]:
-        """Return the arguments that have a write recorded, where the board keeps changes."""
+        """Return the arguments by which a script records a write, if the board keeps changes."""
         if recorded is None or not board.rules.changes_ms:
             return {}
         changes = encode_write_changes(board, recorded, expires=self._expires)
@@ -329,8 +330,8 @@ class RedisIndex:
     async def remove(
         self, board: Opened, member: bytes, due: Due, recorded: WriteBlock | None = None
     ) -> bool:
-        """Take a member and its data out of every ranking but those by a label, that over all last;
-        return whether it was in any."""
+        """Remove a member and its data from every ranking but those by a label: first in scopes,
+        then in the rankings of all events. Return whether it was in any."""
         found, place = 0, _BEGIN if board.rules.scoped else _END
         arguments = {**_encode_due(due), "member": member.decode(), "limit": SHARE}
         while place != _END:
@@ -372,8 +373,8 @@ class RedisIndex:
         return int(await self._command(board, b"ZCOUNT", b"q", oldest, b"+inf"))
 
     async def keys(self, board: Opened, *, empty: bool = False) -> list[RankingKey]:
-        """Return the rankings with members, or with `empty` all that there should be; of a rolling
-        window those of the running step."""
+        """Return the keys of the rankings with members, or with `empty` of all registered ones; for
+        a rolling window those of the running step."""
         found: dict[str, None] = {}
         place = _BEGIN
         while place != _END:
@@ -391,9 +392,9 @@ class RedisIndex:
         """Compare a ranking with the data it is derived from, and with `mend` correct it; return
         the number of its entries. CheckFailed names the first member that differs.
 
-        Where the score of a sorted set is all that is stored of a member, a ranking that does not
-        roll is derived from nothing else: then only states that no event can produce are found.
-        Where a score is stored twice, the entries decide: see audit.lua.
+        If only the score in a sorted set is stored of a member, a calendar ranking is not derived
+        from any other data: then only states that no event can produce are found. If a score is
+        stored twice, the entries decide: see audit.lua.
         """
         arguments: dict[str, Any] = {"name": name_of(key), "mend": mend}
         sides: list[dict[str, Any]] = []
@@ -427,8 +428,8 @@ class RedisIndex:
         return entries
 
     async def nbytes(self, board: Opened, key: RankingKey) -> int:
-        """About how much memory of the server a ranking takes, in bytes; where it is refreshed,
-        with the one that is built."""
+        """Return about how many bytes of the server's memory a ranking takes; in a refreshed window
+        including the one being built."""
         window = board.rules.windows[key.window]
         instances = [key.instance]
         if window.steps:
@@ -442,13 +443,13 @@ class RedisIndex:
         return sum(size or 0 for size in sizes)
 
     async def expire(self, board: Opened, keys: Sequence[RankingKey], now_ms: int) -> None:
-        """Have rankings of periods expire when they are due to, under the server's clock."""
+        """Set when rankings of periods expire, if the server's clock is used."""
         if self._expires:
             await self._expire(board, keys, {"now": now_ms})
 
     async def outlive(self, board: Opened, rules: Rules, now_ms: int) -> None:
-        """Have all rankings of periods stay as long as these rules want them to, before they are
-        the board's."""
+        """Extend the expiry of all rankings of periods to what these rules need, before the rules
+        take effect."""
         lives = lifetimes(rules) if self._expires else {}
         before = lifetimes(board.rules)
         longer = {name: ms for name, ms in lives.items() if ms > before.get(name, ms)}
@@ -469,14 +470,13 @@ class RedisIndex:
             await self._keep("expire", board, names=names[first : first + _DROP], **arguments)
 
     async def drop(self, board: Opened, keys: Sequence[RankingKey]) -> None:
-        """Take rankings of periods away."""
+        """Remove rankings of periods."""
         names = [name_of(key) for key in keys]
         for first in range(0, len(names), _DROP):
             await self._keep("drop", board, names=names[first : first + _DROP])
 
     def keeps_layout(self, rules: Rules, changed: Rules) -> bool:
-        """Return whether a board with these rules that changes to others can stay laid out as it
-        is."""
+        """Return whether the stored rankings stay valid when a board's rules are changed."""
         return is_alike(layout_of(rules), layout_of(changed))
 
     def layout(self, rules: Rules) -> BoardLayout:
@@ -484,7 +484,7 @@ class RedisIndex:
         return describe(rules)
 
     def unverified(self, rules: Rules) -> list[str]:
-        """Return, in sentences, what `audit` cannot check of a board with these rules."""
+        """Return sentences that describe what `audit` cannot check on a board with these rules."""
         return unverified(rules)
 
     async def offset(self, board: Opened) -> int:
@@ -492,8 +492,8 @@ class RedisIndex:
         return int(await self._command(board, b"HGET", b"m", b"seq") or 0)
 
     def _sent_at(self, batch: Batch) -> int:
-        """Return the time that a call is sent with: its script refuses a plan that has expired
-        since it was made, because the call waited for others or is a repeat."""
+        """Return the time to send with a call, by which its script refuses an expired plan. A plan
+        can expire while the call waits for others, or before it is repeated."""
         return batch.now_ms if self._clock is None else max(batch.now_ms, self._clock.now_ms())
 
     def _encoding(self, board: Opened) -> BoardEncoding:
@@ -530,7 +530,7 @@ class RedisIndex:
 
 
 def _answer(packed: bytes) -> list[Any]:
-    """Decode a script's answer; raise the error it answered instead."""
+    """Decode a script's answer; raise the error if the answer is one."""
     answer: list[Any] = msgspec.msgpack.decode(packed)
     match answer[0]:
         case "stale":
@@ -547,7 +547,7 @@ def _answer(packed: bytes) -> list[Any]:
 
 
 def _feed_place(id: str) -> FeedPlace:
-    """Return the place of an entry in a feed, by its id in the stream."""
+    """Return the place of an entry in a feed, from its id in the stream."""
     time, _, number = id.partition("-")
     return FeedPlace(int(time), int(number))
 
@@ -557,7 +557,7 @@ def _entry_id(place: FeedPlace) -> str:
 
 
 def _encode_due(due: Due) -> dict[str, Any]:
-    """Encode what is due for scopes; its rolling windows replace those that `_keep` sends."""
+    """Encode the work due in scopes; its rolling windows replace those that `_keep` sends."""
     return {
         "now": due.now_ms,
         "before": due.since_ms,

@@ -1,4 +1,4 @@
-"""The keys to a service, beside the definitions of the boards: in the same slot."""
+"""The keys of a service, stored in the same slot as the definitions of the boards."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ _NEEDS_KEYS = b"needs_keys"
 
 
 class RedisKeys:
-    """Implements `ServerKeys`."""
+    """Implementation of `ServerKeys`."""
 
     def __init__(self, connection: Connection, prefix: str) -> None:
         self._connection = connection

@@ -1,18 +1,20 @@
 """How the rankings of a board are laid out in sorted sets. Pure.
 
-A row of a member is its words (see `score`): columns, then the tie stamp. In two layouts they fit
-one number that a sorted set keeps exactly, up to 2^53, so its score says all of a member:
+A member's row consists of its words (see `score`): columns, then the tie stamp. In two layouts the
+row fits into one number that a sorted set represents exactly, up to 2^53, so that the member's
+score in the set is its whole row:
 
     plain     one column, ties by member: the score is the word
     packed    columns with declared ranges, and the tie stamp, side by side in the bits of the score
-    prefixed  everything else, and boards on which scores decay: the scores of the set are equal,
-              the words stand as bytes in front of the member, and a hash keeps each member's; about
-              twice the memory and the work
+    prefixed  everything else, and boards with decay: all scores in the set are equal, the words are
+              put before the member as bytes, and a hash has the words of each member; takes about
+              twice the memory and time
 
-A total in a window that is refreshed is judged step by step, so where a column sums numbers of one
-sign it may pass the declared range: the bits it takes are those of what its steps may add up to.
+In a refreshed window the range is checked for each step, not for the total. So the total of a
+column that sums numbers of one sign may exceed the declared range, and its bits cover the sum of
+all steps.
 
-A stamp covers all instants there can be, so its share of the bits depends on `tie_resolution`.
+A stamp covers all possible times, so the number of its bits depends on `tie_resolution`.
 """
 
 from typing import Literal
@@ -25,15 +27,15 @@ from laurels.model.score import stamp, step_bounds
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 BITS = 53
-"""Bits that the score of a sorted set represents exactly."""
+"""The number of bits that the score of a sorted set represents exactly."""
 
 Name = Literal["plain", "packed", "prefixed"]
 
 
 class Layout(Struct, frozen=True):
-    """A layout, and how it makes one number of words: the sum of `(word - low) * unit`.
+    """A layout, with the numbers for packing words into one: the sum of `(word - low) * unit`.
 
-    `highs` bound the words; the prefixed layout has no use for any of these.
+    `highs` are the greatest values of the words; the prefixed layout uses none of these.
     """
 
     name: Name
@@ -43,7 +45,7 @@ class Layout(Struct, frozen=True):
 
     @property
     def scored(self) -> bool:
-        """Whether the score of a sorted set contains all of a row."""
+        """Whether the score in the sorted set contains the whole row."""
         return self.name != "prefixed"
 
 
@@ -65,7 +67,7 @@ def layout_of(rules: Rules) -> Layout:
 
 
 def _ranges(rules: Rules) -> list[tuple[int, int]]:
-    """Return the least and the greatest of each word."""
+    """Return the least and the greatest value of each word."""
     totals = [_total(rules, column) for column in rules.columns]
     pairs = [
         (column.sign * low, column.sign * high)
@@ -87,7 +89,7 @@ def _total(rules: Rules, column: ColumnRule) -> tuple[int, int]:
 
 
 def is_alike(one: Layout, other: Layout) -> bool:
-    """Return whether what is written in one layout can be read in the other."""
+    """Return whether data written in one layout can be read in the other."""
     return one == other or (one.name == "plain" and other.name == "plain")
 
 
@@ -108,8 +110,8 @@ def describe(rules: Rules) -> BoardLayout:
 
 
 def unverified(rules: Rules) -> list[str]:
-    """Return what of a board is stored only once on an index server, so that a check cannot verify
-    it."""
+    """Return sentences about the data of a board that is stored only once, so that a check cannot
+    verify it."""
     layout, rolling = layout_of(rules), any(w.steps for w in rules.windows.values())
     found = []
     if layout.scored and not all(w.steps for w in rules.windows.values()):

@@ -1,10 +1,10 @@
-"""Names of rankings on the server: `<window>:<instance>`, where a window has a name of its own in
-each scope."""
+"""Names of rankings on the server: `<window>:<instance>`. In a scope the name of the window
+includes the scope."""
 
 from laurels.core.ranking_key import RankingKey
 
 _BESIDE = "\x1f"
-"""Between a window and a scope: neither has control characters in it."""
+"""The separator between a window and a scope: neither can contain control characters."""
 
 
 def scoped_name(key: RankingKey) -> str:
@@ -18,7 +18,7 @@ def name_of(key: RankingKey) -> str:
 
 
 def key_of(board: int, name: str) -> RankingKey:
-    """Return the ranking of that name."""
+    """Return the key of the ranking with that name."""
     scoped, _, instance = name.rpartition(":")
     window, _, scope = scoped.partition(_BESIDE)
     return RankingKey(board, window, int(instance), scope)

@@ -22,12 +22,13 @@ from laurels.timeline.instants import MIN_MS
 EVERY_SECONDS = 2.0
 SAMPLES = 5
 DRIFT = 2e-4
-"""Maximum drift of a monotonic clock, as a share; those of today's hosts keep to 1e-4."""
+"""The maximum drift of a monotonic clock, as a ratio; those of today's hosts stay within 1e-4."""
 
 _ACCEPTED = "clock_accepted"
-"""The note of when a leap of the node was accepted last, in milliseconds of the node's time."""
+"""The key of the note with the time at which a leap of the node was last accepted, in milliseconds
+of the node's time."""
 _ACCEPT_SLACK_MS = 10_000
-"""Processes notice a leap at different times, some seconds apart."""
+"""Tolerance for processes that notice the same leap at different times, some seconds apart."""
 _MS = 1_000_000
 
 
@@ -38,7 +39,7 @@ class Asks(Protocol):
 
 
 class SharedNotes(Protocol):
-    """Small facts that all processes share."""
+    """Small texts, stored under keys, that all processes share."""
 
     async def note(self, key: str) -> str | None: ...
 
@@ -51,17 +52,17 @@ class Sample(Struct, frozen=True):
     local: int
     node: int
     doubt: int
-    """Half the round trip."""
+    """The error bound when the sample was taken: half the round trip."""
 
     def node_at(self, local: int) -> int:
         return self.node + local - self.local
 
     def doubt_at(self, local: int) -> int:
-        """By how much `node_at` may be wrong."""
+        """Return the error bound of `node_at`."""
         return self.doubt + int(DRIFT * abs(local - self.local))
 
     def contradicts(self, earlier: "Sample") -> bool:
-        """Return whether no time of the node agrees with both."""
+        """Return whether the two samples disagree by more than their error bounds."""
         apart = abs(self.node - earlier.node_at(self.local))
         return apart > self.doubt + earlier.doubt_at(self.local)
 
@@ -72,12 +73,11 @@ def _offset_ms(sample: Sample) -> int:
 
 
 class NodeClock:
-    """The time of the node that owns `key`, never less than it answered before.
+    """The time of the node that owns `key`; it never goes back.
 
-    Where the node's time goes back, the clock stands still until it has come as far again. Where it
-    leaps further than `guard` allows, the local clock goes on alone until the guard follows.
-    `monotonic_ns` is the local clock, suspension included; `rest` waits for so many seconds.
-    """
+    If the node's time goes back, the clock stands still until that time is reached again. If it
+    leaps further than `guard` allows, the local clock continues alone until the guard follows.
+    `monotonic_ns` is the local clock, which includes suspension; `rest` waits for some seconds."""
 
     def __init__(
         self,
@@ -112,18 +112,19 @@ class NodeClock:
 
     @property
     def doubt_ms(self) -> float:
-        """By how many milliseconds `now_ms` may currently differ from the node's time."""
+        """Return by how many milliseconds `now_ms` may currently differ from the node's time."""
         sample = self._sample
         return float("inf") if sample is None else sample.doubt_at(self._monotonic_ns()) / _MS
 
     async def start(self) -> None:
-        """Take a first sample, and go on sampling in a task. Raise what the connection raises."""
+        """Take a first sample, and continue sampling in a task. Raises the errors of the
+        connection."""
         await self.sample()
         if self._task is None:
             self._task = asyncio.create_task(self._follow())
 
     async def stop(self) -> None:
-        """Stop sampling; the clock continues without."""
+        """Stop sampling; the clock continues by the local clock."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -143,11 +144,11 @@ class NodeClock:
         if sample is None or best.contradicts(sample) or best.doubt <= sample.doubt_at(best.local):
             self._sample = best
 
-    # What its guard knows
+    # The state of the guard
 
     @property
     def leaps(self) -> int:
-        """How many leaps since the start were not followed at once."""
+        """Return how many leaps since the start were not followed at once."""
         return self._guard.leaps
 
     def source_ms(self) -> int:
@@ -156,23 +157,24 @@ class NodeClock:
         return MIN_MS if newest is None else newest.node_at(self._monotonic_ns()) // _MS
 
     def leap(self) -> Leap | None:
-        """Return the leap of the node's time that is not followed; None while it is."""
+        """Return the leap of the node's time that the clock does not follow, None if there is
+        none."""
         return self._guard.leap()
 
     def accept(self) -> None:
-        """Follow the node's time from now on, wherever it has leapt."""
+        """Follow the node's time from now on, however far it has leapt."""
         if (newest := self._newest) is not None:
             self._guard.accept(_offset_ms(newest), newest.local // _MS)
             self._sample = newest
 
     async def announce_acceptance(self) -> None:
-        """Have the other processes accept the leap at which they stand, too."""
+        """Tell the other processes to accept the same leap."""
         if self._notes is not None and (newest := self._newest) is not None:
             await self._notes.set_note(_ACCEPTED, str(newest.node // _MS))
 
     async def _was_accepted(self, best: Sample) -> bool:
-        """Return whether some process accepted the leap at which this one stands: at a time of the
-        node since it began."""
+        """Return whether some process has accepted the current leap, that is, at a time of the node
+        since the leap began."""
         leap = self._guard.leap()
         accepted = None if self._notes is None else await self._notes.note(_ACCEPTED)
         if leap is None or accepted is None or not accepted.isdigit():
@@ -189,7 +191,8 @@ class NodeClock:
         return Sample((sent + answered) // 2, node, (answered - sent + 1) // 2)
 
     async def _follow(self) -> None:
-        """A node that does not answer is asked again: until then the local clock serves."""
+        """Take samples for ever. If the node does not answer, the local clock continues until it
+        does."""
         while True:
             await self._rest(EVERY_SECONDS)
             try:

@@ -1,13 +1,13 @@
-"""Batching of reads: queries of one shard that arrive together are sent in few calls, since a call
-costs more than what most queries read.
+"""Batching of reads: queries of one shard that arrive together are sent in few calls, since the
+call itself costs more than most queries.
 
 There is no timer. The queries of one iteration of the event loop are sent at its end, divided
 evenly over the calls that may be made, so that some are on their way while the server answers
 others. When all calls are in progress, later queries wait for one of them to be answered. A request
-that several queries have in common is sent once and its result is shared: results are never
+that several queries have in common is sent once and its result is shared, since results are never
 changed. All requests of a call are answered from one state, newer than the arrival of each query.
 
-A call whose connection was cut at once is made once more; a read changes nothing, so the caller
+A call whose connection was lost at once is made once more; a read changes nothing, so the caller
 does not need to know.
 """
 
@@ -25,14 +25,14 @@ from laurels.errors.index_server import IndexUnavailable
 from laurels.stores.redis.remote import Opened, Reading
 
 UNDER_WAY = 4
-"""Calls for one shard at a time."""
+"""The most calls in progress for one shard."""
 LEAST = 8
-"""Questions that go in one call, if so many wait, before another call is made for more."""
+"""The least number of queries in a call before further ones are sent in another call."""
 WEIGHT_MOST = 1_000
-"""The entries that one call asks for, about: half a millisecond of the server, in which it does
-nothing else. A question for more goes alone."""
+"""About the most entries that one call reads: that blocks the server for half a millisecond. A
+query for more is sent alone."""
 ASK_WEIGHT = 20
-"""Fixed cost of a read, in entries."""
+"""The fixed cost of a read request, in entries."""
 AGAIN_SECONDS = 0.5
 """A call that failed within this time is repeated once."""
 PAUSE_SECONDS = 0.05
@@ -46,18 +46,19 @@ class _Wanted(Struct, frozen=True, gc=False):
     reading: "asyncio.Future[Reading]"
 
     def goes_with(self, other: "_Wanted") -> bool:
-        """Return whether both are about the board as it is known now, until the same instant."""
+        """Return whether both are for the same version of the board, and valid until the same
+        time."""
         return self.due_ms == other.due_ms and self.opened.version == other.opened.version
 
 
 class _Line:
-    """The questions about one shard that wait, and how many calls are under way."""
+    """The waiting queries of one shard, and the number of its calls in progress."""
 
     def __init__(self) -> None:
         self.waiting: deque[_Wanted] = deque()
         self.under_way = 0
         self.called = False
-        """Whether this line is called at the end of the current iteration of the loop."""
+        """Whether `_look_at` is scheduled for the end of the current iteration of the loop."""
 
 
 class Read(Protocol):
@@ -69,7 +70,7 @@ class Read(Protocol):
 
 
 class Reads:
-    """Asks many questions by few calls."""
+    """Sends many queries in few calls."""
 
     def __init__(self, read: Read) -> None:
         self._read = read
@@ -79,7 +80,7 @@ class Reads:
     def read(
         self, board: Opened, asks: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> "asyncio.Future[Reading]":
-        """Answer asks from one state. Raise as the index does."""
+        """Answer all requests from one state. Raises the errors of the index."""
         loop = asyncio.get_running_loop()
         reading: asyncio.Future[Reading] = loop.create_future()
         place = board.number, board.shard
@@ -93,13 +94,13 @@ class Reads:
     def _look_at(
         self, place: tuple[int, int], line: _Line, loop: asyncio.AbstractEventLoop
     ) -> None:
-        """Make calls at the end of this turn, if any can be made."""
+        """Make calls at the end of this iteration of the loop, if any can be made."""
         if not line.called and line.under_way < UNDER_WAY:
             line.called = True
             loop.call_soon(self._call, place, line)
 
     def _call(self, place: tuple[int, int], line: _Line) -> None:
-        """Divides what waits over the calls that may be made."""
+        """Divide the waiting queries over the calls that may be made."""
         line.called = False
         while line.waiting and line.under_way < UNDER_WAY:
             share = ceil(len(line.waiting) / (UNDER_WAY - line.under_way))
@@ -150,7 +151,7 @@ class Reads:
 
 
 class _Group:
-    """Questions that are asked together, and their asks, each once, with its place in the call."""
+    """Queries that share a call, and their distinct requests, each with its place in the call."""
 
     def __init__(self) -> None:
         self.wanted: list[_Wanted] = []
@@ -163,7 +164,7 @@ class _Group:
 
 
 def _taken(waiting: deque[_Wanted], most: int) -> _Group:
-    """Return the questions that are asked together now."""
+    """Take the queries for the next call from those that wait."""
     group = _Group()
     group.take(waiting.popleft())
     first = group.wanted[0]

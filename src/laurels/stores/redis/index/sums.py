@@ -1,9 +1,9 @@
 """Sums of a batch's events, member by member.
 
-Where a board is one column that adds, and all events have the same sign, the server need not see
-each event: it gets for each member the sum, and the lowest and highest partial sum of its events,
-and answers what each member had before. The outcome of each event follows from that. Where a total
-would leave its range on the way, the server counts nothing and asks for the events.
+If a board has a single column, which sums, the server often does not need each event: it gets the
+sum of each member's events with their lowest and highest partial sum, and answers what each member
+had before. The outcome of each event follows from that. If a total would leave its range on the
+way, the server counts nothing and requests the events.
 """
 
 from array import array
@@ -18,15 +18,15 @@ from laurels.model.event import Batch
 from laurels.model.rules import Rules
 
 _EXACT = 2**53
-"""Below it Lua's numbers are exact."""
+"""The bound below which Lua represents integers exactly."""
 
 
 class Sums(Struct, frozen=True):
     """The sums of a batch, in columns with one item per member.
 
-    `who` has for each event the index of its member, `before` the sum of that member's earlier
-    events of the batch, None if there are none. `stamps` is one number where all members share it.
-    """
+    For each event, `who` has the index of its member, and `before` the sum of that member's earlier
+    events of the batch, None if there are none. `stamps` is a single number if all members share
+    it."""
 
     who: Sequence[int]
     before: list[int | None]
@@ -37,15 +37,16 @@ class Sums(Struct, frozen=True):
     stamps: "list[int] | int"
 
     def encode(self) -> dict[str, Any]:
-        """Encode the sums as `count` takes them; bounds only where a member has several events."""
+        """Encode the sums for `count.lua`; the bounds are left out if no member has several
+        events."""
         arguments = {"events": len(self.who), "sums": self.sums, "stamps": self.stamps}
         if len(self.who) > len(self.sums):
             arguments |= {"least": self.lows, "most": self.highs}
         return arguments
 
     def outcomes(self, bases: Sequence[int | bool]) -> Outcomes:
-        """Return the outcome of each event, from what each member had (False: not ranked); without
-        scores where `bases` is empty."""
+        """Return the outcome of each event. `bases` is what each member had before (False: not
+        ranked); if it is empty, the outcomes have no scores."""
         codes = bytearray([Outcome.APPLIED]) * len(self.who)
         if not bases:
             return Outcomes(codes)
@@ -69,7 +70,7 @@ def sums_of(
     members: int,
     stamps: Sequence[int] | int,
 ) -> Sums | None:
-    """Return the sums of a batch, or None where the server needs the events themselves."""
+    """Return the sums of a batch, or None if the server needs the events themselves."""
     column = rules.columns[0]
     if len(rules.columns) > 1 or column.op != "sum" or batch.absolute or batch.ids is not None:
         return None
@@ -78,7 +79,7 @@ def sums_of(
     if not all(isinstance(route, int) and route >= 0 for route in plan.routes):
         return None
     values = [column.sign * value for value in batch.values[0]]
-    if 0 in values:  # whether it changes anything depends on what is there
+    if 0 in values:  # whether a 0 changes anything depends on whether the member is ranked
         return None
     sums: list[int | None] = [None] * members
     lows, highs = [_EXACT] * members, [-_EXACT] * members
