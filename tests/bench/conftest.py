@@ -19,7 +19,7 @@ def small_heap() -> Iterator[None]:
     gc.unfreeze()
 
 
-@pytest.fixture(autouse=True, scope="session")
+@pytest.fixture(autouse=True, scope="module")
 def patient_calls() -> Iterator[None]:
     """Have calls of an index server wait for it as long as a busy machine may take."""
     with patient():
