@@ -1,4 +1,4 @@
-"""The keys on an index server, which all processes that serve it share."""
+"""The keys of a service stored on an index server, shared by all of the service's processes."""
 
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
@@ -14,9 +14,9 @@ _ATTEMPTS = 20
 
 
 class ServerKeyStore:
-    """Implements `KeyStore` for threads beside the loop of the connection; `run` waits for a
-    coroutine, `new_version` returns a text that it never returned before. The coroutines are for
-    that loop itself."""
+    """Implementation of `KeyStore`. The plain methods are for threads other than that of the
+    connection's loop, the coroutines for the loop itself. `run` runs a coroutine on the loop and
+    waits for it; `new_version` returns a different text each time."""
 
     def __init__(
         self,
@@ -33,12 +33,13 @@ class ServerKeyStore:
         return found[1]
 
     async def load(self) -> tuple[str | None, KeySet]:
-        """Return what is stored, and its version."""
+        """Return the stored keys, and their version."""
         stored = await self._keys.load()
         return stored.version, _key_set(stored)
 
     async def version(self) -> str | None:
-        """Return what changes with every change of the keys; None while there never was one."""
+        """Return a version that changes with every change of the keys; None before the first
+        key."""
         return await self._keys.version()
 
     def change(self, edit: Edit) -> KeySet:
@@ -71,7 +72,7 @@ class ServerKeyStore:
         return needed
 
     def set_needs_keys(self) -> None:
-        """Do nothing: it is recorded with the first change, in the same step."""
+        """Do nothing: the step that stores the first change of keys records it."""
 
     def last_used(self) -> Mapping[str, int]:
         used: Mapping[str, int] = self._run(self._keys.last_used())
@@ -90,7 +91,7 @@ def _key_set(stored: StoredKeys) -> KeySet:
 
 
 def _key(encoded: bytes) -> Key | None:
-    """Return a stored key; None for one that this version cannot read, which is then refused."""
+    """Decode a stored key; None for one that this version cannot read, so that it is refused."""
     try:
         return msgspec.json.decode(encoded, type=Key)
     except msgspec.MsgspecError:

@@ -1,4 +1,4 @@
-"""The keys to a service over an index server: on that server, so that all processes share them."""
+"""The protocol of storing a service's keys on the index server, where all processes share them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -7,8 +7,8 @@ from msgspec import Struct
 
 
 class StoredKeys(Struct, frozen=True):
-    """All that is stored of keys, as of one moment; `version` changes with every change and is None
-    before the first."""
+    """Everything that is stored about keys, read in one step; `version` changes with every change
+    and is None before the first."""
 
     version: str | None
     signing: bytes | None
@@ -19,10 +19,10 @@ class ServerKeys(Protocol):
     """Keys by name, as bytes, and the secrets that tokens are signed with."""
 
     async def load(self) -> StoredKeys:
-        """Return all that is stored."""
+        """Return everything that is stored."""
 
     async def version(self) -> str | None:
-        """Return the version that is stored."""
+        """Return the stored version."""
 
     async def replace(
         self,
@@ -32,8 +32,8 @@ class ServerKeys(Protocol):
         put: Mapping[str, bytes],
         remove: Sequence[str],
     ) -> bool:
-        """Store and remove keys in one step, if the version still is `old_version`. Record that the
-        boards need keys. Return whether it did."""
+        """Store and remove keys in one step if the version still is `old_version`, and record that
+        the boards need keys. Return whether that was done."""
 
     async def needs_keys(self) -> bool:
         """Return whether the boards ever had a key."""
@@ -42,7 +42,7 @@ class ServerKeys(Protocol):
         """Return when keys were last used, by their ids."""
 
     async def store_last_used(self, used_ms: Mapping[str, int]) -> None:
-        """Store when keys were last used; those not named stay."""
+        """Store when keys were last used; the times of other keys stay."""
 
     async def forget_last_used(self, key_id: str) -> None:
-        """Remove when a key was last used."""
+        """Remove the time when a key was last used."""

@@ -1,7 +1,7 @@
 """The boards and the time as this process knows them, and how it catches up.
 
-The copy of the definitions and the time may be out of date: the index then refuses the call
-(`stores.redis.remote`), and the caller updates them and tries again.
+This copy of the definitions and the time may be out of date. Then the index refuses the call
+(`stores.redis.remote`), and the caller updates the copy and tries again.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -51,9 +51,10 @@ from .remote import (
 
 ATTEMPTS = 100
 AT_ONCE = 6
-"""Calls for a window by the commit that finds it due: a small board is refreshed by these."""
+"""The calls for a window that the commit which finds it due makes: they suffice for a small
+board."""
 MOST_DUE = 20
-"""Windows to be refreshed that are looked at in one go."""
+"""The most windows that one round of refreshes looks at."""
 
 T = TypeVar("T")
 
@@ -69,11 +70,12 @@ class BoardCatalog:
         """Whether the time of a board is the latest `at` it has seen."""
         registry.boards.event_time = self.event_time
         self.latest_ms = MIN_MS
-        """The newest time that was seen."""
+        """The newest time seen so far."""
         self._prepared: dict[tuple[int, str], int] = {}
         """The step in which the pass of a rolling window was found complete."""
         self._swept: dict[int, tuple[int, int]] = {}
-        """The definition, and the boundary up to which no scope of a board is left behind."""
+        """For each board the definition version and the boundary for which no stale scope is
+        left."""
 
     @property
     def boards(self) -> Boards:
@@ -82,31 +84,31 @@ class BoardCatalog:
     # Boards
 
     async def know(self, board: str) -> BoardState:
-        """Return the board of that name."""
+        """Return the board of that name, reading the definitions again if it is unknown."""
         if board not in self.boards.boards:
             await self.registry.load()
         return self.boards.named(board)
 
     async def refresh(self, state: BoardState) -> None:
-        """Read the definitions again and have the server know this board, if it is one."""
+        """Read the definitions again, and register this board on the server if it still exists."""
         await self.registry.load()
         before = self.boards.numbered(state.number)
         if before is None:
             return
         await self.index.open(opened_as(before))
         await self.registry.load()
-        if self.boards.numbered(state.number) is None:  # deleted meanwhile: nothing is left behind
+        if self.boards.numbered(state.number) is None:  # deleted meanwhile: undo the registration
             await self.index.close(opened_as(before))
 
     async def clear(self) -> None:
-        """Take away what is left of boards that were deleted."""
+        """Remove the remaining data of deleted boards."""
         for body, opened in await self.registry.deleted():
             await self.index.close(opened)
             await self.registry.cleared(body)
 
     async def again(self, board: str, look: Callable[[BoardState], Awaitable[T]]) -> T:
-        """Return the result of `look` at a board, repeated while this process knows the board
-        wrongly."""
+        """Return the result of `look` for a board; while the index refuses this process's copy,
+        update it and call `look` again."""
         reread = False
         for _ in range(ATTEMPTS):
             state = self.boards.boards.get(board) or await self.know(board)
@@ -131,13 +133,13 @@ class BoardCatalog:
     # Time
 
     def now(self) -> int:
-        """Return the time, never less than what was seen."""
+        """Return the time, never before the newest time seen."""
         self.latest_ms = max(self.latest_ms, self.clock.now_ms())
         return self.latest_ms
 
     def time_of(self, state: BoardState) -> int:
-        """Return the current time of a board: in event time the latest `at` known to have been
-        seen."""
+        """Return the current time of a board: in event time the latest `at` that it is known to
+        have seen."""
         return state.now_ms if self.event_time else self.now()
 
     def _time_on(self, number: int) -> int:
@@ -145,14 +147,14 @@ class BoardCatalog:
         return self.latest_ms if state is None else self.time_of(state)
 
     def see(self, state: BoardState, now_ms: int) -> None:
-        """Take note of a time that has come on a board."""
+        """Note that a board has reached a time."""
         state.now_ms = max(state.now_ms, now_ms)
         self.latest_ms = max(self.latest_ms, now_ms)
         if isinstance(self.clock, EventClock):
             self.clock.observe(now_ms)
 
     async def learn_time(self, state: BoardState) -> None:
-        """Take note of what other processes have had a board see."""
+        """Read the time that a board has reached by events of other processes."""
         if (now_ms := await self.index.time(opened_as(state))) is not None:
             self.see(state, now_ms)
 
@@ -169,10 +171,11 @@ class BoardCatalog:
                 raise _not_ready(state)
 
     async def advance(self, state: BoardState, now_ms: int, stale: StepNotReady) -> None:
-        """Advance what the index reported as stale; NotReady after MOST members. A definition that
-        changed meanwhile is read again, and the caller tries again."""
+        """Advance the scopes that the index reported as stale. Raises NotReady after MOST members.
+        If the definition has changed meanwhile, read it again and return, so that the caller tries
+        again."""
         try:
-            with ends_in(inf, anew=True):  # it gets on as long as the server answers
+            with ends_in(inf, anew=True):  # it makes progress as long as the server answers
                 await self._advance(state, now_ms, stale)
         except DefinitionOutdated:
             await self.refresh(state)
@@ -185,23 +188,23 @@ class BoardCatalog:
         opened, due = opened_as(state), self.due(state, now_ms)
         if scopes and not await self.index.advance_scopes(opened, scopes, due, MOST, full=full):
             raise _not_ready(state)
-        if full:  # those that hold nobody have gone, and there may be many more of them
+        if full:  # the empty ones of these are gone, and there may be many others
             await self.index.sweep(opened, due, SHARE)
 
     def due(self, state: BoardState, now_ms: int) -> Due:
-        """Return what is due for the scopes of a board."""
+        """Return the work that is due for the scopes of a board."""
         return due_of(state.number, state.rules, state.floors, now_ms)
 
     async def work(self, limit: int) -> tuple[int, int]:
-        """Do a share of what time has made due; return what is left, and the milliseconds until
-        more is."""
+        """Do a share of the work that is due; return what is left, and the milliseconds until more
+        work falls due."""
         left = 0
         for state in list(self.boards.boards.values()):
             now_ms = self.time_of(state)
             try:
                 if state.due_ms <= now_ms:
                     await self.pass_boundary(state, now_ms)
-                    if state.rules.has_label_replica:  # who counted and died left something
+                    if state.rules.has_label_replica:  # a process that failed may have left entries
                         left += not await self.feed(state.board.name)
                 left += await self._prepare(state, now_ms, limit)
                 left += await self.sweep(state, now_ms, limit)
@@ -209,7 +212,7 @@ class BoardCatalog:
                 await self.refresh(state)
             except (Unavailable, Closed, Forked):
                 raise
-            except LaurelsError:  # what is wrong with one board does not hold up the others
+            except LaurelsError:  # the error of one board does not delay others
                 continue
         refreshing = self.registry.refreshing
         left += await self._refresh_due(AT_ONCE)
@@ -220,7 +223,7 @@ class BoardCatalog:
         until_ms = max(0, min(due, default=now_ms) - now_ms)
         return left, min(until_ms, refreshing.interval_ms(self.boards))
 
-    # Windows that are refreshed
+    # Refreshed windows
 
     def note(self, state: BoardState, refresh_states: RefreshStates) -> None:
         """Note the refresh states of a board's windows."""
@@ -233,8 +236,8 @@ class BoardCatalog:
         before: Sequence[Mapping[str, Refreshed]],
         states: RefreshStates,
     ) -> None:
-        """Raise RefreshChanged where a window shows another refresh than `before`: of rankings of
-        members and, where they have a state of their own, by a label."""
+        """Raise RefreshChanged if a refreshed window shows another refresh than `before`: in its
+        rankings of members or, if the board has a label replica, in those by a label."""
         self.note(state, states)
         by = state.rules.has_label_replica and state.rules.shards in states
         for window in state.rules.refreshed:
@@ -244,13 +247,13 @@ class BoardCatalog:
                 raise RefreshChanged
 
     async def refresh_due(self, *, paced: bool) -> None:
-        """Refresh the windows that are due before the writer is answered. Of a large refresh only a
-        share is done, or nothing where a task does that."""
-        with suppress(LaurelsError):  # what is due stays due
+        """Refresh the windows that are due, before the writer is answered. Of a large refresh only
+        a share is done, or nothing if a background task does it (`paced`)."""
+        with suppress(LaurelsError):  # the work stays due
             await self._refresh_due(0 if paced else 1)
 
     async def _refresh_due(self, calls: int) -> int:
-        """Go on with the refreshes that are due, with large ones in so many calls; about how many
+        """Continue the refreshes that are due, large ones by `calls` calls; return about how many
         members are left."""
         left = 0
         for place in self.registry.refreshing.due(self.now(), MOST_DUE, self._time_on):
@@ -264,12 +267,12 @@ class BoardCatalog:
                 left += await self.again(state.board.name, refresh)
             except (Unavailable, Closed, Forked):
                 raise
-            except LaurelsError:  # what is wrong with one board does not hold up the others
+            except LaurelsError:  # the error of one board does not delay others
                 continue
         return left
 
     async def _refresh_window(self, place: Place, calls: int, state: BoardState) -> int:
-        """Go on with one refresh, if it still is due; about how many members are left."""
+        """Continue one refresh if it is still due; return about how many members are left."""
         number, window = place
         if state.number != number or window not in state.rules.refreshed:
             return 0
@@ -282,13 +285,14 @@ class BoardCatalog:
             left, states = await self.index.refresh(opened, window, now_ms=now_ms, due_ms=due_ms)
             self.note(state, states)
             if not left:
-                self._swept.pop(number, None)  # there may be scopes that hold nobody any more
+                self._swept.pop(number, None)  # some scopes may be empty now
                 break
         self.registry.refreshing.went(place, left)
         return left
 
     async def _prepare(self, state: BoardState, now_ms: int, limit: int) -> int:
-        """Do a share of the passes of a board that are not before to be complete; what is left."""
+        """Do a share of the passes of a board that are not known to be complete; return what is
+        left."""
         left = 0
         for window in state.rules.windows.values():
             roll = rolling_state(state.number, window, now_ms)
@@ -301,8 +305,8 @@ class BoardCatalog:
         return left
 
     async def sweep(self, state: BoardState, now_ms: int, limit: int) -> int:
-        """Bring a share of the scopes that are behind, of about `limit` members; 0 when there are
-        no others until the next boundary."""
+        """Advance a share of the stale scopes, about `limit` members; return 0 if none are left
+        until the next boundary."""
         before = state.version, state.due_ms
         if not state.rules.scoped or self._swept.get(state.number) == before:
             return 0
@@ -312,8 +316,8 @@ class BoardCatalog:
         return 1
 
     async def feed(self, board: str) -> bool:
-        """Have the rankings by a label of a board count what its shards have; return False where
-        that did not come to an end."""
+        """Count in the rankings by a label what the shards of a board have counted; return False if
+        that did not finish."""
 
         async def look(state: BoardState) -> bool:
             return await self.index.feed(opened_as(state), self.time_of(state))
@@ -321,7 +325,7 @@ class BoardCatalog:
         return await self.again(board, look)
 
     async def pass_boundary(self, state: BoardState, now_ms: int) -> None:
-        """Do what the end of a period or step has made due for a board."""
+        """Do the work that the end of a period or step has made due for a board."""
         try:
             await self.rotate_step(state, now_ms)
             oldest_ms = oldest_stored(state.rules, state.floors, now_ms)
@@ -338,7 +342,7 @@ class BoardCatalog:
 
 
 def opened_as(state: BoardState) -> Opened:
-    """Return a board as the index takes it."""
+    """Return the description of a board that index calls take."""
     return Opened(state.number, state.version, state.rules)
 
 

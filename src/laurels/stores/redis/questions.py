@@ -1,4 +1,4 @@
-"""Queries about one board, each answered of one state of it."""
+"""Answer queries about one board, each from a single state of it."""
 
 from functools import partial
 from typing import TypeVar
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class _Now(Struct, frozen=True):
-    """A board as the index takes it, valid until its next boundary."""
+    """The description of a board for index calls, valid until its next boundary."""
 
     opened: Opened
     due_ms: int
@@ -33,7 +33,7 @@ class _Now(Struct, frozen=True):
 
 
 class Questions:
-    """Answers queries from the index, step by step."""
+    """Answers queries by reads from the index."""
 
     def __init__(self, present: BoardCatalog) -> None:
         self._present = present
@@ -62,10 +62,11 @@ class Questions:
             plan = result
 
     def _now(self, state: BoardState, now_ms: int) -> _Now:
-        """Worked out once for as long as it holds: time does not go back here."""
+        """Return the cached description of a board, computed again after a boundary: here time
+        never goes back."""
         now = self._nows.get(state.number)
         if now is None or not now.holds(state, now_ms):
-            if len(self._nows) > len(self._present.boards.boards):  # some of them are gone
+            if len(self._nows) > len(self._present.boards.boards):  # some boards were deleted
                 self._nows.clear()
             now = _Now(opened_as(state), next_boundary(state.rules, now_ms))
             self._nows[state.number] = now

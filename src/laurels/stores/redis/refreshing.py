@@ -1,8 +1,8 @@
 """The refreshed windows this process knows of, and when to refresh them.
 
-Every call that counts, reads or refreshes answers with the refresh states of its board. So a
-process knows when the boards it works with are due; others it looks at once per interval, in case
-the process that counted there is gone. Whether a window is due is decided on the server, where any
+Every call that counts, reads or refreshes also returns the refresh states of its board. So a
+process knows when the boards that it works with are due. It checks the others once per interval, in
+case the process that wrote to them has ended. The server decides whether a window is due, since any
 other process may have refreshed it, or have begun to.
 """
 
@@ -17,14 +17,14 @@ from laurels.timeline.instants import MAX_MS, MIN_MS
 from .remote import RefreshStates
 
 Place = tuple[int, str]
-"""The number of a board, and a window of it."""
+"""The number of a board, and the name of one of its windows."""
 
 
 class Refreshing:
     """The refresh states of all boards, and when each window is due.
 
-    A window is in the queue once; an entry with another instant than `_due` has is skipped.
-    `_large` are those that a commit has begun and not ended.
+    An entry of the queue whose time differs from the window's time in `_due` is outdated and
+    skipped. `_large` are windows whose refresh a commit has begun but not completed.
     """
 
     def __init__(self) -> None:
@@ -34,12 +34,12 @@ class Refreshing:
         self._large: set[Place] = set()
 
     def watch(self, state: BoardState) -> None:
-        """Have the windows of a board looked at that is new here."""
+        """Schedule a first check of the windows of a board that is new to this process."""
         for window in state.rules.refreshed:
             self._put((state.number, window), MIN_MS)
 
     def note(self, state: BoardState, refresh_states: RefreshStates, now_ms: int) -> None:
-        """Note the refresh states of windows; states older than those known are ignored."""
+        """Note the refresh states of windows; states older than the known ones are ignored."""
         for shard, windows in refresh_states.items():
             for name, refresh_state in windows.items():
                 own = self._refresh_states.setdefault((state.number, name), {})
@@ -60,7 +60,7 @@ class Refreshing:
             self._large.discard(place)
 
     def next_ms(self) -> int:
-        """Return when the next window is to be looked at; MAX_MS without any."""
+        """Return when the next window has to be checked, MAX_MS if there is none."""
         while self._queue and self._is_stale(self._queue[0]):
             heapq.heappop(self._queue)
         return self._queue[0][0] if self._queue else MAX_MS
@@ -68,9 +68,9 @@ class Refreshing:
     def due(
         self, now_ms: int, most: int, time_of: Callable[[int], int] | None = None
     ) -> list[Place]:
-        """Windows to be looked at now, the longest due first. They stay due until they are noted to
-        stand otherwise. `time_of` answers what time it is on a board of a number, where that may be
-        less than `now_ms`."""
+        """Return at most `most` windows to check now, the longest due first. They stay due until
+        another refresh state is noted. `time_of` returns the time of a board by its number, if that
+        may be less than `now_ms`."""
         found: list[tuple[int, int, str]] = []
         early: list[tuple[int, int, str]] = []
         while len(found) < most and self.next_ms() <= now_ms:
@@ -82,12 +82,12 @@ class Refreshing:
         return list(dict.fromkeys(entry[1:] for entry in found))
 
     def is_due(self, place: Place, now_ms: int) -> bool:
-        """Return whether a window is due as far as is known."""
+        """Return whether a window is due by the refresh states known here."""
         return self._due.get(place, MAX_MS) <= now_ms
 
     def interval_ms(self, boards: Boards) -> int:
-        """Return the shortest interval of those that a commit has begun and not ended; MAX_MS
-        without any."""
+        """Return the shortest refresh interval of the windows whose refresh a commit has begun but
+        not completed; MAX_MS if there are none."""
         states = [(boards.numbered(number), window) for number, window in self._large]
         found = [
             state.rules.refreshed[window].interval_ms
@@ -97,11 +97,11 @@ class Refreshing:
         return min(found, default=MAX_MS)
 
     def is_large(self, place: Place) -> bool:
-        """Return whether a refresh takes more than a commit does of it."""
+        """Return whether a commit has begun a refresh of the window but not completed it."""
         return place in self._large
 
     def went(self, place: Place, left: int) -> None:
-        """Take note of how many members a refresh has left."""
+        """Note how many members a refresh has left."""
         if left:
             self._large.add(place)
         else:

@@ -40,7 +40,7 @@ class Definitions(Protocol):
 
 
 class Registry:
-    """Boards as this process knows them, and how it changes them for everyone."""
+    """This process's copy of the boards' definitions, and changes of the shared ones."""
 
     def __init__(self, definitions: Definitions) -> None:
         self._definitions = definitions
@@ -51,18 +51,19 @@ class Registry:
 
     @read_only
     async def answers(self) -> None:
-        """Raise where the server does not answer."""
+        """Raise an error if the server does not answer."""
         await self._definitions.note("clock")
 
     @read_only
     async def load(self) -> bool:
-        """Read what has changed since it was read last; return whether anything has. One at a time:
-        none puts what is older in the place of what is newer."""
+        """Read the definitions; return whether any has changed since they were last read. Reads are
+        made one at a time, so that an older result never replaces a newer one."""
         async with self._loading:
             return await self._load()
 
     async def deleted(self) -> list[tuple[bytes, Opened]]:
-        """Return deleted boards whose rankings may still exist, by the argument for `cleared`."""
+        """Return deleted boards whose rankings may still exist, each with the argument for
+        `cleared`."""
         found = []
         for body in await self._definitions.deleted():
             record = board_record(body)
@@ -102,12 +103,12 @@ class Registry:
         return state
 
     async def create(self, record: BoardRecord, name: str) -> bool:
-        """Add a board under the number its record has; return False when another was faster."""
+        """Add a board with the number in its record; return False if another process was first."""
         return await self._put(name, None, encode(record), record.number)
 
     async def change(self, state: BoardState, record: BoardRecord) -> bool:
-        """Put a changed definition in the place of the one known here; return False when that is
-        old."""
+        """Replace the definition known here by a changed one; return False if the known one is
+        outdated."""
         name = state.board.name
         return await self._put(name, self._read[name], encode(record), None)
 

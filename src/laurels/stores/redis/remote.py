@@ -1,9 +1,9 @@
 """The protocol of an index on a server: rankings of boards that several processes share.
 
 Every call is a coroutine and one atomic step on the server, so concurrent callers never see each
-other's work half done. What a process knows of a board may be out of date, and so may its plans:
-such a call is refused (`DefinitionOutdated`, `PlanExpired`, `StepNotReady`) without having done
-anything, and is repeated.
+other's work half done. A process's copy of a definition may be outdated, and so may its plans: such
+a call is refused (`DefinitionOutdated`, `PlanExpired`, `StepNotReady`) without having changed
+anything, and the caller repeats it with a new plan.
 """
 
 from array import array
@@ -27,11 +27,12 @@ from laurels.stores.redis.sharding.feed import FeedPlace, Pending
 
 
 class DefinitionOutdated(Exception):  # noqa: N818 (says what the caller is)
-    """The board has another version there, or is none: read the definitions again."""
+    """On the server the board has another version, or does not exist: read the definitions
+    again."""
 
 
 class PlanExpired(Exception):  # noqa: N818
-    """A period or step that the caller counts on has ended: plan again, for `now_ms`."""
+    """A period or step in the caller's plan has ended: plan again, for `now_ms`."""
 
     def __init__(self, now_ms: int) -> None:
         super().__init__(f"it is {now_ms} there")
@@ -39,8 +40,8 @@ class PlanExpired(Exception):  # noqa: N818
 
 
 class StepNotReady(Exception):  # noqa: N818
-    """A rolling window is not at the running step: rotate it first, in these scopes (the empty one
-    ranks all)."""
+    """A rolling window is not at the running step: rotate it first, in these scopes (the empty text
+    is the scope of all events)."""
 
     def __init__(self, scopes: Iterable[str] = (ALL,)) -> None:
         self.scopes = tuple(dict.fromkeys(scopes))
@@ -48,12 +49,13 @@ class StepNotReady(Exception):  # noqa: N818
 
 
 class ScopesNotReady(StepNotReady):
-    """Stale scopes are to be listed: advance them first, since they may be empty by now."""
+    """A list of scopes would contain stale ones: advance them first, since they may be empty by
+    now."""
 
 
 class FeedConflict(Exception):  # noqa: N818
-    """Others have counted entries of feeds meanwhile: go on from these places, one of each
-    feed."""
+    """Other processes have counted entries of the feeds meanwhile: continue from these places, one
+    for each feed."""
 
     def __init__(self, places: Iterable[FeedPlace]) -> None:
         self.places = list(places)
@@ -61,7 +63,7 @@ class FeedConflict(Exception):  # noqa: N818
 
 
 class RefreshChanged(Exception):  # noqa: N818
-    """A refreshed window is not in the state that the caller expected: ask again."""
+    """A refreshed window is not in the state that the caller expected: make the query again."""
 
 
 RefreshStates = dict[int, dict[str, RefreshState]]
@@ -69,8 +71,8 @@ RefreshStates = dict[int, dict[str, RefreshState]]
 
 
 class Opened(Struct, frozen=True):
-    """A board as a process knows it; of a board in several shards, one of them, or with `feeds`
-    what follows so many of them."""
+    """A board as a process knows it, or one of its shards; with `feeds` the label replica that
+    follows so many shards."""
 
     number: int
     version: int
@@ -80,10 +82,10 @@ class Opened(Struct, frozen=True):
 
 
 class CallId(Struct, frozen=True):
-    """Tells a call that is made again, since its answer was lost, from a new one.
+    """The id of a call, which is repeated under the same id if its answer was lost.
 
-    `token` is that of a process, `number` counts its calls for a board up. One of these is under
-    way at a time: the index remembers the last one only.
+    `token` identifies the process, `number` increases with its calls for a board. Only one of these
+    is in progress at a time, since the index remembers only the last one.
     """
 
     token: str
@@ -92,13 +94,13 @@ class CallId(Struct, frozen=True):
 
 class Applied(Struct, frozen=True):
     """The result of counting a batch, as of an offset. The ranks are those of the events' members
-    before and after it, from 0, -1 where not ranked, if they were requested and could be
-    determined.
+    before and after it, from 0, or -1 for a member that is not ranked; None if they were not
+    requested or could not be determined.
 
-    `left` are the positions of events that were not counted because their shards refused them: all
-    else is about the others, and a batch of these, even an empty one, is to be planned and applied
-    again. None where nothing is left to do. `refresh_states` are those of the shards that counted,
-    afterwards.
+    `left` are the positions of events that were not counted because their shards refused them. All
+    other fields are about the other events, and a batch of those that are left has to be planned
+    and applied again, even if it is empty. None if nothing is left to do. `refresh_states` are
+    those of the shards that counted, afterwards.
     """
 
     outcomes: Outcomes
@@ -110,8 +112,8 @@ class Applied(Struct, frozen=True):
 
 
 class ShardChanges(Struct, frozen=True):
-    """Blocks of changes of a shard, in order: `floor` is the place before the oldest that is kept,
-    `newest` that behind the newest."""
+    """Blocks of changes of a shard, in order: `floor` is the place before the oldest kept block,
+    `newest` the place after the newest."""
 
     floor: BlockPlace
     newest: BlockPlace
@@ -127,17 +129,17 @@ class Reading(Struct, frozen=True, gc=False):
 
 
 class RemoteIndex(Protocol):
-    """All rankings, on a server. `due_ms` is when a plan or question ceases to hold."""
+    """All rankings, on a server. `due_ms` is the time at which a plan or query becomes invalid."""
 
     async def open(
         self, board: Opened, recorded: WriteBlock | None = None, *, restart_tag: int = 0
     ) -> None:
-        """Register a board, or its changed definition; idempotent. Where the board keeps changes,
-        what is `recorded` becomes one, here and below. With a `restart_tag` it keeps none of those
-        before, since it kept none for a while."""
+        """Register a board, or its changed definition; idempotent. If the board keeps changes,
+        `recorded` becomes one of them, here and in the other methods. With a `restart_tag` all
+        earlier changes are removed, since the board kept none for a while."""
 
     async def close(self, board: Opened) -> None:
-        """Forget a board with all its data; idempotent."""
+        """Remove a board with all its data; idempotent."""
 
     async def apply(
         self,
@@ -150,29 +152,29 @@ class RemoteIndex(Protocol):
         due_ms: int,
         call: CallId | None = None,
     ) -> Applied:
-        """Count a batch as planned; `watch` is a place in the plan's routes.
+        """Count a batch as planned; `watch` is an index into the plan's routes.
 
-        A call made again with the id it had, within a minute, counts nothing twice, and has the
-        answer it had.
+        A call that is repeated with the same id within a minute counts nothing twice, and returns
+        the same answer.
         """
 
     def read(
         self, board: Opened, asks: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> Awaitable[Reading]:
-        """Answer asks from one state."""
+        """Answer all requests from one state."""
 
     async def rotate_step(self, board: Opened, roll: RollingState, now_ms: int, limit: int) -> bool:
-        """Bring a rolling window to the step that runs; return False when `limit` members were not
+        """Rotate a rolling window to the running step; return False if `limit` members were not
         enough."""
 
     async def advance_pass(self, board: Opened, window: str, limit: int) -> int:
-        """Do about `limit` members of the pass for the next step; return what is left."""
+        """Prepare about `limit` members for the next step; return how many are left."""
 
     async def remove(
         self, board: Opened, member: bytes, due: Due, recorded: WriteBlock | None = None
     ) -> bool:
         """Remove a member and its data from every ranking but those by a label; return whether it
-        was in any. Where the board has scopes, that is not a single step: others may see it half
+        was in any. On a board with scopes that is not a single step: other callers may see it half
         done, and after an error the caller repeats it."""
 
     async def set_data(
@@ -190,46 +192,46 @@ class RemoteIndex(Protocol):
     async def position(self, board: Opened, source: str) -> str | None: ...
 
     async def time(self, board: Opened) -> int | None:
-        """Return the latest time the board was written at, None before the first write."""
+        """Return the latest time at which the board was written, None before the first write."""
 
     async def keys(self, board: Opened, *, empty: bool = False) -> list[RankingKey]:
-        """Return the rankings of all events with members, or with `empty` all that there should be;
-        not those of scopes."""
+        """Return the keys of the rankings of all events that have members, or with `empty` of all
+        registered ones; without those of scopes."""
 
     async def advance_scopes(
         self, board: Opened, scopes: Sequence[str], due: Due, limit: int, *, full: bool
     ) -> bool:
-        """Turn the rolling windows of scopes, with `full` also forgets what they no longer keep and
-        prepares their next steps; return False when `limit` members were not enough."""
+        """Rotate the rolling windows of scopes; with `full` also drop the periods they no longer
+        keep, and prepare their next steps. Return False if `limit` members were not enough."""
 
     async def sweep(self, board: Opened, due: Due, limit: int) -> bool:
-        """Advance about `limit` members' worth of stale scopes; return whether there are no
+        """Advance stale scopes, by work worth about `limit` members; return whether there are no
         others."""
 
     async def refresh(
         self, board: Opened, window: str, *, now_ms: int, due_ms: int
     ) -> tuple[int, RefreshStates]:
-        """Go on with the refresh of a window, in every shard in which it is due; about how many
-        members are left, 0 where nothing is left to do, and how the windows stand. Any number of
-        processes may do so at once, and break off anywhere."""
+        """Continue the refresh of a window in every shard in which it is due. Return about how many
+        members are left, 0 if it is done, and the states of the windows. Any number of processes
+        may do this at once, and stop anywhere."""
 
     async def scope_count(self, board: Opened, form: str) -> int:
-        """Return how many scopes of some labels (`RankingSpec.name`) there are, those included that
-        hold nobody any more and that no sweep has come to yet."""
+        """Return the number of scopes of a form (`RankingSpec.name`), including empty ones that no
+        sweep has removed yet."""
 
     async def scopes(self, board: Opened, form: str, after: str, limit: int) -> list[str]:
-        """Return the next of these, behind one of them."""
+        """Return the next scopes of a form, after one of them."""
 
     async def audit_scopes(self, board: Opened, *, mend: bool) -> tuple[int, int]:
-        """`audit` of every ranking of every scope; how many there are, and their entries. Of a
-        board in several shards a ranking counts in each of them."""
+        """Audit every ranking of every scope; return the number of rankings, and of their entries.
+        On a board in several shards a ranking counts once for each shard."""
 
     async def forget(self, board: Opened, now_ms: int) -> None:
         """Forget a share of the ids that are no longer remembered at `now_ms`."""
 
     async def expire(self, board: Opened, keys: Sequence[RankingKey], now_ms: int) -> None:
-        """Set when rankings of periods expire by themselves, once they are neither read nor counted
-        in. Does nothing unless the boards go by the clock of the server."""
+        """Set when rankings of periods expire by themselves, once they are neither read nor
+        written. Has no effect unless the boards use the clock of the server."""
 
     async def outlive(self, board: Opened, rules: Rules, now_ms: int) -> None:
         """Extend the expiry of the rankings of periods to what these rules need, before the rules
@@ -238,27 +240,26 @@ class RemoteIndex(Protocol):
     async def drop(self, board: Opened, keys: Sequence[RankingKey]) -> None: ...
 
     def keeps_layout(self, rules: Rules, changed: Rules) -> bool:
-        """Return whether a board with these rules that changes to others can stay laid out as it
-        is."""
+        """Return whether the stored rankings stay valid when a board's rules are changed."""
 
     def layout(self, rules: Rules) -> BoardLayout:
         """Return the layout of a board with these rules, and what would make it cheaper."""
 
     def unverified(self, rules: Rules) -> list[str]:
-        """Return, in sentences, what `audit` cannot check of a board with these rules."""
+        """Return sentences that describe what `audit` cannot check on a board with these rules."""
 
     async def offset(self, board: Opened) -> Offset:
-        """Return how often a board has changed; it costs little to ask."""
+        """Return the number of changes of a board; cheap enough to be polled."""
 
     async def remembered(self, board: Opened, now_ms: int) -> int:
         """Return how many event ids the board remembers at `now_ms`."""
 
     async def nbytes(self, board: Opened, key: RankingKey) -> int:
-        """About how much memory a ranking takes, in bytes."""
+        """Return about how many bytes of memory a ranking takes."""
 
     async def audit(self, board: Opened, key: RankingKey, *, mend: bool) -> int:
-        """Compare a ranking with what it follows from, and with `mend` puts it right; its entries.
-        CheckFailed names the first difference."""
+        """Compare a ranking with the data it is derived from, and with `mend` repair it; return the
+        number of its entries. CheckFailed names the first difference."""
 
 
 class FollowedIndex(RemoteIndex, Protocol):
@@ -267,28 +268,28 @@ class FollowedIndex(RemoteIndex, Protocol):
     async def read_changes(
         self, board: Opened, after: Sequence[int], limit: int
     ) -> list[ShardChanges]:
-        """Return the blocks of each shard behind those of these sequences, with these, until they
-        have more than `limit` changes."""
+        """Return, for each shard, the block with the sequence number in `after`, if it is kept, and
+        those after it until they have more than `limit` changes."""
 
     async def feed(self, board: Opened, now_ms: int) -> bool:
-        """Count in the label replica what the shards had counted before this call; return False
-        when that was not completed. Any number of processes may do so at once."""
+        """Count in the label replica all events that the shards had counted before this call;
+        return False if that did not finish. Any number of processes may do this at once."""
 
     async def changes(self, board: Opened) -> int:
-        """Return how often anything of a board has changed, its rankings by a label included; it
-        costs little to ask."""
+        """Return the number of changes of a board, including its rankings by a label; cheap enough
+        to be polled."""
 
     async def left_out(self, board: Opened) -> int:
-        """Return how many events count for their members and not for their labels, whose total
-        would have left the range."""
+        """Return the number of events that count in rankings of members but not in those by a
+        label, because a label's total would have left the range."""
 
 
 class ShardIndex(RemoteIndex, Protocol):
-    """One that has each shard of a board as a board of its own, and so what follows them."""
+    """An index that treats each shard of a board, and its label replica, as a board of its own."""
 
     async def read_changes(self, board: Opened, after: int, limit: int) -> ShardChanges:
-        """Return the block `after`, where it is kept, and those behind it until they have more than
-        `limit` changes."""
+        """Return the block with the sequence number `after`, if it is kept, and those after it
+        until they have more than `limit` changes."""
 
     async def apply(
         self,
@@ -305,7 +306,7 @@ class ShardIndex(RemoteIndex, Protocol):
         """Count a batch as planned; `feed` is appended to the feed in the same step."""
 
     async def pending(self, board: Opened, after: FeedPlace, limit: int) -> Pending:
-        """Return the next entries of a shard's feed; those up to that place are forgotten."""
+        """Return the next entries of a shard's feed after a place; delete those up to it."""
 
     async def follow(
         self,
@@ -317,11 +318,13 @@ class ShardIndex(RemoteIndex, Protocol):
         spans: Sequence[tuple[int, FeedPlace, FeedPlace]],
         baselines: Sequence[Sequence[int] | bool] | None,
     ) -> None:
-        """Count a batch made of entries, by shard behind one and up to another, in one step with
-        the note that they count. Raise FeedConflict where others have been there."""
+        """Count a batch made from entries of feeds, and in the same step note these as counted.
+        `spans` are (shard, place before the entries, place of the last). Raises FeedConflict if
+        another process has counted some of them."""
 
     async def followed(self, board: Opened) -> list[FeedPlace]:
-        """Return the last entry of each feed that counts."""
+        """Return the place of the last counted entry of each feed."""
 
     async def left_out(self, board: Opened) -> int:
-        """Return how many events of such batches would have left the range."""
+        """Return the number of events from feeds that were left out because a total would have left
+        the range."""

@@ -1,9 +1,9 @@
 """Repeat calls whose outcome is unknown.
 
-A call whose connection is cut, or that is not answered in time, may have been carried out or not.
-It is repeated under the same id (`CallId`): if it was carried out, the index answers as it did
-then, and counts nothing. In most cases that settles it. Where it does not, the error says that the
-write may have counted, and only the ids of its events make it safe to repeat.
+A call whose connection is lost, or that is not answered in time, may or may not have been carried
+out. It is repeated under the same id (`CallId`): if it was carried out, the index returns the first
+answer again and counts nothing. If the outcome is still unknown after that, the error says that the
+write may have counted; it is then safe to repeat only if its events have ids.
 
 A call that was certainly not carried out is not repeated here: the caller may do that.
 """
@@ -21,7 +21,7 @@ from laurels.errors.index_server import IndexUnavailable
 from .remote import CallId
 
 REPEATS_SECONDS = 2.5
-"""For how long after its first attempt a call is made again; `deadline` says when all ends."""
+"""How long after its first attempt a call may be repeated; `deadline` bounds the whole verb."""
 PAUSES = (0.05, 0.1, 0.2, 0.4)
 """Seconds before each repeat; the last one is used for all further repeats."""
 
@@ -30,21 +30,21 @@ P = ParamSpec("P")
 
 
 class Calls:
-    """Ids of the calls of a process, unique by `token`."""
+    """Makes the ids of a process's calls, which are unique because of its `token`."""
 
     def __init__(self, token: str) -> None:
         self._token = token
         self._numbers: dict[int, int] = {}
 
     def next(self, board: int) -> "Attempts":
-        """Attempts to make the next call for a board: one after the other, since the index
-        remembers the last call only."""
+        """Return the attempts for the next call for a board. Calls for a board are made one after
+        the other, since the index remembers only the last one."""
         number = self._numbers[board] = self._numbers.get(board, 0) + 1
         return Attempts(CallId(self._token, number))
 
 
 class Attempts:
-    """Attempts to have one piece of work done, all under one id, however it is planned."""
+    """The attempts to make one call, all under the same id, even if it is planned again."""
 
     def __init__(self, id: CallId) -> None:
         self._id = id
@@ -53,10 +53,9 @@ class Attempts:
         self._latest: float | None = None
 
     async def answer(self, make: Callable[..., Awaitable[T]]) -> T:
-        """Return the result of `make(call=id)`, repeated while it may have been carried out
-        unanswered.
+        """Return the result of `make(call=id)`, repeated while its outcome is unknown.
 
-        Raise what the call raises; IndexUnavailable covers any attempt that may have applied.
+        Raises the errors of the call; IndexUnavailable says whether any attempt may have applied.
         """
         loop = asyncio.get_running_loop()
         if self._latest is None:
@@ -74,8 +73,8 @@ class Attempts:
 
     @contextmanager
     def reporting(self) -> Iterator[None]:
-        """Make errors raised within say that an attempt may have applied, if one may; PartlyCounted
-        where a part of it certainly has."""
+        """Make errors raised inside say that an attempt may have applied, if one may have; raise
+        PartlyCounted if a part certainly has."""
         try:
             yield
         except LaurelsError as error:
@@ -88,7 +87,8 @@ class Attempts:
 
 @contextmanager
 def after(*, counted: bool) -> Iterator[None]:
-    """Make errors raised within say that the write may have counted, when a part of it has."""
+    """Make errors raised inside say that the write may have counted, if `counted`, because a part
+    of it has."""
     try:
         yield
     except LaurelsError as error:
@@ -100,8 +100,8 @@ def after(*, counted: bool) -> Iterator[None]:
 
 
 def read_only(method: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """Wrap a coroutine function that changes nothing: its errors never say that it may have been
-    carried out."""
+    """Wrap a coroutine function that changes nothing, so that its errors never say that it may have
+    been carried out."""
 
     @wraps(method)
     async def read(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -115,7 +115,7 @@ def read_only(method: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, A
 
 
 def _raise_doubtful(error: LaurelsError, addition: str = "") -> NoReturn:
-    """Raise the same failure of a write that may have been counted; never an error that is its own
+    """Raise the same error, now for a write that may have counted, without making an error its own
     cause."""
     if isinstance(error, IndexUnavailable):
         error.may_have_applied = True

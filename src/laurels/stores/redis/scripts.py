@@ -4,7 +4,7 @@ from msgspec import Struct
 
 
 class Script(Struct, frozen=True):
-    """A script and the name by which the server remembers it."""
+    """A script, and the digest by which the server knows it."""
 
     name: str
     source: str

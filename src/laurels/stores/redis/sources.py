@@ -1,4 +1,5 @@
-"""Scripts: files of `lua/`, sent once and called by their digest."""
+"""Load the scripts from the files in `lua/`; the server gets them once, and is then sent their
+digest."""
 
 import hashlib
 from functools import cache
@@ -9,7 +10,7 @@ from .scripts import Script
 
 @cache
 def script_of(name: str, *before: str) -> Script:
-    """Return the script in the file of that name, headed by the files that it builds on."""
+    """Return the script in the file `name`, preceded by the files that it builds on."""
     folder = files(__package__).joinpath("lua")
     texts = [folder.joinpath(f"{each}.lua").read_text(encoding="utf-8") for each in (*before, name)]
     source = "\n".join(texts)

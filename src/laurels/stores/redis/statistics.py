@@ -1,4 +1,4 @@
-"""Statistics of boards, and checks of rankings against the data they follow from."""
+"""Statistics of boards, and checks of rankings against the data they are derived from."""
 
 from laurels.core.board_state import BoardState
 from laurels.core.clock_status import clock_status
@@ -16,11 +16,11 @@ MEASURED = 10
 """How many scopes of the same labels are sampled to estimate the memory of all of them."""
 
 NAMED = 5
-"""Boards that a sentence of a check names."""
+"""The most boards that a sentence of a check names."""
 
 
 class BoardStatistics:
-    """Looks through everything that the index holds; others go on meanwhile."""
+    """Computes figures and checks over everything in the index, while other calls continue."""
 
     def __init__(self, present: BoardCatalog) -> None:
         self._present = present
@@ -70,9 +70,8 @@ class BoardStatistics:
         )
 
     async def _scopes(self, state: BoardState, now_ms: int) -> tuple[dict[str, int], int]:
-        """Return how many scopes there are of each tuple of labels, those included that hold nobody
-        and that no sweep has come to; and about how much memory their rankings take, with those by
-        a label."""
+        """Return the number of scopes of each form, including empty ones that no sweep has removed
+        yet; and about how much memory their rankings and the rankings by a label take."""
         opened, counts = opened_as(state), dict[str, int]()
         by_label = {place.name for place in state.rules.places if place.by}
         nbytes = sum([await self._nbytes(state, scope, now_ms) for scope in by_label])
@@ -84,7 +83,7 @@ class BoardStatistics:
         return counts, nbytes
 
     async def _nbytes(self, state: BoardState, scope: str, now_ms: int) -> int:
-        """About how much memory the rankings of a scope take."""
+        """Return about how many bytes of memory the rankings of a scope take."""
         opened = opened_as(state)
         sizes = [
             await self._present.index.nbytes(
@@ -115,11 +114,11 @@ class BoardStatistics:
 
     @read_only
     async def check(self) -> CheckReport:
-        """Compare every ranking with what it follows from."""
+        """Compare every ranking with the data it is derived from."""
         return await self.audit(mend=False)
 
     async def audit(self, *, mend: bool) -> CheckReport:
-        """Compare every ranking with what it follows from, and with `mend` puts it right."""
+        """Compare every ranking with the data it is derived from, and with `mend` repair it."""
         await self._present.registry.load()
         rankings = entries = offset = 0
         unverified: dict[str, list[str]] = {}
@@ -149,6 +148,6 @@ class BoardStatistics:
 
 
 def _listed(boards: list[str]) -> str:
-    """Return the boards that a sentence is about, the first few by their names."""
+    """Return a text that names the first few of the boards and counts the others."""
     names = ", ".join(boards[:NAMED])
     return names if len(boards) <= NAMED else f"{names} and {len(boards) - NAMED} others"

@@ -1,8 +1,9 @@
-"""The service of the direct deployment: what the verbs stand on where an index server is the truth.
+"""The store on an index server: boards on a Redis or Valkey server that several processes share.
 
-Its coroutines run on one event loop, the caller's or one in a thread (`loop`); the methods without
-`await` are for threads beside that loop. A write is accepted here as anywhere, planned by what this
-process knows, and carried out by one call; where the server knows better, it is planned again.
+Its coroutines run on one event loop, the caller's or one in a thread (`loop`); the synchronous
+methods are for other threads. A write is accepted as in every store, planned from this process's
+copy of the definitions, and carried out by one call. If the server refuses the plan as outdated,
+the write is planned again.
 """
 
 import asyncio
@@ -51,8 +52,8 @@ T = TypeVar("T")
 def is_newer(
     state: BoardState, events: Sequence[Any], window: str | None, scope: Sequence[str] | None
 ) -> bool:
-    """Return whether events name what the board as it is known here has not: another process may
-    have added it."""
+    """Return whether events name a window, label or scope that the board does not have in this
+    process's copy: another process may have added it."""
     rules = state.rules
     try:
         window_named(rules, window)
@@ -66,8 +67,7 @@ def is_newer(
 
 
 def _labels_of(event: Any) -> Any:
-    """Return the labels that an event carries that has room for some; None where there is nothing
-    to see."""
+    """Return the labels of an event, None if they are not a dict; a tuple has at least 5 items."""
     if type(event) is tuple:
         labels = event[4]
     else:
@@ -76,10 +76,10 @@ def _labels_of(event: Any) -> Any:
 
 
 class Direct(Paced):
-    """Boards on an index server.
+    """The store of boards on an index server.
 
-    `keys` are those to a service over it and `audit` its audit log; `risks` are
-    sentences on how the server may lose what was counted.
+    `keys` and `audit` are the keys and the audit log of a service over it; `risks` are sentences
+    about how the server may lose counted events.
     """
 
     def __init__(
@@ -114,19 +114,19 @@ class Direct(Paced):
 
     @property
     def paced(self) -> bool:
-        """Whether a task does what falls due; otherwise submissions do."""
+        """Whether a background task does the work that falls due; otherwise submissions do it."""
         return self._writer.paced
 
     @paced.setter
     def paced(self, paced: bool) -> None:
         self._writer.paced = paced
 
-    # For threads beside the loop
+    # For threads other than that of the loop
 
     def run(self, coroutine: Any) -> Any:
         """Run a coroutine of this store for a caller outside of its loop, and return its result.
 
-        RuntimeError on the loop itself, where waiting would never end.
+        Raises RuntimeError on the loop itself, where waiting would never end.
         """
         try:
             self.ensure_usable()
@@ -142,12 +142,12 @@ class Direct(Paced):
             future.cancel()
 
     def ask(self, board: str, query: Query[T]) -> T:
-        """Return the answer to a query about a board, all of one state."""
+        """Return the answer to a query about a board, made from a single state of it."""
         answer: T = self.run(self.ask_async(board, query))
         return answer
 
     def cached_view(self, _board: str, _window: str | None, _look: Callable[..., T]) -> T | None:
-        """Return None: rankings on an index server are never at hand."""
+        """Return None: no view of a ranking on an index server is cached."""
         return None
 
     def write(self, command: Command[T]) -> T:
@@ -168,8 +168,8 @@ class Direct(Paced):
         return self._present.boards.named(board)
 
     def newest(self, board: str) -> BoardState:
-        """Return the board of that name as the server has it now, also where another process
-        changed it."""
+        """Return the board of that name as the server has it now, including changes by other
+        processes."""
         self.run(self._present.registry.load())
         return self._present.boards.named(board)
 
@@ -186,7 +186,7 @@ class Direct(Paced):
     def submission(
         self, board: str, events: Iterable[Any], window: str | None, **how: Unpack[How]
     ) -> Submission:
-        """Accept events: judges their form and makes them columns."""
+        """Accept events: check their form and turn them into columns."""
         batch = batch_list(events)
         state = self.named(board)
         if is_newer(state, batch, window, how.get("scope")):
@@ -196,13 +196,13 @@ class Direct(Paced):
     def changes(
         self, board: str, after: str | None, limit: int, *, initial: bool = False
     ) -> ChangePage:
-        """Return a page of changes after a cursor, or, with `initial`, of all present entries
-        before them."""
+        """Return a page of changes after a cursor; with `initial` first of all current entries,
+        then of the changes after these."""
         page: ChangePage = self.run(self.changes_async(board, after, limit, initial=initial))
         return page
 
     def position(self, board: str, source: str) -> str | None:
-        """Return the position committed last for a source."""
+        """Return the last committed position of a source."""
         position = read_only(self._present.index.position)
         found: str | None = self.run(position(opened_as(self.newest(board)), source))
         return found
@@ -227,35 +227,35 @@ class Direct(Paced):
         self.run(self._statistics.audit(mend=True))
 
     def snapshot(self) -> int:
-        """There is none: what is kept, the server keeps."""
+        """Raise NothingToBackUp: the server stores the data itself."""
         raise NothingToBackUp("the boards are on an index server, which keeps them its own way")
 
     def work(self, limit: int) -> tuple[int, int]:
-        """Do a share of what time has made due; return what is left, and the milliseconds until
-        more is."""
+        """Do a share of the work that is due; return what is left, and the milliseconds until more
+        work falls due."""
         done: tuple[int, int] = self.run(self._present.work(limit))
         return done
 
     def pace(self, limit: int) -> tuple[int, int]:
-        """Return how much work is left and when more falls due, as `Service.pace`."""
+        """Return how much work is left and when more falls due; see `Paced.pace`."""
         return self.work(limit)
 
     def ensure_usable(self) -> None:
-        """Raise Forked in a child of the process that opened this, Closed after the end."""
+        """Raise Forked in a child of the process that opened this store, Closed after `close`."""
         if self._forks != forks():
             raise Forked("the boards were opened by the process that this one was forked from")
         if self._ended is not None:
             raise Closed(self._ended)
 
     def close(self) -> None:
-        """Carry out what is queued and closes; another close does nothing."""
+        """Carry out all queued writes and close the connection; idempotent."""
         if self._ended is None:
             self.run(self._finish())
             for action in self._on_close:
                 action()
 
     def on_close(self, action: Callable[[], None]) -> None:
-        """Have `action` called when this is closed, after the connection is."""
+        """Call `action` when this store is closed, after the connection is."""
         self._on_close.append(action)
 
     async def _finish(self) -> None:
@@ -266,11 +266,11 @@ class Direct(Paced):
             await stop()
         await self._close()
 
-    # What a service over it needs to know
+    # For a service over this store
 
     async def figures(self, sees: Callable[[str], bool] | None) -> StoreFigures:
-        """Return how many boards this process knows, and whether the server answers. Nothing is
-        added up there for this: that is for `stats`."""
+        """Return how many boards this process knows, and whether the server answers. Figures that
+        the server would have to add up are in `stats`."""
         if sees is not None:
             return StoreFigures(of_boards_only=True)
         count = len(self._present.boards.boards)
@@ -281,17 +281,17 @@ class Direct(Paced):
         return StoreFigures(count=count, answers=True, clock=self.clock_status())
 
     def observe(self, observer: Callable[[int, float], None], clock: Callable[[], float]) -> None:
-        """Call `observer` after each call that counts, with how many writes were gathered in it and
-        how many seconds it took by `clock`."""
+        """Call `observer` after each call that counts, with the number of writes gathered in it and
+        the seconds it took by `clock`."""
         self._gatherer.observed = observer, clock
 
     def change_token(self, board: str) -> tuple[int, int, int, bool]:
-        """Return a token that changes whenever the board may have another list, as
-        `Service.change_token` does, as of the last call of `follow`."""
+        """Return a token that changes whenever the board's lists may have changed, as of the last
+        call of `follow`."""
         return self._follower.change_token(board)
 
     async def follow(self, boards: Collection[str]) -> None:
-        """Bring the change tokens of boards up to date, in one go; unknown boards are skipped."""
+        """Update the change tokens of boards concurrently; unknown boards are skipped."""
         self.ensure_usable()
         await self._follower.look(boards)
 
@@ -301,22 +301,22 @@ class Direct(Paced):
         return clock_status(self._clock, self._present.latest_ms)
 
     def accept_clock(self) -> ClockStatus:
-        """Have all processes follow the clock of the index server, wherever it has leapt: this one
-        at once, the others when they look at it next, within some seconds."""
+        """Make all processes follow the clock of the index server, however far it has leapt: this
+        one at once, the others when they next sample it, within some seconds."""
         accept_clock(self._clock)
         if isinstance(self._clock, SharedSource):
             self.run(self._clock.announce_acceptance())
         return self.clock_status()
 
     async def ensure_healthy(self) -> None:
-        """Raise where the index server does not answer."""
+        """Raise an error if the index server does not answer."""
         self.ensure_usable()
         await self._present.registry.answers()
 
     # On the loop
 
     async def newest_async(self, board: str) -> BoardState:
-        """Return the board as of the newest definition, as `newest`."""
+        """Return the board as the server has it now; see `newest`."""
         self.ensure_usable()
         await self._present.registry.load()
         return self._present.boards.named(board)
@@ -326,14 +326,15 @@ class Direct(Paced):
         return await self._present.know(board)
 
     def ask_async(self, board: str, query: Query[T]) -> Coroutine[Any, Any, T]:
-        """Return an awaitable of the answer to a query about a board, all of one state."""
+        """Return a coroutine for the answer to a query about a board, made from a single state of
+        it."""
         self.ensure_usable()
         return self._questions.ask(board, query)
 
     async def changes_async(
         self, board: str, after: str | None, limit: int, *, initial: bool = False
     ) -> ChangePage:
-        """Return what `changes` returns."""
+        """Return a page of changes; see `changes`."""
         self.ensure_usable()
         if not initial and not beginning.is_initial(after):
             return await self._changes.page(board, after, limit)
@@ -344,12 +345,12 @@ class Direct(Paced):
         return await beginning.run_async(steps, partial(self.ask_async, board))
 
     async def look_async(self, look: Callable[[bool], T]) -> T:
-        """Return what a read returns that waits for the server, in a thread."""
+        """Run a read that waits for the server in a thread, and return its result."""
         self.ensure_usable()
         return await asyncio.to_thread(look, True)
 
     async def write_async(self, command: Command[T]) -> T:
-        """Carry out a command; return its result, raise what refused it."""
+        """Carry out a command and return its result; raise the error that refused it."""
         self.ensure_usable()
         committed = await self.commit_async(await self._accepted(command))
         if (name := defined_by(command)) is not None:
@@ -364,17 +365,18 @@ class Direct(Paced):
     async def submit_one(
         self, board: str, event: Any, window: str | None, scope: Sequence[str] | None
     ) -> tuple[Receipts, int]:
-        """Submit an event; return its receipts, and its place there. Writes for one board are
-        joined when a call takes them."""
+        """Submit an event; return the receipts of its submission, and its index there. Writes for
+        one board are joined when they are sent."""
         command = SubmitMany(board, [event], window, ranks=True, scope=scope)
         return await self.commit_async(await self._accepted(command)), 0
 
     async def _accepted(self, command: Command[Any]) -> FoldedWrite:
-        """Judge a command by its board as it is now, where it names what is not known here."""
+        """Check a command and turn it into a write; if it names something unknown here, read the
+        board's definition again first."""
         if isinstance(command, Submit):
             await self._know_labels(command.board, [command.event], command)
         elif isinstance(command, SubmitMany):
-            events = batch_list(command.events)  # once: it may be an iterator
+            events = batch_list(command.events)  # read it only once: it may be an iterator
             await self._know_labels(command.board, events, command)
             command = replace(command, events=events)
         elif isinstance(command, SetData | RemoveMember):

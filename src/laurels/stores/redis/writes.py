@@ -1,7 +1,8 @@
-"""Writes: each is planned by what this process knows and carried out by a call of the index.
+"""Carry out writes: plan each from this process's copy of the definitions, and send it to the
+index.
 
-Where the index knows better, it is planned again. A record changes the definitions first, by who
-comes first (`registry`).
+If the index refuses the plan as outdated, the write is planned again. A record of a definition is
+stored first, and only if no other process has changed the definition meanwhile (`registry`).
 """
 
 from collections.abc import Sequence
@@ -41,10 +42,10 @@ from .remote import DefinitionOutdated, Opened, PlanExpired, StepNotReady
 from .retry import Attempts, Calls, after
 
 CALL_MOST = 1_000
-"""The members of one call."""
+"""The most members in one call."""
 CALL_EVENTS = 10_000
 SWEEP = 200
-"""Members of a sweep that a submission processes afterwards."""
+"""How many members of a sweep a submission processes after it has counted."""
 
 
 class Writer:
@@ -57,21 +58,21 @@ class Writer:
         """Whether a task does what falls due; otherwise submissions do."""
 
     async def carry_out(self, write: FoldedWrite) -> Any:
-        """Return the results of a write, one for each that was joined in it."""
+        """Carry out a write; return its results, one for each write that was joined in it."""
         if isinstance(write, Submission):
             offset = await self._submit(write)
             with ends_in(UPKEEP_SECONDS, anew=True):
                 await self._follow_up(write)
             return write.results(offset)
         assert isinstance(write, Single)
-        with ends_in(inf, anew=True):  # on many scopes one takes many calls
+        with ends_in(inf, anew=True):  # on a board with many scopes one record takes many calls
             if await self._record(write):
                 await self._present.refresh_due(paced=self.paced)
         return write.results(0)
 
     async def _follow_up(self, write: Submission) -> None:
-        """Do what falls due after a submission. The submission has counted: an error here is
-        ignored, and the next read or write continues."""
+        """Do a share of the work that is due, after a submission. The submission has counted, so an
+        error here is ignored, and the next read or write continues the work."""
         if write.board.rules.has_label_replica and any(batch.labels for batch in write.batches):
             with suppress(LaurelsError):
                 await self._present.feed(write.board.board.name)
@@ -82,7 +83,7 @@ class Writer:
             await self._present.refresh_due(paced=self.paced)
 
     async def _share(self, state: BoardState) -> None:
-        """Do a share of what time has made due for a board."""
+        """Do a share of the work that is due for a board."""
         now_ms = self._present.time_of(state)
         try:
             if state.due_ms <= now_ms:
@@ -127,8 +128,8 @@ class Writer:
         return offset
 
     async def _ensure_there(self, write: Submission) -> None:
-        """Raise UnknownBoard where the board was deleted, NotReady where another process has
-        created it again: the events were validated against the old definition."""
+        """Raise UnknownBoard if the board was deleted, NotReady if another process has created it
+        again, since the events were checked against the old definition."""
         if self._present.boards.numbered(write.board.number) is not None:
             return
         name = write.board.board.name
@@ -138,8 +139,8 @@ class Writer:
     async def _count(
         self, write: Submission, batch: Batch, places: Sequence[int], attempts: Attempts
     ) -> Offset:
-        """Count a part of a submission, its events at these positions; return the offset after
-        it."""
+        """Count a part of a submission, the batch of its events at these positions; return the
+        offset after it."""
         place, ranks = write.watched
         size = batch.size
         for _ in range(ATTEMPTS):
@@ -167,7 +168,7 @@ class Writer:
             else:
                 if state.rules.refreshed:
                     self._present.note(state, applied.refresh_states)
-                    plan = self._present.boards.plan(batch)  # by the step that the window shows
+                    plan = self._present.boards.plan(batch)  # with the step now shown
                 both_ranks = None
                 if applied.ranks_before is not None and applied.ranks_after is not None:
                     both_ranks = Ranks(applied.ranks_before, applied.ranks_after)
@@ -187,9 +188,9 @@ class Writer:
         )
 
     async def _record(self, write: Single) -> bool:
-        """Carry out a write of one record, proposed again where another was faster; return whether
-        there was anything to do. What is refused by definitions that are old is judged again by
-        those there are."""
+        """Carry out a write of one record, proposed again if another process was faster; return
+        whether there was anything to do. If the copy of the definitions refuses the write and is
+        outdated, the write is checked again with the current ones."""
         reread = False
         for _ in range(ATTEMPTS):
             try:
@@ -207,7 +208,7 @@ class Writer:
         raise NotReady("the boards kept changing while a change of one was written")
 
     async def _done(self, write: Single, record: records.Record) -> bool:
-        """Carry out a record; return False when it has to be proposed again."""
+        """Carry out a record; return False if it has to be proposed again."""
         match record:
             case records.Create():
                 return await self._create(record)
@@ -278,9 +279,9 @@ class Writer:
 def _calls(batch: Batch, rules: Rules) -> list[tuple[Sequence[int], Batch]]:
     """Divide a batch into the calls that carry it out, each with the positions of its events.
 
-    A long call would block the server for everybody, so a batch is sent in several, unless it is
-    all or nothing or comes with a position, which must cover all of it. What a call costs the
-    server is mostly its members, in each of the scopes, so their number is limited, and a call may
+    A long call would block the server for all clients, so a batch is sent in several, unless it is
+    all-or-nothing or has a position, which must cover all of it. The cost of a call for the server
+    depends mostly on its members, in each of the scopes, so their number is limited; a call may
     have several events of each.
     """
     scopes = len(rules.scopes) + len(rules.rank_by)
@@ -311,9 +312,9 @@ def _calls(batch: Batch, rules: Rules) -> list[tuple[Sequence[int], Batch]]:
 
 
 def _by_member(who: Sequence[int], count: int) -> list[list[int]]:
-    """Return the places of events, divided by their members: all events of one are in one share, so
-    that they are counted together. What becomes of an event depends on no other member's, so these
-    may go before it."""
+    """Divide the positions of events into shares by their members, so that all events of a member
+    are counted together. The result of an event does not depend on other members' events, so their
+    order does not matter."""
     shares: list[list[int]] = [[] for _ in range(count)]
     for place, member in enumerate(who):
         shares[member % count].append(place)
@@ -321,9 +322,10 @@ def _by_member(who: Sequence[int], count: int) -> list[list[int]]:
 
 
 def _in_order(who: Sequence[int], most: int) -> list[range]:
-    """Return the places of events in shares of so many members at most, in the order they came:
-    where labels are ranked, an event moves one that other members' events move as well, and where
-    events have ids, the first of them may be the last that is remembered."""
+    """Divide the positions of events into shares of at most `most` members, keeping their order.
+    The order matters on a board that ranks labels, since events of several members change the same
+    label's score; and for events with ids, since there may be room to remember only the first
+    ones."""
     shares: list[range] = []
     first, seen = 0, set[int]()
     for place, member in enumerate(who):

@@ -3,18 +3,19 @@
 A batch is divided by its members, and each shard counts its share in one atomic step. No step spans
 several shards, so three things need care:
 
-- A shard may refuse its share after others have counted theirs. What was not counted is then in
-  `Applied.left`, for the caller to plan and send again. Where a shard cannot be reached, the error
-  says that the call may have been carried out, and the caller repeats it under its id: shards that
-  counted answer as they did. Where that does not settle it, and for another error after others have
-  counted, PartlyCounted is raised.
-- A position is stored by every shard together with its share, as the pair of the previous position
-  and this one, and for the source as a whole by one shard, which counts last. A caller that was
-  interrupted sees the previous position and sends the same batch again, and the shards that have
-  the pair skip it. A pair that begins alike and ends elsewhere belongs to a batch that was cut
-  differently; then the state of single events is unknown, and PositionDiffers is raised.
-- The bound on remembered ids holds for the board. While all ids of a batch certainly fit, the
-  shards count at once; otherwise one after the other, in the order of the events.
+- A shard may refuse its share after others have counted theirs. The events that were not counted
+  are then in `Applied.left`, for the caller to plan and send again. If a shard cannot be reached,
+  the error says that the call may have been carried out, and the caller repeats it under its id:
+  shards that have counted it give the same answer again. If the outcome is still unknown then, or
+  if another error follows after some shards have counted, PartlyCounted is raised.
+- Every shard stores a position together with its share, as the pair of the previous position and
+  this one. One shard, which counts last, also stores it for the source as a whole. A caller that
+  was interrupted reads the previous position and sends the same batch again, and the shards that
+  have the pair skip it. If a shard has a pair with the same beginning and another end, it belongs
+  to a batch that was divided differently; then the state of single events is unknown, and
+  PositionDiffers is raised.
+- The bound on remembered ids holds for the whole board. If all ids of a batch certainly fit, the
+  shards count concurrently, otherwise one after the other, in the order of the events.
 """
 
 import asyncio
@@ -36,7 +37,7 @@ from .feed import encode_feed_payload
 from .shards import REFUSED, gather, shard_of, shards, worst
 
 Ranks = Callable[[Batch, Plan, int], Awaitable["array[int]"]]
-"""The ranks of a batch's members in the window watched."""
+"""A function that returns the ranks of a batch's members in the watched window."""
 
 
 class _Share:
@@ -53,7 +54,7 @@ class _Share:
 
 
 class Counting:
-    """One batch on its way into the shards of a board."""
+    """Counts one batch in the shards of a board."""
 
     def __init__(
         self,
@@ -85,10 +86,11 @@ class Counting:
         self._remembered = [0] * count
         self._room: int | None = None
         self._measures = False
-        """Whether ids are forgotten between the shares, so that each finds free capacity again."""
+        """Whether ids may be forgotten between the shares, so that the free capacity is determined
+        again for each."""
 
     async def apply(self, ranks: Ranks | None, due_ms: int) -> Applied:
-        """Count it; see `RemoteIndex.apply`."""
+        """Count the batch; see `RemoteIndex.apply`."""
         stages = await self._stages()
         before = None
         if ranks is not None and self._watch is not None:
@@ -110,10 +112,11 @@ class Counting:
             self._refresh_states(),
         )
 
-    # What is done, in which order
+    # The order of the calls
 
     async def _stages(self) -> list[list[_Share]]:
-        """Return the shares of the shards, those that are carried out at once in one list."""
+        """Return the shards' shares in stages, each a list of shares that are counted
+        concurrently."""
         ids = self._batch.ids
         wanted = 0 if ids is None else sum(id is not None for id in ids)
         if wanted:
@@ -128,7 +131,7 @@ class Counting:
                 return [own, bare, [last]] if own else [[last], bare]
             return [*([each] for each in others), [last]] if tight else [others, [last]]
         if tight:
-            self._call = None  # a shard may be called more than once
+            self._call = None  # a shard may be called more than once, and remembers one call
             runs = groupby(
                 range(self._batch.size),
                 key=lambda event: (self._homes[event], self._batch.accepted_at(event)),
@@ -139,7 +142,8 @@ class Counting:
         return [self._shares]
 
     async def _measure(self, event: int) -> None:
-        """Find how many ids are remembered when an event is accepted, and how many more fit."""
+        """Read how many ids are remembered at the time an event is accepted, and set how many more
+        fit."""
         now_ms = self._batch.accepted_at(event)
         self._remembered = await gather(
             self._index.remembered(shard, now_ms) for shard in self._shards
@@ -147,7 +151,8 @@ class Counting:
         self._room = max(0, self._board.rules.dedupe_max - sum(self._remembered))
 
     async def _positioned(self, source: str, text: str) -> list[_Share]:
-        """A share for every shard, with the position it keeps; the keeper of the source is last."""
+        """Return a share for every shard, with the position to store; the last one is that of the
+        shard that stores the position of the source."""
         home = position_shard(source, len(self._shards))
         positions = await gather(self._index.position(shard, source) for shard in self._shards)
         before = positions[home]
@@ -186,7 +191,7 @@ class Counting:
             await self._measure(share.events[0])
         if len(share.events) < batch.size:
             batch, plan = batch.take(share.events), plan.taken(share.events)
-        if self._measures:  # ids are forgotten by the time of this share, not of later events
+        if self._measures:  # forget ids as of the time of this share, not of later events
             batch = replace(batch, now_ms=self._batch.accepted_at(share.events[-1]))
         if self._room is not None:
             most = self._remembered[share.shard] + self._room
@@ -213,7 +218,7 @@ class Counting:
             self._room = max(0, self._room - new)
         return applied
 
-    # What has become of it
+    # The results
 
     @property
     def _done(self) -> list[_Share]:
@@ -226,8 +231,8 @@ class Counting:
         return any(share.applied and share.applied.outcomes.refused for share in self._shares)
 
     def _left(self) -> list[int] | None:
-        """Return the events that are still to be counted, None where nothing is left to do; raise
-        where nothing was done, or where nobody can tell."""
+        """Return the events that still have to be counted, None if nothing is left to do. Raise the
+        error if nothing was counted, or if it is unknown what was."""
         if not (errors := [share.error for share in self._shares if share.error is not None]):
             return None
         error = worst(errors)
@@ -243,7 +248,8 @@ class Counting:
         return sorted(e for share in self._shares if not share.ended for e in share.events)
 
     def _outcomes(self, events: Sequence[int]) -> Outcomes:
-        """Return the outcomes of these events; those that were skipped had been counted before."""
+        """Return the outcomes of these events; skipped ones have been counted by an earlier
+        call."""
         place = {event: i for i, event in enumerate(events)}
         rules = self._board.rules
         watched = None if self._watch is None else self._plan.places[self._watch].window
@@ -265,8 +271,8 @@ class Counting:
         return Outcomes(codes, before, after) if has_scores else Outcomes(codes)
 
     async def _ranks_after(self, ranks: Ranks | None) -> "array[int] | None":
-        """Return the ranks afterwards, or None where they cannot be read; what is counted stays
-        counted."""
+        """Return the ranks afterwards, or None if they cannot be read: the events are counted all
+        the same."""
         if ranks is None or self._watch is None:
             return None
         try:
@@ -280,7 +286,8 @@ class Counting:
         return {shard: each for of_shard in states for shard, each in of_shard.items()}
 
     async def _offset(self) -> Offset:
-        """Return the offsets of the shards; 0 for one that counted nothing and does not answer."""
+        """Return the offsets of the shards; 0 for one that counted nothing and cannot be
+        reached."""
         offsets = [0] * len(self._shards)
         for share in self._done:
             if share.applied is not None:

@@ -1,9 +1,9 @@
 """Feeds from the shards of a board to its rankings by a label. Pure.
 
-The events with one value of a label are spread over all shards of a board, so its rankings by a
-label are built elsewhere, from a feed of each shard: counting a batch appends to the feed, in the
-same step, what these rankings need. The shard decides in which period or step of a window an event
-counts, and the feed carries that decision.
+The events with one value of a label are spread over all shards of a board, so a separate label
+replica builds the rankings by a label, from a feed of each shard. The step that counts a batch in a
+shard also appends to its feed what these rankings need. The shard decides in which period or step
+of a window an event counts, and the feed has that decision.
 """
 
 from array import array
@@ -20,24 +20,24 @@ from laurels.model.rules import Rules
 
 
 class FeedPlace(NamedTuple):
-    """The position of an entry in a feed, in order: its approximate time, and the number of entries
-    before it at that time."""
+    """The position of an entry in a feed: its approximate time, and a number that increases with
+    each entry. Places compare in the order of the entries."""
 
     time: int
     number: int
 
 
 FEED_START = FeedPlace(0, 0)
-"""Before the first entry."""
+"""The place before the first entry."""
 
 
 class FeedPayload(Struct, frozen=True, array_like=True):
     """The content of a feed entry for one batch.
 
-    `call` numbers the call, so that the parts that several shards took of one call are put in order
-    again. `places` are the positions of the events in the whole call, `events` those in the share
-    of the shard. `names`, `groups` and `each` are their labels. `windows` has for each window the
-    period or step it counts them in: one for all, or one for each event, None for too late.
+    `call` identifies the call, so that the parts of it that went to several shards can be merged in
+    order again. `places` are the positions of the events in the whole call, `events` those in the
+    share of the shard. `names`, `groups` and `each` are their labels. `windows` has for each window
+    the period or step in which they count: one for all, or one for each event, None if too late.
     """
 
     now_ms: int
@@ -54,7 +54,7 @@ class FeedPayload(Struct, frozen=True, array_like=True):
 
 class FeedEntry(Struct, frozen=True):
     """An entry of a feed: the payload of a batch, the events of the share that were not counted,
-    and, where totals were set, what the members had before, event by event, in words."""
+    and, if totals were set, for each event the words of the total before."""
 
     place: FeedPlace
     payload: FeedPayload
@@ -63,7 +63,7 @@ class FeedEntry(Struct, frozen=True):
 
 
 class Pending(Struct, frozen=True):
-    """The next entries of a feed, and the place of the last there is."""
+    """The next entries of a feed, and the place of the feed's last entry."""
 
     entries: list[FeedEntry]
     last: FeedPlace
@@ -73,7 +73,7 @@ def encode_feed_payload(
     rules: Rules, batch: Batch, plan: Plan, places: Sequence[int], call: int
 ) -> bytes | None:
     """Encode the feed payload of a share of a batch, given the positions of its events in the call;
-    None where no event has a label that is ranked by. O(events by windows)."""
+    None if no event has a label that the board ranks by. O(events * windows)."""
     labels = batch.labels
     if labels is None or not (names := [name for name in rules.rank_by if name in labels.names]):
         return None
@@ -101,7 +101,7 @@ def encode_feed_payload(
 
 
 def _instances(plan: Plan, window: str, events: Sequence[int]) -> int | list[int | None] | None:
-    """Return where a window counts these events in rankings by a label."""
+    """Return the periods or steps in which a window counts these events in rankings by a label."""
     found: list[int | None] = [None] * len(events)
     for place, route in zip(plan.places, plan.routes, strict=True):
         if not place.by or place.window != window:

@@ -1,13 +1,14 @@
-"""Rankings by a label of a board in several shards: they follow what these count.
+"""Update the label replica of a board in several shards from the feeds of these.
 
-They lie in a slot of their own, as a board in one shard whose members are the values of the labels.
-Each shard has a feed (see `feed`), and beside the rankings stands how far of each feed they have
-come. Whoever reads entries counts them in one step with where that is then, if it still is where
-the entries begin: so any number of processes may do this at once, any of them may die anywhere, and
-each entry counts once. It is forgotten by its feed when it counts.
+The label replica has the rankings by a label, in a slot of its own, like a board in one shard whose
+members are the values of the labels. Each shard has a feed (see `feed`), and the replica stores the
+place of the last entry of each feed that it has counted. A process that reads entries has them
+counted in one step, which also moves these places, and which is refused if the entries no longer
+begin there. So any number of processes can do this at the same time, any of them can fail at any
+point, and each entry counts once. Entries that are counted are deleted from their feed.
 
-Whoever asks for such a ranking first has what the shards have told by then counted, so that an
-answer shows all that was acknowledged before it was asked for.
+Before such a ranking is read, all entries that the feeds have by then are counted, so that an
+answer shows all events that were acknowledged before the query.
 """
 
 import asyncio
@@ -23,11 +24,12 @@ from .merged_feed import chosen, merge_feeds
 from .shards import gather, label_replica, shards
 
 ENTRIES = 32
-"""Entries that are read of a feed at a time."""
+"""The most entries of a feed that one call reads."""
 EVENTS = 1_000
-"""Events that one call counts, about, divided by the labels that are ranked by."""
+"""About the number of events that one call counts; divided by the number of labels that are ranked
+by."""
 ROUNDS = 200
-"""After how many calls it is given up to come to an end: others go on from there."""
+"""The most calls of one round: if they do not reach the end, a later round continues from there."""
 
 
 class LabelReplicator:
@@ -36,19 +38,21 @@ class LabelReplicator:
     def __init__(self, index: ShardIndex) -> None:
         self._index = index
         self._places: dict[int, list[FeedPlace]] = {}
-        """By board how far its rankings by a label were found to have come."""
+        """For each board the last known places up to which its label replica has counted the
+        feeds."""
         self._rounds: dict[int, _Round] = {}
 
     async def read(
         self, board: Opened, asks: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> Reading:
-        """Read rankings by a label once they have everything that was counted before this call."""
+        """Read rankings by a label, after they have all events that were counted before this
+        call."""
         if not await self.feed(board, now_ms):
             raise NotReady("the rankings by a label do not keep up with what is counted")
         return await self._index.read(label_replica(board), asks, now_ms=now_ms, due_ms=due_ms)
 
     async def feed(self, board: Opened, now_ms: int) -> bool:
-        """Count what the feeds of the shards held before this call; return False if that did not
+        """Count all entries that the feeds had before this call; return False if that did not
         finish.
 
         Calls that arrive while a round for the board is running share the next round.
@@ -81,7 +85,7 @@ class LabelReplicator:
         return all(place >= last for place, last in zip(places, goal, strict=True))
 
     async def _pending(self, board: Opened) -> list[Pending]:
-        """Return the entries of the feeds after the last known positions."""
+        """Return the entries of the feeds after the last known places."""
         parts = shards(board)
         places = self._places.get(board.number)
         if places is None:
@@ -92,12 +96,13 @@ class LabelReplicator:
         )
 
     async def _count(self, board: Opened, pending: Sequence[Pending], now_ms: int) -> None:
-        """Count the next entries, or learns where the others are."""
+        """Count the next entries, or, if other processes have counted them, update the known
+        places."""
         places = self._places[board.number]
         home = label_replica(board)
         most = max(1, EVENTS // len(board.rules.rank_by))
         runs = chosen([each.entries for each in pending], most)
-        if not runs:  # others have counted them, and they are forgotten
+        if not runs:  # other processes have counted the entries, and they are deleted
             self._places[board.number] = await self._index.followed(home)
             return
         latest_ms = max(entry.payload.now_ms for run in runs for _, entry in run)
@@ -115,7 +120,8 @@ class LabelReplicator:
 
 
 class _Round:
-    """One time that a board's feeds are looked at, which begins when the one before has ended."""
+    """One round of reading and counting a board's feeds; it begins when the previous round has
+    ended."""
 
     def __init__(
         self,
@@ -147,6 +153,6 @@ class _Round:
 
 
 def _heard(task: "asyncio.Task[bool]") -> None:
-    """All who asked may have gone before it ends: then nobody else hears why it failed."""
+    """Retrieve the error of a round whose callers may all have been cancelled."""
     if not task.cancelled():
         task.exception()

@@ -1,7 +1,7 @@
 """Merge entries of several feeds into one batch for the rankings by a label. Pure.
 
-The events of one call to several shards are put back into their order, so merged at once they count
-as on a board in one shard. The entries of one feed keep their order.
+The events of one call to several shards are put back into their order, so that they count as on a
+board in one shard if they are merged together. The entries of one feed keep their order.
 """
 
 from array import array
@@ -24,8 +24,8 @@ from .feed import FeedEntry, FeedPlace, decode_labels
 
 
 class MergedFeed(Struct, frozen=True):
-    """A batch of rankings by a label, as planned: which entries of which shard it is made of, as
-    (shard, entry before, last entry), and where totals were set what their members had."""
+    """A planned batch for the rankings by a label; the entries it is made from, as (shard, entry
+    before, last entry); and, if totals were set, the totals before."""
 
     batch: Batch
     plan: Plan
@@ -34,8 +34,8 @@ class MergedFeed(Struct, frozen=True):
 
 
 def chosen(pending: Sequence[Sequence[FeedEntry]], most: int) -> list[list[tuple[int, FeedEntry]]]:
-    """Return the entries to count next with their shards, about `most` events at most; the entries
-    of one call stay together."""
+    """Return the entries to count next with their shards, with about `most` events; the entries of
+    one call stay together."""
     runs: list[list[tuple[int, FeedEntry]]] = []
     heads, size = [0] * len(pending), 0
     last: tuple[int, int] | None = None
@@ -58,8 +58,8 @@ def chosen(pending: Sequence[Sequence[FeedEntry]], most: int) -> list[list[tuple
 
 
 class _Event(NamedTuple):
-    """An event in the merged order: number of its call, position in that call, entry, and row
-    there."""
+    """An event in the merged order: the number of its call, its position in that call, its entry,
+    and its row in the entry."""
 
     run: int
     place: int
@@ -73,7 +73,7 @@ def merge_feeds(
     after: Sequence[FeedPlace],
     now_ms: int,
 ) -> MergedFeed:
-    """Return these entries as one batch at `now_ms`, following these positions of the feeds."""
+    """Merge entries into one batch at `now_ms`; `after` are the places of the feeds before them."""
     entries = [entry for run in runs for _, entry in run]
     events = sorted(_events(runs))
     found = [(entries[event.entry], event.row) for event in events]
@@ -143,7 +143,7 @@ def _baselines(found: Sequence[tuple[FeedEntry, int]]) -> list[Sequence[int] | b
     ]
 
 
-# Where the events go
+# The plan of a batch
 
 
 def _plan(home: Opened, batch: Batch, found: Sequence[tuple[FeedEntry, int]]) -> Plan:

@@ -1,14 +1,14 @@
-"""Reading a board in several shards: asks of the whole, answered by what each shard has.
+"""Read a board in several shards: answer requests for the whole board from its shards.
 
-No answer may show one shard before a write and the same shard after it, so a question that takes
-several looks is never put together of them. Each round asks all shards once, for all there is to
-know, at places it supposes; the answer is made of one round alone, if that shows that what was
-supposed holds. Else the round has told better, and there is another.
+No answer may show one shard before a write and the same shard after it, so the results of several
+rounds of reads are never combined. Each round sends one request to every shard, based on a guess of
+where the entries are. If its results confirm the guess, the answer is made from that round alone.
+Otherwise they give a better guess, and another round follows.
 
-What is supposed: where a member stands in the order (its words, which only its own shard has), and
-for a span a *pivot*, a place that is known in every shard, and how far around it the entries are.
-The position of a pivot in the whole is the sum of its positions in the shards, and the next so many
-entries of the whole are among the next so many of each shard.
+Two things are guessed: where a member is in the order, that is its words, which only its own shard
+has; and for a span a *pivot* near its entries, a place that every shard can find. The position of a
+pivot on the whole board is the sum of its positions in the shards, and the next n entries of the
+whole board are among the next n entries of each shard.
 """
 
 from array import array
@@ -35,16 +35,18 @@ from .regions import Region, RegionRow, Words, empty_slice
 from .shards import shard_of
 
 NEAR = 512
-"""How far from a pivot the entries of a span may be; beyond, a nearer pivot is sought."""
+"""The greatest distance between a pivot and the entries of a span; beyond it, a nearer pivot is
+searched for."""
 SLACK = 8
-"""How far a pivot measured a round ago may have moved, initially."""
+"""The initial margin for how far a pivot may have moved since the previous round."""
 FIT = 200
-"""The length of a span up to which it is read on both sides, should it have to move to fit."""
+"""The greatest length of a span that is read on both sides of its pivot, in case it has to be moved
+to fit into the ranking."""
 
 
 class Pivot(NamedTuple):
-    """A place to read around: how many entries before and after it; with `shared` only the expected
-    part of them is read from each shard."""
+    """A place to read around, and how many entries before and after it; with `shared` only the part
+    that a shard is expected to have of these is read from each."""
 
     place: Anchor
     before: int
@@ -53,8 +55,8 @@ class Pivot(NamedTuple):
 
 
 class Merged(Protocol):
-    """An ask of a board in several shards, through the rounds: `far` are the positions of spans to
-    which a pivot has to be sought."""
+    """A request for a board in several shards, over the rounds; `far` are the positions of spans
+    for which a pivot has to be searched for."""
 
     ask: ReadRequest
     far: dict[int, tuple[int, int]]
@@ -66,23 +68,24 @@ class Merged(Protocol):
         """Return the answer, if this round has it; else what the next round asks is set right."""
 
     def near(self, span: int, place: Anchor, position: int) -> None:
-        """Take in a pivot that was sought for a span in `far`."""
+        """Use a pivot that was found for a span in `far`."""
 
 
 def merged(ask: ReadRequest, rules: Rules, count: int, *, lenient: bool) -> Merged:
-    """Return an ask of a board in so many shards; a lenient one takes what it learns at once."""
+    """Return a request for a board in `count` shards; a lenient one uses what a round shows without
+    another round to confirm it."""
     if ask.scopes is not None:
         return _Listed(ask, ask.scopes)
     return Merging(ask, rules, count, lenient=lenient)
 
 
 def next_of(found: Iterable[Sequence[str]], limit: int) -> list[str]:
-    """Return the next so many scopes of those next in each shard, each once."""
+    """Merge the next scopes of each shard into the next `limit` scopes of the board, each once."""
     return sorted({scope for part in found for scope in part})[:limit]
 
 
 class _Listed:
-    """An ask for scopes: a scope may be in any of the shards."""
+    """A request that lists scopes; each scope may be in any number of shards."""
 
     def __init__(self, ask: ReadRequest, listing: Listing) -> None:
         self.ask = ask
@@ -101,12 +104,12 @@ class _Listed:
 
 
 class Merging:
-    """One ask of a board in several shards, through the rounds."""
+    """One request for a board in several shards, over the rounds."""
 
     def __init__(self, ask: ReadRequest, rules: Rules, count: int, *, lenient: bool) -> None:
         self.ask = ask
         self.far: dict[int, tuple[int, int]] = {}
-        """The positions of spans to which a pivot has to be sought."""
+        """The positions of spans for which a pivot has to be searched for."""
         self._columns = rules.score_words(ask.key.window)
         self._width = rules.order_words(ask.key.window)
         self._shares_ranks = rules.rank != "ordinal"
@@ -120,7 +123,7 @@ class Merging:
         self._words_of: dict[bytes, Words] = {}
         self._pivots: list[Pivot | None] = [self._first_pivot(span) for span in ask.spans]
 
-    # What is asked of the shards
+    # Requests to the shards
 
     def of_shard(self, shard: int) -> ReadRequest:
         """Return this round's request for a shard."""
@@ -144,8 +147,8 @@ class Merging:
         return [member for member in members if member in self._words_of]
 
     def _resolved(self, anchor: Anchor) -> Anchor | None:
-        """Return an anchor as a place that every shard can find; None for a member not known to be
-        ranked."""
+        """Return an anchor as a place that every shard can find; None for a member that is not
+        known to be ranked."""
         if not isinstance(anchor, AtMember):
             return anchor
         words = self._words_of.get(anchor.member)
@@ -159,8 +162,8 @@ class Merging:
         return found
 
     def _first_pivot(self, span: Span) -> Pivot | None:
-        """Return the anchor of a span, if its entries are near by; None where that cannot be said
-        yet."""
+        """Return the anchor of a span as its first pivot, if its entries are near; None if that is
+        not known yet."""
         anchor = self._resolved(self.ask.anchors[span.anchor])
         if anchor is None or max(span.low, -span.high) > NEAR:
             return None
@@ -170,19 +173,18 @@ class Merging:
         return Pivot(anchor, max(0, -low), max(0, high), shared=True)
 
     def _reach(self, pivot: Pivot) -> tuple[int, int]:
-        """Return how many entries of each shard are read before and behind a pivot."""
+        """Return how many entries of each shard are read before and after a pivot."""
         before, behind = pivot.before, pivot.behind
         if pivot.shared:
             before, behind = self._part(before), self._part(behind)
         return before + self._shares_ranks, behind
 
     def _part(self, entries: int) -> int:
-        """Return how many of the next so many entries are in one shard, at most and almost
-        always."""
+        """Return how many of the next `entries` entries are in one shard at most, almost always."""
         part = entries / self._count
         return min(entries, ceil(part + 4 * sqrt(part) + 4))
 
-    # What comes back
+    # Results of the shards
 
     def answer(self, parts: Sequence[ReadResult]) -> ReadResult | None:
         """Return the answer, if this round has it; else what the next round asks is set right."""
@@ -200,11 +202,11 @@ class Merging:
         return ReadResult(total, positions, [part for part, _ in slices], located, data)
 
     def near(self, span: int, place: Anchor, position: int) -> None:
-        """Take in a pivot that was sought for a span in `far`."""
+        """Use a pivot that was found for a span in `far`."""
         self._read_around(span, place, position, *self.far[span])
 
     def _learn(self, parts: Sequence[ReadResult]) -> bool:
-        """Note where members stand; return whether any does not stand where it was supposed to."""
+        """Note where members are in the order; return whether any was not where it was guessed."""
         words_of: dict[bytes, Words] = {}
         for member, (located, i) in self._rows(parts).items():
             if located.positions[i] >= 0:
@@ -222,7 +224,7 @@ class Merging:
         return not self._lenient or self._round == 1
 
     def _rows(self, parts: Sequence[ReadResult]) -> dict[bytes, tuple[Located, int]]:
-        """Return where each member is in what its shard located."""
+        """Return, for each member, the result of its shard and its index in that result."""
         places = [0] * len(parts)
         rows: dict[bytes, tuple[Located, int]] = {}
         for member in self._members:
@@ -239,8 +241,8 @@ class Merging:
         return sum(part.positions[place] for part in parts)
 
     def _locate(self, parts: Sequence[ReadResult]) -> Located:
-        """Return where the members asked for stand: what their shard says, and those before them in
-        the others."""
+        """Return the positions and ranks of the requested members: the sum of those in their own
+        shard and of the entries before them in the others."""
         rows = self._rows(parts)
         positions: dict[bytes, int] = {}
         ranks: dict[bytes, int] = {}
@@ -284,8 +286,8 @@ class Merging:
     def _slices(
         self, parts: Sequence[ReadResult], positions: Sequence[int], total: int
     ) -> list[tuple[Slice, list[bytes | None]] | None]:
-        """Return the entries of each span; None where they have not been read, which is then set
-        right."""
+        """Return the entries of each span; None for a span that was not read, for which the next
+        round's pivot is set."""
         found: list[tuple[Slice, list[bytes | None]] | None] = []
         places: list[tuple[Anchor, int]] = [(Start(), 0), (End(), total)]
         for anchor, position in zip(self.ask.anchors, positions, strict=True):
@@ -315,7 +317,8 @@ class Merging:
         return found
 
     def _aim(self, span: int, low: int, high: int, places: Sequence[tuple[Anchor, int]]) -> None:
-        """Set right from where a span is read next: the nearest place whose position is known."""
+        """Set the pivot from which a span is read next: the nearest place whose position is
+        known."""
 
         def distance(at: int) -> int:
             return max(low - at, at - high, 0)

@@ -1,7 +1,8 @@
-"""Entries of several shards around a pivot, put in the order of the whole.
+"""Entries of several shards around a pivot, merged into the order of the whole board.
 
-Each shard has given the entries before and behind the pivot that are next to it, maybe not all. As
-far as no shard has more that it did not give, they are all entries of the whole, side by side.
+Each shard has returned its entries next to the pivot, before and after it, up to a limit. The
+merged entries are consecutive on the whole board up to the first shard that may have more than it
+returned.
 """
 
 from array import array
@@ -16,8 +17,8 @@ Words = tuple[int, ...]
 
 
 class RegionRow(NamedTuple):
-    """An entry: its words that decide the order, its member, the shard and the place in its
-    slice."""
+    """An entry: the words that decide its order, its member, its shard, and its place in the
+    shard's slice."""
 
     words: Words
     member: bytes
@@ -26,7 +27,7 @@ class RegionRow(NamedTuple):
 
 
 class Region:
-    """The entries of the whole from position `start` on; `position` is the pivot's."""
+    """The entries of the whole board from position `start` on; `position` is that of the pivot."""
 
     def __init__(self, parts: Sequence[ReadResult], anchor: int, span: int, width: int) -> None:
         self._parts = [part.slices[span] for part in parts]
@@ -49,15 +50,15 @@ class Region:
         self.rows = before + _up_to(sorted(behind), last)
 
     def cut(self, low: int, high: int) -> list[RegionRow] | None:
-        """Return the entries at these positions of the whole; None where it has not got all of
-        them."""
+        """Return the entries at these positions of the whole board, or None if some were not
+        read."""
         if low < self.start or high > self.start + len(self.rows):
             return None
         return self.rows[low - self.start : high - self.start]
 
     def rank(self, row: RegionRow, columns: int) -> int | None:
-        """Return how many entries of the whole have better columns than one of these, in each shard
-        as the last entry before it says; None where that was not read."""
+        """Return how many entries of the whole board have better columns than a row, from the last
+        entry before it in each shard; None if one of these was not read."""
         rank = 0
         for part, rows in zip(self._parts, self._rows, strict=True):
             place = bisect_left(rows, row)
@@ -71,7 +72,7 @@ class Region:
 
 
 def empty_slice(start: int, width: int) -> Slice:
-    """A slice without entries."""
+    """Return a slice without entries."""
     return Slice(start, [], array("q"), [array("q") for _ in range(width)])
 
 
@@ -84,7 +85,8 @@ def _rows(part: Slice, shard: int, width: int) -> list[RegionRow]:
 
 
 def _from(rows: list[RegionRow], first: Sequence[RegionRow | None]) -> list[RegionRow]:
-    """Return the rows from the last of the first ones on: before those, some shard has more."""
+    """Return the rows from the greatest of the shards' first rows on: before it, some shard may
+    have rows that were not read."""
     start = 0
     for row in first:
         start = max(start, len(rows) if row is None else bisect_left(rows, row))
@@ -92,7 +94,8 @@ def _from(rows: list[RegionRow], first: Sequence[RegionRow | None]) -> list[Regi
 
 
 def _up_to(rows: list[RegionRow], last: Sequence[RegionRow | None]) -> list[RegionRow]:
-    """Return the rows up to the first of the last ones: behind those, some shard has more."""
+    """Return the rows up to the least of the shards' last rows: after it, some shard may have rows
+    that were not read."""
     end = len(rows)
     for row in last:
         end = min(end, 0 if row is None else bisect_right(rows, row))

@@ -1,10 +1,11 @@
-"""Seeking a place near a position of the whole, in a board in several shards.
+"""Search for a place near a given position of a board in several shards.
 
-No shard knows the position of its entries in the whole; but for an entry of one, all can say how
-many of theirs are before it. So each shard proposes an entry, from where in its part of what is
-left the position should be, and the sums divide what is left. Members are spread over the shards
-evenly, so two or three rounds come near enough; every other round proposes the middle of what is
-left, which halves it whatever the order is.
+No shard knows the positions of its entries on the whole board, but each shard can count its entries
+before an entry of another. So in each round every shard proposes an entry, by interpolation within
+its part of the remaining range. The sums of the counts are the proposals' positions, and they
+narrow the range. Members are spread evenly over the shards, so two or three rounds suffice. Every
+other round proposes the middle of the remaining range instead, which halves it whatever the
+distribution is.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,13 +15,13 @@ from laurels.core.requests import Anchor, AtBound, End, ReadRequest, ReadResult,
 from laurels.errors import NotReady
 
 Read = Callable[[list[list[ReadRequest]]], Awaitable[list[Sequence[ReadResult]]]]
-"""Asks each shard, and answers what each found."""
+"""A function that sends requests to each shard, and returns the results of each."""
 
 ROUNDS = 100
 
 
 class _Mark:
-    """A place, its position in the whole and in each shard."""
+    """A place, with its position on the whole board and in each shard."""
 
     def __init__(self, place: Anchor, parts: list[int]) -> None:
         self.place = place
@@ -31,7 +32,8 @@ class _Mark:
 async def seek(
     read: Read, key: RankingKey, width: int, shards: int, wanted: int, near: int
 ) -> tuple[Anchor, int]:
-    """A place that was within `near` of the position wanted when it was looked at, and where."""
+    """Return a place within `near` of the wanted position, and its position, both as of the last
+    read."""
     found = await read([[ReadRequest(key)] for _ in range(shards)])
     low = _Mark(Start(), [0] * shards)
     high = _Mark(End(), [each[0].total for each in found])
@@ -58,7 +60,8 @@ async def seek(
 
 
 async def _marks(read: Read, key: RankingKey, width: int, places: Sequence[int]) -> list[_Mark]:
-    """Return the entries at these places of the shards, as marks of the whole."""
+    """Return the entries at these positions in their shards, with their positions on the whole
+    board."""
     asks = [[ReadRequest(key, (Start(),), (Span(0, place, place + 1),))] for place in places]
     bounds: dict[AtBound, None] = {}
     for each in await read(asks):

@@ -1,8 +1,8 @@
-"""An index whose boards may be divided over shards, each a board of the index inside.
+"""An index whose boards may be divided into shards, each of which is a board of the wrapped index.
 
-It knows shards and orders, and nothing of where they are kept. A board in one shard is handed
-through. Calls that change several shards do so one by one, side by side: a batch by the rules of
-`counting`; what else there is may be done again.
+It does not depend on how the wrapped index stores them. Calls for a board in one shard are passed
+on. A call that changes several shards makes one call to each, concurrently: a batch by the rules of
+`counting`; all other changes are idempotent.
 """
 
 from array import array
@@ -39,13 +39,13 @@ from .seeking import seek
 from .shards import gather, home, label_replica, parts_of, shards
 
 LISTED = 2_000
-"""Scopes that are listed in one go when they are counted."""
+"""The number of scopes that one call lists when they are counted."""
 ROUNDS = 40
-"""How often all shards are read for one request before it fails as NotReady."""
+"""The most rounds of reads for one request before it fails as NotReady."""
 
 
 class Sharded:
-    """Implements `FollowedIndex` over another that has every shard as a board of its own."""
+    """Implementation of `FollowedIndex` over an index that has each shard as a board of its own."""
 
     def __init__(self, index: ShardIndex) -> None:
         self._index = index
@@ -54,8 +54,8 @@ class Sharded:
     async def open(
         self, board: Opened, recorded: WriteBlock | None = None, *, restart_tag: int = 0
     ) -> None:
-        """Make a board known, or its changed definition, recorded in its first shard; again does
-        nothing."""
+        """Register a board, or its changed definition, and record that in its first shard;
+        idempotent."""
         await gather(
             self._index.open(
                 part,
@@ -66,7 +66,7 @@ class Sharded:
         )
 
     async def close(self, board: Opened) -> None:
-        """Forget a board with all it holds; again does nothing."""
+        """Remove a board with all its data; idempotent."""
         await gather(map(self._index.close, parts_of(board)))
         self._replicator.forget(board)
 
@@ -81,11 +81,11 @@ class Sharded:
         due_ms: int,
         call: CallId | None = None,
     ) -> Applied:
-        """Count a batch as planned; `watch` is a place in the plan's routes. Every shard knows the
-        call by its id, and answers a repeat as it did.
+        """Count a batch as planned; `watch` is an index into the plan's routes. Every shard knows
+        the call by its id, and answers a repeated call as it did at first.
 
-        Ranks take two looks at all shards before it and two after, so that with several writers
-        they may be off by what others wrote meanwhile.
+        Ranks take two rounds of reads of all shards before the batch and two after it, so with
+        several writers they may differ by what others wrote meanwhile.
         """
         if board.rules.shards == 1:
             return await self._index.apply(
@@ -97,8 +97,8 @@ class Sharded:
     def read(
         self, board: Opened, asks: Sequence[ReadRequest], *, now_ms: int, due_ms: int
     ) -> Awaitable[Reading]:
-        """Answer asks from one state of each shard; those by a label from what follows them, when
-        that has all they had counted before."""
+        """Answer all requests from one state of each shard; requests for rankings by a label from
+        the label replica, after it has all events that the shards had counted before."""
         if board.rules.shards == 1:
             return self._index.read(board, asks, now_ms=now_ms, due_ms=due_ms)
         if board.rules.has_label_replica and any(is_by(ask.key.scope) for ask in asks):
@@ -106,8 +106,7 @@ class Sharded:
         return self._merged(board, asks, now_ms, due_ms)
 
     async def rotate_step(self, board: Opened, roll: RollingState, now_ms: int, limit: int) -> bool:
-        """Bring a rolling window to the step that runs; return False where the limit was too
-        low."""
+        """Rotate a rolling window to the running step; return False if the limit was too low."""
         each = max(1, limit // board.rules.shards)
         turned = await gather(
             self._index.rotate_step(shard, roll, now_ms, each) for shard in shards(board)
@@ -115,7 +114,7 @@ class Sharded:
         return all(turned)
 
     async def advance_pass(self, board: Opened, window: str, limit: int) -> int:
-        """Do about `limit` members of the pass for the next step; return what is left."""
+        """Prepare about `limit` members for the next step; return how many are left."""
         each = max(1, limit // board.rules.shards)
         return sum(
             await gather(self._index.advance_pass(shard, window, each) for shard in shards(board))
@@ -124,8 +123,8 @@ class Sharded:
     async def advance_scopes(
         self, board: Opened, scopes: Sequence[str], due: Due, limit: int, *, full: bool
     ) -> bool:
-        """Advance scopes in every shard, rankings by a label in the label replica; return False
-        where the limit was too low."""
+        """Advance scopes in every shard, rankings by a label in the label replica; return False if
+        the limit was too low."""
         apart = [scope for scope in scopes if board.rules.has_label_replica and is_by(scope)]
         rest = [scope for scope in scopes if scope not in apart]
         calls = [
@@ -147,7 +146,7 @@ class Sharded:
     async def refresh(
         self, board: Opened, window: str, *, now_ms: int, due_ms: int
     ) -> tuple[int, RefreshStates]:
-        """Go on with the refresh of a window, in every shard in which it is due."""
+        """Continue the refresh of a window in every shard in which it is due."""
         found = await gather(
             self._index.refresh(part, window, now_ms=now_ms, due_ms=due_ms)
             for part in parts_of(board)
@@ -158,8 +157,8 @@ class Sharded:
         return sum(left for left, _ in found), refresh_states
 
     async def scope_count(self, board: Opened, form: str) -> int:
-        """Return how many scopes of some labels there are: as many as are listed, since those of a
-        board in several shards may be in any number of them. O(scopes), in calls of so many."""
+        """Return the number of scopes of a form. They are listed and counted, since a scope may be
+        in any number of shards. O(scopes), in calls of LISTED each."""
         if board.rules.shards == 1:
             return await self._index.scope_count(board, form)
         count, page = 0, await self.scopes(board, form, "", LISTED)
@@ -169,21 +168,21 @@ class Sharded:
         return count
 
     async def scopes(self, board: Opened, form: str, after: str, limit: int) -> list[str]:
-        """Return the next scopes of some labels in any shard, behind one of them."""
+        """Return the next scopes of a form in any shard, after one of them."""
         found = await gather(
             self._index.scopes(shard, form, after, limit) for shard in shards(board)
         )
         return next_of(found, limit)
 
     async def audit_scopes(self, board: Opened, *, mend: bool) -> tuple[int, int]:
-        """`audit` of every ranking of every scope in every shard."""
+        """Audit every ranking of every scope in every shard."""
         found = await gather(self._index.audit_scopes(part, mend=mend) for part in parts_of(board))
         return sum(rankings for rankings, _ in found), sum(entries for _, entries in found)
 
     async def remove(
         self, board: Opened, member: bytes, due: Due, recorded: WriteBlock | None = None
     ) -> bool:
-        """Take a member and its data out of every ranking but those by a label."""
+        """Remove a member and its data from every ranking but those by a label."""
         if board.rules.has_label_replica:
             await self._index.set_data(label_replica(board), member, None)
         return await self._index.remove(home(board, member), member, due, recorded)
@@ -195,7 +194,8 @@ class Sharded:
         data: bytes | None,
         recorded: WriteBlock | None = None,
     ) -> None:
-        """Set it beside the rankings by a label as well: a value may be called like a member."""
+        """Set the data of a member in its shard, and in the label replica, where a label's value
+        may have the same name."""
         if board.rules.has_label_replica:
             await self._index.set_data(label_replica(board), member, data)
         await self._index.set_data(home(board, member), member, data, recorded)
@@ -203,7 +203,8 @@ class Sharded:
     async def set_position(
         self, board: Opened, source: str, text: str, recorded: WriteBlock | None = None
     ) -> None:
-        """Set it with its keeper, when the others have forgotten the batches before."""
+        """Set the position in the shard that stores it, after the others have forgotten the earlier
+        batches."""
         keeper = position_shard(source, board.rules.shards)
         others = [shard for shard in shards(board) if shard.shard != keeper]
         await gather(self._index.set_position(shard, source, "") for shard in others)
@@ -223,24 +224,25 @@ class Sharded:
         await gather(self._index.forget(shard, now_ms) for shard in shards(board))
 
     async def keys(self, board: Opened, *, empty: bool = False) -> list[RankingKey]:
-        """Return the rankings with members in any shard, or with `empty` all that there should
-        be."""
+        """Return the keys of the rankings with members in any shard, or with `empty` of all
+        registered ones."""
         found = await gather(self._index.keys(shard, empty=empty) for shard in shards(board))
         return list(dict.fromkeys(key for keys in found for key in keys))
 
     async def expire(self, board: Opened, keys: Sequence[RankingKey], now_ms: int) -> None:
-        """Have rankings of periods expire when they are due to, under the server's clock."""
+        """Set when rankings of periods expire, if the server's clock is used."""
         await gather(self._index.expire(shard, keys, now_ms) for shard in shards(board))
 
     async def outlive(self, board: Opened, rules: Rules, now_ms: int) -> None:
-        """Have all rankings of periods stay as long as these rules want them to."""
+        """Extend the expiry of all rankings of periods to what these rules need."""
         await gather(self._index.outlive(part, rules, now_ms) for part in parts_of(board))
 
     async def drop(self, board: Opened, keys: Sequence[RankingKey]) -> None:
         await gather(self._index.drop(shard, keys) for shard in shards(board))
 
     def keeps_layout(self, rules: Rules, changed: Rules) -> bool:
-        """Return whether every shard can stay laid out as it is."""
+        """Return whether the stored rankings of every shard stay valid when the rules are
+        changed."""
         return self._index.keeps_layout(rules, changed)
 
     def layout(self, rules: Rules) -> BoardLayout:
@@ -248,7 +250,7 @@ class Sharded:
         return self._index.layout(rules)
 
     def unverified(self, rules: Rules) -> list[str]:
-        """Return, in sentences, what `audit` cannot check of a board with these rules."""
+        """Return sentences that describe what `audit` cannot check on a board with these rules."""
         return self._index.unverified(rules)
 
     async def offset(self, board: Opened) -> Offset:
@@ -258,24 +260,26 @@ class Sharded:
         return _vector(await gather(map(self._index.offset, shards(board))))
 
     async def changes(self, board: Opened) -> int:
-        """Return how often anything of a board has changed."""
+        """Return the number of changes of a board, including its label replica."""
         return sum(map(changes, await gather(map(self._index.offset, parts_of(board)))))
 
     async def read_changes(
         self, board: Opened, after: Sequence[int], limit: int
     ) -> list[ShardChanges]:
-        """Return the changes of every shard behind a place in each."""
+        """Return the changes of every shard after a sequence number in each."""
         return await gather(
             self._index.read_changes(shard, place, limit)
             for shard, place in zip(shards(board), after, strict=True)
         )
 
     async def feed(self, board: Opened, now_ms: int) -> bool:
-        """Count in the rankings by a label what the shards have counted before this call."""
+        """Count in the rankings by a label all events that the shards have counted before this
+        call."""
         return not board.rules.has_label_replica or await self._replicator.feed(board, now_ms)
 
     async def left_out(self, board: Opened) -> int:
-        """Return how many events count for their members and not for their labels."""
+        """Return the number of events that count in rankings of members but not in those by a
+        label."""
         return (
             await self._index.left_out(label_replica(board)) if board.rules.has_label_replica else 0
         )
@@ -285,12 +289,12 @@ class Sharded:
         return sum(await gather(self._index.remembered(each, now_ms) for each in shards(board)))
 
     async def nbytes(self, board: Opened, key: RankingKey) -> int:
-        """About how much memory a ranking takes, in bytes."""
+        """Return about how many bytes of memory a ranking takes."""
         return sum(await gather(self._index.nbytes(shard, key) for shard in shards(board)))
 
     async def audit(self, board: Opened, key: RankingKey, *, mend: bool) -> int:
-        """Compare a ranking with what it follows from, and with `mend` puts it right; its entries.
-        CheckFailed names the first difference."""
+        """Compare a ranking with the data it is derived from, and with `mend` repair it; return the
+        number of its entries. CheckFailed names the first difference."""
         return sum(
             await gather(self._index.audit(shard, key, mend=mend) for shard in shards(board))
         )
@@ -304,7 +308,7 @@ class Sharded:
         *,
         lenient: bool = False,
     ) -> Reading:
-        """Answer asks of a board in several shards."""
+        """Answer requests for a board in several shards."""
         parts = shards(board)
         merging = [merged(ask, board.rules, len(parts), lenient=lenient) for ask in asks]
         offset: Offset = ()
@@ -342,8 +346,8 @@ class Sharded:
     ) -> "array[int]":
         """Return the ranks of a batch's members in the watched window, -1 where not ranked.
 
-        It reads all rolling windows that the batch counts in, so that a stale one in some shard is
-        found before others have counted.
+        All rolling windows that the batch counts in are read, so that a window that is not at the
+        running step in some shard is found before other shards have counted.
         """
         members = [member.decode() for member in batch.member_list()]
         ranks: dict[RankingKey, dict[str, int]] = {}
@@ -370,7 +374,7 @@ class Sharded:
 
 
 def _rolling(plan: Plan) -> set[RankingKey]:
-    """Return the rankings of rolling windows that a batch counts in, in scopes."""
+    """Return the keys of the rolling windows' rankings that a batch counts in, including scopes."""
     rolls = {roll.ranking.key.window: roll for roll in plan.rolling if roll is not None}
     return {
         rolls[target.key.window].in_scope(target.key.scope).key

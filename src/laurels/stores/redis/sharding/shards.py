@@ -16,14 +16,14 @@ from laurels.stores.redis.remote import (
 )
 
 REFUSED = (DefinitionOutdated, PlanExpired, StepNotReady)
-"""Errors of a shard that has done nothing; the call is repeated."""
+"""Errors of a shard that refused a call without changing anything; the call is repeated."""
 
 T = TypeVar("T")
 
 
 def shard_of(member: bytes, shards: int) -> int:
-    """Return the shard a member is in: CRC-32 of its id, modulo. It is part of what is stored: a
-    board that counted by another rule would count the same member twice."""
+    """Return the shard of a member: the CRC-32 of its id modulo the number of shards. This rule
+    must never change for stored boards: by another rule the same member would be in two shards."""
     return crc32(member) % shards
 
 
@@ -33,12 +33,12 @@ def shards(board: Opened) -> list[Opened]:
 
 
 def home(board: Opened, member: bytes) -> Opened:
-    """Return the shard a member is in."""
+    """Return the shard that a member is in, as a board of its own."""
     return replace(board, shard=shard_of(member, board.rules.shards))
 
 
 def label_replica(board: Opened) -> Opened:
-    """Return the rankings by a label of a board in several shards, as a board of its own."""
+    """Return the label replica of a board in several shards, as a board of its own."""
     count = board.rules.shards
     return replace(board, rules=board.rules.by_label, shard=count, feeds=count)
 
@@ -51,8 +51,8 @@ def parts_of(board: Opened) -> list[Opened]:
 
 
 async def gather(calls: Iterable[Awaitable[T]]) -> list[T]:
-    """Await calls concurrently and return their results; when all have ended, raise the worst
-    error."""
+    """Await calls concurrently and return their results, or raise the worst error once all have
+    ended."""
     answers = await asyncio.gather(*calls, return_exceptions=True)
     errors = [answer for answer in answers if isinstance(answer, BaseException)]
     if errors:
@@ -61,8 +61,9 @@ async def gather(calls: Iterable[Awaitable[T]]) -> list[T]:
 
 
 def worst(errors: Iterable[BaseException]) -> BaseException:
-    """Return the error to raise for several: one that may have counted before one that has not,
-    before one after which the caller tries again. Stale scopes are combined."""
+    """Return the error to raise for several: first one after which events may have been
+    counted, then one that certainly prevented counting, then one after which the caller tries
+    again. Stale scopes are combined."""
     found = list(errors)
     error = max(found, key=_badness)
     if isinstance(error, StepNotReady):
