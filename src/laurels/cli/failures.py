@@ -4,7 +4,8 @@ They are `LaurelsError`s like all others. Those of the family `LineRefused` neve
 they are the codes of its rejects file, beside the codes the board itself refuses by.
 """
 
-from laurels.errors import Conflict, InvalidInput, LaurelsError, NotFound, Unavailable
+from laurels.errors import Conflict, InvalidInput, LaurelsError, NotFound
+from laurels.errors.sources import LineRefused
 
 
 class Usage(InvalidInput):
@@ -19,13 +20,6 @@ class MissingExtra(InvalidInput):
 
     code = "missing_extra"
     advice = "in a checkout of laurels run pip install '.[server]'"
-
-
-class SourceUnreadable(InvalidInput):
-    """A file to import cannot be opened, or its compressed content is damaged."""
-
-    code = "source_unreadable"
-    advice = "check the path, its permissions and that it is a whole file"
 
 
 class SourceNotText(InvalidInput):
@@ -56,13 +50,6 @@ class SourceWrongType(Conflict):
     advice = "name a sorted set by --key, and the hash of the members' data by --data-key"
 
 
-class SourceUnavailable(Unavailable):
-    """The server to import from does not answer."""
-
-    code = "source_unavailable"
-    advice = "try again: nothing is counted twice"
-
-
 class OutputFailed(InvalidInput):
     """A file cannot be written."""
 
@@ -84,24 +71,6 @@ class ChangedMeanwhile(Conflict):
     advice = "run it again: what was done stays, and the rest is judged by what is there now"
 
 
-class LineRefused(InvalidInput):
-    """A line of an import holds no event; the next line is tried."""
-
-
-class LineTooLong(LineRefused):
-    """The line has more than 1 MiB."""
-
-    code = "line_too_long"
-    advice = "an event is short: check the line ends of the file"
-
-
-class LineNotUtf8(LineRefused):
-    """The line is not UTF-8."""
-
-    code = "line_not_utf8"
-    advice = "convert the file to UTF-8"
-
-
 class InvalidCsv(LineRefused):
     """The line breaks the rules of quoting, or its quotes do not close."""
 
@@ -114,13 +83,6 @@ class WrongFieldCount(LineRefused):
 
     code = "wrong_field_count"
     advice = "quote fields that hold the delimiter"
-
-
-class MissingField(LineRefused):
-    """The line lacks a field that the import reads."""
-
-    code = "missing_field"
-    advice = "check the line, or the column options of the import"
 
 
 def one_line(error: LaurelsError) -> str:

@@ -18,9 +18,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from laurels.cli.failures import InvalidToml, SourceUnreadable
+from laurels.cli.failures import InvalidToml
 from laurels.cli.importing.lines import standard_input
 from laurels.errors import BoardInvalid, InvalidJson, JsonTooDeep, LaurelsError
+from laurels.errors.sources import SourceUnreadable
 from laurels.model.board import Board
 from laurels.model.exact_json import exact
 from laurels.model.validation import is_name, safe_repr

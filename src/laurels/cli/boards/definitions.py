@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from laurels.cli.failures import SourceUnreadable, Usage
+from laurels.cli.failures import Usage
 from laurels.cli.importing.lines import standard_input
 from laurels.errors import InvalidJson
+from laurels.errors.sources import SourceUnreadable
 from laurels.model.exact_json import decode_json
 from laurels.model.validation import safe_repr
 from laurels.model.windows.forms import WindowForm, parse_window

@@ -12,7 +12,7 @@ import typer
 
 import laurels
 from laurels import config
-from laurels.cli.failures import SourceUnreadable, Usage
+from laurels.cli.failures import Usage
 from laurels.cli.interrupts import Interrupts
 from laurels.cli.migrating.command import (
     import_from,
@@ -23,6 +23,7 @@ from laurels.cli.options import AsJson, BoardName
 from laurels.cli.progress import progress_bar
 from laurels.cli.show import readable
 from laurels.cli.times import time_reader
+from laurels.errors.sources import SourceUnreadable
 from laurels.model.event import AHEAD_MS, MAX_BATCH
 from laurels.stores.redis.writes import CALL_MOST
 from laurels.timeline.instants import MAX_MS

@@ -4,8 +4,9 @@ import csv
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from laurels.cli.failures import InvalidCsv, MissingField, Usage, WrongFieldCount
+from laurels.cli.failures import InvalidCsv, Usage, WrongFieldCount
 from laurels.errors import LaurelsError
+from laurels.errors.sources import MissingField
 
 from .lines import Lines, too_long
 from .reading import BOM, VALUE, Mapping, RawEvent, Reject, SourceRow, decoded, rejected

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from laurels.cli.failures import MissingField
 from laurels.errors import InvalidEvent, InvalidId, InvalidLabel, InvalidMember, LaurelsError
+from laurels.errors.sources import MissingField
 from laurels.model.exact_json import decode_json
 from laurels.model.validation import safe_repr
 

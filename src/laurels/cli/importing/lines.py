@@ -18,7 +18,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from laurels.cli.failures import SourceChanged, SourceUnreadable
+from laurels.cli.failures import SourceChanged
+from laurels.errors.sources import SourceUnreadable
 
 from .file_kinds import HEAD_BYTES, ensure_text
 

@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from laurels.cli.failures import LineNotUtf8, LineTooLong, one_line
+from laurels.cli.failures import one_line
 from laurels.cli.times import ReadTime
 from laurels.errors import AtRequired, LaurelsError
+from laurels.errors.sources import LineNotUtf8, LineTooLong
 
 from .lines import LINE_LIMIT, too_long
 

@@ -27,9 +27,10 @@ import msgspec
 from msgspec import Struct
 
 import laurels
-from laurels.cli.failures import SourceChanged, SourceUnreadable, Usage
+from laurels.cli.failures import SourceChanged, Usage
 from laurels.cli.interrupts import Interrupts
 from laurels.errors import AtInFuture, BatchRefused, LaurelsError
+from laurels.errors.sources import SourceUnreadable
 from laurels.timeline.instants import MAX_MS, MIN_MS
 
 from .id_room import IdRoom

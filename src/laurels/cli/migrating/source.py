@@ -5,9 +5,10 @@ from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from laurels.cli.failures import SourceMissing, SourceUnavailable, SourceWrongType
+from laurels.cli.failures import SourceMissing, SourceWrongType
 from laurels.cli.show import readable
 from laurels.errors.index_server import IndexUnavailable
+from laurels.errors.sources import SourceUnavailable
 from laurels.stores.redis.connection.connection import Connection, RedisAddress, connect
 from laurels.stores.redis.connection.loop import LoopThread
 from laurels.stores.redis.connection.sorted_set import BEGINNING, Scanned, SortedSet

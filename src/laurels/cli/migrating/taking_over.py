@@ -14,10 +14,11 @@ import msgspec
 from msgspec import Struct
 
 import laurels
-from laurels.cli.failures import SourceUnavailable, Usage
+from laurels.cli.failures import Usage
 from laurels.cli.importing.reading import Reject
 from laurels.cli.importing.rejects import RejectsFile
 from laurels.cli.interrupts import Interrupts
+from laurels.errors.sources import SourceUnavailable
 
 from .sorted_set_rows import Ranked, carried, ranked, same_data
 from .source import BEGINNING, RedisSource

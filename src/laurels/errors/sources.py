@@ -1,0 +1,105 @@
+"""The errors of what is read into boards: files, streams, and the messages in them.
+
+Those of the family `LineRefused` end neither an import nor a source: they are codes of a rejects
+file, beside the codes by which the board itself refuses events.
+"""
+
+from . import Conflict, InvalidInput, NotFound, Unavailable
+
+
+class SourceUnreadable(InvalidInput):
+    """A file to import cannot be opened, or its compressed content is damaged."""
+
+    code = "source_unreadable"
+    advice = "check the path, its permissions and that it is a whole file"
+
+
+class SourceUnavailable(Unavailable):
+    """The server to import from does not answer."""
+
+    code = "source_unavailable"
+    advice = "try again: nothing is counted twice"
+
+
+class LineRefused(InvalidInput):
+    """A line or message holds no event; the next one is tried."""
+
+
+class LineTooLong(LineRefused):
+    """The line has more than 1 MiB."""
+
+    code = "line_too_long"
+    advice = "an event is short: check the line ends of the file"
+
+
+class LineNotUtf8(LineRefused):
+    """The line is not UTF-8."""
+
+    code = "line_not_utf8"
+    advice = "convert the file to UTF-8"
+
+
+class MissingField(LineRefused):
+    """The line or message lacks a field that is read."""
+
+    code = "missing_field"
+    advice = "check the line or message, and the options that map its fields"
+
+
+class InvalidTemplate(InvalidInput):
+    """The mapping of a message's fields to an event is not well-formed."""
+
+    code = "invalid_template"
+    advice = "write board=FIELD,member=FIELD,value=FIELD; docs/sources.md has every form"
+
+
+class InvalidStream(InvalidInput):
+    """The stream that a source is to read is not named as one can be."""
+
+    code = "invalid_stream"
+    advice = (
+        "name it as nats://host:port/STREAM, redis://host:port/0/KEY, a file, or - for standard "
+        "input"
+    )
+
+
+class MissingNats(InvalidInput):
+    """The package that talks to NATS is not installed."""
+
+    code = "missing_nats"
+    advice = "in a checkout of laurels run pip install '.[nats]'"
+
+
+class StreamMissing(NotFound):
+    """There is no stream of this name."""
+
+    code = "stream_missing"
+    advice = "check its name and the server, and create it before it is read"
+
+
+class SourceDiverged(Conflict):
+    """The stream is not the one that the source's positions were counted from."""
+
+    code = "source_diverged"
+    advice = (
+        "if it was made anew, run the source once with --begin start, which counts all that the "
+        "stream has, or --begin now, which counts what is to come"
+    )
+
+
+class SourceExpired(NotFound):
+    """The stream no longer keeps the messages after the source's position."""
+
+    code = "source_expired"
+    status = 410
+    advice = (
+        "run the source once with --begin start, which goes on with the oldest message that is "
+        "kept, and know that messages are missing in between"
+    )
+
+
+class SourceOvertaken(Conflict):
+    """Another process moved the position of this source."""
+
+    code = "source_overtaken"
+    advice = "run each source once at a time, or give the other one another name"
