@@ -417,10 +417,17 @@ class PartlyCounted(Unavailable):
 
 
 class PositionDiffers(Conflict):
-    """An import goes on with another batch than the one that was counted in part."""
+    """An import goes on with another batch than the one that was counted in part.
+
+    `ends_at` is the position at which that batch ended.
+    """
 
     code = "position_differs"
     advice = "send the batch that ends at the position named, as it was sent before"
+
+    def __init__(self, what: str, ends_at: str | None = None) -> None:
+        super().__init__(what)
+        self.ends_at = ends_at
 
 
 class DedupeFull(Unavailable):

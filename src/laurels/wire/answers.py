@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from laurels.core.index import Offset
 from laurels.core.receipt import Receipt, Receipts
-from laurels.errors import BatchRefused, LaurelsError
+from laurels.errors import BatchRefused, LaurelsError, PositionDiffers
 from laurels.errors.index_server import IndexUnavailable
 
 from .redaction import without_paths
@@ -61,6 +61,8 @@ class Problem(Struct, frozen=True, omit_defaults=True):
     receipts: list[Receipt] | None = None
     may_have_applied: bool | None = None
     """Of a write that an index server did not answer: whether it may have counted."""
+    ends_at: str | None = None
+    """Of a batch that was counted in part: the position at which it ended."""
 
 
 class EventRefused(Exception):  # noqa: N818 (what became of an event)
@@ -141,6 +143,7 @@ def problem(error: LaurelsError, status: int, request_id: str) -> Problem:
         request_id=request_id,
         receipts=receipts,
         may_have_applied=error.may_have_applied if isinstance(error, IndexUnavailable) else None,
+        ends_at=error.ends_at if isinstance(error, PositionDiffers) else None,
     )
 
 

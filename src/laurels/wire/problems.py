@@ -12,6 +12,7 @@ from laurels.errors import (
     InvalidInput,
     LaurelsError,
     NotFound,
+    PositionDiffers,
     TooLarge,
     Unavailable,
     by_code,
@@ -45,6 +46,7 @@ class _Told(Struct):
     retryable: bool = False
     receipts: list[Receipt] | None = None
     may_have_applied: bool | None = None
+    ends_at: str | None = None
 
 
 _decode = msgspec.json.Decoder(_Told).decode
@@ -64,6 +66,8 @@ def error_of(status: int, content: bytes) -> LaurelsError:
         return BatchRefused(told.what, RemoteReceipts(told.receipts or []))
     if told.code == IndexUnavailable.code:
         return IndexUnavailable(told.what, told.may_have_applied is not False)
+    if told.code == PositionDiffers.code:
+        return PositionDiffers(told.what, told.ends_at)
     try:
         kind = by_code(told.code)
     except KeyError:

@@ -168,7 +168,8 @@ class Counting:
             if kept is not None and kept[0] == before and kept[1] != text:
                 raise PositionDiffers(
                     f"a batch of {source!r} up to {kept[1]!r} was counted in part, this one goes "
-                    f"up to {text!r}"
+                    f"up to {text!r}",
+                    ends_at=kept[1],
                 )
         return self._shares
 
