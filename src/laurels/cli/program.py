@@ -18,6 +18,7 @@ import typer
 import laurels
 from laurels.cli.boards import applying, scoping
 from laurels.cli.boards import commands as boards
+from laurels.cli.flows import source
 from laurels.cli.importing import command as import_command
 from laurels.errors import CheckFailed, LaurelsError, LaurelsWarning
 
@@ -44,6 +45,7 @@ command(boards.app, "apply")(applying.apply)
 app.add_typer(boards.app, name="board")
 app.add_typer(keys.app, name="key")
 app.add_typer(clock.app, name="clock")
+app.add_typer(source.app, name="source")
 command(app, "serve")(serving.serve)
 command(app, "import")(import_command.import_)
 command(app, "export")(exporting.export)

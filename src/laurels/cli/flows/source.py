@@ -1,0 +1,355 @@
+"""`source`: streams of events that feed boards."""
+
+import asyncio
+import io
+import os
+import re
+import secrets
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import laurels
+from laurels.cli.failures import OutputFailed, Usage, one_line
+from laurels.cli.option_groups import OptionGroup, command
+from laurels.cli.options import DEFAULT_URL, OUTPUT, READING, AsJson, Url
+from laurels.cli.show import complain, put_json, put_line, put_table
+from laurels.errors import LaurelsError
+from laurels.errors.sources import SourceUnreadable
+from laurels.flows.sources.figures import Figures
+from laurels.flows.sources.mapping import DEFAULT, parse_mapping
+from laurels.flows.sources.opening import open_reader
+from laurels.flows.sources.patience import Patience
+from laurels.flows.sources.reader import StreamReader
+from laurels.flows.sources.rejects import JsonRejects
+from laurels.flows.sources.runner import SourceRunner, SourceSettings, decode_position
+
+SOME_REJECTED = 1
+INTERRUPTED = 130
+PROGRESS_SECONDS = 10.0
+MAPPING = "What messages mean"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+app = typer.Typer(help="Streams of events that feed boards.", rich_markup_mode=None)
+
+SourceName = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="The name under which boards keep positions."),
+]
+Boards = Annotated[
+    str | None,
+    typer.Option(
+        "--boards",
+        metavar="PATTERN",
+        help="Feed only boards whose names match, such as 'gifts-*'; skip the others.",
+        rich_help_panel=MAPPING,
+    ),
+]
+
+
+class MappingOptions(OptionGroup, frozen=True):
+    """What is made of a message."""
+
+    map: Annotated[
+        str,
+        typer.Option(
+            "--map",
+            metavar="TEMPLATE",
+            help="board=FIELD,member=FIELD,value=FIELD,at=FIELD,id=FIELD,labels.NAME=FIELD",
+            rich_help_panel=MAPPING,
+        ),
+    ] = DEFAULT
+    boards: Boards = None
+
+
+class RunningOptions(OptionGroup, frozen=True):
+    """How a stream is read."""
+
+    batch: Annotated[
+        int,
+        typer.Option(
+            "--batch",
+            metavar="N",
+            min=1,
+            max=10_000,
+            help="Messages of one commit at most.",
+            rich_help_panel=READING,
+        ),
+    ] = 1_000
+    begin: Annotated[
+        str | None,
+        typer.Option(
+            "--begin",
+            metavar="start|now",
+            help="Where a board begins that has no position in this stream: at the oldest message "
+            "(start) or at what is to come (now). Also takes a stream that was made anew.",
+            rich_help_panel=READING,
+        ),
+    ] = None
+    until_end: Annotated[
+        bool,
+        typer.Option(
+            "--until-end", help="End when no message is pending.", rich_help_panel=READING
+        ),
+    ] = False
+
+
+class ResultOptions(OptionGroup, frozen=True):
+    """Where it is told what became of messages."""
+
+    rejects: Annotated[
+        Path | None,
+        typer.Option(
+            "--rejects",
+            metavar="FILE",
+            help="Messages that were not counted, with the reason; by default NAME.rejects.jsonl.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None
+    json: AsJson = False
+
+
+@command(app, "run")
+def run(
+    name: SourceName,
+    from_: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="STREAM",
+            help="nats://host:port/STREAM, redis://host:port/0/KEY, a file of JSON lines, or -.",
+            rich_help_panel=READING,
+        ),
+    ],
+    *,
+    mapping: MappingOptions,
+    running: RunningOptions,
+    result: ResultOptions,
+    at: Url = DEFAULT_URL,
+) -> int:
+    """Count the events of a stream on boards as they come, each once, until Ctrl-C.
+
+    Run again after whatever ended it, it goes on where it was. Ends with 1 when messages were
+    rejected.
+
+    \b
+    Examples:
+      laurels source run gifts --from nats://localhost:4222/EVENTS
+          --map board=KeyPrefix,member=UserId,value=DeltaScore
+      laurels source run gifts --from redis://localhost:6379/0/events --boards 'gifts-*'
+      laurels source run log --from events.jsonl --until-end --at http://localhost:8080
+      produce | laurels source run pipe --from - --map 'board="gifts",member=user,value=n'
+    """
+    settings = _settings(name, mapping.boards, running)
+    template = parse_mapping(mapping.map)
+    path = result.rejects or Path(f"{name}.rejects.jsonl")
+    reader = open_reader(
+        from_, sleep=asyncio.sleep, stdin=_standard_input(from_), run=secrets.token_hex(8)
+    )
+    with _writing(path), closing(JsonRejects(path)) as rejects:
+        make = partial(
+            SourceRunner,
+            reader=reader,
+            mapping=template,
+            settings=settings,
+            rejects=rejects,
+            sleep=asyncio.sleep,
+            now_ms=_now_ms,
+            waiting=_complain_of_waiting,
+            progress=_Progress(time.monotonic),
+        )
+        figures, interrupted = asyncio.run(_run(at, reader, make))
+    _report(name, reader, figures, path, json=result.json)
+    if interrupted:
+        return INTERRUPTED
+    return SOME_REJECTED if figures.rejected else 0
+
+
+@command(app, "status")
+def status(
+    name: SourceName, at: Url = DEFAULT_URL, boards: Boards = None, json: AsJson = False
+) -> int:
+    """Show how far boards have counted a source.
+
+    \b
+    Example:
+      laurels source status gifts --at http://localhost:8080
+    """
+    settings = SourceSettings(name=name, boards=boards)
+    rows: list[dict[str, str]] = []
+    with laurels.open(at, create=False) as lb:
+        for board in lb.boards():
+            text = lb.position(board.name, settings.key) if settings.takes(board.name) else None
+            if text is not None:
+                stored = decode_position(text)
+                rows.append({"board": board.name, "stream": stored.stream, "position": stored.at})
+    if json:
+        put_json({"source": name, "boards": rows})
+    else:
+        put_table(
+            [("board", "left"), ("stream", "left"), ("position", "right")],
+            [tuple(row.values()) for row in rows],
+            title=name,
+        )
+    return 0
+
+
+def _settings(name: str, boards: str | None, running: RunningOptions) -> SourceSettings:
+    if _NAME.fullmatch(name) is None:
+        raise Usage(f"expected 1 to 64 letters, digits, '_', '.' and '-' as NAME, got {name!r}")
+    if running.begin not in (None, "start", "now"):
+        raise Usage(f"expected start or now for --begin, got {running.begin!r}")
+    return SourceSettings(
+        name=name,
+        boards=boards,
+        batch=running.batch,
+        begin=running.begin,
+        until_end=running.until_end,
+    )
+
+
+async def _run(
+    at: str, reader: StreamReader, make: Callable[..., SourceRunner]
+) -> tuple[Figures, bool]:
+    """Run a source over the boards at an address; return its figures, and whether by Ctrl-C."""
+    interrupted = False
+    opening = asyncio.ensure_future(
+        Patience(asyncio.sleep, _complain_of_waiting).answer(
+            partial(laurels.open_async, at, create=False)
+        )
+    )
+    stop: Callable[[], object] = opening.cancel
+
+    def interrupt(number: int) -> None:
+        nonlocal interrupted
+        interrupted = number == signal.SIGINT
+        stop()
+
+    with _signals(interrupt):
+        try:
+            lb = await opening
+        except asyncio.CancelledError:
+            return Figures(), interrupted
+        try:
+            runner = make(lb)
+            stop = runner.stop
+            complain(f"reading {reader.name}")
+            await runner.run()
+        finally:
+            await reader.close()
+            await lb.close()
+    return runner.figures, interrupted
+
+
+@contextmanager
+def _signals(handle: Callable[[int], None]) -> Iterator[None]:
+    """Have SIGINT and SIGTERM handled within the block; only the main thread gets any."""
+    loop = asyncio.get_running_loop()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    with suppress(ValueError, RuntimeError, NotImplementedError):
+        for number in numbers:
+            loop.add_signal_handler(number, handle, number)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            with suppress(ValueError, RuntimeError, NotImplementedError):
+                loop.remove_signal_handler(number)
+
+
+def _standard_input(address: str) -> Callable[[int], bytes]:
+    """Return what reads from standard input as soon as there is something."""
+
+    def read(size: int) -> bytes:
+        if sys.stdin is None:
+            raise OSError("standard input is closed")
+        try:
+            return os.read(sys.stdin.fileno(), size)
+        except io.UnsupportedOperation:
+            return sys.stdin.buffer.read(size)
+
+    if address == "-" and sys.stdin is None:
+        raise SourceUnreadable("standard input is closed")
+    return read
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None or Path(os.fsdecode(error.filename)) != path:
+            raise
+        raise OutputFailed(
+            f"the rejects file {path} cannot be written: {error.strerror}: give another by "
+            "--rejects"
+        ) from error
+
+
+class _Progress:
+    """Prints how far a source has come, every ten seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._last = clock()
+
+    def __call__(self, figures: Figures) -> None:
+        if self._clock() - self._last >= PROGRESS_SECONDS:
+            self._last = self._clock()
+            complain(f"{figures.read:,} messages read, at position {figures.position}")
+
+
+def _complain_of_waiting(error: LaurelsError, seconds: float) -> None:
+    complain(f"waiting {seconds:g} s [{error.code}]: {one_line(error)}")
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _report(name: str, reader: StreamReader, figures: Figures, path: Path, *, json: bool) -> None:
+    if figures.rejected:
+        reasons = ", ".join(f"{count:,} {code}" for code, count in figures.reasons.most_common())
+        complain(f"{figures.rejected:,} messages rejected ({reasons}): {path}")
+    if figures.unknown:
+        names = ", ".join(board for board, _ in figures.unknown_boards.most_common(5))
+        complain(f"{figures.unknown:,} messages for boards that are not there: {names}")
+    if figures.late:
+        late = ", ".join(f"{count:,} for {window}" for window, count in figures.late.items())
+        complain(f"events came too late for windows: {late}")
+    if json:
+        put_json(_document(name, reader, figures, path))
+    else:
+        put_line(
+            f"{name}: {figures.read:,} messages: {figures.applied:,} applied, "
+            f"{figures.unchanged:,} unchanged, {figures.duplicates:,} duplicates, "
+            f"{figures.rejected:,} rejected, {figures.foreign + figures.unknown:,} for other "
+            f"boards, {figures.repeated:,} counted before; at position {figures.position}"
+        )
+
+
+def _document(name: str, reader: StreamReader, figures: Figures, path: Path) -> dict[str, Any]:
+    return {
+        "source": name,
+        "stream": reader.name,
+        "position": figures.position,
+        "read": figures.read,
+        "applied": figures.applied,
+        "unchanged": figures.unchanged,
+        "duplicates": figures.duplicates,
+        "rejected": figures.rejected,
+        "foreign": figures.foreign,
+        "unknown": figures.unknown,
+        "repeated": figures.repeated,
+        "late": dict(figures.late),
+        "reasons": dict(figures.reasons),
+        "unknown_boards": dict(figures.unknown_boards),
+        "rejects_file": str(path) if figures.rejected else None,
+    }

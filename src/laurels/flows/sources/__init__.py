@@ -1,0 +1,1 @@
+"""Sources: streams of events that feed boards."""

@@ -1,0 +1,43 @@
+"""What a run of a source has counted."""
+
+from collections import Counter
+
+import msgspec
+from msgspec import Struct
+
+MOST_NAMES = 20
+"""Names of unknown boards that are remembered, so that a stream full of names costs nothing."""
+
+
+class Figures(Struct):
+    """The counts of one run. Every message that was read is one of `applied`, `unchanged`,
+    `duplicates`, `rejected`, `foreign`, `unknown` and `repeated`.
+
+    `foreign` are messages for boards that do not match the pattern or the prefix, `unknown` those
+    for boards that are not there, `repeated` those that had counted before. `rejected` are
+    malformed messages and refused events, with their codes in `reasons`. `late` counts by window
+    the events that came too late for it, whatever other windows did.
+    """
+
+    read: int = 0
+    applied: int = 0
+    unchanged: int = 0
+    duplicates: int = 0
+    foreign: int = 0
+    unknown: int = 0
+    repeated: int = 0
+    batches: int = 0
+    late: Counter[str] = msgspec.field(default_factory=Counter)
+    reasons: Counter[str] = msgspec.field(default_factory=Counter)
+    unknown_boards: Counter[str] = msgspec.field(default_factory=Counter)
+    position: str = ""
+
+    @property
+    def rejected(self) -> int:
+        return self.reasons.total()
+
+    def skip_unknown(self, board: str, messages: int) -> None:
+        """Count messages for a board that is not there."""
+        self.unknown += messages
+        if board in self.unknown_boards or len(self.unknown_boards) < MOST_NAMES:
+            self.unknown_boards[board] += messages

@@ -1,0 +1,258 @@
+"""Lines of JSON as messages: of a file, which may grow, and of a pipe such as standard input.
+
+A line is a message as soon as its end has come. Its position is the number of bytes up to there.
+"""
+
+import asyncio
+import os
+import stat
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
+
+import msgspec
+
+from laurels.errors.sources import SourceDiverged, SourceUnreadable
+
+from .reader import MESSAGE_LIMIT, ZERO, Message, StoredPosition, StreamPosition, StreamState
+
+POLL_SECONDS = 0.2
+"""How often a file is looked at that has nothing new."""
+_POLLS = 5
+"""How often it is looked at before the caller is told that nothing came."""
+_CHUNK = 1 << 18
+_HEAD = 1_024
+"""Bytes at the beginning of a file by which it is known again."""
+_BOM = b"\xef\xbb\xbf"
+
+Sleep = Callable[[float], Awaitable[object]]
+
+
+class LineBuffer:
+    """Bytes that have come, cut into lines. `offset` is where the line begins that comes next.
+
+    Of a line over the limit only the beginning is kept, one byte more than the limit.
+    """
+
+    def __init__(self, offset: int = 0) -> None:
+        self.offset = offset
+        self._bytes = b""
+        self._dropped = 0
+
+    @property
+    def end(self) -> int:
+        """The offset after the last byte that was fed."""
+        return self.offset + len(self._bytes) + self._dropped
+
+    def feed(self, chunk: bytes) -> None:
+        self._bytes += chunk
+        if len(self._bytes) > MESSAGE_LIMIT and b"\n" not in self._bytes:
+            self._dropped += len(self._bytes) - MESSAGE_LIMIT - 1
+            self._bytes = self._bytes[: MESSAGE_LIMIT + 1]
+
+    def take(self, limit: int) -> list[Message]:
+        """Return up to `limit` whole lines, without blank ones."""
+        found: list[Message] = []
+        while not found and b"\n" in self._bytes:
+            *lines, self._bytes = self._bytes.split(b"\n", limit)
+            messages = [self._message(line, 1) for line in lines]
+            found = [message for message in messages if message is not None]
+        return found
+
+    def take_rest(self) -> list[Message]:
+        """Return the last line, which has no end, where it is not blank."""
+        rest, self._bytes = self._bytes, b""
+        message = self._message(rest, 0)
+        return [] if message is None else [message]
+
+    def has_whole_rest(self) -> bool:
+        """Return whether the last line is a whole JSON document though it has no end."""
+        with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            msgspec.json.decode(self._bytes)
+            return True
+        return False
+
+    def _message(self, line: bytes, end: int) -> Message | None:
+        first = not self.offset
+        self.offset += len(line) + self._dropped + end
+        self._dropped = 0
+        if first:
+            line = line.removeprefix(_BOM)
+        return Message(StreamPosition(self.offset), line) if line.strip() else None
+
+
+class FileReader:
+    """A file of JSON lines, followed as it grows. It is known by device, inode and its
+    beginning."""
+
+    resumes = True
+    ended = False
+
+    def __init__(self, path: Path, sleep: Sleep) -> None:
+        self.name = str(path)
+        self._path = path
+        self._sleep = sleep
+        self._descriptor = -1
+        self._identity = ""
+        self._size = 0
+        self._lines = LineBuffer()
+
+    async def open(self) -> StreamState:
+        await self.close()
+        try:
+            self._descriptor = await asyncio.to_thread(os.open, self._path, os.O_RDONLY)
+            found = os.fstat(self._descriptor)
+        except OSError as error:
+            raise SourceUnreadable(f"{self.name}: {error.strerror or error}") from error
+        self._identity, self._size = _identity(found), found.st_size
+        return StreamState(self._identity, ZERO, StreamPosition(self._last_line_end()))
+
+    def stored(self, position: StreamPosition) -> StoredPosition:
+        return StoredPosition(self._identity, str(position), self._mark(position.major))
+
+    def misfit(self, stored: StoredPosition) -> str | None:
+        if stored.stream != self._identity:
+            return "it is another file by device and inode"
+        if stored.position.major > self._size:
+            return f"it has {self._size:,} bytes, and {stored.position.major:,} were read before"
+        if stored.mark != self._mark(stored.position.major):
+            return "its beginning is not the one that was read before"
+        return None
+
+    def is_expired(self, stored: StoredPosition) -> bool:
+        return False
+
+    async def read(self, after: StreamPosition, limit: int, *, wait: bool) -> Sequence[Message]:
+        if self._lines.offset != after.major:
+            self._lines = LineBuffer(after.major)
+        for _ in range(_POLLS):
+            while True:
+                if messages := self._lines.take(limit):
+                    return messages
+                chunk = await asyncio.to_thread(self._read_chunk)
+                if not chunk:
+                    break
+                self._lines.feed(chunk)
+            self._ensure_same()
+            if not wait:
+                return self._lines.take_rest() if self._lines.has_whole_rest() else []
+            await self._sleep(POLL_SECONDS)
+        return []
+
+    async def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _read_chunk(self) -> bytes:
+        try:
+            return os.pread(self._descriptor, _CHUNK, self._lines.end)
+        except OSError as error:
+            raise SourceUnreadable(f"{self.name}: {error.strerror or error}") from error
+
+    def _ensure_same(self) -> None:
+        """Raise SourceDiverged where the file has another content or another file its name."""
+        if os.fstat(self._descriptor).st_size < self._lines.end:
+            raise SourceDiverged(f"{self.name} was cut while it was read")
+        with suppress(OSError):
+            if _identity(self._path.stat()) != self._identity:
+                raise SourceDiverged(f"another file has taken the name {self.name}; it is read up")
+
+    def _mark(self, offset: int) -> str:
+        head = os.pread(self._descriptor, min(_HEAD, offset), 0)
+        return blake2b(head, digest_size=8).hexdigest()
+
+    def _last_line_end(self) -> int:
+        end = self._size
+        while end:
+            start = max(0, end - _CHUNK)
+            place = os.pread(self._descriptor, end - start, start).rfind(b"\n")
+            if place >= 0:
+                return start + place + 1
+            end = start
+        return 0
+
+
+class PipeReader:
+    """Lines that come from a pipe, counted when they come. They cannot be read again.
+
+    `read` reads up to so many bytes and waits until there are some; it is called in a thread, which
+    reads on only when what it read has been taken. `run` tells this run from others.
+    """
+
+    resumes = False
+
+    def __init__(self, name: str, read: Callable[[int], bytes], run: str) -> None:
+        self.name = name
+        self.ended = False
+        self._read = read
+        self._identity = f"pipe:{run}"
+        self._lines = LineBuffer()
+        self._chunks: asyncio.Queue[bytes | OSError] = asyncio.Queue()
+        self._wanted = threading.Semaphore(0)
+        self._pending: list[Message] = []
+        self._begun = False
+
+    async def open(self) -> StreamState:
+        if not self._begun:
+            self._begun = True
+            loop = asyncio.get_running_loop()
+            threading.Thread(target=self._follow, args=(loop,), daemon=True).start()
+        return StreamState(self._identity, ZERO, ZERO)
+
+    def stored(self, position: StreamPosition) -> StoredPosition:
+        return StoredPosition(self._identity, str(position))
+
+    def misfit(self, stored: StoredPosition) -> str | None:
+        return None if stored.stream == self._identity else "it is another run"
+
+    def is_expired(self, stored: StoredPosition) -> bool:
+        return False
+
+    async def read(self, after: StreamPosition, limit: int, *, wait: bool) -> Sequence[Message]:
+        self._pending = [message for message in self._pending if message.position > after]
+        while not self._pending and not self.ended:
+            self._pending = self._lines.take(limit)
+            if self._pending:
+                break
+            self._wanted.release()
+            chunk = await self._chunks.get()
+            if isinstance(chunk, OSError):
+                raise SourceUnreadable(f"{self.name}: {chunk.strerror or chunk}") from chunk
+            self._lines.feed(chunk)
+            if not chunk:
+                self.ended = True
+                self._pending = self._lines.take_rest()
+        return self._pending[:limit]
+
+    async def close(self) -> None:
+        pass
+
+    def _follow(self, loop: asyncio.AbstractEventLoop) -> None:
+        chunk: bytes | OSError = b"\n"
+        while chunk and not isinstance(chunk, OSError):
+            self._wanted.acquire()
+            try:
+                chunk = self._read(_CHUNK)
+            except OSError as error:
+                chunk = error
+            with suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(self._chunks.put_nowait, chunk)
+
+
+def is_pipe(path: Path) -> bool:
+    """Return whether a path names something that can be read only once. Raises
+    SourceUnreadable."""
+    try:
+        kind = path.stat().st_mode
+    except OSError as error:
+        raise SourceUnreadable(f"{path}: {error.strerror or error}") from error
+    if stat.S_ISDIR(kind):
+        raise SourceUnreadable(f"{path}: is a folder")
+    return not stat.S_ISREG(kind)
+
+
+def _identity(found: os.stat_result) -> str:
+    return f"file:{found.st_dev}:{found.st_ino}"

@@ -1,0 +1,334 @@
+"""From the fields of a message to an event: the template of a source.
+
+A template is one line, `board=KeyPrefix,member=UserId,value=DeltaScore`, or a JSON object of the
+same names, `{"board": "{KeyPrefix}", "member": "{UserId}", "value": "{DeltaScore}"}`. What is left
+of `=` is a part of the event: `board`, `member`, `value` (several for several columns), `at`, `id`,
+`labels` or `labels.NAME`; with `?` behind it, a message may lack it. What is right of it is a
+field, whose name may have dots for objects in objects; text in double quotes; or text with fields
+in braces. JSON values are of the last form.
+
+`{field|pattern}` takes from a field what stands in the place of the one `*` of a pattern:
+`board={KeyPrefix|lb:*:all}`. For `at` what follows the bar is a unit: s, ms, us, ns.
+
+Numbers stay what they are: ints, Decimals, or the text in which they came, never floats.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
+from math import floor
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from laurels.errors import (
+    InvalidAt,
+    InvalidEvent,
+    InvalidId,
+    InvalidLabel,
+    InvalidMember,
+    LaurelsError,
+)
+from laurels.errors.sources import InvalidTemplate, LineNotUtf8, LineTooLong, MissingField
+from laurels.model.exact_json import decode_json
+from laurels.model.validation import safe_repr
+
+from .reader import MESSAGE_LIMIT, Message
+
+DEFAULT = "board=board,member=member,value=value,at?=at,id?=id,labels?=labels"
+"""The mapping of messages that have the names of laurels."""
+
+_UNITS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_PARTS = ("board", "member", "value", "at", "id", "labels")
+_ITEM = re.compile(r'((?:[^,{}"]|"[^"]*"|\{[^{}]*\})+)(?:,|$)')
+_FIELD = re.compile(r"\{([^{}]*)\}")
+_PLAIN = re.compile(r"[^{}\"]+")
+
+Fields = Mapping[str, object]
+MappedEvent = tuple[object, object, object, str | None, dict[str, str] | None]
+"""Member, value, at, id and labels, for `submit_many`."""
+
+
+class Foreign(Exception):  # noqa: N818 (says what the message is, not what went wrong)
+    """The message is for a board that has nothing to do with this source."""
+
+
+class Field(Struct, frozen=True):
+    """A field of a message, by its path, and what follows the bar."""
+
+    path: tuple[str, ...]
+    modifier: str = ""
+
+    def read(self, fields: Fields) -> object:
+        """Return what the field holds, None where there is none."""
+        whole = ".".join(self.path)
+        if whole in fields:
+            return fields[whole]
+        found: object = fields
+        for name in self.path:
+            if not isinstance(found, Mapping):
+                return None
+            found = found.get(name)
+        return found
+
+    def __str__(self) -> str:
+        return ".".join(self.path)
+
+
+class Expression(Struct, frozen=True):
+    """What a part of an event is made of: texts and fields, in this order."""
+
+    pieces: tuple[str | Field, ...]
+    optional: bool = False
+
+    def evaluate(self, fields: Fields) -> object:
+        """Return the value of the one field as it is, or the text of all pieces; None where an
+        optional one is missing. Raises MissingField, Foreign."""
+        found = [_piece(piece, fields) for piece in self.pieces]
+        for piece, value in zip(self.pieces, found, strict=True):
+            if value is None or (value == "" and self.optional):
+                if self.optional:
+                    return None
+                raise MissingField(f"the message has no {str(piece)!r}")
+        return found[0] if len(found) == 1 else "".join(map(_as_text, found))
+
+    @property
+    def modifier(self) -> str:
+        """What follows the bar in an expression of one field."""
+        piece = self.pieces[0]
+        return piece.modifier if isinstance(piece, Field) else ""
+
+
+class EventMapping(Struct, frozen=True):
+    """The template of a source, parsed: where a message has what an event needs."""
+
+    board: Expression
+    member: Expression
+    values: tuple[Expression, ...]
+    at: Expression | None = None
+    id: Expression | None = None
+    labels: Expression | None = None
+    label: tuple[tuple[str, Expression], ...] = ()
+
+    def board_of(self, fields: Fields) -> str:
+        """Return the name of the board that a message is for. Raises MissingField, Foreign."""
+        name = self.board.evaluate(fields)
+        if type(name) is int:
+            return str(name)
+        if not isinstance(name, str):
+            raise InvalidEvent(f"expected the name of a board, got {safe_repr(name)}")
+        return name
+
+    def event_of(self, fields: Fields, taken_ms: int | None) -> MappedEvent:
+        """Return the event of a message that its stream took at `taken_ms`; the board judges its
+        value. Raises MissingField and the errors of members, times, ids and labels."""
+        try:
+            return self._event_of(fields, taken_ms)
+        except Foreign as error:
+            raise InvalidEvent(str(error)) from None
+
+    def _event_of(self, fields: Fields, taken_ms: int | None) -> MappedEvent:
+        values = tuple(each.evaluate(fields) for each in self.values)
+        at = None if self.at is None else self.at.evaluate(fields)
+        id = None if self.id is None else self.id.evaluate(fields)
+        return (
+            _text(self.member.evaluate(fields), InvalidMember),
+            values[0] if len(values) == 1 else values,
+            taken_ms if at is None or self.at is None else _instant(at, self.at.modifier),
+            None if id is None else _text(id, InvalidId),
+            self._labels(fields) or None,
+        )
+
+    def _labels(self, fields: Fields) -> dict[str, str]:
+        whole = None if self.labels is None else self.labels.evaluate(fields)
+        if whole is not None and not isinstance(whole, Mapping):
+            raise InvalidLabel(f"expected labels as an object, got {safe_repr(whole)}")
+        found = dict(whole or {})
+        found |= {name: each.evaluate(fields) for name, each in self.label}
+        return {
+            name: _text(value, InvalidLabel)
+            for name, value in found.items()
+            if value is not None and value != ""
+        }
+
+
+def fields_of(message: Message) -> Fields:
+    """Return the fields of a message: its own, or those of the JSON object that it is."""
+    if message.fields is not None:
+        return message.fields
+    if len(message.raw) > MESSAGE_LIMIT:
+        raise LineTooLong(f"expected a message of at most {MESSAGE_LIMIT:,} bytes, got more")
+    try:
+        message.raw.decode()
+    except UnicodeDecodeError as error:
+        raise LineNotUtf8(f"byte {error.start + 1} of the message is not UTF-8") from error
+    found = decode_json(message.raw)
+    if not isinstance(found, dict):
+        raise InvalidEvent(f"expected a JSON object, got {safe_repr(found)}")
+    return found
+
+
+def parse_mapping(text: str) -> EventMapping:
+    """Return the mapping that a template says. Raises InvalidTemplate."""
+    text = text.strip()
+    items = list(_json_items(text) if text.startswith("{") else _listed_items(text))
+    values = tuple(each for name, each in items if name == "value")
+    single = [name for name, _ in items if name != "value"]
+    if repeated := sorted({name for name in single if single.count(name) > 1}):
+        raise InvalidTemplate(f"the mapping has {', '.join(repeated)} more than once")
+    named = dict(items)
+    if missing := [name for name in ("board", "member", "value") if name not in named]:
+        raise InvalidTemplate(f"the mapping has no {', '.join(missing)}")
+    _ensure_units(named.get("at"))
+    return EventMapping(
+        board=named["board"],
+        member=named["member"],
+        values=values,
+        at=named.get("at"),
+        id=named.get("id"),
+        labels=named.get("labels"),
+        label=tuple(
+            (name.removeprefix("labels."), each)
+            for name, each in items
+            if name.startswith("labels.")
+        ),
+    )
+
+
+def _listed_items(text: str) -> Iterator[tuple[str, Expression]]:
+    """Yield the parts of `name=field,name=field`."""
+    place = 0
+    while place < len(text):
+        found = _ITEM.match(text, place)
+        name, equals, right = ("", "", "") if found is None else found[1].partition("=")
+        if found is None or not equals:
+            raise InvalidTemplate(f"expected name=FIELD at {safe_repr(text[place : place + 40])}")
+        right = right.strip()
+        if right.startswith('"') and right.endswith('"') and len(right) > 1:
+            yield _item(name, (right[1:-1],))
+        elif "{" in right:
+            yield _item(name, _pieces(right))
+        elif _PLAIN.fullmatch(right):
+            yield _item(name, (_field(right),))
+        else:
+            raise InvalidTemplate(f"expected a field for {safe_repr(name)}, got {safe_repr(right)}")
+        place = found.end()
+
+
+def _json_items(text: str) -> Iterator[tuple[str, Expression]]:
+    """Yield the parts of a JSON object."""
+    try:
+        found = msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise InvalidTemplate(f"the mapping is not a JSON object: {error}") from error
+    for name, value in found.items():
+        if name == "value" and isinstance(value, list):
+            yield from (_item(name, _json_pieces(name, each)) for each in value)
+        elif name == "labels" and isinstance(value, dict):
+            for label, each in value.items():
+                yield _item(f"labels.{label}", _json_pieces(label, each))
+        else:
+            yield _item(name, _json_pieces(name, value))
+
+
+def _json_pieces(name: str, value: object) -> tuple[str | Field, ...]:
+    if not isinstance(value, str):
+        raise InvalidTemplate(f"expected text for {safe_repr(name)}, got {safe_repr(value)}")
+    return _pieces(value)
+
+
+def _item(name: str, pieces: tuple[str | Field, ...]) -> tuple[str, Expression]:
+    name = name.strip()
+    optional, name = name.endswith("?"), name.removesuffix("?")
+    label = name.removeprefix("labels.")
+    if name not in _PARTS and (label == name or not label):
+        raise InvalidTemplate(
+            f"expected one of {', '.join(_PARTS)} or labels.NAME, got {safe_repr(name)}"
+        )
+    if optional and name in ("board", "member", "value"):
+        raise InvalidTemplate(f"no event is without its {name}: leave the ? out")
+    return name, Expression(pieces, optional)
+
+
+def _pieces(text: str) -> tuple[str | Field, ...]:
+    """Return the texts and fields of a text with fields in braces."""
+    rest = _FIELD.sub("", text)
+    if "{" in rest or "}" in rest:
+        raise InvalidTemplate(f"a brace is not closed in {safe_repr(text)}")
+    split = _FIELD.split(text)
+    pieces = [_field(part) if i % 2 else part for i, part in enumerate(split)]
+    return tuple(piece for piece in pieces if piece != "") or ("",)
+
+
+def _field(text: str) -> Field:
+    path, bar, modifier = text.partition("|")
+    names = tuple(path.strip().split("."))
+    if not all(names) or (bar and modifier.count("*") != 1 and modifier not in _UNITS_PER_SECOND):
+        raise InvalidTemplate(
+            f"expected FIELD, FIELD|PATTERN with one *, or FIELD|UNIT, got {safe_repr(text)}"
+        )
+    return Field(names, modifier)
+
+
+def _ensure_units(at: Expression | None) -> None:
+    if at is not None and (len(at.pieces) > 1 or "*" in at.modifier):
+        raise InvalidTemplate("expected one field for at, with s, ms, us or ns behind its bar")
+
+
+def _piece(piece: str | Field, fields: Fields) -> object:
+    if isinstance(piece, str):
+        return piece
+    found = piece.read(fields)
+    if found is None or "*" not in piece.modifier:
+        return found
+    before, _, after = piece.modifier.partition("*")
+    text = _as_text(found)
+    if len(text) < len(before + after) or not (text.startswith(before) and text.endswith(after)):
+        raise Foreign(f"{piece} is {safe_repr(text)} and not of the form {piece.modifier!r}")
+    return text[len(before) : len(text) - len(after)]
+
+
+def _as_text(value: object) -> str:
+    """Return a text, or a number as text, for a text it is a piece of."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Decimal) or type(value) is int:
+        return str(value)
+    raise InvalidEvent(f"expected text or a number, got {safe_repr(value)}")
+
+
+def _text(value: object, refusal: type[LaurelsError]) -> str:
+    """Return an id as text; a whole number, as many programs write ids, by its digits."""
+    if type(value) is int:
+        return str(value)
+    if not isinstance(value, str):
+        raise refusal(f"expected text or an integer, got {safe_repr(value)}")
+    return value
+
+
+def _instant(value: object, unit: str) -> object:
+    """Return a time as milliseconds or as an aware datetime."""
+    if isinstance(value, str):
+        try:
+            number = Decimal(value)
+        except InvalidOperation:
+            return _from_iso(value)
+    elif isinstance(value, Decimal) or type(value) is int:
+        number = Decimal(value)
+    else:
+        raise InvalidAt(f"expected a time, got {safe_repr(value)}")
+    if not number.is_finite() or abs(number) > 10**24:
+        raise InvalidAt(f"expected a time, got {safe_repr(value)}")
+    return floor(number * 1_000 / _UNITS_PER_SECOND[unit or "ms"])
+
+
+def _from_iso(text: str) -> datetime:
+    try:
+        instant = datetime.fromisoformat(text.strip())
+    except ValueError as error:
+        raise InvalidAt(f"expected a time as ISO 8601, got {safe_repr(text)}") from error
+    if instant.utcoffset() is None:
+        raise InvalidAt(f"expected a time with its offset from UTC, got {safe_repr(text)}")
+    return instant

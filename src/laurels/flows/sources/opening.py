@@ -1,0 +1,49 @@
+"""The reader of the stream that an address names."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from laurels.errors.sources import InvalidStream
+
+from .lines import FileReader, PipeReader, Sleep, is_pipe
+from .reader import StreamReader
+
+STDIN = "-"
+REDIS_SCHEMES = ("redis", "rediss", "redis+cluster", "rediss+cluster")
+
+
+def open_reader(
+    address: str, *, sleep: Sleep, stdin: Callable[[int], bytes], run: str
+) -> StreamReader:
+    """Return the reader of an address; nothing is connected yet.
+
+    `redis://host:port/0/KEY` is a Redis stream, `-` standard input, of which `stdin` reads so many
+    bytes at most, and anything without `://` a file. `run` tells this run from others, for streams
+    that can be read only once. Raises InvalidStream, SourceUnreadable.
+    """
+    scheme, found, _ = address.partition("://")
+    if found and scheme.lower() in REDIS_SCHEMES:
+        from .redis_stream import RedisStreamReader  # noqa: PLC0415 (the package is optional)
+
+        return RedisStreamReader(address)
+    if found:
+        raise InvalidStream(f"expected a stream, got an address that begins with {scheme}://")
+    if address == STDIN:
+        return PipeReader("standard input", stdin, run)
+    path = Path(address)
+    if is_pipe(path):
+        return PipeReader(address, _late_opened(path), run)
+    return FileReader(path, sleep)
+
+
+def _late_opened(path: Path) -> Callable[[int], bytes]:
+    """Return what reads from a path, which is opened at the first call: that of a pipe waits."""
+    descriptors: list[int] = []
+
+    def read(size: int) -> bytes:
+        if not descriptors:
+            descriptors.append(os.open(path, os.O_RDONLY))
+        return os.read(descriptors[0], size)
+
+    return read

@@ -1,0 +1,229 @@
+"""A Redis stream as a source: its entries in the order of their ids, which are positions.
+
+An entry with one field that holds a JSON object is that object; of any other the fields are those
+of the message. Ids begin with the time at which the server took an entry, in milliseconds.
+
+A Redis stream has no creation time. One that was made anew usually goes on with later ids, so that
+nothing is counted twice; it is noticed where its newest id or the number of entries it ever had is
+less than it was. Entries that were trimmed or deleted before they were read are noticed by
+counting: each position is stored with the number of entries up to there. Redis 6 does not count
+entries.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+import msgspec
+
+from laurels.errors import LaurelsError
+from laurels.errors.index_server import IndexFailed, IndexUnavailable
+from laurels.errors.sources import (
+    InvalidStream,
+    SourceDiverged,
+    SourceExpired,
+    SourceUnavailable,
+    StreamMissing,
+)
+from laurels.stores.redis.connection.connection import Connection, connect, redis_address
+
+from .reader import ZERO, Message, StoredPosition, StreamPosition, StreamState, parse_position
+
+TIMEOUT_MS = 10_000
+_BLOCK_MS = 1_000
+"""How long the server waits for an entry before it answers that there is none."""
+
+
+class StreamFigures(msgspec.Struct, frozen=True):
+    """What a server tells of a stream; `added` is how many entries there ever were, 0 before Redis
+    7, and `gone` how many of them are no longer there."""
+
+    newest: StreamPosition = ZERO
+    oldest: StreamPosition = ZERO
+    added: int = 0
+    gone: int = 0
+
+
+class RedisStreamReader:
+    """Reads the stream at a key of an index server; `address` is `redis://host:port/0/KEY`."""
+
+    resumes = True
+    ended = False
+
+    def __init__(self, address: str) -> None:
+        url, self._key = _divided(address)
+        self._address = redis_address(url)
+        text = str(self._address).removesuffix(f"/{self._address.database}")
+        self.name = f"{text}/{self._address.database}/{self._key.decode(errors='replace')}"
+        self._connection: Connection | None = None
+        self._figures: StreamFigures | None = None
+        self._counts: dict[StreamPosition, int] = {}
+        """For some positions how many entries there were up to them."""
+
+    async def open(self) -> StreamState:
+        figures = await self._look()
+        self._figures = figures
+        if figures is None:
+            return StreamState(self._identity, ZERO, ZERO)
+        return StreamState(self._identity, figures.oldest, figures.newest)
+
+    def stored(self, position: StreamPosition) -> StoredPosition:
+        count = self._counts.get(position)
+        mark = "" if count is None else str(count)
+        return StoredPosition(self._identity, str(position), mark)
+
+    def misfit(self, stored: StoredPosition) -> str | None:
+        figures = self._figures or StreamFigures()
+        if stored.stream != self._identity:
+            return f"the position is one of {stored.stream}"
+        if stored.position > ZERO and self._figures is None:
+            return "there is no such stream any more"
+        if stored.position > figures.newest:
+            return f"its newest id is {figures.newest}, and {stored.at} was read before"
+        if figures.added < int(stored.mark or 0):
+            return f"it ever had {figures.added:,} entries, and {int(stored.mark):,} were read"
+        return None
+
+    def is_expired(self, stored: StoredPosition) -> bool:
+        if not stored.mark or self._figures is None:
+            return False
+        count = self._counts[stored.position] = int(stored.mark)
+        return self._figures.gone > count
+
+    async def read(self, after: StreamPosition, limit: int, *, wait: bool) -> Sequence[Message]:
+        block = (b"BLOCK", b"%d" % _BLOCK_MS) if wait else ()
+        since = f"{after.major}-{after.minor}".encode()
+        parts = (b"XREAD", b"COUNT", b"%d" % limit, *block, b"STREAMS", self._key, since)
+        messages = _messages(await self._command(*parts))
+        if not messages:
+            await self._ensure_same(after)
+        self._count(after, messages)
+        return messages
+
+    def _count(self, after: StreamPosition, messages: Sequence[Message]) -> None:
+        """Note how many entries there were up to each message."""
+        figures = self._figures
+        before = 0 if after == ZERO else self._counts.get(after)
+        if before is None or (figures is not None and not figures.added):
+            self._counts = {}
+            return
+        before = max(before, 0 if figures is None else figures.gone)
+        counts = {message.position: before + i for i, message in enumerate(messages, 1)}
+        self._counts = {after: before, **counts}
+
+    async def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+
+    @property
+    def _identity(self) -> str:
+        return f"redis:{self._key.decode(errors='backslashreplace')}"
+
+    async def _look(self) -> StreamFigures | None:
+        """Return the figures of the stream, None where there is none."""
+        kind = (await self._command(b"TYPE", self._key)).decode()
+        if kind == "none":
+            return None
+        if kind != "stream":
+            raise StreamMissing(f"expected a stream at {self.name}, got a key of type {kind}")
+        found = _paired(await self._command(b"XINFO", b"STREAM", self._key))
+        first, added = found.get(b"first-entry"), int(found.get(b"entries-added", 0))
+        return StreamFigures(
+            newest=_position(found[b"last-generated-id"]),
+            added=added,
+            gone=max(0, added - int(found[b"length"])),
+            oldest=_before(_position(first[0]))
+            if first
+            else _position(found[b"last-generated-id"]),
+        )
+
+    async def _ensure_same(self, after: StreamPosition) -> None:
+        """Raise SourceDiverged where the stream went back while it was read."""
+        figures = await self._look()
+        before = self._figures or StreamFigures()
+        if figures is None and self._figures is not None:
+            raise SourceDiverged(f"there is no stream at {self.name} any more")
+        if figures is not None and (figures.newest < after or figures.added < before.added):
+            raise SourceDiverged(f"the stream at {self.name} was made anew while it was read")
+        if figures is not None and figures.newest == after and figures.added:
+            if figures.added > self._counts.get(after, figures.added):
+                raise SourceExpired(
+                    f"{figures.added - self._counts[after]:,} entries of {self.name} were deleted "
+                    "before they were read"
+                )
+            self._counts = {after: figures.added}
+        self._figures = figures
+
+    async def _command(self, *parts: bytes) -> Any:
+        try:
+            if self._connection is None:
+                self._connection = await connect(self._address, timeout_ms=TIMEOUT_MS)
+            return await self._connection.command(*parts, key=self._key)
+        except IndexUnavailable as error:
+            await self._let_go()
+            raise SourceUnavailable(f"{self.name} does not answer: {error.what}") from error
+        except IndexFailed as error:
+            raise StreamMissing(f"{self.name} cannot be read: {error.what}") from error
+
+    async def _let_go(self) -> None:
+        try:
+            await self.close()
+        except LaurelsError:
+            self._connection = None
+
+
+def _divided(address: str) -> tuple[str, bytes]:
+    """Return the URL of the server with its database, and the key of the stream."""
+    parts = urlsplit(address)
+    database, _, key = parts.path.removeprefix("/").partition("/")
+    if not key or not database.isdecimal():
+        raise InvalidStream("expected redis://host:port/DATABASE/KEY, got no database or no key")
+    return urlunsplit(parts._replace(path=f"/{database}")), unquote(key).encode()
+
+
+def _messages(answer: Any) -> list[Message]:
+    """Return the entries of an answer to XREAD about one stream."""
+    if not answer:
+        return []
+    (entries,) = answer.values() if isinstance(answer, Mapping) else [pair[1] for pair in answer]
+    pairs = entries.items() if isinstance(entries, Mapping) else entries
+    return [_message(id, fields) for id, fields in pairs]
+
+
+def _message(id: bytes, entry: Any) -> Message:
+    position, pairs = _position(id), _paired(entry)
+    if len(pairs) == 1:
+        (only,) = pairs.values()
+        if only.lstrip().startswith(b"{"):
+            return Message(position, only, position.major)
+    # What is not UTF-8 stays so in the fields, for the board to refuse, and is escaped in `raw`.
+    fields = _decoded(pairs, "surrogateescape")
+    raw = msgspec.json.encode(_decoded(pairs, "backslashreplace"))
+    return Message(position, raw, position.major, fields)
+
+
+def _decoded(pairs: Mapping[bytes, Any], errors: str) -> dict[str, str]:
+    return {
+        name.decode(errors=errors): value.decode(errors=errors) for name, value in pairs.items()
+    }
+
+
+def _paired(answer: Any) -> dict[bytes, Any]:
+    """Return pairs, in whatever form an answer has them, as a dict."""
+    if isinstance(answer, Mapping):
+        return dict(answer)
+    if answer and isinstance(answer[0], (list, tuple)):
+        return dict(answer)
+    return dict(zip(answer[::2], answer[1::2], strict=True))
+
+
+def _position(id: bytes) -> StreamPosition:
+    return parse_position(id.decode())
+
+
+def _before(position: StreamPosition) -> StreamPosition:
+    """Return the position right before an entry."""
+    if position.minor:
+        return StreamPosition(position.major, position.minor - 1)
+    return StreamPosition(max(0, position.major - 1), (1 << 64) - 1)

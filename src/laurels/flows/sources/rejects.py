@@ -1,0 +1,99 @@
+"""The messages that were not counted: a file of JSON lines, each with the reason.
+
+A line has the source, the stream, the position, the board where the message named one, the code and
+message of the error, and the message as it came. What is read again after a kill is not written
+again.
+"""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from laurels.errors import LaurelsError
+
+from .reader import Message
+
+
+class RejectedMessage(Struct, frozen=True):
+    """A line of the file."""
+
+    source: str
+    stream: str
+    position: str
+    board: str | None
+    code: str
+    message: str
+    text: str
+
+
+class Rejects(Protocol):
+    """Where the messages go that were not counted."""
+
+    def write(self, rejects: list[RejectedMessage]) -> None: ...
+
+
+class NoRejects:
+    """Messages that were not counted are only counted."""
+
+    def write(self, rejects: list[RejectedMessage]) -> None:
+        """Write nothing."""
+
+
+class JsonRejects:
+    """A file of rejects, made when there is the first one; to be closed. Raises OSError."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: BinaryIO | None = None
+        self._written: set[tuple[str, str, str]] = set()
+
+    def write(self, rejects: list[RejectedMessage]) -> None:
+        """Append the rejects that the file does not have, and hand them to the system."""
+        if not rejects:
+            return
+        if self._file is None:
+            self._written = _stored(self._path)
+            self._file = self._path.open("ab")
+        fresh = [each for each in rejects if _key(each) not in self._written]
+        self._file.write(b"".join([msgspec.json.encode(each) + b"\n" for each in fresh]))
+        self._file.flush()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def reject(
+    source: str, stream: str, message: Message, board: str | None, code: str, why: str
+) -> RejectedMessage:
+    """Return the line about a message."""
+    text = message.raw.decode(errors="backslashreplace")
+    return RejectedMessage(source, stream, str(message.position), board, code, why, text)
+
+
+def refusal(error: LaurelsError) -> tuple[str, str]:
+    """Return the code and the message of an error."""
+    return error.code, " ".join(str(error).split())
+
+
+def _stored(path: Path) -> set[tuple[str, str, str]]:
+    """Return what tells the lines of a file apart; a line that was cut off by a kill is ended."""
+    found: set[tuple[str, str, str]] = set()
+    if not path.is_file():
+        return found
+    with path.open("r+b") as file:
+        last = b"\n"
+        for last in file:
+            with suppress(msgspec.MsgspecError):
+                found.add(_key(msgspec.json.decode(last, type=RejectedMessage)))
+        if not last.endswith(b"\n"):
+            file.write(b"\n")
+    return found
+
+
+def _key(each: RejectedMessage) -> tuple[str, str, str]:
+    return each.source, each.stream, each.position

@@ -1,0 +1,477 @@
+"""Reads a stream and counts its messages on boards, each once.
+
+The runner reads a batch of messages, divides it by board, and submits each board its events
+together with the position of the batch, in one commit. What is at or before the position of a board
+is skipped when it is read again, so it does not matter where a run ended or how batches were cut.
+
+Reading begins after the least position of all boards that the source may feed; a board without a
+position begins at the beginning of the stream. So that a board that gets few messages does not hold
+the others back, positions of such boards are moved now and then.
+
+A batch whose outcome is not known (the store did not answer) is decided by the position that the
+store has then: the batch counted if and only if its position did. A board in several shards may
+have counted a batch in part: it is sent again as it was cut (`PositionDiffers` names its end).
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from laurels.api.aio import AsyncLeaderboards
+from laurels.core.receipt import Receipts
+from laurels.errors import (
+    BatchRefused,
+    LaurelsError,
+    PositionDiffers,
+    TooLarge,
+    UnknownBoard,
+)
+from laurels.errors.sources import SourceDiverged, SourceExpired, SourceOvertaken
+from laurels.model.board_patterns import matches
+
+from .dedupe_room import DedupeRoom
+from .figures import Figures
+from .mapping import EventMapping, Foreign, MappedEvent, fields_of
+from .patience import Patience, Sleep
+from .reader import ZERO, Message, StoredPosition, StreamPosition, StreamReader, StreamState
+from .rejects import NoRejects, Rejects, refusal, reject
+
+T = TypeVar("T")
+
+ADVANCE_EVERY = 100
+"""Batches after which the positions of boards that got nothing are moved."""
+ADVANCED_AT_ONCE = 64
+"""Boards of which the position is moved at a time."""
+BOARDS_AT_ONCE = 64
+"""Boards of a batch that are submitted to at a time."""
+_ASKED_SINGLY = 16
+"""Unknown names up to which boards are asked for one by one."""
+
+
+class SourceSettings(Struct, frozen=True):
+    """How a source runs.
+
+    `name` is the one under which boards keep its positions. `begin` says where a board without a
+    position, or with one that does not fit, begins: `start`, `now`, or None, which is `start`
+    without a position and an error with one that does not fit. `boards` is the pattern of their
+    names. With `until_end` the run ends when nothing is pending.
+    """
+
+    name: str
+    boards: str | None = None
+    batch: int = 1_000
+    begin: str | None = None
+    until_end: bool = False
+
+    @property
+    def key(self) -> str:
+        """The name of the positions on boards."""
+        return f"source/{self.name}"
+
+    def takes(self, board: str) -> bool:
+        """Return whether the source feeds boards of this name."""
+        return self.boards is None or matches(self.boards, board)
+
+
+class Row(NamedTuple):
+    """A message and its event."""
+
+    message: Message
+    event: MappedEvent
+
+
+class Stopped(Exception):  # noqa: N818 (no error)
+    """The run was asked to end."""
+
+
+class SourceRunner:
+    """One run of a source; `run` does it, `stop` ends it after the commit under way."""
+
+    def __init__(
+        self,
+        lb: AsyncLeaderboards,
+        reader: StreamReader,
+        mapping: EventMapping,
+        settings: SourceSettings,
+        *,
+        rejects: Rejects,
+        sleep: Sleep,
+        now_ms: Callable[[], int],
+        waiting: Callable[[LaurelsError, float], None] = lambda _error, _seconds: None,
+        progress: Callable[[Figures], None] = lambda _figures: None,
+    ) -> None:
+        self.figures = Figures()
+        self._lb = lb
+        self._reader = reader
+        self._mapping = mapping
+        self._settings = settings
+        self._rejects = rejects
+        self._now_ms = now_ms
+        self._progress = progress
+        self._stopping = asyncio.Event()
+        self._patience = Patience(self._pause(sleep), waiting)
+        self._positions: dict[str, StreamPosition] = {}
+        self._room = DedupeRoom(lb)
+        self._at = ZERO
+        self._stream = ""
+
+    def stop(self) -> None:
+        """End the run, at once while it waits, else after the commit under way."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Count messages until the source ends or is stopped."""
+        try:
+            await self._begin()
+            while not self._stopping.is_set():
+                messages = await self._next()
+                if not messages and (self._settings.until_end or self._reader.ended):
+                    break
+                await self._count(messages)
+            await self._advance(most=len(self._positions))
+        except Stopped:
+            pass
+
+    # Where to begin
+
+    async def _begin(self) -> None:
+        state = await self._patience.answer(self._reader.open)
+        self._stream = state.identity
+        for board in await self._patience.answer(self._lb.boards):
+            if self._settings.takes(board.name):
+                self._positions[board.name] = await self._first_position(board.name, state)
+        starts = self._positions.values()
+        newest = state.newest if self._settings.begin == "now" else ZERO
+        self._at = min(starts, default=newest)
+        self.figures.position = str(self._at)
+
+    async def _first_position(self, board: str, state: StreamState) -> StreamPosition:
+        """Return after which position a board counts."""
+        stored = await self._stored(board)
+        begin = self._settings.begin
+        why: LaurelsError | None = None
+        if stored is not None and self._reader.resumes:
+            if (misfit := self._reader.misfit(stored)) is not None:
+                why = SourceDiverged(
+                    f"{self._reader.name} is not the stream that {board!r} counted: {misfit}"
+                )
+            elif self._reader.is_expired(stored):
+                why = SourceExpired(
+                    f"{self._reader.name} no longer keeps all after {stored.at}, which {board!r} "
+                    "counted last"
+                )
+            else:
+                return stored.position
+        if why is not None and begin is None:
+            raise why
+        if isinstance(why, SourceExpired) and begin == "start" and stored is not None:
+            return stored.position
+        first = state.newest if begin == "now" else ZERO
+        if stored is not None or begin == "now":
+            await self._commit_position(board, first)
+        return first
+
+    async def _stored(self, board: str) -> StoredPosition | None:
+        text = await self._patience.answer(partial(self._lb.position, board, self._settings.key))
+        return None if text is None else decode_position(text)
+
+    # What is read
+
+    async def _next(self) -> Sequence[Message]:
+        wait = not self._settings.until_end
+        read = partial(self._reader.read, self._at, self._settings.batch, wait=wait)
+
+        async def attempt() -> Sequence[Message]:
+            return await self._unless_stopped(read())
+
+        return await self._patience.answer(attempt)
+
+    async def _count(self, messages: Sequence[Message]) -> None:
+        """Count a batch and go on behind it."""
+        if not messages:
+            await self._advance(most=ADVANCED_AT_ONCE)
+            return
+        self.figures.read += len(messages)
+        self.figures.batches += 1
+        end = messages[-1].position
+        boards = self._divided(messages)
+        await self._know(boards)
+        known = [(board, rows) for board, rows in boards.items() if board in self._positions]
+        for first in range(0, len(known), BOARDS_AT_ONCE):
+            share = known[first : first + BOARDS_AT_ONCE]
+            await _all(self._feed(board, rows, end) for board, rows in share)
+        self._at = end
+        self.figures.position = str(end)
+        if self.figures.batches % ADVANCE_EVERY == 0:
+            await self._advance(most=ADVANCED_AT_ONCE)
+        self._progress(self.figures)
+
+    def _divided(self, messages: Sequence[Message]) -> dict[str, list[Row]]:
+        """Return the events of messages by their boards; reject and skip the others."""
+        boards: dict[str, list[Row]] = {}
+        now_ms = self._now_ms()
+        malformed = []
+        for message in messages:
+            board: str | None = None
+            try:
+                fields = fields_of(message)
+                board = self._mapping.board_of(fields)
+                if not self._settings.takes(board):
+                    self.figures.foreign += 1
+                    continue
+                if message.position <= self._positions.get(board, ZERO):
+                    self.figures.repeated += 1
+                    continue
+                taken_ms = None if message.at_ms is None else min(message.at_ms, now_ms)
+                event = self._mapping.event_of(fields, taken_ms)
+            except Foreign:
+                self.figures.foreign += 1
+            except LaurelsError as error:
+                malformed.append((message, board, error))
+            else:
+                boards.setdefault(board, []).append(Row(message, event))
+        self._reject(malformed)
+        return boards
+
+    async def _know(self, boards: dict[str, list[Row]]) -> None:
+        """Learn of boards that are new here; skip and count the messages for those not there."""
+        new = [board for board in boards if board not in self._positions]
+        if not new:
+            return
+        if len(new) > _ASKED_SINGLY:
+            there = {board.name for board in await self._patience.answer(self._lb.boards)}
+        else:
+            there = {board for board in new if await self._is_there(board)}
+        for board in new:
+            if board in there:
+                stored = await self._stored(board)
+                fits = stored is not None and self._reader.misfit(stored) is None
+                self._positions[board] = stored.position if stored is not None and fits else ZERO
+                boards[board] = self._after(boards[board], self._positions[board])
+            else:
+                self.figures.skip_unknown(board, len(boards[board]))
+
+    async def _is_there(self, board: str) -> bool:
+        try:
+            await self._patience.answer(partial(self._lb.get, board))
+        except LaurelsError as error:
+            if error.status != UnknownBoard.status and error.status != 400:
+                raise
+            return False
+        return True
+
+    def _after(self, rows: list[Row], position: StreamPosition) -> list[Row]:
+        """Return the rows after a position; count the others as repeated."""
+        rest = [row for row in rows if row.message.position > position]
+        self.figures.repeated += len(rows) - len(rest)
+        return rest
+
+    # What is counted
+
+    async def _feed(self, board: str, rows: list[Row], end: StreamPosition) -> None:
+        """Submit the events of a board, with the end of the batch as its position."""
+        if rows and not await self._patience.answer(partial(self._room.fits, board, rows)):
+            for row in rows:
+                await self._feed_one(board, row)
+            return
+        while rows:
+            try:
+                receipts = await self._submitted(board, rows, self._text(end))
+            except TooLarge:
+                if len(rows) == 1:
+                    raise
+                half = len(rows) // 2
+                await self._feed(board, rows[:half], rows[half - 1].message.position)
+                rows = rows[half:]
+            except PositionDiffers as error:
+                rows = self._after(rows, await self._finish(board, error))
+            except UnknownBoard:  # deleted meanwhile
+                self._positions.pop(board, None)
+                self.figures.skip_unknown(board, len(rows))
+                return
+            else:
+                self._positions[board] = end
+                self._note(board, rows, receipts)
+                return
+
+    async def _feed_one(self, board: str, row: Row) -> None:
+        """Submit one event to a board that may remember as many ids as it can: one that is refused
+        for that is submitted again until others are forgotten."""
+        end = row.message.position
+
+        async def attempt() -> None:
+            try:
+                receipts = await self._lb.submit_many(
+                    board,
+                    [row.event],
+                    position=(self._settings.key, self._text(end)),
+                    all_or_nothing=True,
+                )
+            except BatchRefused as refused:
+                error = refused.receipts.error(0) or refused
+                if error.retryable:
+                    raise error from refused
+                self._reject([(row.message, board, error)])
+            else:
+                self._note(board, [row], receipts)
+
+        await self._patience.answer(attempt)
+        self._positions[board] = end
+
+    async def _submitted(self, board: str, rows: Sequence[Row], text: str) -> Receipts | None:
+        """Submit events until it is known that they counted; None where the receipts are lost."""
+        events = [row.event for row in rows]
+        before = self._positions[board]
+        doubtful = False
+
+        async def attempt() -> Receipts | None:
+            nonlocal doubtful
+            if doubtful and await self._has_moved(board, before, text):
+                return None
+            try:
+                return await self._lb.submit_many(
+                    board, events, position=(self._settings.key, text)
+                )
+            except LaurelsError as error:
+                doubtful = error.retryable
+                raise
+
+        return await self._patience.answer(attempt)
+
+    async def _has_moved(self, board: str, before: StreamPosition, text: str) -> bool:
+        """Return whether the store has counted a batch that it did not answer."""
+        stored = await self._lb.position(board, self._settings.key)
+        if stored == text:
+            return True
+        if stored is not None:
+            found = decode_position(stored)
+            if found.stream == self._stream and found.position != before:
+                raise SourceOvertaken(
+                    f"{board!r} was at {before} of {self._reader.name} and is at {found.at} now"
+                )
+        return False
+
+    async def _finish(self, board: str, error: PositionDiffers) -> StreamPosition:
+        """Send again, as it was cut, a batch that some shards of a board have counted."""
+        if error.ends_at is None:
+            raise error
+        end = decode_position(error.ends_at).position
+        rows: list[Row] = []
+        at = self._positions[board]
+        while at < end:
+            read = partial(self._reader.read, at, self._settings.batch, wait=False)
+            messages = await self._patience.answer(read)
+            messages = [message for message in messages if message.position <= end]
+            if not messages:
+                break
+            at = messages[-1].position
+            rows += self._rows_of(board, messages)
+        receipts = await self._submitted(board, rows, error.ends_at)
+        self._positions[board] = end
+        self._note(board, rows, receipts)
+        return end
+
+    def _rows_of(self, board: str, messages: Sequence[Message]) -> list[Row]:
+        """Return the events that messages have for one board."""
+        figures, self.figures = self.figures, Figures()
+        rejects, self._rejects = self._rejects, NoRejects()
+        try:
+            return self._divided(messages).get(board, [])
+        finally:
+            self.figures, self._rejects = figures, rejects
+
+    def _note(self, board: str, rows: Sequence[Row], receipts: Receipts | None) -> None:
+        """Count what became of events; write those that the board refused."""
+        figures = self.figures
+        if receipts is None:
+            figures.repeated += len(rows)
+            return
+        figures.applied += receipts.applied
+        figures.unchanged += receipts.unchanged
+        figures.duplicates += receipts.duplicates
+        figures.late.update(receipts.late)
+        if receipts.refused:
+            errors = [(row.message, board, receipts.error(i)) for i, row in enumerate(rows)]
+            self._reject([(m, b, error) for m, b, error in errors if error is not None])
+
+    def _reject(self, rejects: Sequence[tuple[Message, str | None, LaurelsError]]) -> None:
+        lines = []
+        for message, board, error in rejects:
+            code, why = refusal(error)
+            self.figures.reasons[code] += 1
+            lines.append(reject(self._settings.name, self._stream, message, board, code, why))
+        self._rejects.write(lines)
+
+    # What moves positions
+
+    async def _advance(self, *, most: int) -> None:
+        """Move the positions of boards that got nothing for long, at `most` so many, to where
+        reading is."""
+        if not self._reader.resumes:
+            return
+        behind = sorted(
+            (position, board) for board, position in self._positions.items() if position < self._at
+        )
+        for _, board in behind[:most]:
+            await self._commit_position(board, self._at)
+
+    async def _commit_position(self, board: str, position: StreamPosition) -> None:
+        """Move the position of a board without counting anything."""
+        stored = (self._settings.key, self._text(position))
+        commit = partial(self._lb.submit_many, board, (), position=stored)
+        try:
+            await self._patience.answer(commit)
+        except UnknownBoard:
+            self._positions.pop(board, None)
+        except PositionDiffers as error:
+            await self._finish(board, error)
+        else:
+            self._positions[board] = position
+
+    def _text(self, position: StreamPosition) -> str:
+        return msgspec.json.encode(self._reader.stored(position)).decode()
+
+    # What ends the run
+
+    def _pause(self, sleep: Sleep) -> Sleep:
+        async def pause(seconds: float) -> None:
+            await self._unless_stopped(_awaited(sleep(seconds)))
+
+        return pause
+
+    async def _unless_stopped(self, call: Coroutine[Any, Any, T]) -> T:
+        """Return what a call returns, unless the run is to end first; raise Stopped then."""
+        task = asyncio.ensure_future(call)
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait({task, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                raise Stopped
+            return task.result()
+        finally:
+            for each in (task, stopping):
+                each.cancel()
+            await asyncio.gather(task, stopping, return_exceptions=True)
+
+
+def decode_position(text: str) -> StoredPosition:
+    """Return a position that is stored with a board. Raises SourceDiverged."""
+    try:
+        return msgspec.json.decode(text, type=StoredPosition)
+    except msgspec.MsgspecError as error:
+        raise SourceDiverged(f"expected the position of a source, got {text[:80]!r}") from error
+
+
+async def _awaited(call: Awaitable[T]) -> T:
+    return await call
+
+
+async def _all(calls: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Await all calls; then raise the first error, if there was one."""
+    for found in await asyncio.gather(*calls, return_exceptions=True):
+        if isinstance(found, BaseException):
+            raise found

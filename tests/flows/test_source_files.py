@@ -1,0 +1,212 @@
+"""Files and pipes of JSON lines feed boards, each line once, when it came."""
+
+import os
+import queue
+import signal
+import subprocess
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+import laurels
+from laurels.errors import AllEventsRefused
+from laurels.errors.sources import SourceDiverged
+from laurels.flows.sources.figures import Figures
+from laurels.flows.sources.runner import SourceRunner
+from tests.redis.servers import until
+
+from .sourcing import FOUR_FIELDS, SourceProcess, count, four_fields, reader_of, scores, written
+
+
+def pipe_of(chunks: Iterable[bytes]) -> Callable[[int], bytes]:
+    """What reads these chunks, one at a time."""
+    left = iter(chunks)
+    return lambda _size: next(left)
+
+
+@pytest.fixture
+def boards(tmp_path: Path) -> Path:
+    """A folder with the boards gifts and gold."""
+    with laurels.open(tmp_path / "boards") as lb:
+        lb.create(laurels.Board("gifts", windows=["all", "day"]))
+        lb.create(laurels.Board("gold", columns=[laurels.Column("gold", scale=2)]))
+    return tmp_path / "boards"
+
+
+def test_a_file_is_counted_once_however_often_it_is_read(boards: Path, tmp_path: Path) -> None:
+    file = written(tmp_path / "events", [four_fields("gifts", f"m{i % 3}", 1) for i in range(30)])
+    for batch in (7, 4, 100):
+        count(boards, file, FOUR_FIELDS, batch=batch)
+    assert scores(boards, "gifts") == {"m0": 10, "m1": 10, "m2": 10}
+    written(file, [four_fields("gifts", "m0", 5), four_fields("gold", "m0", "0.25")])
+    again = count(boards, file, FOUR_FIELDS)
+    assert (again.figures.read, again.figures.applied) == (2, 2)
+    assert scores(boards, "gifts")["m0"] == 15
+
+
+def test_a_run_that_ends_in_between_goes_on(boards: Path, tmp_path: Path) -> None:
+    file = written(tmp_path / "events", [four_fields("gifts", "ann", 1) for _ in range(30)])
+    first = count(boards, file, FOUR_FIELDS, batch=4, on_progress=lambda runner, _: runner.stop())
+    assert first.figures.applied == 4
+    rest = count(boards, file, FOUR_FIELDS, batch=7)
+    assert rest.figures.applied == 26
+    assert scores(boards, "gifts") == {"ann": 30}
+
+
+def test_each_board_goes_on_from_its_own_position(boards: Path, tmp_path: Path) -> None:
+    lines = [four_fields(("gifts", "gold", "late")[i % 3], "ann", 1) for i in range(30)]
+    file = written(tmp_path / "events", lines)
+    first = count(boards, file, FOUR_FIELDS, batch=5)
+    assert (first.figures.applied, first.figures.unknown) == (20, 10)
+    assert first.figures.unknown_boards == {"late": 10}
+    with laurels.open(boards) as lb:
+        lb.create(laurels.Board("late"))
+    again = count(boards, file, FOUR_FIELDS, batch=8)
+    assert (again.figures.applied, again.figures.repeated) == (10, 20)
+    assert scores(boards, "gifts") == scores(boards, "gold") == scores(boards, "late")
+
+
+def test_boards_that_do_not_match_are_skipped_and_counted(boards: Path, tmp_path: Path) -> None:
+    file = written(tmp_path / "events", [four_fields(b, "ann", 1) for b in ("gifts", "gold", "x")])
+    done = count(boards, file, FOUR_FIELDS, boards="gi*")
+    assert (done.figures.applied, done.figures.foreign, done.figures.unknown) == (1, 2, 0)
+    assert scores(boards, "gold") == {}
+    prefixed = FOUR_FIELDS.replace("KeyPrefix", "{KeyPrefix|gi*}")
+    done = count(boards, file, prefixed, name="other")
+    assert (done.figures.foreign, done.figures.unknown_boards) == (2, {"fts": 1})
+
+
+def test_what_is_malformed_or_refused_is_rejected_with_the_reason(
+    boards: Path, tmp_path: Path
+) -> None:
+    lines = [
+        b"nonsense",
+        b"",
+        four_fields("gifts", "", 1),
+        four_fields("gifts", "ann", "1.5"),
+        four_fields("gold", "ann", "1.25"),
+        b'{"KeyPrefix": "gifts"}',
+        b'{"KeyPrefix": "gifts", "UserId": "\xff"}',
+        b"x" * 1_100_000,
+    ]
+    file = written(tmp_path / "events", lines)
+    with pytest.warns(AllEventsRefused):
+        done = count(boards, file, FOUR_FIELDS)
+    assert sorted(done.rejects.codes) == [
+        "invalid_json",
+        "line_not_utf8",
+        "line_too_long",
+        "member_empty",
+        "missing_field",
+        "too_many_places",
+    ]
+    assert (done.figures.read, done.figures.rejected, done.figures.applied) == (7, 6, 1)
+    (first, *_) = done.rejects.lines
+    assert (first.position, first.text, first.board) == ("9", "nonsense", None)
+    assert scores(boards, "gold") == {"ann": Decimal("1.25")}
+
+
+def test_a_line_without_its_end_waits_for_it(boards: Path, tmp_path: Path) -> None:
+    file = tmp_path / "events"
+    whole = four_fields("gifts", "ann", 1)
+    file.write_bytes(whole + b"\n" + whole[:20])
+    assert count(boards, file, FOUR_FIELDS).figures.applied == 1
+    written(file, [whole[20:]])
+    with file.open("ab") as opened:
+        opened.write(whole)
+    assert count(boards, file, FOUR_FIELDS).figures.applied == 2
+    written(file, [b"", whole])
+    assert count(boards, file, FOUR_FIELDS).figures.applied == 1
+    assert scores(boards, "gifts") == {"ann": 4}
+
+
+def test_a_file_that_was_made_anew_is_noticed(boards: Path, tmp_path: Path) -> None:
+    event = four_fields("gifts", "ann", 1)
+    file = written(tmp_path / "events", [event, event])
+    count(boards, file, FOUR_FIELDS)
+    whole = file.read_bytes()
+    for content in (b"", event, b" " + whole):
+        file.write_bytes(content)
+        with pytest.raises(SourceDiverged):
+            count(boards, file, FOUR_FIELDS)
+    file.write_bytes(whole)
+    written(tmp_path / "new", [event]).replace(file)
+    with pytest.raises(SourceDiverged):
+        count(boards, file, FOUR_FIELDS)
+    assert count(boards, file, FOUR_FIELDS, begin="now").figures.read == 0
+    assert count(boards, file, FOUR_FIELDS).figures.read == 0
+    written(tmp_path / "newer", [event]).replace(file)
+    assert count(boards, file, FOUR_FIELDS, begin="start").figures.applied == 1
+    assert count(boards, file, FOUR_FIELDS, begin="start").figures.applied == 0
+    assert scores(boards, "gifts") == {"ann": 3}
+
+
+def test_a_file_that_is_cut_while_it_is_followed_is_noticed(boards: Path, tmp_path: Path) -> None:
+    file = written(tmp_path / "events", [four_fields("gifts", "ann", 1)])
+    with pytest.raises(SourceDiverged):
+        count(
+            boards,
+            file,
+            FOUR_FIELDS,
+            until_end=False,
+            on_progress=lambda _runner, _figures: file.write_bytes(b""),
+        )
+    assert scores(boards, "gifts") == {"ann": 1}
+
+
+def test_a_pipe_is_counted_to_its_end_and_anew_in_another_run(boards: Path) -> None:
+    for _ in range(2):
+        chunks = [four_fields("gifts", "ann", 1) + b"\n", four_fields("gifts", "bob", 1), b""]
+        done = count(boards, reader_of("-", pipe_of(chunks)), FOUR_FIELDS, until_end=False)
+        assert done.figures.applied == 2
+    assert scores(boards, "gifts") == {"ann": 2, "bob": 2}
+
+
+def test_a_line_of_a_pipe_is_counted_when_it_came(boards: Path) -> None:
+    """The pipe gives its second line only when the first is counted, and never ends."""
+    given: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    given.put(four_fields("gifts", "ann", 1) + b"\n")
+    seen: list[int] = []
+
+    def on_progress(runner: SourceRunner, figures: Figures) -> None:
+        seen.append(figures.applied)
+        given.put(four_fields("gifts", "ann", 1) + b"\n")
+        if len(seen) == 3:
+            runner.stop()
+
+    def read(_size: int) -> bytes:
+        return given.get()
+
+    reader = reader_of("-", read)
+    count(boards, reader, FOUR_FIELDS, until_end=False, on_progress=on_progress)
+    assert seen == [1, 2, 3]
+    assert scores(boards, "gifts") == {"ann": 3}
+
+
+def test_the_command_counts_standard_input_line_by_line(boards: Path, tmp_path: Path) -> None:
+    arguments = ("pipe", "--from", "-", "--at", str(boards), "--map", FOUR_FIELDS, "--json")
+    with SourceProcess(tmp_path, *arguments, stdin=subprocess.PIPE) as source:
+        assert source.child.stdin is not None
+        for line in (four_fields("gifts", "ann", 1), four_fields("other", "ann", 1), b"no"):
+            source.child.stdin.write(line + b"\n")
+            source.child.stdin.flush()
+        until((tmp_path / "pipe.rejects.jsonl").exists, "the last line was rejected")
+        source.child.send_signal(signal.SIGTERM)
+        code, out, err = source.ended()
+    assert code == 1, err
+    assert '"applied":1' in out
+    assert '"unknown_boards":{"other":1}' in out
+    assert "1 messages rejected (1 invalid_json)" in err
+    assert scores(boards, "gifts") == {"ann": 1}
+
+
+def test_a_named_pipe_is_read_like_standard_input(boards: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    arguments = ("fifo", "--from", "fifo", "--at", str(boards), "--map", FOUR_FIELDS)
+    with SourceProcess(tmp_path, *arguments) as source:
+        written(tmp_path / "fifo", [four_fields("gifts", "ann", 1)])
+        code, out, _ = source.ended()
+    assert code == 0
+    assert "1 applied" in out

@@ -1,0 +1,191 @@
+"""Redis streams feed boards, each entry once; a stream that is not the same is noticed."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+import laurels
+from laurels.errors.sources import (
+    InvalidStream,
+    SourceDiverged,
+    SourceExpired,
+    StreamMissing,
+)
+from tests.redis.servers import Server
+
+from .sourcing import FOUR_FIELDS, count, four_fields, reader_of, scores
+
+KEY = "lb:events"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with Server() as running:
+        yield running
+
+
+@pytest.fixture
+def stream(server: Server) -> str:
+    """The address of a stream on an empty server."""
+    server.call("FLUSHALL")
+    return f"{server.url}/0/{KEY}"
+
+
+@pytest.fixture
+def boards(tmp_path: Path) -> Path:
+    with laurels.open(tmp_path / "boards") as lb:
+        lb.create(laurels.Board("gifts", windows=["all", "day"]))
+        lb.create(laurels.Board("gold", columns=[laurels.Column("gold", scale=2)]))
+    return tmp_path / "boards"
+
+
+def add(server: Server, board: str, member: str, delta: object, id: str = "*") -> None:
+    fields = {"KeyPrefix": board, "UserId": member, "DeltaScore": delta, "Score": 0}
+    parts = [str(part) for pair in fields.items() for part in pair]
+    server.call("XADD", KEY, id, *parts)
+
+
+def test_entries_of_four_fields_are_counted_once(server: Server, stream: str, boards: Path) -> None:
+    for i in range(30):
+        add(server, ("gifts", "gold", "cache")[i % 3], f"m{i % 2}", 1)
+    first = count(boards, stream, FOUR_FIELDS, batch=7)
+    assert (first.figures.applied, first.figures.unknown) == (20, 10)
+    server.call("XADD", KEY, "*", "event", four_fields("gold", "m0", "0.50"))
+    again = count(boards, stream, FOUR_FIELDS, batch=7)
+    assert (again.figures.read, again.figures.applied) == (1, 1)
+    assert sum(scores(boards, "gifts").values()) == 10
+    assert sum(scores(boards, "gold").values()) == Decimal("10.5")
+
+
+def test_entries_count_at_the_time_at_which_the_server_took_them(
+    server: Server, stream: str, boards: Path
+) -> None:
+    noon = 1_763_726_400_000
+    add(server, "gifts", "ann", 1, f"{noon}-0")
+    add(server, "gifts", "ann", 2, f"{noon}-1")
+    done = count(boards, stream, FOUR_FIELDS)
+    assert (done.figures.applied, done.figures.late) == (2, {"day": 2})
+    assert scores(boards, "gifts", window="day") == {}
+
+
+def test_a_time_ahead_of_this_machine_counts_now(server: Server, stream: str, boards: Path) -> None:
+    add(server, "gifts", "ann", 1, f"{1 << 46}-0")
+    with laurels.open(boards) as lb:
+        now_ms = lb.clock_status().now_ms
+    assert count(boards, stream, FOUR_FIELDS, now_ms=now_ms).figures.applied == 1
+    assert scores(boards, "gifts", window="day") == {"ann": 1}
+
+
+def test_what_is_not_utf8_is_rejected(server: Server, stream: str, boards: Path) -> None:
+    server.call("XADD", KEY, "*", "KeyPrefix", "gifts", "UserId", b"\xff", "DeltaScore", "1")
+    add(server, "gifts", "ann", "x")
+    add(server, "gifts", "ann", "2")
+    done = count(boards, stream, FOUR_FIELDS)
+    assert sorted(done.rejects.codes) == ["invalid_value", "member_not_utf8"]
+    assert "\\\\xff" in done.rejects.lines[0].text
+    assert scores(boards, "gifts") == {"ann": 2}
+
+
+def test_a_stream_that_is_gone_or_made_anew_is_noticed(
+    server: Server, stream: str, boards: Path
+) -> None:
+    add(server, "gifts", "ann", 1)
+    add(server, "gifts", "ann", 1)
+    count(boards, stream, FOUR_FIELDS)
+    server.call("DEL", KEY)
+    with pytest.raises(SourceDiverged, match="no such stream"):
+        count(boards, stream, FOUR_FIELDS)
+    add(server, "gifts", "ann", 1, "5-0")
+    with pytest.raises(SourceDiverged, match="newest id is 5"):
+        count(boards, stream, FOUR_FIELDS)
+    assert count(boards, stream, FOUR_FIELDS, begin="now").figures.read == 0
+    add(server, "gifts", "ann", 1)
+    assert count(boards, stream, FOUR_FIELDS).figures.applied == 1
+    server.call("DEL", KEY)
+    add(server, "gifts", "ann", 5)
+    with pytest.raises(SourceDiverged, match="it ever had 1 entries, and 2 were read"):
+        count(boards, stream, FOUR_FIELDS)
+    assert count(boards, stream, FOUR_FIELDS, begin="start").figures.applied == 1
+    assert scores(boards, "gifts") == {"ann": 8}
+
+
+def test_a_stream_that_is_made_anew_while_it_is_read_is_noticed(
+    server: Server, stream: str, boards: Path
+) -> None:
+    add(server, "gifts", "ann", 1)
+    with pytest.raises(SourceDiverged):
+        count(
+            boards,
+            stream,
+            FOUR_FIELDS,
+            until_end=False,
+            on_progress=lambda _runner, _figures: server.call("DEL", KEY),
+        )
+
+
+def test_entries_that_were_deleted_unread_are_noticed(
+    server: Server, stream: str, boards: Path
+) -> None:
+    add(server, "gifts", "ann", 1)
+    count(boards, stream, FOUR_FIELDS)
+    for _ in range(3):
+        add(server, "gifts", "ann", 1)
+    server.call("XTRIM", KEY, "MAXLEN", 1)
+    with pytest.raises(SourceExpired):
+        count(boards, stream, FOUR_FIELDS)
+    assert count(boards, stream, FOUR_FIELDS, begin="start").figures.applied == 1
+    assert count(boards, stream, FOUR_FIELDS, begin="start").figures.applied == 0
+    assert scores(boards, "gifts") == {"ann": 2}
+
+
+def test_entries_that_were_deleted_unread_during_a_run_are_noticed(
+    server: Server, stream: str, boards: Path
+) -> None:
+    for i in range(1, 10):
+        add(server, "gifts", "ann", 1, f"{i}-0")
+    with pytest.raises(SourceExpired, match="2 entries"):
+        count(
+            boards,
+            stream,
+            FOUR_FIELDS,
+            batch=5,
+            on_progress=lambda _runner, _figures: server.call("XDEL", KEY, "6-0", "7-0"),
+        )
+    assert scores(boards, "gifts") == {"ann": 7}
+
+
+def test_entries_that_were_read_may_be_trimmed(server: Server, stream: str, boards: Path) -> None:
+    for _ in range(3):
+        for _ in range(10):
+            add(server, "gifts", "ann", 1)
+        assert count(boards, stream, FOUR_FIELDS, batch=4).figures.applied == 10
+        server.call("XTRIM", KEY, "MAXLEN", 0)
+
+
+def test_a_server_that_is_away_is_waited_for(server: Server, stream: str, boards: Path) -> None:
+    for _ in range(9):
+        add(server, "gifts", "ann", 1)
+
+    def restart(_runner: object, _figures: object) -> None:
+        server.restart()
+
+    done = count(boards, stream, FOUR_FIELDS, batch=3, on_progress=restart)
+    assert done.figures.applied == 9
+    assert scores(boards, "gifts") == {"ann": 9}
+
+
+def test_an_address_without_a_stream_is_refused(server: Server, stream: str, boards: Path) -> None:
+    for address in (server.url, f"{server.url}/0", f"{server.url}/0/", "kafka://x/y"):
+        with pytest.raises(InvalidStream):
+            reader_of(address)
+    server.call("SET", KEY, "text")
+    with pytest.raises(StreamMissing, match="type string"):
+        count(boards, stream, FOUR_FIELDS)
+
+
+def test_a_stream_that_is_not_there_yet_is_empty(server: Server, stream: str, boards: Path) -> None:
+    assert count(boards, stream, FOUR_FIELDS).figures.read == 0
+    add(server, "gifts", "ann", 1)
+    assert count(boards, stream, FOUR_FIELDS).figures.applied == 1
