@@ -1,6 +1,7 @@
-"""`laurels serve`: the same boards as a service for any language.
+"""`laurels serve`: boards as an HTTP service for any language.
 
-A request goes through `app` (falcon on granian), is found in the table of `routes`, let in by
-`access`, read by `requests`, answered by a verb and written by `answers`. `live` is the feed of
-changes, `openapi` describes the table, `serving` runs it all in one process.
+`app` receives each request from granian, finds its handler in the route table of `routes`,
+authorizes the caller, reads the request by `wire.requests`, and writes the handler's answer by
+`wire.answers`. `live` is the feed of changes, `openapi` describes the route table, and `serving`
+runs everything in one process.
 """

@@ -12,16 +12,20 @@ from .limits import Rates
 from .settings import Settings
 
 _WRONG_KEYS_PER_SECOND, _WRONG_KEYS_AT_ONCE = 10.0, 100
-"""A key that is unknown may be new: where others share the keys, each is looked for anew."""
+"""The limit on requests with an unknown key, per client address. Where several processes share the
+keys, each such request costs a read of the key store, since the key may be new."""
 
 _UNCOUNTED = nullcontext()
 
 
 class Admission:
-    """Limits by the address of the client, an IPv6 /64 as one: of all requests (`address_rate`),
-    and of those with an unknown key. Each client behind a trusted proxy, whose own connections are
-    not bounded, may have `connections_per_address` requests and streams under way. Checked before
-    authentication; its memory is bounded. `clock` returns seconds. Raises InvalidSettings."""
+    """Limits per client address; an IPv6 /64 counts as one address.
+
+    They bound the rate of all requests (`address_rate`) and of requests with an unknown key. The
+    connections of a trusted proxy are not bounded, so each client behind one may have at most
+    `connections_per_address` requests and streams in progress. The limits are checked before
+    authentication, and their memory is bounded. `clock` returns seconds. Raises InvalidSettings.
+    """
 
     def __init__(self, settings: Settings, clock: Callable[[], float]) -> None:
         self._addresses = ClientAddresses(settings.trusted_proxy, settings.forwarded_header)
@@ -32,7 +36,7 @@ class Admission:
         self._wrong_keys = Rates(_WRONG_KEYS_PER_SECOND, _WRONG_KEYS_AT_ONCE, clock)
 
     def client(self, scope: Scope) -> str:
-        """Return the address of the client of a request."""
+        """Return the client address of a request."""
         return self._addresses.of(scope.client, scope.headers)
 
     def take_request(self, scope: Scope) -> None:
@@ -41,7 +45,7 @@ class Admission:
             self._requests.take(address_block(self.client(scope)), None)
 
     def under_way(self, scope: Scope) -> AbstractContextManager[None]:
-        """Count a request that a trusted proxy reports the client of, until it is answered. Raise
+        """Count a request from behind a trusted proxy as in progress until it is answered. Raise
         TooManyRequests."""
         client = self.client(scope)
         if self._addresses.is_proxy(client) or not self._comes_from_proxy(scope):

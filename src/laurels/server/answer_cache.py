@@ -1,8 +1,8 @@
 """A cache of encoded answers, each valid until its board changes.
 
-An answer is a function of the board, the time and the request. The *change token* of a board (see
-`Service.change_token`) changes whenever the board has changed or a period has ended. It is read
-before the answer is made, so a cached answer is never older than its token.
+An answer depends only on the board, the time and the request. The *change token* of a board (see
+`Service.change_token`) changes whenever the board has changed or a period has ended. The token is
+read before the answer is computed, so a cached answer is never older than its token.
 """
 
 from collections import OrderedDict
@@ -12,12 +12,12 @@ MOST = 1_000
 LARGE = 256 << 10
 
 Question = tuple[str, str, str | None]
-"""Path, query, accept."""
+"""Path, query string, Accept header."""
 ChangeToken = tuple[int, int, int, bool]
 
 
 class AnswerCache:
-    """The newest answers, each with the change token it was made at."""
+    """The most recent answers, each with the change token that it was computed for."""
 
     def __init__(self) -> None:
         self._answers: OrderedDict[Question, tuple[ChangeToken, Any]] = OrderedDict()
@@ -25,14 +25,14 @@ class AnswerCache:
     def find(self, question: Question, change_token: ChangeToken) -> Any:
         """Return the cached answer, or None if there is none with this token.
 
-        Nothing is found for a board in which a period has ended, since it has to be advanced first,
-        nor where scores decay, since they change all the time.
+        Nothing is cached for a board in which a period has ended, since the board has to be
+        advanced first, nor for one with decay, since its scores change all the time.
         """
         found = self._answers.get(question)
         return None if found is None or found[0] != change_token or change_token[3] else found[1]
 
     def keep(self, question: Question, change_token: ChangeToken, answer: Any, nbytes: int) -> None:
-        """Cache an answer that was made after its token was read."""
+        """Cache an answer; its token must have been read before the answer was computed."""
         if nbytes > LARGE:
             return
         self._answers[question] = change_token, answer

@@ -70,7 +70,7 @@ _PATHS = 1_024
 """How many paths are cached."""
 _LONGEST_REQUEST_ID = 128
 _UNKEPT: Headers = [("cache-control", "no-store"), ("x-content-type-options", "nosniff")]
-"""Headers of every answer that is not a file: do not cache, do not guess the type."""
+"""Headers of every answer that is not a file: do not cache it, do not guess its type."""
 _ALIVE, _READY, _NOT_READY = b"alive\n", b"ready\n", b"not ready\n"
 _log = structlog.get_logger("laurels")
 
@@ -83,15 +83,15 @@ class Written(Struct, frozen=True):
     status: int = 200
     headers: Headers = []
     is_asset: bool = False
-    """Whether its own headers say how it may be cached."""
+    """Whether the answer brings its own caching headers, as files do."""
 
 
 class ResponseSent(Exception):  # noqa: N818 (an answer that was sent while it was made)
-    """The answer was streamed."""
+    """Raised when an answer has been streamed already, so that none is left to send."""
 
 
 Beside: TypeAlias = Callable[[Scope], Written | Awaitable[Written]]
-"""A handler for a path outside of the route table."""
+"""A handler of a path that is not in the route table."""
 
 
 class Application:
@@ -166,7 +166,7 @@ class Application:
             return
 
     def _request_id(self, sent: Incoming) -> str:
-        """Return the id of a request: its own, or a new one. Raise InvalidRequestId."""
+        """Return the id that a request brings, or a new one. Raise InvalidRequestId."""
         given: str | None = sent.get("x-request-id")
         if given:
             if len(given) <= _LONGEST_REQUEST_ID and _is_visible_ascii(given):
@@ -178,7 +178,7 @@ class Application:
         )
 
     def _found(self, scope: Scope) -> tuple[Route | Beside, str]:
-        """Return the handler of a path and a method, and the variable part of the path."""
+        """Return the handler for a path and method, and the variable part of the path."""
         path, method = scope.path, scope.method
         requests.ensure_text(path)
         if len(path) + len(scope.query_string) > self._settings.max_url:
@@ -270,7 +270,7 @@ class Application:
     async def _audit(
         self, row: Route, ask: RequestContext, scope: Scope, written: Written, request_id: str
     ) -> None:
-        """Write a call to the audit log; a repeated answer is not another call."""
+        """Write a call to the audit log, unless its answer is a repeated one."""
         if ("idempotency-replayed", "true") in written.headers:
             return
         trace = trace_of(scope.headers.get("traceparent"), request_id)
@@ -309,8 +309,8 @@ class Application:
             )
 
     async def _caller(self, scope: Scope, *, in_query: bool = False) -> Caller:
-        """Return the caller. A key that is unknown may have been created by another process just
-        now."""
+        """Return the caller. An unknown key may have just been created by another process, so the
+        keys are read again before it is refused."""
         self._admission.take_request(scope)
         secret = _secret(scope, in_query=in_query)
         try:
@@ -327,7 +327,7 @@ class Application:
     async def _read(
         self, row: Route, ask: RequestContext, headers: Incoming, protocol: HTTPProtocol
     ) -> None:
-        """Read what comes with a request that has a body."""
+        """Read the body of a request, with its media type and its Idempotency-Key."""
         ask.media_type = requests.media_type(headers.get("content-type"))
         length, most = headers.get("content-length"), self._settings.max_body
         if row.most_body is not None and row.most_body < most:
@@ -345,7 +345,8 @@ class Application:
         protocol: HTTPProtocol,
         request_id: str,
     ) -> Written:
-        """Return the answer to a request that is not plain."""
+        """Return the answer to a request that needs more than its handler: an Idempotency-Key, the
+        cache, or a stream."""
         accept = scope.headers.get("accept")
         if ask.key is not None and not row.reads:
             return await self._once(row, ask, query, scope, accept)
@@ -362,7 +363,7 @@ class Application:
     async def _shared(
         self, row: Route, ask: RequestContext, query: Any, scope: Scope, accept: str | None
     ) -> Written:
-        """Return an answer from the cache, or a new one."""
+        """Return the answer from the cache, or compute and cache it."""
         question = scope.path, scope.query_string, accept
         change_token = self._server.store.change_token(ask.board)
         written: Written | None = self._kept.find(question, change_token)
@@ -374,8 +375,8 @@ class Application:
     async def _once(
         self, row: Route, ask: RequestContext, query: Any, scope: Scope, accept: str | None
     ) -> Written:
-        """Return the answer to a request with an Idempotency-Key: made once, then repeated as it
-        was."""
+        """Return the answer to a request with an Idempotency-Key, computed once and then repeated
+        unchanged."""
         assert ask.key is not None
 
         async def first() -> Answered:
@@ -395,7 +396,7 @@ class Application:
         protocol: HTTPProtocol,
         request_id: str,
     ) -> None:
-        """Send an answer while it is made, until its end or until the client stops reading."""
+        """Stream an answer until its end, or until the client stops reading."""
         headers = [
             *trace_headers(scope.headers.get("traceparent"), request_id),
             ("content-type", answered.kind),
@@ -447,7 +448,7 @@ def _streams(answers: Route | Beside) -> bool:
 
 @cache
 def _description() -> Asset:
-    """Return the OpenAPI document; it is the same for all servers of a process."""
+    """Return the OpenAPI document, which is the same for all servers of a process."""
     return Asset(openapi(ROUTES), "application/json")
 
 
@@ -476,7 +477,7 @@ def _encoded(row: Route, answered: object, accept: str | None) -> Answered:
 
 
 def _problem(error: LaurelsError, status: int, request_id: str) -> Written:
-    """Return the answer for an error; every error passes here last."""
+    """Return the problem document for an error; all error answers are made here."""
     if isinstance(error, Fault):
         _log.error("fault", code=error.code, what=error.what, request_id=request_id)
     headers: Headers = []
@@ -494,7 +495,7 @@ def _problem(error: LaurelsError, status: int, request_id: str) -> Written:
 
 
 def _failure(error: Exception, path: str, request_id: str) -> Written:
-    """Return the answer for an unexpected error, which is logged and not shown to the caller."""
+    """Return the answer to an unexpected error, which is logged and not shown to the caller."""
     _log.error("failed", path=path, request_id=request_id, exc_info=error)
     drop_frames(error)
     internal = InternalError("the server failed at this request")
@@ -502,8 +503,11 @@ def _failure(error: Exception, path: str, request_id: str) -> Written:
 
 
 def _secret(scope: Scope, *, in_query: bool = False) -> str | None:
-    """Return the key or token of a request. For a stream a token may be in the query, since
-    browsers cannot set headers there; a key may not, since addresses end up in logs."""
+    """Return the key or token of a request.
+
+    A stream may have its token in the query string, since browsers cannot set headers for event
+    sources. A key may not be there, since URLs end up in logs.
+    """
     authorization: str | None = scope.headers.get("authorization")
     if authorization is not None:
         scheme, _, secret = authorization.partition(" ")

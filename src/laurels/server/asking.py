@@ -1,4 +1,5 @@
-"""The context of a request, between the framework and the verbs, and the results of handlers."""
+"""The context of a request, which the application passes to handlers, and the results of
+handlers."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
@@ -22,7 +23,7 @@ from .settings import Settings
 
 
 class Server(Struct, frozen=True):
-    """The state that all requests share."""
+    """The state shared by all requests."""
 
     lb: AsyncLeaderboards
     store: Servable
@@ -65,14 +66,14 @@ class RequestContext(Struct):
 
 
 class Response(Struct, frozen=True):
-    """A value with another status than the route's."""
+    """A result with a status other than the one of its route."""
 
     value: object
     status: int
 
 
 class Streamed(Struct, frozen=True):
-    """An answer that is sent while it is made."""
+    """An answer that is sent in parts while it is computed."""
 
     parts: AsyncGenerator[bytes, None]
     kind: str

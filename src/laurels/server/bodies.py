@@ -1,8 +1,9 @@
-"""Reading the body of a request: within its limit, its time, and the bytes of all bodies.
+"""Reading the body of a request, within limits of size, time, and the bytes of all bodies.
 
-A small body is read in one go. A larger one is read part by part, and counted as it comes: a client
-that announces much and sends little takes no room from others. Each has some seconds to begin with,
-and a large one a second more for each `LEAST_RATE` bytes that have come.
+A small body is read in one go. A larger one is read in parts, and only the bytes that have arrived
+are counted, so a client that announces a large body and sends little takes no room from others.
+Every body has some seconds to arrive, and a large one gets another second for each `LEAST_RATE`
+bytes that have arrived.
 """
 
 import asyncio
@@ -15,13 +16,13 @@ from laurels.wire import requests
 from .deadlines import Deadlines
 
 SMALL = 64 << 10
-"""A body of more bytes is read in parts and decoded off the event loop."""
+"""The largest body that is read in one go and decoded on the event loop, in bytes."""
 LEAST_RATE = 64 << 10
-"""Bytes a second that a large body has to come with, on the average."""
+"""The bytes a second at which a large body has to arrive, on average."""
 
 
 class Bodies:
-    """The bodies that are being read or worked on: `most` bytes in all, half of them for one
+    """The bodies that are being read or processed: `most` bytes in all, half of them for one
     caller."""
 
     def __init__(self, most: int, seconds: float, deadlines: Deadlines) -> None:
@@ -37,8 +38,8 @@ class Bodies:
         """Return the body of a request; `length` is its Content-Length. Its bytes count until
         `release`.
 
-        Raises BodyTooLarge beyond `most` bytes, BodyTimedOut, Overloaded where there is no room for
-        it, InvalidBody where the client went before its end.
+        Raises BodyTooLarge beyond `most` bytes, BodyTimedOut, Overloaded if there is no room for
+        it, and InvalidBody if the client disconnects before its end.
         """
         task = asyncio.current_task()
         assert task is not None
@@ -60,7 +61,7 @@ class Bodies:
             self._deadlines.remove(task)
 
     def release(self, caller: str, nbytes: int) -> None:
-        """Let go of a body that was read."""
+        """Stop counting the bytes of a body that has been processed."""
         if not nbytes:
             return
         self.nbytes -= nbytes

@@ -1,10 +1,9 @@
-"""The address of a client: its connection's, or the one that a trusted proxy reports.
+"""The address of a client: that of its connection, or the one that a trusted proxy reports.
 
-A header that anybody can send proves nothing. So it is read only where the connection comes from a
-trusted proxy, it is one header only (the one that the proxy is known to write), and it is read from
-its end: each trusted proxy appends the address it was connected from, so the right-most address
-that is no trusted proxy is the client. Anything left of it may have been written by the client
-itself.
+Anybody can send a header, so the header is only read if the connection comes from a trusted proxy,
+and only the one header that the proxy is known to write. It is read from its end: each trusted
+proxy appends the address of its peer, so the right-most address that is not of a trusted proxy is
+the client. Anything to the left of it may have been written by the client itself.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,7 +23,7 @@ from laurels.model.validation import safe_repr
 X_FORWARDED_FOR, FORWARDED = "x-forwarded-for", "forwarded"
 _MOST_HOPS = 64
 _V6_PREFIX_BYTES = 8
-"""The /64 that one subscriber of an IPv6 network chooses addresses from."""
+"""The length of a /64, from which one subscriber of an IPv6 network chooses addresses."""
 
 Address = IPv4Address | IPv6Address
 
@@ -36,8 +35,8 @@ class RequestHeaders(Protocol):
 
 
 class ClientAddresses:
-    """Finds the address of a request's client. `trusted` are addresses or networks (CIDR) of
-    proxies, `header` the one that they append to. Raises InvalidSettings."""
+    """Finds the client address of a request. `trusted` has the addresses or networks (CIDR) of
+    proxies, `header` is the header that they append to. Raises InvalidSettings."""
 
     def __init__(self, trusted: Sequence[str], header: str = X_FORWARDED_FOR) -> None:
         self._trusted = [_network(each) for each in trusted]
@@ -45,7 +44,8 @@ class ClientAddresses:
         self._header = header
 
     def of(self, client: str, headers: RequestHeaders) -> str:
-        """Return the address of a client, without a port; `client` is the peer's, as `ip:port`."""
+        """Return the address of a client without a port; `client` is that of the peer, as
+        `ip:port`."""
         peer = client.rpartition(":")[0].strip("[]")
         if not self._trusted:
             return peer
@@ -55,14 +55,14 @@ class ClientAddresses:
         for hop in self._reported(headers):
             address = _address(hop)
             if address is None:
-                break  # unknown or obfuscated: what reported it is the nearest that is known
+                break  # unknown or obfuscated: the hop that reported it is the nearest known one
             nearest = address
             if not self._is_trusted(address):
                 break
         return str(nearest)
 
     def is_proxy(self, address: str) -> bool:
-        """Return whether connections from an address are those of a trusted proxy."""
+        """Return whether connections from an address come from a trusted proxy."""
         found = _address(address) if self._trusted else None
         return found is not None and self._is_trusted(found)
 
@@ -70,15 +70,15 @@ class ClientAddresses:
         return any(address in network for network in self._trusted)
 
     def _reported(self, headers: RequestHeaders) -> Iterator[str]:
-        """Return the hops in the header, the last one first."""
+        """Return the hops in the header, from last to first."""
         lines = [value for name, value in headers.items() if name == self._header]
         hops = self._hops(",".join(lines))
         yield from hops[: -_MOST_HOPS - 1 : -1]
 
 
 def address_block(address: str) -> str:
-    """Return the block that is limited as one client: an IPv4 address, the /64 of an IPv6
-    address."""
+    """Return the block of addresses that is limited as one client: an IPv4 address, or the /64 of
+    an IPv6 address."""
     if ":" not in address:
         return address
     found = _address(address)
@@ -99,14 +99,14 @@ def _network(text: str) -> IPv4Network | IPv6Network:
 
 
 def _address(text: str) -> Address | None:
-    """Return an address in any of the forms of a header, None for anything else. One of IPv4 within
-    IPv6 is the IPv4 address."""
+    """Return the address in any form that headers use, or None for other text. An IPv4 address
+    mapped into IPv6 becomes the IPv4 address."""
     text = text.strip()
     if text.startswith("["):
         text = text[1:].partition("]")[0]
     elif text.count(":") == 1:
         text = text.partition(":")[0]
-    if "%" in text:  # a zone can be any text
+    if "%" in text:  # a zone may be any text
         return None
     try:
         found = ip_address(text)

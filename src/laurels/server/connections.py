@@ -1,8 +1,9 @@
-"""Limits of connections: in all, and per address.
+"""Limits on connections: in all, and per client address.
 
-Connections are accepted below Python, and an idle one never becomes a request. So they are counted
-among the descriptors of this process. That costs some microseconds each, is done in a thread, a few
-hundred at a time, and not at all while there are too few for any address to have too many.
+Connections are accepted below Python, and an idle one never becomes a request, so they are counted
+among the descriptors of this process. Counting costs some microseconds per descriptor. It is done
+in a thread, a few hundred at a time, and skipped while there are fewer descriptors than one address
+may have connections.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ from .flow import DESCRIPTORS, borrowed
 
 LOOK_SECONDS = 1.0
 _RESERVED = 256
-"""Descriptors for all that is no connection: files, the log, an index server."""
+"""The descriptors needed for other things than connections: files, the log, an index server."""
 _AT_ONCE = 512
 
 Connection: TypeAlias = tuple[int, str, int]
@@ -26,24 +27,24 @@ Connection: TypeAlias = tuple[int, str, int]
 
 
 def raise_descriptor_limit() -> int:
-    """Raise the descriptors of this process to what it is allowed, and return how many."""
+    """Raise this process's soft limit of descriptors to the hard limit, and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
-        with suppress(OSError, ValueError):  # macOS names a hard limit that it does not give
+        with suppress(OSError, ValueError):  # macOS reports a hard limit that it does not grant
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 def allowed_connections(wanted: int, descriptors: int) -> int:
-    """Return how many connections fit into so many descriptors."""
+    """Return how many connections fit into this many descriptors."""
     if descriptors == resource.RLIM_INFINITY:
         return wanted
     return max(16, min(wanted, descriptors - _RESERVED))
 
 
 class ConnectionGuard:
-    """Closes the connections of a client's address beyond `most_each`. Those of an `exempt`
-    address, a trusted proxy, may be any number."""
+    """Closes the connections of a client address beyond `most_each`. Addresses for which `exempt`
+    is true, those of trusted proxies, may have any number."""
 
     def __init__(
         self,
@@ -58,13 +59,14 @@ class ConnectionGuard:
         self._closed = closed
 
     async def watch(self) -> None:
-        """Look now and then, until cancelled."""
+        """Check the connections periodically, until cancelled."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             await self.look()
 
     async def look(self) -> None:
-        """Close what is too many of an address. O(descriptors), in steps beside the loop."""
+        """Close the excess connections of each address. O(descriptors), in steps off the event
+        loop."""
         descriptors = await asyncio.to_thread(_open_descriptors)
         if len(descriptors) <= self._most_each:
             return
@@ -88,7 +90,7 @@ def _open_descriptors() -> list[int]:
 
 
 def _connections(descriptors: Iterable[int], port: int) -> list[Connection]:
-    """Return those of some descriptors that are connections to a port."""
+    """Return the descriptors that are connections to a port."""
     found = []
     for descriptor in descriptors:
         with suppress(OSError), borrowed(descriptor) as connection:
@@ -100,7 +102,8 @@ def _connections(descriptors: Iterable[int], port: int) -> list[Connection]:
 
 
 def _close_all(connections: Iterable[Connection]) -> None:
-    """Shut connections down. Each descriptor is duplicated first: it may have been reused."""
+    """Shut connections down. Each descriptor is duplicated and compared first, since it may have
+    been reused."""
     for descriptor, address, port in connections:
         with suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as pinned:
             if pinned.getpeername()[:2] == (address, port):

@@ -1,4 +1,4 @@
-"""Cross-origin access: which pages of other origins may call the API (CORS, in the Fetch
+"""Cross-origin access: which pages of other origins may call the API (CORS, see the Fetch
 standard)."""
 
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ PREFLIGHT: Headers = [
     ),
     ("access-control-max-age", "600"),
 ]
-"""Headers of the answer to a preflight request, beside those of every answer."""
+"""Headers of the answer to a preflight request, in addition to those of every answer."""
 
 
 class Origins:
-    """The allowed origins; `*` allows all. Keys are sent by the page, never by the browser, so
+    """The allowed origins; `*` allows all. The page itself sends the key, never the browser, so
     credentials are not allowed."""
 
     def __init__(self, allowed: Sequence[str]) -> None:
@@ -27,7 +27,7 @@ class Origins:
         return origin is not None and ("*" in self._allowed or origin in self._allowed)
 
     def headers(self, origin: str | None) -> Headers:
-        """Return the headers of an answer to a page of an origin."""
+        """Return the CORS headers of an answer to a page of an origin."""
         if origin is None or not self.allows(origin):
             return [("vary", "Origin")]
         return [

@@ -1,8 +1,8 @@
-"""Deadlines of tasks, looked at together.
+"""Deadlines of tasks, checked together.
 
-A timer for each request would cost more than reading a small body does. Here a deadline is an entry
-of a dictionary, and one task looks at all of them now and then: it cancels a task whose deadline
-has passed. A task that was cancelled so finds out by `has_expired` and answers for it.
+A timer for each request would cost more than reading a small body. So a deadline is an entry of a
+dictionary, and one task checks all of them periodically: it cancels each task whose deadline has
+passed. The cancelled task learns the reason from `has_expired` and handles it.
 """
 
 import asyncio
@@ -23,16 +23,16 @@ class Deadlines:
         self._expired: set[Task] = set()
 
     def set(self, task: Task, seconds: float) -> None:
-        """Give a task so many seconds from now, whatever it had before."""
+        """Set a task's deadline to so many seconds from now, replacing an earlier one."""
         self._due[task] = self._clock() + seconds
 
     def extend(self, task: Task, seconds: float) -> None:
-        """Give a task so many seconds more, unless its deadline has passed."""
+        """Extend a task's deadline, unless it has passed."""
         if task in self._due:
             self._due[task] += seconds
 
     def remove(self, task: Task) -> None:
-        """Take a task's deadline away."""
+        """Remove a task's deadline."""
         self._due.pop(task, None)
 
     def look(self) -> None:
@@ -44,7 +44,7 @@ class Deadlines:
                 self._expired.add(task)
 
     def has_expired(self, task: Task) -> bool:
-        """Return whether a task that was cancelled was so by its deadline; it may then go on."""
+        """Return whether a cancelled task was cancelled by its deadline; it may then continue."""
         if task not in self._expired:
             return False
         self._expired.discard(task)
@@ -52,7 +52,7 @@ class Deadlines:
         return True
 
     async def watch(self) -> None:
-        """Look now and then, until cancelled."""
+        """Check the deadlines periodically, until cancelled."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             self.look()

@@ -1,4 +1,4 @@
-"""Recent costs by payer, so that the one with the least is served first."""
+"""The recent cost of each payer's work, so that the payer with the least is served first."""
 
 from collections.abc import Callable, Iterable
 
@@ -7,7 +7,7 @@ _FORGOTTEN = 1.0
 
 
 class Debts:
-    """The cost of work done for each payer, half of it forgotten each second."""
+    """The cost of the work done for each payer; half of it is forgotten every second."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -15,17 +15,18 @@ class Debts:
         self._at = clock()
 
     def least(self, payers: Iterable[str]) -> float:
-        """Return the debt of the one who owes least of those who share some work."""
+        """Return the smallest debt of the payers who share some work."""
         return min((self._debts.get(payer, 0.0) for payer in payers), default=0.0)
 
     def charge(self, payers: Iterable[str], cost: float) -> None:
-        """Charge some work to the one who owes least of those who share it."""
+        """Charge the cost of some work to the one with the smallest debt of the payers who share
+        it."""
         owner = min(payers, key=lambda payer: self._debts.get(payer, 0.0), default=None)
         if owner is not None:
             self._debts[owner] = self._debts.get(owner, 0.0) + cost
 
     def forget(self) -> None:
-        """Have time pass for all debts. O(payers)."""
+        """Let all debts decay by the time that has passed. O(payers)."""
         now = self._clock()
         left = 0.5 ** ((now - self._at) / HALF_LIFE_SECONDS)
         self._at = now

@@ -1,10 +1,10 @@
-"""Decoding large bodies, beside the event loop and in pieces.
+"""Decoding large bodies in pieces, off the event loop.
 
-A decoder holds the interpreter for as long as it runs, in whichever thread, and builds much of few
-bytes. So a body of more than `bodies.SMALL` bytes is first outlined
-(`laurels.engine.batch.outline`), which needs neither interpreter nor memory: a list too long, or an
-element of too many values, is refused before anything is built. Then it is decoded piece by piece
-in a thread; between two pieces everything else has its turn, the next body as well.
+A decoder holds the interpreter lock for as long as it runs, in whichever thread, and can build many
+objects from few bytes. So a body of more than `bodies.SMALL` bytes is first scanned by
+`laurels.engine.batch.outline`, which needs neither the lock nor memory: a list that is too long, or
+an element of too many values, is refused before any object is built. Then a thread decodes the body
+piece by piece. Between two pieces, everything else can run, including the decoding of another body.
 """
 
 import asyncio
@@ -28,9 +28,9 @@ from laurels.wire.requests import JSON, MSGPACK, NDJSON
 from .bodies import SMALL
 
 PIECE_BYTES = 32 << 10
-"""Decoded at a time, unless one element is larger: about a millisecond."""
+"""The size of a piece, unless one element is larger; decoding it takes about a millisecond."""
 EVENT_VALUES = 1_000
-"""An event has no more values than this; one of four columns and all labels has about 50."""
+"""The most values that an event may have; one of four columns and all labels has about 50."""
 _AT_BYTE = re.compile(r"\(byte (\d+)\)")
 
 P = ParamSpec("P")
@@ -52,9 +52,10 @@ class Decoder:
     async def elements(
         self, raw: bytes, kind: str, read: Callable[[bytes, str], tuple[list[T], bool]]
     ) -> tuple[list[T], bool]:
-        """Return what `read` makes of a body's events, and whether it is a single one.
+        """Return what `read` returns for the events in a body, and whether the body is a single
+        event.
 
-        Raises BatchTooLong, TooManyValues and what `read` raises.
+        Raises BatchTooLong, TooManyValues and the errors of `read`.
         """
         if len(raw) <= SMALL:
             return read(raw, kind)
@@ -68,14 +69,14 @@ class Decoder:
         return found, False
 
     async def document(self, raw: bytes, kind: str, most_values: int) -> Any:
-        """Return a document of so many values at most. Raises TooManyValues and as
-        `requests.document`."""
+        """Return a document of at most `most_values` values. Raises TooManyValues, and the errors
+        of `requests.document`."""
         if len(raw) <= SMALL:
             return requests.document(raw, kind)
         return await self._run(_document, raw, kind, most_values)
 
     def close(self) -> None:
-        """Let the thread end."""
+        """Let the thread end after its present piece."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _run(self, do: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -102,7 +103,7 @@ def _outline(raw: bytes, kind: str, most_values: int, piece: int = PIECE_BYTES) 
 
 
 def _document(raw: bytes, kind: str, most_values: int) -> Any:
-    # A list of n values is one of n elements here: those are counted as well.
+    # The elements of a list of values are counted as values too.
     outline = _outline(raw, kind, most_values, len(raw))
     if outline.length > most_values:
         raise TooManyValues(
@@ -132,5 +133,5 @@ def _read_piece(
 
 
 def _moved(error: LaurelsError, nbytes: int) -> LaurelsError:
-    """Return an error of a piece that names its place in the whole."""
+    """Return the error of a piece with its position counted from the start of the body."""
     return type(error)(_AT_BYTE.sub(lambda at: f"(byte {int(at[1]) + nbytes})", error.what))

@@ -1,8 +1,8 @@
-"""Flow control of a stream: how much has not arrived, read from the kernel before more is sent.
+"""Flow control of a stream: before more is sent, the kernel is asked how much has not arrived.
 
-The server accepts all data for a stream and keeps it until the client reads, however long that
+The server accepts all data for a stream and keeps it until the client reads it, however long that
 takes. So a stream waits here while too much is in flight, and a stalled client costs one frame and
-the content of its connection.
+the buffers of its connection.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 MOST_BYTES = 64 * 1024
-"""Maximum bytes in flight: more than a connection over the internet needs, little enough to bound
+"""The most bytes in flight: enough for a connection over the internet, few enough to bound
 memory."""
 LOOK_BYTES = 16 * 1024
 """Bytes sent between two checks."""
@@ -24,7 +24,7 @@ LOOK_SECONDS = 0.02
 LOOK_LONGEST_SECONDS = 0.2
 _TCP_INFO = getattr(socket, "TCP_INFO", -1)
 _ACKED = slice(120, 128)
-"""The offset of `tcpi_bytes_acked` in `tcp_info` of Linux."""
+"""Where `tcp_info` of Linux has `tcpi_bytes_acked`."""
 DESCRIPTORS = next(filter(Path.is_dir, map(Path, ("/proc/self/fd", "/dev/fd"))))
 
 
@@ -49,7 +49,7 @@ class Flow:
 
     @property
     def _taken(self) -> int:
-        """The bytes that the client has acknowledged, counted from anywhere."""
+        """The bytes that the client has acknowledged, counted from an arbitrary origin."""
         if self._descriptor is None or not self._is_own(self._descriptor):
             return 0
         with suppress(OSError), borrowed(self._descriptor) as connection:
@@ -59,7 +59,7 @@ class Flow:
         return -self.on_its_way
 
     async def taken_after(self, nbytes: int) -> AsyncGenerator[None, None]:
-        """Wait, after so many bytes more, until more may be sent; yields each time that the client
+        """Count `nbytes` more as sent, and wait until more may be sent; yield each time the client
         has taken another `LOOK_BYTES`."""
         self._unlooked += nbytes
         if self._unlooked < LOOK_BYTES:
@@ -75,7 +75,7 @@ class Flow:
                 yield
 
     def cut(self) -> None:
-        """Close the connection, though what was sent may not have been read."""
+        """Close the connection, even if the client has not read everything."""
         if self._descriptor is not None and self._is_own(self._descriptor):
             with suppress(OSError), borrowed(self._descriptor) as connection:
                 connection.shutdown(socket.SHUT_RDWR)
@@ -90,14 +90,14 @@ class Flow:
 
 
 def _sockets() -> Iterator[int]:
-    """Return the descriptors of this process that may be sockets, the newest first."""
+    """Return the descriptors of this process that may be sockets, newest first."""
     return iter(sorted((int(each.name) for each in DESCRIPTORS.iterdir()), reverse=True))
 
 
 @contextmanager
 def borrowed(descriptor: int) -> Iterator[socket.socket]:
-    """Use a descriptor as a socket without closing it. The socket's methods raise OSError where it
-    is none."""
+    """Use a descriptor as a socket without closing it. The socket's methods raise OSError if the
+    descriptor is not a socket."""
     connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, descriptor)
     try:
         yield connection

@@ -1,4 +1,4 @@
-"""Limits that keep one caller from taking what all need: rates, and writes that wait."""
+"""Limits that keep one caller from taking what all need: on rates, and on waiting writes."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -9,7 +9,8 @@ from msgspec import Struct
 from laurels.errors.service import Overloaded, Stopping, TooManyRequests, TooManyStreams
 
 _MOST_BUCKETS = 65_536
-"""The least recently used is forgotten beyond them: it begins with a full burst again."""
+"""The most buckets that are kept. Beyond them, the least recently used one is dropped, and its
+caller starts again with a full burst."""
 
 
 class _Bucket(Struct):
@@ -32,8 +33,7 @@ class Rates:
         return len(self._buckets)
 
     def take(self, caller: str, rate: float | None) -> None:
-        """Count a request. Raise TooManyRequests, which says after how many seconds to come
-        again."""
+        """Count a request. Raise TooManyRequests, which has the number of seconds to wait."""
         rate = self._rate if rate is None else rate
         if not rate:
             return
@@ -58,7 +58,7 @@ class Rates:
 
 
 class _Writing:
-    """The place of a write, while it is taken; one for all, since it only counts them."""
+    """A context in which a write counts as waiting; one object serves all, since it only counts."""
 
     def __init__(self, admission: "AdmissionControl") -> None:
         self._admission = admission
@@ -71,7 +71,7 @@ class _Writing:
 
 
 class AdmissionControl:
-    """Limits of waiting writes and of open feeds."""
+    """Limits on waiting writes and on open streams."""
 
     def __init__(
         self, writes: int, streams: int, streams_per_key: int, streams_per_token: int
@@ -87,7 +87,8 @@ class AdmissionControl:
         self.stopping = False
 
     def writing(self) -> _Writing:
-        """Have a write take its place. Raise Overloaded where all are taken."""
+        """Return the context in which a write waits. Raise Overloaded if too many wait,
+        Stopping."""
         if self.stopping:
             raise Stopping("the server is ending")
         if self.writes >= self._most_writes:
@@ -96,8 +97,8 @@ class AdmissionControl:
 
     @contextmanager
     def streaming(self, key: str, token: str | None = None) -> Iterator[None]:
-        """Open a stream, charged to a key and, where one was presented, to the subject of a token
-        of it. Raise TooManyStreams."""
+        """Open a stream, charged to a key and, if it was opened with a token, to the token's
+        subject. Raise TooManyStreams."""
         charged = {key: self._most_per_key}
         if token is not None:
             charged[token] = self._most_per_token

@@ -1,21 +1,21 @@
 """The live feed: the changes of a list, computed once for all its watchers.
 
 Watchers of the same list (board, window, scope, limit, interval) share a *channel*. While there are
-watchers, one ticker checks every few milliseconds which of the watched boards were written to, or
-have passed a boundary; it reads the list of such a channel once, compares it with what was sent
-last, and puts the same bytes into the slot of every watcher. A slot holds one frame: a watcher that
-has not taken the last one gets the whole list instead of what it missed, so nobody waits for a slow
-watcher and nothing piles up.
+watchers, one ticker checks every few milliseconds which of the watched boards have been written to
+or have passed a boundary. It reads the list of such a channel once, compares it with what was sent
+last, and puts the same bytes into the slot of every watcher. A slot holds one frame. If a watcher
+has not taken it when the next one comes, the watcher gets the whole list instead of the frames it
+missed, so nobody waits for a slow watcher and no frames pile up.
 
 Reading and comparing lists is work that one subject could request a thousand times. It is done in
-slices of `SLICE_COST`; each begins with the lists of the subjects with the least recent cost, so a
-subject with many lists waits for its own, and others do not.
+slices of `SLICE_COST`, each of which begins with the lists of the subjects with the least recent
+cost. So a subject with many lists delays only its own.
 
-Where other processes write to the boards, too, the watched ones are *followed*: their change tokens
+If other processes write to the boards, too, the watched boards are *followed*: their change tokens
 are read, all at once, every `FOLLOW_SECONDS` while there are watchers.
 
-Frames are numbered `epoch.number`; a watcher that reconnects with its last number gets the frames
-after it, as long as they are kept, and otherwise the whole list.
+Frames are numbered `epoch.number`. A watcher that reconnects with its last number gets the frames
+after it as long as they are kept, and otherwise the whole list.
 """
 
 import asyncio
@@ -39,9 +39,10 @@ HEARTBEAT_SECONDS = 15.0
 TICK_SECONDS = 0.01
 FOLLOW_SECONDS = 0.05
 SLICE_COST = 4_000
-"""Cost of the lists read before other work gets the loop, in entries; about 4 ms."""
+"""The cost of the lists that are read before other tasks of the loop run, in entries; about 4
+ms."""
 LIST_COST = 50
-"""Fixed cost of a list, in entries."""
+"""The fixed cost of reading a list, in entries."""
 SLICE_SECONDS = 0.002
 KEPT_FRAMES = 256
 HEARTBEAT = b": heartbeat\n\n"
@@ -51,7 +52,7 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class Moved(Struct, frozen=True):
-    """A member at another rank than before."""
+    """A member whose rank has changed."""
 
     member: str
     rank: int
@@ -81,8 +82,11 @@ class ListChange(Struct, frozen=True):
 
 
 class MemberChange(Struct, frozen=True):
-    """The current and the previous standing of a member; `overtaken_by` is the member directly
-    above it since it lost a place. A member that is not ranked has no rank."""
+    """The current and the previous standing of a member.
+
+    `overtaken_by` is the member directly above it if it has lost a place. A member that is not
+    ranked has no rank.
+    """
 
     member: str
     rank: int | None
@@ -95,8 +99,8 @@ class MemberChange(Struct, frozen=True):
 
 
 class What(Struct, frozen=True):
-    """A watched list: its first `limit` entries, or, with a member, its standing; in the scope of
-    some `labels`, or `by` one."""
+    """A watched list: its first `limit` entries or, with a member, that member's standing. It shows
+    the scope with some `labels`, or the scopes of one label by `by`."""
 
     board: str
     window: str | None
@@ -108,7 +112,7 @@ class What(Struct, frozen=True):
 
     @property
     def scope(self) -> dict[str, Any]:
-        """The scope, as the verbs take it."""
+        """The scope as arguments of the verbs."""
         return {"labels": dict(self.labels), "by": self.by}
 
 
@@ -140,7 +144,8 @@ def change_between(old: Page, new: Page) -> ListChange | None:
 def member_change(
     member: str, old: Standing | None, new: Standing | None, page: Page
 ) -> MemberChange:
-    """Return the change of a member's standing; `page` is the list it is, or is not, in."""
+    """Return the change of a member's standing; `page` is the list that the member is in, or is
+    missing from."""
     lost = old is not None and new is not None and new.rank > old.rank
     above = new.above.member if lost and new is not None and new.above is not None else None
     return MemberChange(
@@ -182,8 +187,8 @@ class FeedWatcher:
         self._came.set()
 
     async def take(self, whole: Callable[[], bytes]) -> bytes | None:
-        """Return the next frame: the one in the slot, the whole list where some were missed, or a
-        heartbeat; None at the end."""
+        """Return the next frame: the one in the slot, the whole list if some were missed, or a
+        heartbeat. Return None at the end."""
         if not self.holds and not self.ended:
             try:
                 await asyncio.wait_for(self._came.wait(), HEARTBEAT_SECONDS)
@@ -234,8 +239,8 @@ class Channel:
         return frame("top", self.number, top)
 
     def after(self, last: str | None) -> Sequence[bytes]:
-        """Return the frames after the last one a watcher had; the whole list where they are not
-        kept any more."""
+        """Return the frames after the last one a watcher got, or the whole list if they are no
+        longer kept."""
         epoch, _, number = (last or "").partition(".")
         if epoch == self._epoch and number.isdigit() and len(number) < 16:
             missed = self._number - int(number)
@@ -244,7 +249,7 @@ class Channel:
         return [self.whole()]
 
     def publish(self, page: Page, standing: Standing | None, now: float) -> None:
-        """Compare with what was sent last and send what changed."""
+        """Compare a list with what was sent last, and send the changes."""
         old, was = self.page, self.standing
         self.page, self.standing = page, standing
         self.published_at = now
@@ -304,8 +309,8 @@ class Hub:
     async def watch(
         self, what: What, last: str | None, payer: str = ""
     ) -> AsyncGenerator[bytes, None]:
-        """Return the frames of a stream, until its watcher disconnects or the server stops. `payer`
-        is who its work is charged to.
+        """Return the frames of a stream, until its watcher disconnects or the server stops. The
+        cost of its work is charged to `payer`.
 
         Raises UnknownBoard, UnknownWindow and other errors of reading the list.
         """
@@ -313,13 +318,14 @@ class Hub:
             await self._follow([what.board])
         channel = self._channels.get(what)
         if channel is None:
-            # A channel opened again starts over: its epoch distinguishes its numbers.
+            # A reopened channel counts from 0 again; its own epoch tells its frames from earlier
+            # ones.
             channel = Channel(what, f"{self._epoch}-{next(self._made)}")
             self._debts.charge([payer], channel.cost)
             await self._read(channel)
         elif self._change_token(what.board) != channel.change_token:
             self._debts.charge([payer], channel.cost)
-            await self._read(channel)  # the first frame shows every write answered before
+            await self._read(channel)  # the first frame shows every write that was answered before
         return self._frames(channel, last, payer)
 
     async def _frames(
@@ -377,7 +383,7 @@ class Hub:
 
     def _slice(self, channels: list[Channel]) -> list[Channel]:
         """Return as many lists as fit into a slice, those of the payers with the least cost first,
-        and charge them."""
+        and charge their payers."""
         self._debts.forget()
         channels.sort(key=lambda channel: (self._debts.least(channel.payers), channel.published_at))
         some: list[Channel] = []
@@ -391,7 +397,8 @@ class Hub:
         return some
 
     def _drop(self, channel: Channel) -> None:
-        """End the streams of a list that cannot be read any more: its board was deleted, say."""
+        """End the streams of a list that can no longer be read, for example because its board was
+        deleted."""
         for watcher in channel.watchers:
             watcher.end()
         self._forget(channel)
@@ -405,7 +412,8 @@ class Hub:
         return self._clock() - channel.published_at >= channel.what.interval_ms / 1_000
 
     async def _followed(self, boards: Collection[str]) -> None:
-        """Update the change tokens of boards, not too often. While that fails, streams wait."""
+        """Update the change tokens of boards, at most every `FOLLOW_SECONDS`. While that fails,
+        streams wait."""
         assert self._follow is not None
         now = self._clock()
         if not boards or now - self._followed_at < FOLLOW_SECONDS:
@@ -426,7 +434,7 @@ class Hub:
             return False
 
     async def _read_again(self, channel: Channel) -> None:
-        """Read a list and send what is new. One that is unavailable is read later."""
+        """Read a list and send its changes. If the store is unavailable, the list is read later."""
         try:
             await self._read(channel)
         except Unavailable:
@@ -438,7 +446,8 @@ class Hub:
             self._drop(channel)
 
     async def _read(self, channel: Channel) -> None:
-        """Read a list and send what is new. Reads are serialized, so none sends an older state."""
+        """Read a list and send its changes. Reads of a list are serialized, so none sends an older
+        state."""
         async with channel.reading:
             await self._read_alone(channel)
 

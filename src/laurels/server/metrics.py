@@ -1,5 +1,5 @@
 """Metrics for Prometheus. Counting takes well under a microsecond; everything else is computed when
-they are read."""
+the metrics are read."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -26,7 +26,7 @@ EVENTS = (1, 2, 5, 10, 50, 100, 500, 1_000, 5_000, 10_000, 100_000)
 
 
 class Histogram:
-    """How many of the observed values were up to each bound."""
+    """Counts of observed values, by upper bound."""
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self._bounds = bounds
@@ -38,7 +38,7 @@ class Histogram:
         self._sum += value
 
     def buckets(self) -> tuple[list[tuple[str, float]], float]:
-        """Return the buckets as Prometheus takes them, cumulative, and the sum of values."""
+        """Return the cumulative buckets that Prometheus expects, and the sum of values."""
         total, found = 0, []
         for bound, count in zip([*map(str, self._bounds), "+Inf"], self._counts, strict=True):
             total += count
@@ -60,7 +60,7 @@ class Metrics:
         self.cut_off = 0
 
     def age(self, taken: float | None) -> float:
-        """Return the seconds since an instant, since the start where there is none."""
+        """Return the seconds since an instant, or since the start if it is None."""
         return self._clock() - (self._began if taken is None else taken)
 
     def submitted(self, receipts: Receipts | RefusedReceipts) -> None:
@@ -76,7 +76,7 @@ class Metrics:
         self.outcomes[outcome] += 1
 
     def answered(self, verb: str, status: int, seconds: float, *, reads: bool) -> None:
-        """Count a request."""
+        """Count a request and, for a read, observe its time."""
         self.requests[verb, status] += 1
         if reads:
             histogram = self.reads.get(verb)
@@ -85,7 +85,7 @@ class Metrics:
             histogram.see(seconds)
 
     def count_cut_off(self) -> None:
-        """Count a feed that was closed since its client did not read it."""
+        """Count a feed that was closed because its client did not read it."""
         self.cut_off += 1
 
     def committed(self, events: int, seconds: float) -> None:
@@ -95,8 +95,8 @@ class Metrics:
 
 
 class Exposed(Collector):
-    """The metrics of a server as Prometheus reads them. With several workers each exposes its own,
-    under its number."""
+    """The metrics of a server in the form that Prometheus reads. Each of several workers exposes
+    its own, labelled with its number."""
 
     def __init__(
         self,
@@ -251,7 +251,7 @@ def _gauge(name: str, help: str, value: float) -> Metric:
 
 
 def exposition(exposed: Exposed) -> bytes:
-    """Return the metrics as text."""
+    """Return the metrics in Prometheus's text format."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(exposed)
     return generate_latest(registry)

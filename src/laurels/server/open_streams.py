@@ -1,9 +1,9 @@
-"""The streams that are open, and how they end when their key or token does.
+"""The open streams, and how they end when their key or token does.
 
-A stream is let in once and may last for days. So each is kept here with the key or token that it
-was opened with, and cut when that is refused: revoked, rotated away, expired, or issued by a key
-that is gone. Nothing is done for a stream while nothing changes: all are looked at when the keys
-have changed, or when the first of them expires.
+A stream is authorized once and may last for days. So each one is kept here with the key or token
+that it was opened with, and is cut when the key is revoked or rotated away, when the key or token
+expires, or when the key that issued the token is gone. All streams are checked when the keys have
+changed or when the first key or token expires; otherwise they cost nothing.
 """
 
 import asyncio
@@ -30,8 +30,9 @@ class OpenStreams:
 
     @contextmanager
     def opened(self, secret: str | None) -> Iterator[None]:
-        """Keep the present task as a stream of a key or token; cancel it, and end without an error,
-        once that is refused. Raise Unauthorized where it is refused by now."""
+        """Register the current task as a stream of a key or token. It is cancelled, and the context
+        ends without an error, once the key or token is refused. Raise Unauthorized if it is refused
+        already."""
         self._expires_ms = _earlier(self._expires_ms, self._keys.caller(secret).until_ms)
         task = asyncio.current_task()
         assert task is not None
@@ -57,7 +58,7 @@ class OpenStreams:
             self.look()
 
     def look(self) -> None:
-        """Cut the streams whose key or token is refused by now."""
+        """Cut the streams whose key or token is refused by now, if any may be."""
         expired = self._expires_ms is not None and self._expires_ms <= self._keys.now_ms()
         if not expired and self._version == self._keys.version:
             return

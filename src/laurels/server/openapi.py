@@ -1,5 +1,5 @@
-"""The description of the service (OpenAPI 3.1), made from the table of routes and the types that
-requests are read by and answers are written from: it cannot say anything else than they do."""
+"""The description of the service (OpenAPI 3.1). It is made from the route table and from the types
+that requests are read by and answers are written from, so it cannot differ from them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, get_args, get_type_hints
@@ -19,8 +19,11 @@ _REFERENCE = "#/components/schemas/{name}"
 _ALWAYS = ("400", "401", "403", "404", "409", "410", "413", "414", "429", "500", "503")
 _WITH_BODY = ("415", "422")
 _CODED = frozenset(module.__name__ for module in (errors, index_server, service, requests))
-"""Modules whose errors the service answers with. Errors of other modules a process has imported, a
-shell or a client, are left out: all processes of a service give one description."""
+"""The modules whose errors the service answers with.
+
+Errors of other modules that a process has imported, such as a shell or a client, are left out, so
+that all processes of a service give the same description.
+"""
 
 
 def openapi(routes: Sequence[Route]) -> bytes:
@@ -59,7 +62,7 @@ def _is_answered(row: errors.ErrorRow) -> bool:
 
 
 def _plain_numbers(schema: Any) -> Any:
-    """Decimals are written as numbers, digit for digit."""
+    """Return the schema with decimals as numbers, since they are written digit for digit."""
     if isinstance(schema, list):
         return [_plain_numbers(each) for each in schema]
     if not isinstance(schema, dict):
@@ -160,7 +163,7 @@ def _query_parameters(route: Route) -> Iterator[dict[str, Any]]:
 
 
 def _without_none(kind: Any) -> Any:
-    """A type without its `| None`: a parameter is there or it is not."""
+    """Return a type without its `| None`: a parameter is present or absent, never null."""
     kinds: Iterable[Any] = [each for each in get_args(kind) if each is not type(None)]
     found = list(kinds)
     return found[0] if type(None) in get_args(kind) and len(found) == 1 else kind

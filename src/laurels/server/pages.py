@@ -1,4 +1,4 @@
-"""The files that are served as they are: the page, the documentation, what they need."""
+"""The files that are served unchanged: the page, the documentation, and what these load."""
 
 import hashlib
 from importlib.resources import files
@@ -55,4 +55,4 @@ def _pages() -> dict[str, Asset]:
 
 
 PAGES = _pages()
-"""By path."""
+"""The assets by path."""

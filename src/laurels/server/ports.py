@@ -1,4 +1,4 @@
-"""Listening addresses: test whether a port is free, share it among workers, bind it."""
+"""Listening addresses: find a free port, share it among workers, wait until it is bound."""
 
 import asyncio
 import os
@@ -26,19 +26,22 @@ class Order(Struct, frozen=True):
 
 
 class SharedPort(Granian):
-    """Listens at a port at which others may listen, too, and knows whether it does so itself.
+    """A server at a port that other processes may share, which knows whether it listens itself.
 
-    A client that takes nothing of what it asked for is cut off by the kernel."""
+    The kernel cuts off a client that does not read the answers it requested.
+    """
 
     _shd: Any = None
     unread_seconds = 0
-    """After which a connection is closed whose client takes nothing of an answer; 0 for never."""
+    """The seconds after which the connection of a client that does not read an answer is closed; 0
+    for never."""
 
     def _init_shared_socket(self) -> None:
         self._ssp = None
         self._shd = SocketSpec(self.bind_addr, self.bind_port, self.backlog).build()
         if self.unread_seconds and hasattr(socket, "TCP_USER_TIMEOUT"):
-            # Connections take it over. The kernel counts while the window of the client is closed.
+            # Accepted connections inherit the option. The kernel counts while the client's window
+            # is closed.
             with socket.socket(fileno=os.dup(self._shd.get_fd())) as own:
                 own.setsockopt(
                     socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1_000 * self.unread_seconds
@@ -53,7 +56,7 @@ class SharedPort(Granian):
 
 
 def free(settings: Settings) -> tuple[str, int]:
-    """Return where to listen: at the port asked for, if nobody has it, or at a free one for 0.
+    """Return the address to listen on: the configured port if it is free, or any free port for 0.
     Raise InvalidSettings, AddressInUse."""
     host, port = settings.host, settings.port
     try:
@@ -75,7 +78,7 @@ def free(settings: Settings) -> tuple[str, int]:
 
 
 async def listening(server: Granian, ip: str, port: int, serving: "asyncio.Task[None]") -> None:
-    """Wait until the server takes connections."""
+    """Wait until the server accepts connections."""
     if isinstance(server, SharedPort):
         while not (serving.done() or server.listens):
             await asyncio.sleep(0.005)

@@ -1,14 +1,14 @@
-"""Memory of a server process: Python's collector and the allocator of the C library.
+"""Memory of a server process: Python's garbage collector and the allocator of the C library.
 
-glibc gives each thread an arena of its own, up to eight a core, and an arena keeps what its thread
-freed. Bodies are decoded and snapshots taken by many threads in turn, so each arena came to hold
-the most that its thread ever needed at once: 91 of 149 MiB were free in a server that had run for
-20 minutes. Two arenas are enough where one thread at a time runs Python.
+glibc gives each thread an arena of its own, up to eight per core, and an arena keeps what its
+thread freed. Bodies are decoded and snapshots taken by many threads in turn, so each arena came to
+hold the most that its thread ever needed at once: 91 of 149 MiB were free in a server that had run
+for 20 minutes. Two arenas are enough where one thread at a time runs Python.
 
-An arena only gives back free memory at its end. A snapshot taken on an overloaded machine needed 35
-MiB more than others for a moment; what was allocated meanwhile and stayed prevented them from being
-given back, and the process grew by that much each time. So free memory in between is given back
-when it is much.
+By itself an arena only gives back the free memory at its end. On an overloaded machine a snapshot
+needed 35 MiB more than usual for a moment. Objects allocated above that memory at the same time
+stayed, so it was not given back, and the process grew by as much each time. So free memory in the
+middle is given back, too, once there is much of it.
 """
 
 import asyncio
@@ -20,23 +20,27 @@ from pathlib import Path
 
 _STATM = Path("/proc/self/statm")
 _COLLECTIONS = (5_000, 5, 10)
-"""New objects until a collection of the youngest, and collections of a generation until one of the
-next. A large body makes hundreds of thousands of objects: in steps of 20,000 and 200,000 the
-collector held everybody up for 60 ms and more."""
+"""The thresholds of the collector: new objects before a collection of the youngest generation, and
+collections of each generation before one of the next.
+
+A large body creates hundreds of thousands of objects; with thresholds of 20,000 and 200,000 objects
+a collection stopped the process for 60 ms and more.
+"""
 _M_ARENA_MAX = -8
 _ARENAS = 2
 _LOOK_SECONDS = 60.0
 _LEAST_FREE = 24 << 20
 _FREE_SHARE = 4
-"""Memory is given back when this much, and this share of what is in use, is free. That takes about
-0.4 ms a MiB, during which threads that allocate wait."""
+"""Memory is given back when more than `_LEAST_FREE` bytes are free, and more than the bytes in use
+divided by this. Giving back takes about 0.4 ms a MiB, during which threads that allocate wait."""
 _GROWN = 12 << 20
-"""By so much the process has to have grown since: what was given back counts as free as well."""
+"""The growth of the process since the last time that is needed as well, since memory that was given
+back still counts as free."""
 
 
 class _Mallinfo(ctypes.Structure):
-    """The result of `mallinfo2` for all arenas: bytes in use, and bytes that are free, given back
-    or not."""
+    """The result of `mallinfo2` for all arenas: the bytes in use, and the free bytes, whether or
+    not they were given back."""
 
     _fields_ = (
         ("others", ctypes.c_size_t * 7),
@@ -49,24 +53,27 @@ class _Mallinfo(ctypes.Structure):
 
 
 def share_arenas() -> None:
-    """Have all threads that begin from now on share two arenas. Does nothing where the C library
-    has no `mallopt`."""
+    """Make all threads that start from now on share two arenas. Does nothing if the C library has
+    no `mallopt`."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(ctypes.c_int(_M_ARENA_MAX), ctypes.c_int(_ARENAS))
 
 
 def settle_collector() -> None:
-    """Make Python's collector run more rarely and ignore the objects that exist now: requests leave
-    hardly any cycles behind, and their objects are many. Call it once the store is open."""
+    """Make Python's collector run less often and ignore the objects that exist now.
+
+    Requests leave hardly any cycles behind, and the objects of the store are many. Call it once the
+    store is open.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_COLLECTIONS)
 
 
 async def return_free_memory() -> None:
-    """Give free memory back to the system whenever it has become much, until cancelled. Ends at
-    once where the C library or the system cannot."""
+    """Give free memory back to the system whenever there is much of it, until cancelled. Return at
+    once if the C library or the system does not support it."""
     library = ctypes.CDLL(None)
     info, trim = getattr(library, "mallinfo2", None), getattr(library, "malloc_trim", None)
     if info is None or trim is None or not _STATM.exists():
@@ -79,12 +86,12 @@ async def return_free_memory() -> None:
 
 
 def _resident() -> int:
-    """Return how many bytes of the process are in memory."""
+    """Return the resident memory of the process in bytes."""
     return int(_STATM.read_text().split()[1]) * mmap.PAGESIZE
 
 
 class _Returning:
-    """Gives back what has become free since it did so the last time."""
+    """Gives back the memory that has become free since the last time."""
 
     def __init__(
         self,

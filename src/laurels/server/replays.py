@@ -1,8 +1,9 @@
-"""Requests with an Idempotency-Key: the same one gets the same answer, another one is refused.
+"""Requests with an Idempotency-Key: a repeated request gets the same answer, another one with the
+same key is refused.
 
-The ids of its events are remembered by the board, durably, so a repeat is never counted twice
-whatever becomes of this process. What is remembered here is only the answer, so that a caller whose
-first answer was lost gets that one and not a list of duplicates.
+The board remembers the ids of the request's events durably, so a repeat is never counted twice,
+even after a restart. Only the answer is kept here, so that a caller who did not receive the first
+answer gets that one instead of a list of duplicates.
 """
 
 import asyncio
@@ -30,7 +31,7 @@ class _Kept(Struct):
 
 
 def judged_key(key: str) -> str:
-    """Return the key of a request. Raise InvalidIdempotencyKey."""
+    """Return a valid Idempotency-Key. Raise InvalidIdempotencyKey."""
     if not 1 <= len(key) <= 100 or not key.isascii() or not key.isprintable() or " " in key:
         raise InvalidIdempotencyKey(
             "expected an Idempotency-Key of 1 to 100 visible ASCII characters, got "
@@ -40,7 +41,7 @@ def judged_key(key: str) -> str:
 
 
 class Replays:
-    """The answers to the requests with keys, the newest of them."""
+    """The most recent answers to requests with keys."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[str, str, str], _Kept] = OrderedDict()
@@ -52,11 +53,11 @@ class Replays:
         request: tuple[bytes, ...],
         ask: Callable[[], Awaitable[Answered]],
     ) -> tuple[Answered, bool]:
-        """Return the answer to a request at a place (caller, path, key), and whether it was given
-        before.
+        """Return the answer to a request, and whether it had been computed before. `place` is
+        (caller, path, key).
 
-        A repeat that comes while the first is under way waits for it. A request that is refused is
-        forgotten: it may be sent again. Raise IdempotencyMismatch.
+        A repeat that comes while the first request is in progress waits for it. A failed request is
+        forgotten, so it may be sent again. Raise IdempotencyMismatch.
         """
         digest = hashlib.blake2b(b"\0".join(request), digest_size=16).digest()
         while (kept := self._kept.get(place)) is not None:
@@ -77,14 +78,15 @@ class Replays:
         except BaseException:
             del self._kept[place]
             coming.set_exception(_Refused())
-            coming.exception()  # nobody needs to have waited for it
+            coming.exception()  # mark it as retrieved, though nobody may have waited for it
             raise
         coming.set_result(answered)
         self._keep(kept, len(answered[0]))
         return answered, False
 
     def _keep(self, kept: _Kept, nbytes: int) -> None:
-        """Keep an answer, unless it is large: a repeat of that gets receipts of duplicates."""
+        """Keep an answer, unless it is large; a repeat of a large one gets receipts of
+        duplicates."""
         if nbytes > _LARGE:
             kept.answer, nbytes = None, 0
         kept.nbytes = nbytes
@@ -98,5 +100,5 @@ class Replays:
             self._nbytes -= gone.nbytes
 
 
-class _Refused(Exception):  # noqa: N818 (tells those who waited)
-    """The request that was waited for was refused."""
+class _Refused(Exception):  # noqa: N818 (wakes the waiting repeats)
+    """The request that a repeat waited for has failed."""

@@ -1,4 +1,4 @@
-"""A row of the table of endpoints, and how handlers get into it."""
+"""A row of the route table, and the decorators that add handlers to it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,12 +12,12 @@ from .asking import Handler
 
 NO_CONTENT, CREATED = 204, 201
 FEW_BYTES = 16 << 10
-"""More than any body that is not a list or a definition needs."""
+"""The largest body in bytes where neither a list nor a definition is expected."""
 
 
 class Route(Struct, frozen=True):
-    """A row: `body` and `returns` are types for the documentation (a tuple: one of them), `reads`
-    marks a question."""
+    """A row of the route table. `body` and `returns` are types for the documentation (a tuple is a
+    choice of them); `reads` marks a query."""
 
     method: str
     path: str
@@ -31,21 +31,24 @@ class Route(Struct, frozen=True):
     verb: str
     level: int
     of_board: bool
-    """Whether what varies in the path is a board."""
+    """Whether the variable part of the path is a board."""
     streams: bool
-    """Whether the answer is made while it is sent."""
+    """Whether the answer is streamed."""
     shared: bool
-    """Whether many ask just this: the answer is kept until the board changes."""
+    """Whether many callers ask for the same answer, so that it is cached until the board
+    changes."""
     most_body: int | None
-    """The bytes that its body may have; None where the setting `max_body` says so."""
+    """The most bytes its body may have; None for the setting `max_body`."""
     audited: bool
-    """Whether each call is written to the audit log: what administers, and what sets a score."""
+    """Whether each call is written to the audit log: calls that administer and calls that set a
+    score."""
     store_wide: bool
-    """Whether it concerns the whole store, so that a key limited to some boards may not."""
+    """Whether it concerns the whole store, so that a key limited to some boards is refused."""
     takes_submissions: bool
-    """Whether it takes the event of a token that submits for one member."""
+    """Whether it takes the event of a token that may submit for one member."""
     plain: bool
-    """Whether it is neither: each request has its handler asked, and gets what that answers."""
+    """Whether it is neither streamed nor cached: each request calls the handler and gets its
+    result."""
 
 
 class NoQuery(Struct, forbid_unknown_fields=True):
@@ -56,7 +59,7 @@ Put = Callable[[Handler], Handler]
 
 
 class Routes(list[Route]):
-    """Rows, in the order they are documented."""
+    """The rows, in the order of the documentation."""
 
     def row(
         self,
@@ -73,7 +76,7 @@ class Routes(list[Route]):
         takes_submissions: bool = False,
         audited: bool = False,
     ) -> Put:
-        """Puts a handler into the table."""
+        """Return a decorator that adds a handler to the table."""
         return self._put(
             method,
             path,
@@ -100,7 +103,7 @@ class Routes(list[Route]):
         shared: bool = False,
         most_body: int | None = FEW_BYTES,
     ) -> Put:
-        """Puts a handler that only reads into the table."""
+        """Return a decorator that adds a handler of a query, which only reads."""
         return self._put(
             method,
             path,

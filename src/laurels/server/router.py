@@ -1,4 +1,4 @@
-"""From a path to what answers it: a table of paths, some with one part that varies."""
+"""A lookup table from paths to handlers; one part of a path may vary."""
 
 from collections.abc import Mapping
 from typing import Generic, NamedTuple, TypeVar
@@ -8,21 +8,22 @@ _VARIES = "{}"
 
 
 class RouteMatch(NamedTuple, Generic[T]):
-    """What stands at a path, by method, and the part of it that varies, if one does."""
+    """The handlers of a path by method, and the variable part of the path, if it has one."""
 
     methods: Mapping[str, T]
     part: str
 
 
 class Router(Generic[T]):
-    """Paths as they are written in the table: `/v1/boards/{board}/top`. O(1)."""
+    """The handlers by path, as written in the route table: `/v1/boards/{board}/top`. Lookup is
+    O(1)."""
 
     def __init__(self) -> None:
         self._rows: dict[tuple[str, ...], dict[str, T]] = {}
         self._places: dict[int, set[int]] = {}
 
     def put(self, method: str, path: str, answers: T) -> None:
-        """Have a method of a path answered; at most one part of it is in braces."""
+        """Add the handler of a method and a path; at most one part of the path is in braces."""
         parts = path.split("/")
         for place, part in enumerate(parts):
             if part.startswith("{"):
@@ -31,7 +32,7 @@ class Router(Generic[T]):
         self._rows.setdefault(tuple(parts), {})[method] = answers
 
     def find(self, path: str) -> RouteMatch[T] | None:
-        """What stands at a path; None where nothing does."""
+        """Return the handlers of a path, or None if the path is unknown."""
         parts = tuple(path.split("/"))
         for place in self._places.get(len(parts), ()):
             part = parts[place]

@@ -1,7 +1,8 @@
-"""The table of endpoints: what each takes, what it answers, and who may ask.
+"""The route table: what each endpoint takes, what it answers, and who may call it.
 
-A handler is a verb of `AsyncLeaderboards` seen from HTTP. Its docstring is what the documentation
-says, its query's struct are the parameters; `openapi` describes the table, so nothing drifts.
+A handler is a verb of `AsyncLeaderboards` over HTTP. Its docstring is its text in the
+documentation, and the struct of its query has its parameters. `openapi` is made from the table, so
+the two cannot differ.
 """
 
 from laurels.server.verbs import audit, boards, callers, changes, questions, streams, upkeep, writes

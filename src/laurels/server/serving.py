@@ -1,4 +1,5 @@
-"""The server: a store, the application over it, and the process they run in until it is stopped."""
+"""The server: a store, the application over it, and the process that runs them until it is
+stopped."""
 
 import asyncio
 import logging
@@ -48,8 +49,8 @@ _log = structlog.get_logger("laurels")
 
 
 class ServingAddress(Struct, frozen=True):
-    """The address that requests are accepted at, and the secret of the key that was made for a
-    store without any."""
+    """The address at which requests are accepted, and the secret of the key that was made if the
+    store had none."""
 
     url: str
     first_key: str | None = None
@@ -59,15 +60,15 @@ Announce = Callable[[ServingAddress], None]
 
 
 def serve(settings: Settings, admin_key: str | None, announce: Announce) -> int:
-    """Serve until SIGTERM or SIGINT; `announce` is called with the address when requests are
-    accepted. Return the exit code.
+    """Serve until SIGTERM or SIGINT, and return the exit code. `announce` is called with the
+    address as soon as requests are accepted.
 
     Raises NotLoopback, KeysNeeded, AddressInUse, InvalidKey and errors of opening the store.
     """
     settle_log(settings)
     ensure_possible(settings, admin_key)
     if settings.workers > 1:
-        from .workers import oversee  # noqa: PLC0415 (they serve by this module)
+        from .workers import oversee  # noqa: PLC0415 (workers import this module)
 
         return oversee(settings, admin_key, announce)
     uvloop.run(_serve(settings, admin_key, announce))
@@ -90,7 +91,7 @@ def _warn(text: str) -> None:
 
 
 async def opened(settings: Settings, clock: str | Clock | None = None) -> Backing:
-    """Return the boards to be served."""
+    """Return the store to serve, with its key store and audit log."""
     if (folder := config.folder_of(settings.data)) is not None:
         hide_folder(folder)
     return await config.servable(
@@ -99,7 +100,7 @@ async def opened(settings: Settings, clock: str | Clock | None = None) -> Backin
 
 
 def warn_of(backing: Backing) -> None:
-    """Log how an index server may lose what was counted."""
+    """Log the ways in which an index server may lose what it counted."""
     for risk in backing.store.risks:
         _log.warning(risk)
 
@@ -112,7 +113,7 @@ async def run(
     announce: Announce,
     order: Order | None = None,
 ) -> None:
-    """Serve boards until `ending` is set, and close it: at an address of its own, or as one of
+    """Serve a store until `ending` is set, then close it. With an `order` this process is one of
     several workers. Raise as `serve`."""
     upkeep: list[asyncio.Task[None]] = []
     auditor: Auditor | None = None
@@ -145,7 +146,7 @@ async def run(
 
 
 def _keys(settings: Settings, store: KeyStore, admin_key: str | None) -> Keys:
-    """Return the keys to what is served. Blocks."""
+    """Return the keys of the service. Blocks."""
     return Keys(store, admin_key, secrets.token_bytes, _now_ms, default_rate=settings.rate)
 
 
@@ -225,7 +226,7 @@ class _Served:
             websockets=False,
             log_enabled=False,
         )
-        # Later than streams are cut off for the same, so that those are counted.
+        # Longer than the limit of streams, so that those are cut off by the server and counted.
         server.unread_seconds = 3 * self._settings.stall_seconds
         address = f"http://{_written_host(self._settings.host)}:{port}"
         serving = asyncio.create_task(server.serve())
@@ -249,11 +250,11 @@ class _Served:
             await asyncio.wait([serving], timeout=CLOSE_SECONDS)
             if serving.done():
                 await serving
-            else:  # a request came half, and is not waited for; what it says at the end is no news
+            else:  # the server reports a request that was cut off half-way; that is expected here
                 asyncio.get_running_loop().set_exception_handler(lambda *_: None)
 
     def _most_connections(self) -> int:
-        """Return the maximum number of connections, logged where it is lower than configured."""
+        """Return the maximum number of connections; log if it is lower than configured."""
         wanted = self._settings.max_connections
         descriptors = raise_descriptor_limit()
         most = allowed_connections(wanted, descriptors)
@@ -265,13 +266,13 @@ class _Served:
         return most
 
     async def _finish(self) -> None:
-        """End streams, accept no more writes, and wait for the answers under way."""
+        """End streams, refuse further writes, and wait for the requests in progress."""
         self._admission.stopping = True
         self._hub.stop()
         deadline = time.monotonic() + LET_FINISH_SECONDS
         while (self._admission.writes or self._admission.streams) and time.monotonic() < deadline:
             await asyncio.sleep(0.01)
-        await asyncio.sleep(0.02)  # the last answers leave
+        await asyncio.sleep(0.02)  # let the last answers leave
 
 
 def _log_closed(address: str, count: int) -> None:
@@ -294,7 +295,8 @@ def _request_ids() -> Callable[[], str]:
 def _escape(
     _logger: object, _method: str, event: structlog.typing.EventDict
 ) -> structlog.typing.EventDict:
-    """Escape control characters from callers, which could forge a line or move the cursor."""
+    """Escape control characters in what callers send, which could forge a line or move the
+    cursor."""
     for name, value in event.items():
         if isinstance(value, str) and not value.isprintable():
             event[name] = "".join([c if c.isprintable() else repr(c)[1:-1] for c in value])
@@ -302,8 +304,8 @@ def _escape(
 
 
 def settle_log(settings: Settings) -> None:
-    """Configure the log on standard error, for people or for programs. A traceback names lines and
-    never the values of variables, which may be keys and of any length."""
+    """Configure the log on standard error, for people or for programs. A traceback has the lines
+    but never the values of variables, which may be keys or of any length."""
     shape: list[structlog.typing.Processor] = [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),

@@ -1,7 +1,7 @@
 """The settings of the server: one table for TOML, the environment, the command line and the docs.
 
-Each setting is a field; its default and what it does stand beside it. What a user gives is taken in
-this order: the command line, `LAURELS_…` in the environment, the file, the default.
+Each setting is a field, with its default and its description beside it. A value is taken from the
+command line, else from `LAURELS_…` in the environment, else from the file, else it is the default.
 """
 
 import tomllib
@@ -19,10 +19,11 @@ from laurels.model.validation import expectation
 
 PREFIX = "LAURELS_"
 ADMIN_KEY = "LAURELS_ADMIN_KEY"
-"""The one secret; it comes from the environment, or from a file that is named there."""
+"""The only secret setting; it is in the environment, or in a file that the environment names."""
 ADMIN_KEY_FILE = "LAURELS_ADMIN_KEY_FILE"
 _NOT_SETTINGS = (ADMIN_KEY, ADMIN_KEY_FILE, KEY_VARIABLE, "LAURELS_URL", "LAURELS_FROM")
-"""The other variables of laurels: secrets, and those of commands other than `serve`."""
+"""The variables of laurels that are not settings: secrets, and those of commands other than
+`serve`."""
 _FOR_TESTS = "LAURELS_TEST_"
 
 _Port = Annotated[int, Meta(ge=0, le=65_535)]
@@ -34,7 +35,7 @@ REMOVED = {
     "insecure": "there is no server without keys beyond this machine any more; take it away: "
     "`laurels serve` makes a key and prints it, or serve this machine alone with --open"
 }
-"""Settings of earlier versions, and what to do instead."""
+"""Settings of earlier versions, and what to use instead."""
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -140,7 +141,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Setting(Struct, frozen=True):
-    """A row of the table."""
+    """A row of the table of settings."""
 
     name: str
     kind: Any
@@ -161,7 +162,7 @@ class Setting(Struct, frozen=True):
 
 
 def table() -> Iterator[Setting]:
-    """Return all settings, in the order they are written."""
+    """Return all settings in the order in which they are documented."""
     hints = get_type_hints(Settings, include_extras=True)
     for field in msgspec.structs.fields(Settings):
         described = hints[field.name]
@@ -177,9 +178,10 @@ def table() -> Iterator[Setting]:
 def settings_of(
     arguments: Mapping[str, Any], environment: Mapping[str, str], file: Path | None
 ) -> Settings:
-    """Return the settings of a server. `arguments` is what the command line says, None for nothing.
+    """Return the settings of a server. `arguments` has the options of the command line, None where
+    one is absent.
 
-    Raises InvalidSettings, naming where a wrong one comes from.
+    Raises InvalidSettings, which names the source of a wrong value.
     """
     _ensure_known(environment)
     merged: dict[str, Any] = {} if file is None else dict(_of_file(file))
@@ -189,8 +191,8 @@ def settings_of(
 
 
 def admin_key_of(environment: Mapping[str, str]) -> str | None:
-    """Return LAURELS_ADMIN_KEY, or what the file holds that LAURELS_ADMIN_KEY_FILE names, without
-    the white space around it. None where neither is set. Raise InvalidSettings."""
+    """Return the admin key: LAURELS_ADMIN_KEY, or the stripped content of the file that
+    LAURELS_ADMIN_KEY_FILE names, or None if neither is set. Raise InvalidSettings."""
     key, file = environment.get(ADMIN_KEY), environment.get(ADMIN_KEY_FILE)
     if not file:
         return key or None
@@ -217,7 +219,7 @@ def _of_file(file: Path) -> Mapping[str, Any]:
 
 
 def _ensure_known(environment: Mapping[str, str]) -> None:
-    """Raise InvalidSettings for an unknown variable with the prefix: probably a misspelt
+    """Raise InvalidSettings for an unknown variable with the prefix, which is probably a misspelt
     setting."""
     for name in REMOVED:
         if (variable := PREFIX + name.upper()) in environment:
@@ -254,7 +256,8 @@ def _judged(values: Mapping[str, Any], where: str) -> Settings:
 
 
 def _named(message: str, values: Mapping[str, Any]) -> str:
-    """Return the message of a refusal with the setting and its value in place of a JSON path."""
+    """Return the message of a validation error with the setting and its value instead of a JSON
+    path."""
     what, _, path = message.partition(" - at `$.")
     name = path.rstrip("`").split("[")[0]
     return expectation(what, name, values[name]) if name in values else message

@@ -1,4 +1,4 @@
-"""Forward messages of the standard `logging` to the log of the server."""
+"""Forwards messages of the standard `logging` to the log of the server."""
 
 import logging
 
@@ -13,7 +13,7 @@ class _ToServerLog(logging.Handler):
 
 
 def forward_library_log() -> None:
-    """Have the logger `laurels` write to the server's log, in its format."""
+    """Make the logger `laurels` write to the server's log, in its format."""
     logger = logging.getLogger("laurels")
     logger.handlers = [_ToServerLog()]
     logger.setLevel(logging.INFO)

@@ -1,4 +1,4 @@
-"""Sending an answer while it is made: exports and live feeds."""
+"""Sending an answer while it is computed: exports and live feeds."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from .flow import Flow
 
 
 class Reader(Struct, frozen=True):
-    """The client of a stream: its address, and what happens to one that stops reading."""
+    """The client of a stream: its address, and the handling of a client that stops reading."""
 
     client: str
     deadlines: Deadlines
@@ -25,9 +25,9 @@ class Reader(Struct, frozen=True):
 async def send_stream(
     answered: Streamed, headers: Headers, reader: Reader, protocol: HTTPProtocol
 ) -> None:
-    """Send an answer part by part, until its end or until the client goes.
+    """Send an answer part by part, until its end or until the client disconnects.
 
-    A client that takes nothing of a part for `stall_seconds` is cut off, whatever the stream.
+    A client that takes nothing of a part for `stall_seconds` is cut off, whatever it streams.
     """
     task = asyncio.current_task()
     assert task is not None
@@ -57,7 +57,7 @@ async def send_stream(
 
 @contextmanager
 def _until_gone(protocol: HTTPProtocol, task: asyncio.Task[object]) -> Iterator[Callable[[], bool]]:
-    """Cancel the task when the client goes; yields whether it has gone."""
+    """Cancel the task when the client disconnects; yield a function that returns whether it has."""
     gone = asyncio.ensure_future(protocol.client_disconnect())
     gone.add_done_callback(lambda done: None if done.cancelled() else task.cancel())
     try:

@@ -1,4 +1,4 @@
-"""The trace a request belongs to (W3C Trace Context): taken over into logs, and reported back."""
+"""The trace that a request belongs to (W3C Trace Context): written to logs, and reported back."""
 
 import re
 from hashlib import blake2b
@@ -11,7 +11,8 @@ _MOST = 512
 
 
 class Trace(Struct, frozen=True):
-    """The place of a request in a trace: `span_id` is its own, `parent_id` the caller's."""
+    """The place of a request in a trace: `span_id` is that of the request, `parent_id` the
+    caller's."""
 
     trace_id: str
     parent_id: str
@@ -20,13 +21,13 @@ class Trace(Struct, frozen=True):
 
     @property
     def traceresponse(self) -> str:
-        """The header of the answer that names the span of the request."""
+        """The header of the answer that reports the span of the request."""
         return f"{_FIRST_VERSION}-{self.trace_id}-{self.span_id}-{self.flags}"
 
 
 def trace_of(traceparent: str | None, request_id: str) -> Trace | None:
-    """Return the trace of a `traceparent` header; None without one, or where it is not well-formed.
-    The span of the request is derived from its id."""
+    """Return the trace of a `traceparent` header, or None if it is absent or malformed. The span id
+    of the request is derived from the request's id."""
     if traceparent is None or len(traceparent) > _MOST:
         return None
     found = _TRACEPARENT.fullmatch(traceparent)
@@ -42,7 +43,7 @@ def trace_of(traceparent: str | None, request_id: str) -> Trace | None:
 
 
 def trace_headers(traceparent: str | None, request_id: str) -> list[tuple[str, str]]:
-    """Return the headers by which an answer is found in logs and traces."""
+    """Return the headers that lead from an answer to its logs and traces."""
     headers = [("x-request-id", request_id)]
     if traceparent is not None and (trace := trace_of(traceparent, request_id)) is not None:
         headers.append(("traceresponse", trace.traceresponse))
@@ -50,7 +51,7 @@ def trace_headers(traceparent: str | None, request_id: str) -> list[tuple[str, s
 
 
 def trace_fields(traceparent: str | None, request_id: str) -> dict[str, str]:
-    """Return the fields of a log line for the trace of a request; none without one."""
+    """Return the fields of a log line for the trace of a request, empty if it has none."""
     trace = trace_of(traceparent, request_id)
     if trace is None:
         return {}

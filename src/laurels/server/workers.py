@@ -1,13 +1,13 @@
 """Several processes that serve at one address, and the parent that starts them.
 
 Each worker listens at the same port by a socket of its own (SO_REUSEPORT: the kernel distributes
-the connections) and is a server like any other; what they share is on the index server. The parent
-serves nothing. It starts them, forwards the signal to stop, and ends when they have ended. When a
-worker ends unasked, the whole service ends, so that its supervisor notices.
+the connections) and is a server like any other; everything they share is on the index server. The
+parent serves nothing. It starts them, forwards the signal to stop, and ends when they have ended.
+If a worker ends by itself, the parent ends the whole service, so that its supervisor notices.
 
-The parent sends a worker its instructions on its standard input, which stays open: where it closes,
-the parent is gone, and the worker ends, too. A worker reports on its standard output that it
-accepts requests, or why it does not.
+The parent sends a worker its instructions on the worker's standard input, which stays open: when it
+closes, the parent is gone, and the worker ends, too. On its standard output a worker reports that
+it accepts requests, or why it does not.
 """
 
 import asyncio
@@ -35,13 +35,13 @@ from .serving import Announce, ServingAddress, opened, run, settle_log, warn_of
 from .settings import Settings
 
 END_SECONDS = 10.0
-"""After which a worker that was told to end is killed."""
+"""How long a worker that was told to end may take before it is killed."""
 _READY, _FAILED = b"ready ", b"failed "
 _log = structlog.get_logger("laurels")
 
 
 def ensure_possible(settings: Settings) -> None:
-    """Raise InvalidSettings where there cannot be several workers."""
+    """Raise InvalidSettings if the settings do not allow several workers."""
     if not config.is_direct(settings.data):
         raise InvalidSettings(
             f"workers is {settings.workers}, but {safe_repr(settings.data)} is kept by "
@@ -53,7 +53,7 @@ def ensure_possible(settings: Settings) -> None:
 
 
 def oversee(settings: Settings, admin_key: str | None, announce: Announce) -> int:
-    """Run workers until SIGTERM or SIGINT; return 0, or 1 where one of them ended unasked."""
+    """Run workers until SIGTERM or SIGINT. Return 0, or 1 if a worker ended by itself."""
     ensure_possible(settings)
     return asyncio.run(_oversee(settings, admin_key, announce))
 
@@ -69,7 +69,7 @@ async def _oversee(settings: Settings, admin_key: str | None, announce: Announce
                 Order(number, settings, ip, port, admin_key)
                 for number in range(1, settings.workers + 1)
             ]
-            # What is wrong with all is told by the first; the others then start at once.
+            # The first worker reports what is wrong for all of them; the others then start at once.
             workers.append(await _started())
             address = await _ready(workers[0], orders[0], ending)
             workers += [await _started() for _ in orders[1:]]
@@ -89,7 +89,7 @@ async def _oversee(settings: Settings, admin_key: str | None, announce: Announce
 
 @contextmanager
 def _reserved(ip: str, port: int) -> Iterator[tuple[str, int]]:
-    """Hold a port, so that nobody else takes it before the workers do."""
+    """Hold a port until the workers have taken it, so that no other process can."""
     family = socket.AF_INET6 if ":" in ip else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -105,8 +105,8 @@ async def _started() -> Process:
 
 
 async def _ready(worker: Process, order: Order, ending: asyncio.Event) -> ServingAddress:
-    """Return where a worker takes requests. Raise why it does not; nowhere where the end comes
-    first."""
+    """Return the address at which a worker accepts requests, empty if `ending` is set first. Raise
+    the error with which the worker failed."""
     assert worker.stdin is not None
     assert worker.stdout is not None
     worker.stdin.write(msgspec.json.encode(order) + b"\n")
@@ -138,7 +138,7 @@ async def _until_one_ends(workers: list[Process], ending: asyncio.Event) -> int:
 
 
 async def _end(worker: Process) -> None:
-    """Have a worker end, and wait for it."""
+    """Tell a worker to end, and wait until it has."""
     if worker.returncode is None:
         worker.terminate()
     try:
@@ -149,7 +149,7 @@ async def _end(worker: Process) -> None:
 
 
 def work() -> int:
-    """A worker, from its order to its end."""
+    """Run one worker, from its instructions to its end."""
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
     settle_log(order.settings)
     try:

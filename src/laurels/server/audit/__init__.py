@@ -1,1 +1,1 @@
-"""The record of calls that administer."""
+"""The record of calls that administer, and of calls that set a score."""

@@ -1,4 +1,4 @@
-"""The calls that are written to the audit log, and a limit of how many at a time."""
+"""Which calls are written to the audit log, and how they are written in batches."""
 
 import asyncio
 import re
@@ -24,7 +24,7 @@ _log = structlog.get_logger("laurels")
 
 
 class AuditedCall(Struct, frozen=True):
-    """The description of a call, from its request."""
+    """A call to be recorded, as described by its request."""
 
     caller: Caller
     verb: str
@@ -40,7 +40,7 @@ class AuditedCall(Struct, frozen=True):
 
 
 def entry_of(call: AuditedCall, at_ms: int) -> AuditEntry:
-    """Return the entry of a call."""
+    """Return the audit entry of a call."""
     return AuditEntry(
         at_ms=at_ms,
         by=call.caller.name,
@@ -57,7 +57,8 @@ def entry_of(call: AuditedCall, at_ms: int) -> AuditEntry:
 
 
 def reason_in(query: str) -> tuple[str | None, str]:
-    """Return the `reason` of a query, and the rest of it. Raise InvalidQuery."""
+    """Return the parameter `reason` of a query string, and the rest of the query. Raise
+    InvalidQuery."""
     parts = query.split("&")
     reasons = [part for part in parts if part.startswith("reason=")]
     if len(reasons) > 1:
@@ -75,7 +76,7 @@ def reason_in(query: str) -> tuple[str | None, str]:
 
 
 def _request(raw: bytes, media_type: str) -> Any:
-    """Return the body of a call as a document, or how long it was."""
+    """Return the body of a call as a document, or its length if it is large or malformed."""
     if not raw:
         return None
     if len(raw) <= MAX_REQUEST_BYTES:
@@ -87,9 +88,9 @@ def _request(raw: bytes, media_type: str) -> Any:
 class Auditor:
     """The audit log of a server.
 
-    Calls that are answered at the same time share one write: an entry costs a `set` no more than
-    its own commit does. An entry that cannot be written goes to the log of the server instead; the
-    call it is about was carried out, and is answered as such.
+    Calls that are answered at the same time share one write, so recording a `set` costs no more
+    than its own commit. An entry that cannot be stored goes to the log of the server instead; its
+    call has been carried out, and is answered as usual.
     """
 
     def __init__(self, store: AuditStore, now_ms: Callable[[], int]) -> None:
@@ -99,10 +100,10 @@ class Auditor:
         self._writing: asyncio.Task[None] | None = None
         self._written: asyncio.Future[None] | None = None
         self.lost = 0
-        """Entries that could not be written."""
+        """The number of entries that could not be stored."""
 
     async def add(self, call: AuditedCall) -> None:
-        """Write the entry of a call; it is durable when this returns."""
+        """Write the entry of a call; it is durable when this returns, unless it is lost."""
         self._waiting.append(entry_of(call, self._now_ms()))
         loop = asyncio.get_running_loop()
         if self._written is None:
@@ -140,7 +141,8 @@ class Auditor:
     async def page(
         self, caller: Caller, board: str | None, before: str | None, limit: int
     ) -> AuditPage:
-        """Return entries that a caller may see: of its own boards, where it is limited to some."""
+        """Return the entries that a caller may see; a caller limited to some boards sees those of
+        its boards."""
         if not 1 <= limit <= MAX_PAGE:
             raise InvalidQuery(f"expected an integer from 1 to {MAX_PAGE:,} for limit, got {limit}")
         if before is not None and _ID.fullmatch(before) is None:
@@ -155,7 +157,7 @@ class Auditor:
         )
 
     async def close(self) -> None:
-        """Write what waits, and close the store."""
+        """Write the waiting entries, and close the store."""
         if self._writing is not None:
             await self._writing
         await self._store.close()

@@ -13,7 +13,7 @@ from laurels.wire.audit_page import AuditPage, page_of
 
 
 class AuditLog:
-    """An audit log, for callers without an event loop."""
+    """An audit log with blocking calls."""
 
     def __init__(self, store: AuditStore, runner: asyncio.Runner) -> None:
         self._store = store
@@ -24,7 +24,7 @@ class AuditLog:
         self._runner.run(self._store.add([entry]))
 
     def page(self, board: str | None, before: str | None, limit: int) -> AuditPage:
-        """Return up to `limit` entries older than `before`, newest first: of a board, or all."""
+        """Return up to `limit` entries older than `before`, newest first, of a board or of all."""
         return self._runner.run(
             page_of(self._store, lambda entry: board in (None, entry.board), before, limit)
         )
@@ -32,10 +32,10 @@ class AuditLog:
 
 @contextmanager
 def audit_of(url: str, *, create: bool) -> Iterator[AuditLog]:
-    """Open the audit log of the deployment a URL names; a folder's also while it is served.
+    """Open the audit log of the deployment that a URL names; a folder may be served meanwhile.
 
-    With `create` a folder gets one where it has none. Raise UnknownUrl, FolderMissing,
-    StorageFailed, FormatTooNew, and as connecting to an index server does.
+    With `create`, a folder without an audit log gets one. Raise UnknownUrl, FolderMissing,
+    StorageFailed, FormatTooNew, and the errors of connecting to an index server.
     """
     with asyncio.Runner() as runner:
         if config.is_direct(url):

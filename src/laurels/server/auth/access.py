@@ -1,13 +1,13 @@
-"""Access: the keys of one deployment, and the tokens they issue.
+"""Access: the keys of one deployment, and the tokens that they issue.
 
-A key is 32 random bytes, of which only the SHA-256 is stored: nothing shorter than the key itself
-can be guessed from the file. It is looked up by that hash, so the time of a comparison reveals
-nothing about the key.
+A key is 32 random bytes, of which only the SHA-256 is stored; recovering a key from the file means
+guessing all 32 bytes. A key is looked up by its hash, so the time of a comparison reveals nothing
+about the key.
 
-Access fails closed. A caller without a key is admitted only where the operator started an *open*
+Access fails closed. A caller without a key is admitted only if the operator started an *open*
 server, never because no keys are found: a store that had keys and has none any more (the last one
-revoked, its file gone, the index server flushed) refuses everybody until a key is made on the
-machine itself or LAURELS_ADMIN_KEY is set.
+was revoked, its file is gone, the index server was flushed) refuses everybody until a key is made
+on the machine itself or LAURELS_ADMIN_KEY is set.
 """
 
 import base64
@@ -54,10 +54,10 @@ _REMEMBERED = 10_000
 
 
 class Keys:
-    """The keys of one deployment, as they were read last from where they are stored.
+    """The keys of one deployment, as last read from their store.
 
-    `is_open` lets callers without a key administer everything. `default_rate` is the rate of keys
-    without one of their own, 0 for no limit.
+    If `is_open` is true, callers without a key may do everything. `default_rate` is the rate of
+    keys without one of their own, 0 for no limit.
     """
 
     def __init__(
@@ -84,15 +84,15 @@ class Keys:
         self._changing = Lock()
         self.is_open = open
         self.is_stale = False
-        """Whether the keys could not be read for so long that one may have been revoked since."""
+        """Whether reading the keys has failed for so long that one may have been revoked since."""
         self.version = 0
-        """Grows whenever a key or token that was accepted may not be any more."""
+        """A number that grows whenever a key or token that was accepted may no longer be."""
         self._take(store.read())
         if self._stored.keys:
             with suppress(LaurelsError):  # recorded with the next change at the latest
                 store.set_needs_keys()
 
-    # Who presents what
+    # Who the callers are
 
     @property
     def can_anyone_enter(self) -> bool:
@@ -100,7 +100,7 @@ class Keys:
         return self.is_open or self._admin is not None or bool(self._stored.keys)
 
     def take(self, stored: KeySet) -> None:
-        """Make the keys what is stored: another process may have changed it."""
+        """Replace the keys by the stored ones, which another process may have changed."""
         if stored != self._stored:
             self._take(stored)
 
@@ -115,13 +115,13 @@ class Keys:
         self._by_id = {key.id: caller_of(key, key.expires_ms) for key in stored.keys}
         self._signing = {secret.id: secret for secret in stored.signing}
         self._stored = stored
-        # A new one: what another thread is identifying just now goes into the old one.
+        # A new cache: a thread that is identifying a caller just now adds it to the old one.
         self._seen = {}
         self.version += 1
 
     def caller(self, secret: str | None, *, is_use: bool = True) -> Caller:
-        """Return who presents a key or a token, which counts as a use of the key unless it is only
-        looked at. Raise Unauthorized, KeysUnavailable."""
+        """Return the caller that presents a key or token. It counts as a use of the key if
+        `is_use`. Raise Unauthorized, KeysUnavailable."""
         if secret is None:
             if self.is_open:
                 return ANYBODY
@@ -158,7 +158,8 @@ class Keys:
         return caller
 
     def _holder(self, claims: Claims) -> Caller:
-        """Return who presents a token. The key that issued it bounds it for as long as it lasts."""
+        """Return the caller that presents a token. The present permissions of its issuing key limit
+        it."""
         issuer = self._issuer(claims.iss)
         level = LEVEL["read" if claims.submission is None else "write"]
         if level > issuer.level or not covers_all(issuer.boards, claims.boards):
@@ -187,20 +188,20 @@ class Keys:
             raise Unauthorized("the key that issued the token is gone")
         return issuer
 
-    # What keys are there
+    # The keys themselves
 
     def listed(self, by: Caller = OPERATOR) -> list[Key]:
-        """Return the keys that a caller manages, by name."""
+        """Return the keys that a caller may manage, sorted by name."""
         keys = (key for key in self._stored.keys if by.manages(key, self._default_rate))
         return sorted(keys, key=lambda key: key.name)
 
     def last_used(self) -> Mapping[str, int]:
-        """Return when keys were last used, by their ids: to the minute or so."""
+        """Return when keys were last used, by key id, to about a minute."""
         return {**self._store.last_used(), **dict.fromkeys(self._used, self.now_ms())}
 
     def store_last_used(self) -> None:
-        """Store when the keys were last used that were since this was called last. What cannot be
-        stored is lost: it only informs."""
+        """Store the times of use since the last call. Times that cannot be stored are lost, since
+        they only inform."""
         used, self._used = self._used, set()
         used_ms = dict.fromkeys(used & self._by_id.keys(), self.now_ms())
         if used_ms:
@@ -208,7 +209,7 @@ class Keys:
                 self._store.store_last_used(used_ms)
 
     def ensure_first_key(self) -> str | None:
-        """Make an admin key where the store never had a key and LAURELS_ADMIN_KEY is not set;
+        """Make an admin key if the store never had a key and LAURELS_ADMIN_KEY is not set, and
         return its secret. Otherwise return None: a store that lost its keys does not get one
         automatically."""
         if self._admin is not None or self._stored.keys or self._store.needs_keys():
@@ -228,11 +229,11 @@ class Keys:
         *,
         by: Caller = OPERATOR,
     ) -> tuple[Key, str]:
-        """Make a key that expires after so many seconds, None for never; return it and its
-        secret, which is nowhere else. A key without a rate or an expiry gets those of the caller.
+        """Make a key that expires after `seconds`, or never for None. Return it and its secret,
+        which is stored nowhere. A key made without a rate or an expiry gets those of the caller.
 
-        Raise InvalidKey, KeyExists, Forbidden for a key that may do more than the caller,
-        StorageFailed.
+        Raise InvalidKey, KeyExists, StorageFailed, and Forbidden for a key that may do more than
+        the caller.
         """
         secret, now_ms = self._new_secret(KEY_PREFIX), self.now_ms()
         expires_ms = by.until_ms
@@ -263,7 +264,7 @@ class Keys:
         return key, secret
 
     def revoke(self, name: str, by: Caller = OPERATOR) -> None:
-        """Remove a key, and with it its tokens. Raise UnknownKey, StorageFailed."""
+        """Remove a key, which invalidates its tokens. Raise UnknownKey, StorageFailed."""
         revoked: list[Key] = []
 
         def without(stored: KeySet) -> KeySet:
@@ -271,11 +272,12 @@ class Keys:
             return stored.without(name)
 
         self._change(without)
-        with suppress(LaurelsError):  # it only informs
+        with suppress(LaurelsError):  # the last use only informs
             self._store.forget_last_used(revoked[0].id)
 
     def rotate(self, name: str, grace_seconds: object, by: Caller = OPERATOR) -> tuple[Key, str]:
-        """Give a key a new secret, and return both; the one before is accepted for so long.
+        """Give a key a new secret, and return the key and the secret. The previous secret is
+        accepted for `grace_seconds` more.
 
         Raise UnknownKey, InvalidKey, StorageFailed.
         """
@@ -309,7 +311,7 @@ class Keys:
                 self._store.set_needs_keys()
                 changed = self._store.change(edit)
             except LaurelsError:
-                with suppress(LaurelsError):  # it may have been stored all the same
+                with suppress(LaurelsError):  # the change may have been stored all the same
                     self.take(self._store.read())
                 raise
             self.take(changed)
@@ -327,9 +329,9 @@ class Keys:
         rate: object = None,
         submission: SubmissionRule | None = None,
     ) -> tuple[str, int]:
-        """Return a token for so many seconds, and when it expires: it reads these boards, or
-        submits by a rule. Raise InvalidKey, Forbidden where the caller cannot do that itself, or
-        comes with a token."""
+        """Return a token that expires after `seconds`, and the time of its expiry. It permits
+        reading `boards`, or submitting by a rule. Raise InvalidKey, and Forbidden if the caller may
+        not do that itself or has only a token."""
         if caller.subject is not None:
             raise Forbidden("a token does not issue another one: use a key")
         lasts_ms = 1_000 * parse_seconds(seconds, "token", 1, MAX_TOKEN_SECONDS)
@@ -359,8 +361,8 @@ class Keys:
         return self._random(8).hex() if submission is None else subject_of(submission.member)
 
     def rotate_signing(self) -> None:
-        """Have tokens signed with a new secret; those signed with the one before stay good, and
-        those with the one before that end."""
+        """Sign new tokens with a new secret. Tokens signed with the previous secret stay valid,
+        those signed with the one before it become invalid."""
         self._change(
             lambda stored: replace(stored, signing=(self._new_signing(), *stored.signing[:1]))
         )
@@ -381,7 +383,7 @@ class Keys:
 
 
 def _administrator(admin_key: str | None) -> tuple[str, Caller] | None:
-    """Return the hash of LAURELS_ADMIN_KEY and its caller, None where it is not set."""
+    """Return the hash of LAURELS_ADMIN_KEY and its caller, or None if it is not set."""
     if not admin_key:
         return None
     if len(admin_key) < MIN_ADMIN_KEY:

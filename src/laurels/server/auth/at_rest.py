@@ -1,4 +1,5 @@
-"""The keys of a folder at rest or an index server, for programs beside the service."""
+"""The keys of a folder that is not served, or of an index server, for programs other than the
+service."""
 
 import secrets
 from collections.abc import Callable, Iterator
@@ -12,10 +13,10 @@ from .access import Keys
 
 @contextmanager
 def keys_of(url: str, warned: Callable[[str], None]) -> Iterator[Keys]:
-    """Open the keys of a folder, which is held meanwhile, or those on an index server; `warned` is
-    called with what an operator should know of them.
+    """Open the keys of a folder, holding its lock, or those on an index server. `warned` is called
+    with warnings for the operator.
 
-    Raises NothingToBackUp for `memory:`, UnknownUrl, and Locked where a server holds it.
+    Raises NothingToBackUp for `memory:`, UnknownUrl, and Locked if a server holds the folder.
     """
     with config.key_store_of(url, warned) as store:
         yield Keys(store, None, secrets.token_bytes, SystemClock().now_ms)

@@ -1,6 +1,6 @@
 """The caller of a request: what its key or token permits.
 
-The rules of who may do what to whom are here, each once: a level (`read`, `write`, `admin`), the
+Each rule of permission is stated here, and only here: the level (`read`, `write`, `admin`), the
 boards, and `is_unlimited` for what concerns the whole store.
 """
 
@@ -17,18 +17,19 @@ NO_LEVEL = 0
 
 
 class Bucket(Struct, frozen=True):
-    """An account for requests and streams: `rate` is requests a second, None the server's."""
+    """An account that requests and streams are charged to. `rate` is in requests a second, None for
+    the server's."""
 
     name: str
     rate: float | None
 
 
 class Caller(Struct, frozen=True):
-    """The holder of a key or a token, and how far that reaches.
+    """The holder of a key or token, and what it permits.
 
     `key_id` is the id of the key, or of the key that issued the token; `subject` is that of a
-    token, None for a key. `boards` are patterns, None for all. `until_ms` is when it expires.
-    `submission` is there for a token that may do nothing but submit for one member.
+    token, None for a key. `boards` are patterns, None for all boards. `until_ms` is the time of
+    expiry. `submission` is set for a token that may only submit, and only for one member.
     """
 
     name: str
@@ -43,7 +44,7 @@ class Caller(Struct, frozen=True):
 
     @property
     def is_unlimited(self) -> bool:
-        """Whether it reaches all boards, so that it may see the store as a whole."""
+        """Whether it may use all boards, and so what concerns the whole store."""
         return self.boards is None or "*" in self.boards
 
     @property
@@ -52,7 +53,7 @@ class Caller(Struct, frozen=True):
         return self.key_id if self.subject is None else f"{self.key_id}/{self.subject}"
 
     def ensure(self, level: int, board: str | None) -> None:
-        """Raise Forbidden where the level or the board is out of reach."""
+        """Raise Forbidden if the caller lacks the level, or the board is not one of its boards."""
         if level > self.level:
             needed = next(scope for scope, other in LEVEL.items() if other == level)
             raise Forbidden(f"{self.name!r} lacks the scope {needed}")
@@ -60,8 +61,8 @@ class Caller(Struct, frozen=True):
             raise Forbidden(f"{self.name!r} does not reach the board {board!r}")
 
     def ensure_submits(self, board: str | None) -> None:
-        """Raise Forbidden for anything but a board within reach: what a token that submits for one
-        member asks of the endpoint that takes its events."""
+        """Raise Forbidden unless the call submits to one of the caller's boards; None is any other
+        call. For a token that submits for one member."""
         if board is None:
             raise Forbidden(f"{self.name!r} submits for one member, and does nothing else")
         self.ensure(NO_LEVEL, board)
@@ -72,11 +73,11 @@ class Caller(Struct, frozen=True):
             raise Forbidden(f"{self.name!r} is limited to some boards, this concerns the store")
 
     def sees(self, board: str) -> bool:
-        """Return whether a board is within reach."""
+        """Return whether a board is one of the caller's boards."""
         return reaches(self.boards, board)
 
     def holds(self, key: Key, default_rate: float) -> bool:
-        """Return whether a key may do no more than this caller in any respect: scope, boards, rate
+        """Return whether a key permits no more than this caller in any respect: scope, boards, rate
         and expiry. `default_rate` is that of keys without their own, 0 for no limit."""
         return (
             self.subject is None
@@ -87,26 +88,27 @@ class Caller(Struct, frozen=True):
         )
 
     def most_rate(self, default_rate: float) -> float | None:
-        """Return the highest rate that this caller may give away, None for any. Whoever administers
-        the whole store without a rate of its own may set any rate."""
+        """Return the highest rate that this caller may give to a key, None for any. An
+        administrator of the whole store without a rate of its own may give any rate."""
         if self.rate is None and self.is_unlimited and self.level == LEVEL["admin"]:
             return None
         return self.rate or default_rate or None
 
     def manages(self, key: Key, default_rate: float) -> bool:
-        """Return whether this caller may see and change a key: one it holds, and either it reaches
-        all boards or the key is itself or one that it made."""
+        """Return whether this caller may see and change a key. The key may permit no more than the
+        caller does, and if the caller is limited to some boards, it has to be the caller's own key
+        or one that the caller made."""
         is_own = self.key_id in (key.id, key.issuer)
         return (is_own or self.is_unlimited) and self.holds(key, default_rate)
 
 
 def _at_most(value: float | None, limit: float | None) -> bool:
-    """Return whether a value is within a limit, where None and 0 are no limit."""
+    """Return whether a value is within a limit, where None and 0 mean unlimited."""
     return not limit or (bool(value) and value is not None and value <= limit)
 
 
 ANYBODY = Caller("anybody", LEVEL["admin"], buckets=(Bucket("anybody", None),))
-"""A caller without a key, where the server is open."""
+"""The caller without a key, on an open server."""
 OPERATOR = Caller("operator", LEVEL["admin"])
 """The caller with access to the store itself, on its machine."""
 UNKNOWN = Caller("unknown", NO_LEVEL)
@@ -115,7 +117,7 @@ RESERVED_NAMES = frozenset({"anybody", "operator", "unknown", "token", "laurels_
 
 
 def caller_of(key: Key, until_ms: int | None = None) -> Caller:
-    """Return the caller that presents a key, which is accepted until a time."""
+    """Return the caller that presents a key which is accepted until `until_ms`."""
     return Caller(
         key.name,
         LEVEL[key.scope],

@@ -1,6 +1,6 @@
-"""The fields of keys and tokens that are to be made, as a caller gives them: what each may be.
+"""The fields of a key or token to be made, as a caller sends them: their validation.
 
-Every function raises InvalidKey, which says what was expected and what came.
+Every function raises InvalidKey, whose message has what was expected and what came.
 """
 
 import hashlib
@@ -22,14 +22,14 @@ def _is_scope(value: object) -> TypeGuard[Scope]:
 
 
 def parse_scope(value: object) -> Scope:
-    """Return a scope."""
+    """Return a valid scope."""
     if not _is_scope(value):
         raise InvalidKey(f"expected a scope ({', '.join(LEVEL)}), got {safe_repr(value)}")
     return value
 
 
 def parse_key_name(value: object) -> str:
-    """Return a name that a key may have."""
+    """Return a valid name of a key."""
     if not is_name(value):
         raise InvalidKey(f"expected a name of letters, digits, _ . and -, got {safe_repr(value)}")
     if value.lower() in RESERVED_NAMES:
@@ -38,35 +38,36 @@ def parse_key_name(value: object) -> str:
 
 
 def parse_rate(value: object) -> float:
-    """Return requests a second."""
+    """Return a valid rate, in requests a second."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e9:
         raise InvalidKey(f"expected a rate (requests a second above 0), got {safe_repr(value)}")
     return float(value)
 
 
 def parse_token_rate(value: object, submission: SubmissionRule | None) -> float | None:
-    """Return the rate of a token; one that submits has one in any case."""
+    """Return the rate of a token; a token for submissions always has one."""
     if value is None:
         return None if submission is None else DEFAULT_RATE
     return parse_rate(value)
 
 
 def parse_seconds(value: object, what: str, least: int, most: int) -> int:
-    """Return seconds within their bounds."""
+    """Return seconds from `least` to `most`."""
     if type(value) is not int or not least <= value <= most:
         raise InvalidKey(f"expected {least} to {most} seconds for a {what}, got {safe_repr(value)}")
     return value
 
 
 def subject_of(member: str) -> str:
-    """Return the subject for a member: itself, or its hash where it is long or not printable."""
+    """Return the subject for a member: its id, or a hash of the id if that is long or not
+    printable."""
     if len(member) <= MAX_SUBJECT and member.isprintable():
         return member
     return hashlib.sha256(member.encode(errors="surrogatepass")).hexdigest()[:32]
 
 
 def parse_subject(value: object) -> str:
-    """Return what a token stands for: requests and streams are charged to it."""
+    """Return a valid subject, the name that the requests and streams of a token are charged to."""
     if not isinstance(value, str) or not 1 <= len(value) <= MAX_SUBJECT or not value.isprintable():
         raise InvalidKey(
             f"expected a subject of 1 to {MAX_SUBJECT} printable characters, got {safe_repr(value)}"

@@ -1,4 +1,4 @@
-"""Background work for the keys: read those that other processes changed, and store when each was
+"""Background work for the keys: reading what other processes changed, and storing when each key was
 last used."""
 
 import asyncio
@@ -10,12 +10,13 @@ from laurels.wire.keys import SharedKeyStore
 from .access import Keys
 
 POLL_SECONDS = 0.25
-"""How often the version of the keys is read: a revoked key is refused everywhere, and its streams
-have ended, within a second."""
+"""How often the version of the keys is read. It is short enough that a revoked key is refused by
+every process, and its streams have ended, within a second."""
 RELOAD_SECONDS = 5.0
-"""How often the keys are read in any case: older versions of laurels do not change the version."""
+"""How often the keys are read even if the version is unchanged, since older releases of laurels do
+not change it."""
 STALE_SECONDS = 5.0
-"""For how long keys are accepted that could not be read again."""
+"""How long keys stay accepted after the last successful read."""
 USED_SECONDS = 60.0
 
 
@@ -32,14 +33,15 @@ class KeyReader:
         self._reading: asyncio.Task[None] | None = None
 
     async def read(self) -> None:
-        """Read what has changed, together with all who want that meanwhile."""
+        """Read what has changed; callers that wait at the same time share one read."""
         if self._reading is None or self._reading.done():
             self._reading = asyncio.create_task(self._read())
             self._reading.add_done_callback(_take_error)
         await asyncio.shield(self._reading)
 
     async def go_on(self) -> None:
-        """Read them now and then. After a while in which that fails they are not accepted."""
+        """Read the keys periodically. If that fails for `STALE_SECONDS`, they are no longer
+        accepted."""
         while True:
             await asyncio.sleep(POLL_SECONDS)
             try:
@@ -60,16 +62,16 @@ class KeyReader:
         while True:
             before = self._keys.version
             version, stored = await self._store.load()
-            if before == self._keys.version:  # this process has taken nothing newer meanwhile
+            # This process has not stored a newer version meanwhile.
+            if before == self._keys.version:
                 self._keys.take(stored)
                 self._version = version
                 return
 
 
 def _take_error(reading: asyncio.Task[None]) -> None:
-    """Take the error of a read that nobody waits for any more: at the end of a server the
-    connection is closed while one is under way. Whoever waits for it gets the error all the
-    same."""
+    """Retrieve the error of a read that may have no waiter left: at the end of a server its
+    connection is closed during a read. A waiter, if there is one, gets the error all the same."""
     if not reading.cancelled():
         reading.exception()
 

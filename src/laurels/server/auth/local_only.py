@@ -1,12 +1,12 @@
-"""The rules of an open server: it answers programs and pages of this machine, and nobody else.
+"""The rules of an open server: it answers programs and pages of this machine only.
 
-A server without keys listens on loopback, but a request on loopback need not come from its user: a
-web page of any origin sends requests from their browser, a name that resolves to 127.0.0.1 (DNS
-rebinding) makes such a page count as the same origin, and a reverse proxy passes on requests of a
-whole network. Each of them leaves a mark that the sender cannot take away: browsers write Host,
-Origin and Sec-Fetch-Site themselves, proxies add a header, keep the Host they were asked for, or
-speak HTTP/1.0. One that rewrites Host and adds nothing cannot be recognized: none may stand before
-an open server.
+A server without keys listens on loopback, but a request on loopback need not come from the user of
+the machine. A web page of any origin can make the user's browser send requests; a name that
+resolves to 127.0.0.1 (DNS rebinding) makes such a page count as the same origin; and a reverse
+proxy forwards requests of a whole network. Each of them leaves a mark that the sender cannot
+remove: browsers set Host, Origin and Sec-Fetch-Site themselves, and proxies add a header, keep the
+requested Host, or use HTTP/1.0. A proxy that rewrites Host and adds nothing cannot be recognized,
+so no proxy may stand in front of an open server.
 """
 
 import re
@@ -49,7 +49,7 @@ _BYTE = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _LOOPBACK = re.compile(
     rf"(?:localhost\.?|127\.{_BYTE}\.{_BYTE}\.{_BYTE}|\[::1\])(?::[0-9]{{1,5}})?", re.IGNORECASE
 )
-"""A Host of this machine, in the form that clients write: no short or hexadecimal addresses."""
+"""Host headers of this machine, as clients write them: no abbreviated or hexadecimal addresses."""
 _FOREIGN_SITES = frozenset(("cross-site", "same-site"))
 _LINK = ["navigate"], ["document"]
 
@@ -61,7 +61,7 @@ class OriginHeaders(Protocol):
 
 
 def ensure_local(http_version: str, authority: str | None, headers: OriginHeaders) -> None:
-    """Raise NotLocal for a request that may come from beyond this machine or of another origin.
+    """Raise NotLocal for a request that may come from another machine or another origin.
 
     `authority` is the Host (HTTP/1.1) or :authority (HTTP/2) of the request.
     """
@@ -80,7 +80,8 @@ def ensure_local(http_version: str, authority: str | None, headers: OriginHeader
     for origin in sent.get("origin", ()):
         if origin.lower() != f"http://{hosts[0].lower()}":
             raise NotLocal(f"the request comes from a page of another origin, {safe_repr(origin)}")
-    # Without an Origin: what a page embeds, prefetches or follows. A link to the page is welcome.
+    # A request without an Origin may be embedded, prefetched or a link. Only a link to the page is
+    # allowed from a page of another site.
     is_foreign = bool(_FOREIGN_SITES.intersection(sent.get("sec-fetch-site", ())))
     is_link = (sent.get("sec-fetch-mode"), sent.get("sec-fetch-dest")) == _LINK
     if is_foreign and not is_link:

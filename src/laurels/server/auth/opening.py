@@ -1,5 +1,5 @@
-"""Callers admitted when a server starts: those with existing keys, a first key, or everybody on
-this machine."""
+"""Who is admitted when a server starts: the holders of existing keys, of a first key, or everybody
+on this machine."""
 
 import ipaddress
 
@@ -13,8 +13,8 @@ from .access import Keys
 
 
 def ensure_possible(settings: Settings, admin_key: str | None) -> None:
-    """Raise what forbids serving without keys, where that is wanted: InvalidSettings, NotLoopback,
-    KeysNeeded."""
+    """Raise InvalidSettings, NotLoopback or KeysNeeded if `open` is set and the other settings do
+    not allow serving without keys."""
     if not settings.open:
         return
     if config.is_direct(settings.data):
@@ -35,9 +35,8 @@ def ensure_possible(settings: Settings, admin_key: str | None) -> None:
 
 
 def settle_keys(settings: Settings, keys: Keys, store: KeyStore) -> str | None:
-    """Open the keys to everybody on this machine where that is wanted, or make a first key where
-    the store never had one; return its secret, None where none was made. Blocks. Raises
-    KeysNeeded."""
+    """Open the service to everybody on this machine if `open` is set. Otherwise make a first key if
+    the store never had one, and return its secret, or None. Blocks. Raises KeysNeeded."""
     if not settings.open:
         return keys.ensure_first_key()
     if keys.can_anyone_enter or store.needs_keys():

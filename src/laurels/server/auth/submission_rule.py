@@ -1,4 +1,4 @@
-"""The rule of a token for the submissions of one member, and how an event is checked against it."""
+"""The rule by which a token submits for one member, and the check of an event against it."""
 
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
@@ -15,8 +15,11 @@ DEFAULT_RATE = 10.0
 
 
 class SubmissionRule(Struct, frozen=True):
-    """Events of one member: with labels among `labels`, which each event gets, and every value from
-    `min` to `max`, decimal texts; None is no bound."""
+    """A permission to submit events of one member.
+
+    Every event gets `labels`, and may itself only have labels among them. Its value is from `min`
+    to `max`, texts of decimals; None is unbounded.
+    """
 
     member: str
     labels: dict[str, str] = {}
@@ -24,7 +27,8 @@ class SubmissionRule(Struct, frozen=True):
     max: str | None = None
 
     def bound(self, event: Any) -> dict[str, Any]:
-        """Return the event as it is to be counted. Raise Forbidden where the rule refuses it."""
+        """Return the event with the member and labels of the rule. Raise Forbidden if it breaks the
+        rule."""
         member, value, at, id, labels = event_fields(event)
         if member != self.member:
             raise Forbidden(
@@ -57,7 +61,7 @@ class SubmissionRule(Struct, frozen=True):
 
 
 def submission_rule(member: object, labels: object, least: object, most: object) -> SubmissionRule:
-    """Return the rule that a token is to carry. Raise InvalidKey for what is not of its form."""
+    """Return the rule for a token. Raise InvalidKey for invalid fields."""
     if not isinstance(member, str) or not 1 <= len(member) <= MAX_TEXT:
         raise InvalidKey(
             f"expected a member of 1 to {MAX_TEXT} characters, got {safe_repr(member)}"
@@ -85,8 +89,8 @@ def submission_rule(member: object, labels: object, least: object, most: object)
 
 
 def event_fields(event: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """Return member, value, at, id and labels of an event as it was read. Raise Forbidden for one
-    of another form: what it says cannot be judged."""
+    """Return member, value, at, id and labels of a decoded event. Raise Forbidden for an event of
+    another form, which cannot be checked."""
     if isinstance(event, tuple) and 2 <= len(event) <= 5:
         member, value, at, id, labels = (*event, None, None, None)[:5]
         return member, value, at, id, labels
@@ -103,7 +107,7 @@ def _is_part(labels: Any, whole: Mapping[str, str]) -> bool:
 
 
 def _number(value: Any) -> Decimal | None:
-    """Return a finite number, None for anything else."""
+    """Return a finite number as a decimal, or None for anything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal)):
         return None
     if isinstance(value, str) and len(value) > MAX_TEXT:

@@ -1,9 +1,9 @@
-"""Tokens: short-lived statements of what their holder may do, signed, so that none is stored.
+"""Tokens: short-lived, signed statements of what their holder may do; none is stored.
 
-A token is a JSON Web Signature (HS256) behind `lt_`. Its header names the signing secret by a
-random number, its claims name the key that issued it by one (`iss`): a token is good as long as
-that key is. There are up to two signing secrets, so that the newer one can take over without ending
-the tokens of the older one.
+A token is a JSON Web Signature (HS256) after the prefix `lt_`. Its header has the random id of the
+signing secret, its claims the random id of the key that issued it (`iss`): a token is valid only as
+long as that key is. There are up to two signing secrets, so that a new one can take over without
+invalidating the tokens of the old one.
 """
 
 from collections.abc import Mapping
@@ -23,8 +23,9 @@ _FOREIGN = "the token was not issued by this service"
 
 
 class Claims(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The claims of a token: `iss` is the id of the key that issued it, `sub` its subject, `boards`
-    patterns, `rate` requests a second. It reads, or submits by a rule."""
+    """The claims of a token. `iss` is the id of the key that issued it, `sub` its subject, `boards`
+    are patterns, `rate` is in requests a second. With a `submission` it submits by that rule,
+    otherwise it reads."""
 
     iss: str
     sub: str
@@ -36,7 +37,7 @@ class Claims(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
 
 
 def sign(claims: Claims, secret: SigningSecret) -> str:
-    """Return a token."""
+    """Return a signed token."""
     from jwt import PyJWS  # noqa: PLC0415 (only a server signs; the package is optional)
 
     signed = PyJWS().encode(
@@ -49,7 +50,8 @@ def sign(claims: Claims, secret: SigningSecret) -> str:
 
 
 def verify(token: str, secrets: Mapping[str, SigningSecret]) -> Claims:
-    """Return what a token says, whether or not it has expired. Raise Unauthorized."""
+    """Return the claims of a token with a valid signature, whether or not it has expired. Raise
+    Unauthorized."""
     from jwt import PyJWS  # noqa: PLC0415 (only a server signs; the package is optional)
     from jwt.exceptions import PyJWTError  # noqa: PLC0415
 

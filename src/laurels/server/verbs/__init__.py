@@ -1,1 +1,1 @@
-"""The handlers: the verbs as HTTP sees them, by what they are about."""
+"""The handlers of the HTTP service, grouped by subject."""

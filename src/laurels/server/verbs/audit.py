@@ -1,4 +1,4 @@
-"""The audit log, read."""
+"""Reading the audit log."""
 
 from msgspec import Struct
 
@@ -10,7 +10,7 @@ ROUTES = Routes()
 
 
 class AuditQuery(Struct, forbid_unknown_fields=True):
-    """`board`: only entries of that board; `before`: the `next` of the answer before."""
+    """`board`: only the entries of that board; `before`: the `next` of the previous answer."""
 
     board: str | None = None
     before: str | None = None
@@ -19,6 +19,6 @@ class AuditQuery(Struct, forbid_unknown_fields=True):
 
 @ROUTES.row("GET", "/v1/audit", "admin", query=AuditQuery, returns=AuditPage)
 async def audit(ask: RequestContext, query: AuditQuery) -> object:
-    """Who administered what, when and why, newest first. A key of some boards sees the entries of
-    these boards."""
+    """Who administered what, when and why, newest first. A key limited to some boards sees the
+    entries of these boards."""
     return await ask.server.audit.page(ask.caller, query.board, query.before, query.limit)

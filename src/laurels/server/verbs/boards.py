@@ -1,4 +1,4 @@
-"""Definitions: boards made, changed, shown and deleted."""
+"""Definitions of boards: create, change, show and delete."""
 
 from decimal import Decimal
 from typing import Any, Literal
@@ -19,14 +19,14 @@ DEFINITION_BYTES = 64 << 10
 
 
 class PutQuery(Struct, forbid_unknown_fields=True):
-    """`on_exists`: change the board that is there, where that is safe; accept it, if it is equal;
-    or refuse."""
+    """`on_exists`: what happens if the board exists: change it where that is safe, accept it if it
+    is equal, or refuse."""
 
     on_exists: Literal["change", "accept", "refuse"] = "change"
 
 
 class ColumnFields(Struct):
-    """A column as it is written; see `laurels.Column`."""
+    """A column as JSON; see `laurels.Column`."""
 
     name: str
     op: Literal["sum", "last", "best"] = "sum"
@@ -37,8 +37,8 @@ class ColumnFields(Struct):
 
 
 class BoardFields(Struct):
-    """The definition of a board as it is written; see `laurels.Board`. The name may be left out
-    where the path has it."""
+    """The definition of a board as JSON; see `laurels.Board`. The name may be left out if the path
+    has it."""
 
     name: str = ""
     title: str = ""
@@ -81,7 +81,7 @@ def _definition_in(ask: RequestContext) -> dict[str, Any]:
 
 @ROUTES.question("GET", "/v1/boards", returns=list[BoardFields])
 async def boards(ask: RequestContext, _: NoQuery) -> object:
-    """All boards the key may see, by name."""
+    """All boards that the key may see, by name."""
     return [_definition(board) for board in await ask.lb.boards() if ask.caller.sees(board.name)]
 
 
@@ -101,8 +101,8 @@ async def get(ask: RequestContext, _: NoQuery) -> object:
     most_body=DEFINITION_BYTES,
 )
 async def create(ask: RequestContext, query: PutQuery) -> object:
-    """Creates a board, or changes the one that is there where that is safe. 201 where it was
-    made."""
+    """Create a board, or change the existing one where that is safe. The status is 201 if the board
+    is new."""
     defined = Board.from_json(_definition_in(ask))
     existing = await _existing(ask)
     if query.on_exists == "change" and existing is not None:
@@ -129,8 +129,8 @@ async def _existing(ask: RequestContext) -> Board | None:
     most_body=DEFINITION_BYTES,
 )
 async def change(ask: RequestContext, _: NoQuery) -> object:
-    """Changes what may be changed: `title`, `keep`, `changes`, and `windows`, `scopes` and
-    `rank_by` (to add some)."""
+    """Change the fields of a board that may change: `title`, `keep`, `changes`, and `windows`,
+    `scopes` and `rank_by` (only to add some)."""
     fields = requests.document(ask.raw, ask.media_type)
     if not isinstance(fields, dict) or not all(isinstance(name, str) for name in fields):
         raise InvalidBody(
@@ -141,5 +141,5 @@ async def change(ask: RequestContext, _: NoQuery) -> object:
 
 @ROUTES.row("DELETE", "/v1/boards/{board}", "admin", status=NO_CONTENT)
 async def delete(ask: RequestContext, _: NoQuery) -> None:
-    """Deletes a board with everything it holds."""
+    """Delete a board and all it contains."""
     await ask.lb.delete(ask.board)

@@ -1,4 +1,4 @@
-"""The caller itself: what a key or token may do, for programs that offer no more than that."""
+"""The caller itself: what its key or token permits, for programs that offer only that."""
 
 from collections.abc import Sequence
 from typing import get_args
@@ -16,9 +16,8 @@ _SCOPE_OF: dict[int, Scope] = {LEVEL[scope]: scope for scope in get_args(Scope)}
 
 
 class CallerAnswer(Struct, frozen=True):
-    """What the key or token of the request may do: its scope, on which boards (patterns, null for
-    all). `member` is the only one a token for submissions may submit for, null without that
-    limit."""
+    """What the key or token of the request permits: its scope, and the boards (patterns, null for
+    all). For a token that submits for one member, `member` is that member, otherwise null."""
 
     name: str
     scope: Scope
@@ -28,7 +27,7 @@ class CallerAnswer(Struct, frozen=True):
 
 @ROUTES.question("GET", "/v1/me", returns=CallerAnswer)
 async def me(ask: RequestContext, _: NoQuery) -> object:
-    """What the caller may do: the scope of its key or token, and the boards it reaches."""
+    """What the caller may do: the scope of its key or token, and its boards."""
     caller = ask.caller
     member = None if caller.submission is None else caller.submission.member
     return CallerAnswer(caller.name, _SCOPE_OF[caller.level], caller.boards, member)

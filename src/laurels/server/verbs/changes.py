@@ -1,4 +1,4 @@
-"""What has changed on a board: in pages, and as a stream that goes on."""
+"""The changes of a board: in pages, and as a stream."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -16,13 +16,14 @@ from laurels.wire.live import RETRY_MS
 
 ROUTES = Routes()
 LOOK_SECONDS = 0.05
-"""How often a stream looks for changes where there were none."""
+"""How often a stream looks for changes after it found none."""
 STREAM_PAGE = 500
 
 
 class ChangesQuery(Struct, forbid_unknown_fields=True):
-    """Up to `limit` changes after a cursor; without one from the oldest that is kept, with
-    `after=now` only those to come, with `initial` every present entry and then what changed."""
+    """Up to `limit` changes after a cursor. Without a cursor they begin with the oldest that is
+    kept; with `after=now` only future ones follow; with `initial` all present entries come first,
+    then their changes."""
 
     after: str | None = None
     limit: int = 1_000
@@ -30,7 +31,8 @@ class ChangesQuery(Struct, forbid_unknown_fields=True):
 
 
 class ChangesStreamQuery(Struct, forbid_unknown_fields=True):
-    """The changes after a cursor, or after `Last-Event-ID`; see the pages."""
+    """The changes after a cursor, or after `Last-Event-ID`; the parameters are those of the
+    pages."""
 
     after: str | None = None
     initial: bool = False
@@ -38,8 +40,8 @@ class ChangesStreamQuery(Struct, forbid_unknown_fields=True):
 
 @ROUTES.question("GET", "/v1/boards/{board}/changes", query=ChangesQuery, returns=ChangePage)
 async def changes(ask: RequestContext, query: ChangesQuery) -> object:
-    """A page of changes. `cursor` is the `after` of the next page, `more` whether there is one
-    already."""
+    """A page of changes. `cursor` is the `after` of the next page; `more` is true if that page has
+    changes already."""
     limit = checked_limit(query.limit)
     return await ask.store.changes_async(ask.board, query.after, limit, initial=query.initial)
 
@@ -48,9 +50,9 @@ async def changes(ask: RequestContext, query: ChangesQuery) -> object:
     "GET", "/v1/boards/{board}/changes/live", "read", query=ChangesStreamQuery, returns=bytes
 )
 async def watch_changes(ask: RequestContext, query: ChangesStreamQuery) -> object:
-    """Changes as Server-Sent Events, for as long as the reader stays: `changes` with a page of
-    them, whose id is its cursor. `Last-Event-ID` goes on where a stream ended. Where they cannot go
-    on, the last event is `problem`."""
+    """Changes as Server-Sent Events, for as long as the client reads. An event `changes` has a page
+    of changes, and its id is the page's cursor. `Last-Event-ID` continues an interrupted stream. If
+    the stream cannot continue, its last event is `problem`."""
     after = ask.last_event_id or query.after
     first = await ask.store.changes_async(
         ask.board, after, STREAM_PAGE, initial=query.initial and not ask.last_event_id
@@ -59,7 +61,7 @@ async def watch_changes(ask: RequestContext, query: ChangesStreamQuery) -> objec
 
 
 async def _pages(ask: RequestContext, page: ChangePage) -> AsyncGenerator[bytes, None]:
-    """Yield pages as events, as they come, and a heartbeat where none does for long."""
+    """Yield each page as an event, and a heartbeat if there is none for a while."""
     yield b"retry: %d\n\n" % RETRY_MS
     seen: object = None
     quiet_looks = 0

@@ -1,4 +1,4 @@
-"""The endpoints of the queries: each is read, asked and answered as its type declares."""
+"""The endpoints of the queries: each one is read, run and answered as its query type declares."""
 
 from typing import Any
 
@@ -13,13 +13,13 @@ from laurels.wire.queries import parameters_of, read_query
 
 ROUTES = Routes()
 BODY_VALUES = 10_100
-"""The most members that a query takes, and what is around them."""
+"""The most values in a body: the members that a query takes, and the object around them."""
 BODY_BYTES = 4 << 20
-"""They have 128 bytes each at the most, and three times that where they are escaped."""
+"""The most bytes of a body: a member has at most 128, and three times as many if escaped."""
 
 
 def _endpoint(kind: type[Query[Any]]) -> Handler:
-    """Return the handler of a query."""
+    """Return the handler for a type of query."""
 
     async def answer(ask: RequestContext, parameters: Any) -> object:
         body = None if kind.body is None else await _members(ask, kind.body)
@@ -32,7 +32,8 @@ def _endpoint(kind: type[Query[Any]]) -> Handler:
 
 
 async def _members(ask: RequestContext, name: str) -> list[Any]:
-    """Return the list in a body, alone or by its name. Raises InvalidBody."""
+    """Return the list in a body, which is the body itself or its field `name`. Raises
+    InvalidBody."""
     body = await ask.server.decoder.document(ask.raw, ask.media_type, BODY_VALUES)
     if isinstance(body, dict):
         (body,) = requests.fields(body, name)
@@ -64,5 +65,5 @@ for _kind in QUERIES:
 
 @ROUTES.question("GET", "/v1/boards/{board}/stats", returns=BoardStats)
 async def board_stats(ask: RequestContext, _: NoQuery) -> object:
-    """Figures of a board."""
+    """Figures of a board: its size and memory."""
     return await ask.lb.stats(ask.board)

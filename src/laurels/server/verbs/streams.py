@@ -1,4 +1,4 @@
-"""Answers that go on: the whole ranking line by line, and the live feed."""
+"""Streamed answers: the whole ranking line by line, and the live feed."""
 
 from collections.abc import AsyncGenerator
 from typing import Annotated
@@ -28,9 +28,9 @@ LEAST_INTERVAL_MS, MOST_INTERVAL_MS = 20, 60_000
     "GET", "/v1/boards/{board}/export", "read", query=parameters_of(ListQuery), returns=bytes
 )
 async def export(ask: RequestContext, parameters: Struct) -> object:
-    """All entries in standing order, a line of JSON each (NDJSON). Members that do not move across
-    the place read so far are seen exactly once. Where it cannot go on (a rolling window has turned,
-    say), the last line is a problem document instead of an entry."""
+    """All entries in the order of the ranking, one line of JSON each (NDJSON). A member that does
+    not move across the current position of the export appears exactly once. If the export cannot
+    continue (for example, a rolling window has moved on), the last line is a problem document."""
     query = Top(**read_fields(ListQuery, parameters), limit=EXPORT_PAGE)
     first = await ask.store.ask_async(ask.board, query)
 
@@ -48,8 +48,8 @@ async def export(ask: RequestContext, parameters: Struct) -> object:
 
 
 class LiveQuery(Struct, forbid_unknown_fields=True):
-    """The first `limit` of a window, or a `member`, in a scope; changes at most every `interval`
-    ms."""
+    """The first `limit` entries of a window, or a `member`, in a scope; updated at most every
+    `interval` ms."""
 
     labels: Annotated[str, Meta(description=LABELS)] | None = None
     by: str | None = None
@@ -61,8 +61,8 @@ class LiveQuery(Struct, forbid_unknown_fields=True):
 
 @ROUTES.row("GET", "/v1/boards/{board}/live", "read", query=LiveQuery, returns=bytes)
 async def live(ask: RequestContext, query: LiveQuery) -> object:
-    """The live feed, Server-Sent Events: `top` with the list, then `change` with what changed; of a
-    member, `standing` at each change. `Last-Event-ID` goes on where a stream ended."""
+    """The live feed as Server-Sent Events: `top` with the list, then `change` with each change; for
+    a member, `standing` at each change. `Last-Event-ID` continues an interrupted stream."""
     interval_ms = query.interval
     if interval_ms is None:
         interval_ms = ask.server.settings.live_interval

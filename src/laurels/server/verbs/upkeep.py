@@ -1,4 +1,4 @@
-"""The store as a whole, and the keys to it."""
+"""Endpoints for the store as a whole, and for its keys."""
 
 import asyncio
 from collections.abc import Sequence
@@ -21,20 +21,21 @@ ROUTES = Routes()
 
 @ROUTES.question("GET", "/v1/stats", returns=Stats)
 async def stats(ask: RequestContext, _: NoQuery) -> object:
-    """Figures of the whole store, for a key that reaches all boards."""
+    """Figures of the whole store, for a key that is not limited to some boards."""
     ask.caller.ensure_unlimited()
     return await ask.lb.stats()
 
 
 @ROUTES.row("POST", "/v1/check", "admin", returns=CheckReport, store_wide=True)
 async def check(ask: RequestContext, _: NoQuery) -> object:
-    """Checks every structure, and the rankings against the log. Writes wait, reads go on."""
+    """Check every data structure, and compare the rankings with the log. Writes wait, reads
+    continue."""
     return await ask.lb.check()
 
 
 @ROUTES.row("POST", "/v1/rebuild", "admin", status=NO_CONTENT, store_wide=True)
 async def rebuild(ask: RequestContext, _: NoQuery) -> None:
-    """Derives all rankings anew from the log. Writes wait."""
+    """Rebuild all rankings from the log. Writes wait."""
     await ask.lb.rebuild()
 
 
@@ -46,25 +47,25 @@ class OffsetAnswer(Struct, frozen=True):
 
 @ROUTES.row("POST", "/v1/snapshot", "admin", returns=OffsetAnswer, store_wide=True)
 async def snapshot(ask: RequestContext, _: NoQuery) -> object:
-    """Takes a snapshot while serving."""
+    """Take a snapshot while serving."""
     return OffsetAnswer(await ask.lb.snapshot())
 
 
 @ROUTES.question("GET", "/v1/clock", returns=ClockStatus)
 async def clock_status(ask: RequestContext, _: NoQuery) -> object:
-    """The time the boards go by, and how it stands to the clock of the machine."""
+    """The time that the boards use, and how it differs from the clock of the machine."""
     return await ask.lb.clock_status()
 
 
 @ROUTES.row("POST", "/v1/clock/accept", "admin", returns=ClockStatus, store_wide=True)
 async def accept_clock(ask: RequestContext, _: NoQuery) -> object:
-    """Follows the clock of the machine from now on, wherever it has leapt."""
+    """Follow the clock of the machine from now on, however far it has jumped."""
     return await ask.lb.accept_clock()
 
 
 class KeyShown(Struct, frozen=True):
-    """A key without its secret. `made_by` is the name of the key that made it, null for the
-    operator and for a key that is gone; `previous_until_ms` is until when the secret before its
+    """A key without its secret. `made_by` is the name of the key that made it, null if that was the
+    operator or the key is gone; `previous_until_ms` is the time until which the secret before its
     rotation is accepted."""
 
     name: str
@@ -79,14 +80,14 @@ class KeyShown(Struct, frozen=True):
 
 
 class KeyMade(KeyShown, frozen=True, kw_only=True):
-    """A new key; `key` is told this once."""
+    """A new key; its secret `key` is not shown again."""
 
     key: str
 
 
 class KeyFields(Struct):
-    """A key to be made: `boards` are patterns, `rate` requests a second, `seconds` after which it
-    expires."""
+    """A key to be made: `boards` are patterns, `rate` is in requests a second, and the key expires
+    after `seconds`."""
 
     name: str
     scope: Scope = "read"
@@ -96,15 +97,15 @@ class KeyFields(Struct):
 
 
 class RotationFields(Struct):
-    """A rotation: for how many seconds the secret before is accepted as well."""
+    """A rotation: for how many seconds the previous secret is still accepted."""
 
     grace_seconds: int = 3_600
 
 
 class TokenFields(Struct):
-    """A token to be made: for these boards, for so many seconds. Requests and streams are charged
-    to its `subject`, at most `rate` a second. With a `member` it submits events of that member and
-    does nothing else: with these `labels`, and values from `min` to `max`."""
+    """A token to be made, for some boards and `seconds`. Requests and streams are charged to its
+    `subject`, at most `rate` requests a second. With a `member`, it can only submit events of that
+    member: with these `labels`, and values from `min` to `max`."""
 
     boards: list[str]
     seconds: int = 3_600
@@ -117,7 +118,7 @@ class TokenFields(Struct):
 
 
 class TokenMade(Struct, frozen=True):
-    """A token, and when it ends."""
+    """A token, and when it expires."""
 
     token: str
     expires_ms: int
@@ -149,15 +150,15 @@ async def _made(ask: RequestContext, key: Key, secret: str) -> KeyMade:
 
 @ROUTES.row("GET", "/v1/keys", "admin", returns=list[KeyShown])
 async def keys(ask: RequestContext, _: NoQuery) -> object:
-    """The keys that may do no more than this one, without their secrets: of all of them where it
-    reaches all boards, else itself and those that it made."""
+    """The keys that permit no more than this one, without their secrets. If this key is limited to
+    some boards, only itself and the keys that it made."""
     return await _key_answer(ask, ask.server.keys.listed(ask.caller))
 
 
 @ROUTES.row("POST", "/v1/keys", "admin", body=KeyFields, returns=KeyMade, status=CREATED)
 async def create_key(ask: RequestContext, _: NoQuery) -> object:
-    """Makes a key that may do no more than this one. Its secret is in this answer and nowhere
-    else."""
+    """Make a key that permits no more than this one. Its secret is in this answer and stored
+    nowhere."""
     document = requests.document(ask.raw, ask.media_type)
     optional = ("scope", "boards", "rate", "seconds")
     name, scope, boards_, rate, seconds = requests.fields(document, "name", optional=optional)
@@ -175,7 +176,7 @@ async def create_key(ask: RequestContext, _: NoQuery) -> object:
 
 @ROUTES.row("POST", "/v1/keys/{name}/rotate", "admin", body=RotationFields, returns=KeyMade)
 async def rotate_key(ask: RequestContext, _: NoQuery) -> object:
-    """Gives a key a new secret, which is in this answer and nowhere else. The one before is
+    """Give a key a new secret, which is in this answer and stored nowhere. The previous one is
     accepted for `grace_seconds` more."""
     document = requests.document(ask.raw, ask.media_type) if ask.raw else {}
     (grace,) = requests.fields(document, optional=("grace_seconds",))
@@ -187,14 +188,14 @@ async def rotate_key(ask: RequestContext, _: NoQuery) -> object:
 
 @ROUTES.row("DELETE", "/v1/keys/{name}", "admin", status=NO_CONTENT)
 async def revoke_key(ask: RequestContext, _: NoQuery) -> None:
-    """Takes a key away at once, and its tokens with it: their open streams end within a second."""
+    """Revoke a key and its tokens at once; their open streams end within a second."""
     await asyncio.to_thread(ask.server.keys.revoke, ask.part, ask.caller)
 
 
 @ROUTES.row("POST", "/v1/tokens", "read", body=TokenFields, returns=TokenMade, status=CREATED)
 async def create_token(ask: RequestContext, _: NoQuery) -> object:
-    """Makes a token for a browser or a game: for some boards and at most a day. It reads, or
-    submits for one member. It is given as a Bearer token or, for streams, as `?token=`."""
+    """Make a token for a browser or a game, for some boards and at most a day. It reads, or submits
+    for one member. It is sent as a Bearer token or, for streams, as `?token=`."""
     document = requests.document(ask.raw, ask.media_type)
     of_member = ("member", "labels", "min", "max")
     optional = ("seconds", "subject", "rate", *of_member)
@@ -216,6 +217,6 @@ async def create_token(ask: RequestContext, _: NoQuery) -> object:
 
 @ROUTES.row("POST", "/v1/tokens/rotate", "admin", status=NO_CONTENT, store_wide=True)
 async def rotate_signing(ask: RequestContext, _: NoQuery) -> None:
-    """Has tokens signed with a new secret. Those signed with the one before stay good until they
-    expire; asked twice, all tokens issued so far end."""
+    """Sign new tokens with a new secret. Those signed with the previous one stay valid until they
+    expire; after a second call all tokens issued before the first are invalid."""
     await asyncio.to_thread(ask.server.keys.rotate_signing)

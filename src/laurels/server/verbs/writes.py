@@ -1,4 +1,4 @@
-"""Writes: scores, and what else changes who stands where."""
+"""Writes: scores, member data and removals."""
 
 import asyncio
 from typing import Any, Literal
@@ -26,13 +26,14 @@ from laurels.wire.requests import EventFields
 
 ROUTES = Routes()
 ON_LOOP = 1_000
-"""The receipts of a batch of more events are listed in a thread."""
+"""The most receipts of a batch that are encoded on the event loop; those of larger batches are
+encoded in a thread."""
 
 
 class ScoresQuery(Struct, forbid_unknown_fields=True):
-    """`receipts`: which of a batch's receipts to list; they tell scores and ranks in the `scope` of
-    these labels (`zone,gender`), by default the board's first. A position is kept with the
-    batch."""
+    """`receipts`: which receipts of a batch to list. They have the score and rank in the scope by
+    the labels in `scope` (`zone,gender`), by default the board's first. A `position` is committed
+    with the batch."""
 
     window: str | None = None
     ranks: bool = False
@@ -44,7 +45,7 @@ class ScoresQuery(Struct, forbid_unknown_fields=True):
 
 
 class SetQuery(Struct, forbid_unknown_fields=True):
-    """The receipt tells score and rank in this window and scope, by default the board's first."""
+    """The window and scope of the score and rank in the receipt, by default the board's first."""
 
     window: str | None = None
     scope: str | None = None
@@ -61,9 +62,9 @@ class SetQuery(Struct, forbid_unknown_fields=True):
     takes_submissions=True,
 )
 async def scores(ask: RequestContext, query: ScoresQuery) -> object:
-    """Reports scores: one event, or up to 10,000 in one commit. One that is refused is 422; a batch
-    is 200 with a receipt for each, refused ones do not refuse the others unless `all_or_nothing`
-    (409). The answer comes when all is on the disk."""
+    """Report scores: one event, or up to 10,000 in one commit. A refused single event is 422. A
+    batch is 200 with a receipt for each event; a refused event does not affect the others, except
+    with `all_or_nothing` (409). The answer is sent when everything is on the disk."""
     found, single = await ask.server.decoder.elements(ask.raw, ask.media_type, requests.events)
     if (query.position is None) != (query.position_source is None):
         raise InvalidQuery("expected position and position_source together, got one of them")
@@ -104,7 +105,7 @@ async def scores(ask: RequestContext, query: ScoresQuery) -> object:
 
 
 def _counted(ask: RequestContext, receipts: Receipts, place: int) -> Receipt:
-    """The receipt of a single event, counted by what became of it. Raises EventRefused."""
+    """Return the receipt of a single event, and count its outcome. Raises EventRefused."""
     receipt = receipts[place]
     ask.server.metrics.counted(receipt.status)
     if receipt.status == "refused" and (error := receipts.error(place)) is not None:
@@ -119,7 +120,8 @@ class BoardEventFields(EventFields):
 
 
 def _board_events(raw: bytes, kind: str) -> tuple[list[tuple[str, Any]], bool]:
-    """Events of several boards, each behind the name of its board."""
+    """Return the events of several boards, each with the name of its board, and whether the body is
+    a single event."""
     read = requests.document(raw, kind)
     if not isinstance(read, list):
         raise InvalidBody(f"expected a list of events, got {safe_repr(read)}")
@@ -142,8 +144,8 @@ def _board_event(event: Any) -> tuple[str, Any]:
     most_body=None,
 )
 async def scores_of_boards(ask: RequestContext, _: NoQuery) -> object:
-    """Reports scores of several boards: events that each name their board. Each board's are one
-    batch, in the order given; a board that is not there refuses the whole request."""
+    """Report scores on several boards: each event names its board. The events of a board are one
+    batch, in the order sent; an unknown board refuses the whole request."""
     read, _is_single = await ask.server.decoder.elements(ask.raw, ask.media_type, _board_events)
     requests.ensure_count(len(read))
     by_board: dict[str, list[Any]] = {}
@@ -171,7 +173,7 @@ async def scores_of_boards(ask: RequestContext, _: NoQuery) -> object:
     audited=True,
 )
 async def set_(ask: RequestContext, query: SetQuery) -> object:
-    """Sets a member's score: on `sum` columns by an event of the difference."""
+    """Set a member's score; on `sum` columns, by an event of the difference."""
     found, single = requests.events(ask.raw, ask.media_type)
     if not single or not isinstance(found[0], (tuple, dict)):
         came = safe_repr(found[0]) if single else "a list of events"
@@ -210,12 +212,12 @@ def _parts(event: Any) -> tuple[Any, Any, Any, Any, Any]:
 
 
 def _is_of_event(error: LaurelsError) -> bool:
-    """Whether an error is a judgement of the event itself, rather than of the request."""
+    """Return whether an error is about the event itself rather than about the request."""
     return error.status in (400, 409) and not isinstance(error, BoardExists)
 
 
 class DataFields(Struct):
-    """A member and what it is to carry."""
+    """A member and its new data."""
 
     member: str
     data: Any
@@ -223,8 +225,8 @@ class DataFields(Struct):
 
 @ROUTES.row("PUT", "/v1/boards/{board}/data", "write", body=DataFields, status=NO_CONTENT)
 async def set_data(ask: RequestContext, _: NoQuery) -> None:
-    """Gives a member JSON of up to 1 KiB to carry: `{"member": …, "data": …}`; null takes it
-    away."""
+    """Set the data of a member, JSON of up to 1 KiB: `{"member": …, "data": …}`; null removes
+    it."""
     member, data = requests.fields(requests.document(ask.raw, ask.media_type), "member", "data")
     with ask.server.admission.writing():
         await ask.lb.set_data(ask.board, member, requests.plain(data))
@@ -251,20 +253,20 @@ class MemberFields(Struct):
     audited=True,
 )
 async def remove(ask: RequestContext, _: NoQuery) -> object:
-    """Takes a member, `{"member": …}`, and its data out of every ranking of a board."""
+    """Remove a member, `{"member": …}`, and its data from every ranking of a board."""
     (member,) = requests.fields(requests.document(ask.raw, ask.media_type), "member")
     with ask.server.admission.writing():
         return Removed(await ask.lb.remove(ask.board, member))
 
 
 class SourceQuery(Struct, forbid_unknown_fields=True):
-    """`source`: what is imported."""
+    """`source`: the name of the imported source."""
 
     source: str
 
 
 class PositionAnswer(Struct, frozen=True):
-    """How far a source was imported; null where nothing was."""
+    """How far a source has been imported; null if nothing has been."""
 
     position: str | None
 
@@ -276,5 +278,5 @@ class PositionAnswer(Struct, frozen=True):
     returns=PositionAnswer,
 )
 async def position(ask: RequestContext, query: SourceQuery) -> object:
-    """The position committed last for a source."""
+    """The position last committed for a source."""
     return PositionAnswer(await ask.lb.position(ask.board, query.source))
