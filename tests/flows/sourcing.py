@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import msgspec
+import nats
+import nats.errors
+from nats.aio.client import Client
 
 import laurels
 from laurels.flows.sources.figures import Figures
@@ -19,6 +25,10 @@ from laurels.flows.sources.opening import open_reader
 from laurels.flows.sources.reader import StreamReader
 from laurels.flows.sources.rejects import RejectedMessage
 from laurels.flows.sources.runner import SourceRunner, SourceSettings
+from tests.redis.programs import on_path, skip_or_fail
+from tests.redis.servers import WITHIN_SECONDS, free_port, until
+
+T = TypeVar("T")
 
 FOUR_FIELDS = "board=KeyPrefix,member=UserId,value=DeltaScore"
 """The one line of configuration for events of the four fields."""
@@ -139,6 +149,127 @@ class SourceProcess:
     ) -> None:
         self.child.kill()
         self.child.communicate()
+
+
+class NatsServer:
+    """A server with JetStream on a free port; it keeps its port and folder through `restart`."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="laurels-nats-")
+        self._child: subprocess.Popen[bytes] | None = None
+        self._program = on_path("nats-server") or skip_or_fail(
+            "nats-server is not installed: apt-get install -y nats-server"
+        )
+        self.port = 0
+        atexit.register(self.close)
+        for _ in range(20):
+            self.port = free_port()
+            if self.start():
+                return
+        raise OSError("nats-server does not start")
+
+    @property
+    def url(self) -> str:
+        return f"nats://127.0.0.1:{self.port}"
+
+    def start(self) -> bool:
+        """Start the server; return whether it answers, and has not found its port taken."""
+        child = subprocess.Popen(
+            [
+                self._program,
+                "-js",
+                "-a",
+                "127.0.0.1",
+                "-p",
+                str(self.port),
+                "-sd",
+                self._folder.name,
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        until(lambda: child.poll() is not None or self._answers(), "the server answers or ends")
+        self._child = child
+        return child.poll() is None
+
+    def kill(self) -> None:
+        if self._child is not None:
+            self._child.kill()
+            self._child.wait(60)
+            self._child = None
+
+    def restart(self) -> None:
+        self.kill()
+        assert self.start(), "the server does not start again"
+
+    def call(self, verb: str, body: object = None) -> Any:
+        """Ask the API of JetStream; the answer as JSON."""
+        return _apart(self._call(f"$JS.API.{verb}", msgspec.json.encode(body or {})))
+
+    def create(self, stream: str, *subjects: str, **config: object) -> None:
+        """Create a stream."""
+        found = self.call(
+            f"STREAM.CREATE.{stream}",
+            {"name": stream, "subjects": subjects, "num_replicas": 1, **config},
+        )
+        assert "error" not in found, found
+
+    def publish(self, subject: str, messages: Sequence[bytes]) -> None:
+        """Publish messages in order; each is stored when this returns."""
+        _apart(self._publish(subject, messages))
+
+    def close(self) -> None:
+        atexit.unregister(self.close)
+        self.kill()
+        self._folder.cleanup()
+
+    def _answers(self) -> bool:
+        try:
+            return "error" not in self.call("INFO")
+        except (OSError, nats.errors.Error):
+            return False
+
+    async def _call(self, subject: str, body: bytes) -> Any:
+        client = await self._connected()
+        try:
+            answer = await client.request(subject, body, timeout=WITHIN_SECONDS)
+            return msgspec.json.decode(answer.data)
+        finally:
+            await client.close()
+
+    async def _publish(self, subject: str, messages: Sequence[bytes]) -> None:
+        client = await self._connected()
+        try:
+            for message in messages[:-1]:
+                await client.publish(subject, message)
+            await client.request(subject, messages[-1], timeout=WITHIN_SECONDS)
+        finally:
+            await client.close()
+
+    async def _connected(self) -> Client:
+        return await nats.connect(self.url, allow_reconnect=False, error_cb=_ignored)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _apart(call: Coroutine[Any, Any, T]) -> T:
+    """What a coroutine returns, run on a loop in another thread: this one may have a loop."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, call).result()
+
+
+async def _ignored(_error: Exception) -> None:
+    """What the library reports besides comes back from the calls."""
 
 
 def written(path: Path, lines: Sequence[bytes | Mapping[str, object]]) -> Path:

@@ -40,6 +40,8 @@ from .reader import MESSAGE_LIMIT, Message
 DEFAULT = "board=board,member=member,value=value,at?=at,id?=id,labels?=labels"
 """The mapping of messages that have the names of laurels."""
 
+SUBJECT = "$subject"
+"""The field that has the subject of a message."""
 _UNITS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _PARTS = ("board", "member", "value", "at", "id", "labels")
 _ITEM = re.compile(r'((?:[^,{}"]|"[^"]*"|\{[^{}]*\})+)(?:,|$)')
@@ -167,6 +169,8 @@ def fields_of(message: Message) -> Fields:
     found = decode_json(message.raw)
     if not isinstance(found, dict):
         raise InvalidEvent(f"expected a JSON object, got {safe_repr(found)}")
+    if message.subject is not None:
+        found.setdefault(SUBJECT, message.subject)
     return found
 
 

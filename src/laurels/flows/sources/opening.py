@@ -10,6 +10,7 @@ from .lines import FileReader, PipeReader, Sleep, is_pipe
 from .reader import StreamReader
 
 STDIN = "-"
+NATS_SCHEMES = ("nats", "tls")
 REDIS_SCHEMES = ("redis", "rediss", "redis+cluster", "rediss+cluster")
 
 
@@ -18,7 +19,8 @@ def open_reader(
 ) -> StreamReader:
     """Return the reader of an address; nothing is connected yet.
 
-    `redis://host:port/0/KEY` is a Redis stream, `-` standard input, of which `stdin` reads so many
+    `nats://host:port/STREAM` is a stream of NATS JetStream (`tls://` with TLS),
+    `redis://host:port/0/KEY` a Redis stream, `-` standard input, of which `stdin` reads so many
     bytes at most, and anything without `://` a file. `run` tells this run from others, for streams
     that can be read only once. Raises InvalidStream, SourceUnreadable.
     """
@@ -27,6 +29,10 @@ def open_reader(
         from .redis_stream import RedisStreamReader  # noqa: PLC0415 (the package is optional)
 
         return RedisStreamReader(address)
+    if found and scheme.lower() in NATS_SCHEMES:
+        from .nats_stream import NatsReader  # noqa: PLC0415 (the package is optional)
+
+        return NatsReader(address)
     if found:
         raise InvalidStream(f"expected a stream, got an address that begins with {scheme}://")
     if address == STDIN:

@@ -36,15 +36,17 @@ def parse_position(text: str) -> StreamPosition:
 class Message(Struct, frozen=True):
     """One message of a stream.
 
-    `raw` is what is written into the rejects file. A stream that divides its messages into fields
-    gives them as `fields`, any other leaves None, and `raw` is a JSON object. `at_ms` is when the
-    stream took the message, None where the stream does not know.
+    `subject` is where it was published, in streams that have subjects; fields are looked up there
+    as `$subject`. `raw` is what is written into the rejects file. A stream that divides its
+    messages into fields gives them as `fields`, any other leaves None, and `raw` is a JSON object.
+    `at_ms` is when the stream took the message, None where the stream does not know.
     """
 
     position: StreamPosition
     raw: bytes
     at_ms: int | None = None
     fields: Mapping[str, object] | None = None
+    subject: str | None = None
 
 
 class StreamState(Struct, frozen=True):

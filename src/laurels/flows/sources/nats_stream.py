@@ -1,0 +1,313 @@
+"""A stream of NATS JetStream as a source, read in the order of its sequence numbers.
+
+The reader makes a consumer of its own, without a name, that begins after a sequence number, and
+pulls from it. Nothing is acknowledged: what a source has counted is told by the positions of its
+boards. The consumer numbers what it delivers, so a message that is lost on the way is noticed, and
+read again by a new consumer. A consumer that is gone (the server was started again) is made anew as
+well.
+
+A stream that was deleted and made again has another creation time, which is part of its identity.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+import msgspec
+from msgspec import Struct
+
+from laurels.errors.sources import (
+    InvalidStream,
+    MissingNats,
+    SourceDiverged,
+    SourceExpired,
+    SourceUnavailable,
+    StreamMissing,
+)
+
+from .reader import ZERO, Message, StoredPosition, StreamPosition, StreamState
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+    from nats.aio.msg import Msg
+    from nats.aio.subscription import Subscription
+
+T = TypeVar("T")
+
+TIMEOUT_SECONDS = 5
+"""How long the server may take to answer."""
+_WAIT_NS = 1_000_000_000
+"""How long the server waits for a message before it answers that there is none."""
+_INACTIVE_NS = 300_000_000_000
+"""After how long the server forgets a consumer that nobody pulls from."""
+_ACK_PARTS = 9
+_NOT_FOUND = 404
+
+
+class _State(Struct, frozen=True):
+    first_seq: int
+    last_seq: int
+
+
+class _ApiError(Struct, frozen=True):
+    code: int
+    description: str = ""
+
+
+class _StreamInfo(Struct, frozen=True):
+    """What the server answers about a stream."""
+
+    created: str = ""
+    state: _State = _State(0, 0)
+    error: _ApiError | None = None
+
+
+class _ConsumerInfo(Struct, frozen=True):
+    """What the server answers when it made a consumer."""
+
+    name: str = ""
+    error: _ApiError | None = None
+
+
+class _Delivery(NamedTuple):
+    """What the reply subject of a message tells: its number in the stream and among those that a
+    consumer delivered, and when the stream took it."""
+
+    consumer: str
+    sequence: int
+    number: int
+    taken_ns: int
+
+
+class _Consumer(Struct):
+    """A consumer at the server: the sequence number and the delivery that were the last."""
+
+    name: str
+    sequence: int
+    number: int = 0
+
+
+class NatsReader:
+    """Reads a stream of JetStream; `address` is `nats://host:port/STREAM`."""
+
+    resumes = True
+    ended = False
+
+    def __init__(self, address: str) -> None:
+        if find_spec("nats") is None:
+            raise MissingNats("nats-py is not installed")
+        self._url, self.name, self._stream = _divided(address)
+        self._client: Client | None = None
+        self._inbox: Subscription | None = None
+        self._reply = ""
+        self._requests = 0
+        self._consumer: _Consumer | None = None
+        self._info = _StreamInfo()
+        self._forgiven = 0
+        """Up to where it is known that messages are no longer kept."""
+
+    async def open(self) -> StreamState:
+        self._info = await self._look()
+        state = self._info.state
+        oldest = StreamPosition(max(0, state.first_seq - 1))
+        return StreamState(self._identity, oldest, StreamPosition(state.last_seq))
+
+    def stored(self, position: StreamPosition) -> StoredPosition:
+        return StoredPosition(self._identity, str(position))
+
+    def misfit(self, stored: StoredPosition) -> str | None:
+        if stored.stream != self._identity:
+            return f"it is {self._identity}, and {stored.stream} was read before"
+        last = self._info.state.last_seq
+        if stored.position.major > last:
+            return f"its last message is {last:,}, and {stored.position.major:,} were read before"
+        return None
+
+    def is_expired(self, stored: StoredPosition) -> bool:
+        gone = self._info.state.first_seq - 1
+        if stored.position == ZERO or gone <= stored.position.major:
+            return False
+        self._forgiven = gone
+        return True
+
+    async def read(self, after: StreamPosition, limit: int, *, wait: bool) -> Sequence[Message]:
+        try:
+            messages = await self._pull(after.major, {"batch": limit, "no_wait": True})
+            if not messages and wait:
+                messages = await self._pull(after.major, {"batch": 1, "expires": _WAIT_NS})
+        except SourceUnavailable:
+            await self.close()
+            raise
+        if not messages:
+            await self._ensure_same(after.major)
+        elif messages[0].position.major > after.major + 1 and after != ZERO:
+            await self._ensure_kept(after.major)
+        return messages
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        self._consumer = self._inbox = None
+        if client is not None:
+            await client.close()
+
+    @property
+    def _identity(self) -> str:
+        return f"nats:{self._stream}@{self._info.created}"
+
+    # What is pulled
+
+    async def _pull(self, after: int, request: Mapping[str, Any]) -> list[Message]:
+        """Return what the server has for one request, in order and without a gap."""
+        consumer = await self._consumer_after(after)
+        client, inbox = await self._connected()
+        subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{consumer.name}"
+        self._requests += 1
+        reply = f"{self._reply}.{self._requests}"
+        await self._within(client.publish(subject, msgspec.json.encode(request), reply=reply))
+        messages: list[Message] = []
+        while len(messages) < request["batch"]:
+            message = await self._within(inbox.next_msg(timeout=TIMEOUT_SECONDS))
+            if message.headers and "Status" in message.headers and not message.reply:
+                if message.subject != reply:
+                    continue
+                self._judge(message.headers["Status"])
+                break
+            delivery = _delivery(message)
+            if delivery.consumer != consumer.name:
+                continue
+            if delivery.number != consumer.number + 1:
+                self._consumer = None
+                break
+            consumer.number, consumer.sequence = delivery.number, delivery.sequence
+            messages.append(
+                Message(
+                    StreamPosition(delivery.sequence),
+                    message.data,
+                    delivery.taken_ns // 1_000_000,
+                    subject=message.subject,
+                )
+            )
+        return messages
+
+    def _judge(self, status: str) -> None:
+        """Let go of the consumer where the server says that there is none any more."""
+        if status not in ("404", "408"):
+            self._consumer = None
+
+    async def _consumer_after(self, after: int) -> _Consumer:
+        """Return a consumer that goes on after a message."""
+        if self._consumer is not None and self._consumer.sequence == after:
+            return self._consumer
+        start = {"deliver_policy": "by_start_sequence", "opt_start_seq": after + 1}
+        config = {
+            **(start if after else {"deliver_policy": "all"}),
+            "ack_policy": "none",
+            "replay_policy": "instant",
+            "inactive_threshold": _INACTIVE_NS,
+            "mem_storage": True,
+        }
+        made = await self._api(
+            f"CONSUMER.CREATE.{self._stream}",
+            {"stream_name": self._stream, "config": config},
+            _ConsumerInfo,
+        )
+        if made.error is not None:
+            await self._ensure_same(after)
+            raise SourceUnavailable(f"{self.name} gives no consumer: {made.error.description}")
+        await self._ensure_same(after)
+        self._consumer = _Consumer(made.name, after)
+        return self._consumer
+
+    # What the stream is
+
+    async def _look(self) -> _StreamInfo:
+        found = await self._api(f"STREAM.INFO.{self._stream}", {}, _StreamInfo)
+        if found.error is None:
+            return found
+        if found.error.code == _NOT_FOUND:
+            raise StreamMissing(f"there is no stream at {self.name}")
+        raise SourceUnavailable(f"{self.name} does not answer: {found.error.description}")
+
+    async def _ensure_same(self, after: int) -> None:
+        """Raise SourceDiverged where the stream is not the one that was opened."""
+        try:
+            found = await self._look()
+        except StreamMissing as error:
+            raise SourceDiverged(f"there is no stream at {self.name} any more") from error
+        if found.created != self._info.created or found.state.last_seq < after:
+            raise SourceDiverged(f"the stream at {self.name} was made anew while it was read")
+        self._info = found
+
+    async def _ensure_kept(self, after: int) -> None:
+        """Raise SourceExpired where messages after one are gone from the beginning of the stream,
+        not where single ones were deleted."""
+        await self._ensure_same(after)
+        gone = self._info.state.first_seq - 1
+        if gone > max(after, self._forgiven):
+            raise SourceExpired(f"{self.name} no longer keeps all messages after {after:,}")
+
+    # How the server is asked
+
+    async def _api(self, verb: str, body: object, kind: type[T]) -> T:
+        client, _ = await self._connected()
+        answer = await self._within(
+            client.request(f"$JS.API.{verb}", msgspec.json.encode(body), timeout=TIMEOUT_SECONDS)
+        )
+        return msgspec.json.decode(answer.data, type=kind)
+
+    async def _connected(self) -> "tuple[Client, Subscription]":
+        if self._client is None or self._inbox is None:
+            import nats  # noqa: PLC0415 (the package is optional)
+
+            self._client = await self._within(
+                nats.connect(
+                    servers=[self._url],
+                    allow_reconnect=False,
+                    connect_timeout=TIMEOUT_SECONDS,
+                    error_cb=_ignore,
+                )
+            )
+            self._reply = self._client.new_inbox()
+            self._inbox = await self._within(self._client.subscribe(f"{self._reply}.*"))
+        return self._client, self._inbox
+
+    async def _within(self, call: Any) -> Any:
+        """Await a call of the library; turn its errors into SourceUnavailable."""
+        from nats.errors import Error  # noqa: PLC0415 (the package is optional)
+
+        try:
+            return await asyncio.wait_for(call, 2 * TIMEOUT_SECONDS)
+        except (Error, OSError, TimeoutError) as error:
+            await self.close()
+            why = str(error) or type(error).__name__
+            raise SourceUnavailable(f"{self.name} does not answer: {why}") from error
+
+
+def _divided(address: str) -> tuple[str, str, str]:
+    """Return the URL of the server, the address without user and password, and the stream."""
+    try:
+        parts = urlsplit(address)
+        port = parts.port or 4_222
+    except ValueError as error:
+        raise InvalidStream("expected nats://host:port/STREAM, got no valid port") from error
+    stream = unquote(parts.path.removeprefix("/"))
+    if not parts.hostname or not stream or any(char in stream for char in "./*> \t"):
+        raise InvalidStream("expected nats://host:port/STREAM, got no host or no stream")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    url = urlunsplit((parts.scheme, parts.netloc, "", "", ""))
+    return url, f"{parts.scheme}://{host}:{port}/{stream}", stream
+
+
+def _delivery(message: "Msg") -> _Delivery:
+    """Return what `$JS.ACK.…` tells; since 2.9 a server may put its domain and account before
+    it."""
+    parts = message.reply.split(".")
+    first = 5 if len(parts) == _ACK_PARTS else 7
+    sequence, number, taken_ns = map(int, parts[first : first + 3])
+    return _Delivery(parts[first - 2], sequence, number, taken_ns)
+
+
+async def _ignore(_error: Exception) -> None:
+    """What the library reports besides comes back from the calls."""

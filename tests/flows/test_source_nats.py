@@ -1,0 +1,215 @@
+"""Streams of JetStream feed boards, each message once; a stream that is not the same is noticed."""
+
+import signal
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+import laurels
+from laurels.errors.sources import (
+    InvalidStream,
+    SourceDiverged,
+    SourceExpired,
+    StreamMissing,
+)
+from laurels.flows.sources.figures import Figures
+from laurels.flows.sources.runner import SourceRunner
+from tests.redis.servers import until
+
+from .sourcing import (
+    FOUR_FIELDS,
+    NatsServer,
+    SourceProcess,
+    count,
+    four_fields,
+    reader_of,
+    scores,
+)
+
+STREAM = "EVENTS"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[NatsServer]:
+    with NatsServer() as running:
+        yield running
+
+
+@pytest.fixture
+def stream(server: NatsServer) -> str:
+    """The address of an empty stream, made anew."""
+    server.call(f"STREAM.DELETE.{STREAM}")
+    server.create(STREAM, "scores.*")
+    return f"{server.url}/{STREAM}"
+
+
+@pytest.fixture
+def boards(tmp_path: Path) -> Path:
+    with laurels.open(tmp_path / "boards") as lb:
+        lb.create(laurels.Board("gifts", windows=["all", "day"]))
+        lb.create(laurels.Board("gold", columns=[laurels.Column("gold", scale=2)]))
+    return tmp_path / "boards"
+
+
+def gifts(number: int, delta: object = 1) -> list[bytes]:
+    return [four_fields("gifts", "ann", delta) for _ in range(number)]
+
+
+def test_the_event_of_four_fields_works_from_one_line(
+    server: NatsServer, stream: str, boards: Path, tmp_path: Path
+) -> None:
+    events = [four_fields(("gifts", "gold", "cache:")[i % 3], f"m{i % 2}", 1) for i in range(30)]
+    server.publish("scores.a", events)
+    arguments = ("gifts", "--from", stream, "--map", FOUR_FIELDS, "--at", str(boards), "--json")
+    with SourceProcess(tmp_path, *arguments, "--until-end") as source:
+        code, out, err = source.ended()
+    assert code == 0, err
+    assert '"applied":20' in out
+    assert '"unknown_boards":{"cache:":10}' in out
+    server.publish("scores.b", [four_fields("gold", "m0", "0.50"), b"the last one"])
+    with SourceProcess(tmp_path, *arguments) as source:
+        until((tmp_path / "gifts.rejects.jsonl").exists, "the last message was rejected")
+        source.child.send_signal(signal.SIGTERM)
+        code, out, _ = source.ended()
+    assert code == 1
+    assert '"applied":1' in out
+    assert sum(scores(boards, "gifts").values()) == 10
+    assert sum(scores(boards, "gold").values()) == Decimal("10.50")
+
+
+def test_messages_are_counted_once_in_any_batches(
+    server: NatsServer, stream: str, boards: Path
+) -> None:
+    server.publish("scores.a", gifts(50))
+    for batch in (7, 13, 1_000):
+        count(boards, stream, FOUR_FIELDS, batch=batch)
+    assert scores(boards, "gifts") == {"ann": 50}
+    server.publish("scores.a", gifts(25))
+    assert count(boards, stream, FOUR_FIELDS, batch=10).figures.applied == 25
+    assert scores(boards, "gifts") == scores(boards, "gifts", window="day") == {"ann": 75}
+
+
+def test_a_message_is_counted_when_it_came(server: NatsServer, stream: str, boards: Path) -> None:
+    """The next message is published only when the one before it has counted."""
+    seen: list[int] = []
+
+    def publish_next(runner: SourceRunner, figures: Figures) -> None:
+        seen.append(figures.applied)
+        server.publish("scores.a", gifts(1))
+        if len(seen) == 3:
+            runner.stop()
+
+    server.publish("scores.a", gifts(1))
+    count(boards, stream, FOUR_FIELDS, until_end=False, on_progress=publish_next)
+    assert seen == [1, 2, 3]
+
+
+def test_the_subject_is_a_field(server: NatsServer, stream: str, boards: Path) -> None:
+    server.publish("scores.gifts", [b'{"user": "ann", "n": 2}'])
+    done = count(boards, stream, "board={$subject|scores.*},member=user,value=n")
+    assert done.figures.applied == 1
+    assert scores(boards, "gifts") == {"ann": 2}
+
+
+def test_malformed_messages_are_rejected(server: NatsServer, stream: str, boards: Path) -> None:
+    server.publish("scores.a", [b"", b"no", b"[]", *gifts(1), *gifts(1, "x")])
+    done = count(boards, stream, FOUR_FIELDS)
+    assert sorted(done.rejects.codes) == [
+        "invalid_event",
+        "invalid_json",
+        "invalid_json",
+        "invalid_value",
+    ]
+    assert [line.position for line in done.rejects.lines] == ["1", "2", "3", "5"]
+    assert scores(boards, "gifts") == {"ann": 1}
+
+
+def test_a_stream_that_was_made_anew_is_noticed(
+    server: NatsServer, stream: str, boards: Path
+) -> None:
+    server.publish("scores.a", gifts(3))
+    count(boards, stream, FOUR_FIELDS)
+    server.call(f"STREAM.DELETE.{STREAM}")
+    with pytest.raises(StreamMissing):
+        count(boards, stream, FOUR_FIELDS)
+    server.create(STREAM, "scores.*")
+    server.publish("scores.a", gifts(5))
+    with pytest.raises(SourceDiverged, match="nats:EVENTS@"):
+        count(boards, stream, FOUR_FIELDS)
+    assert count(boards, stream, FOUR_FIELDS, begin="start").figures.applied == 5
+    assert count(boards, stream, FOUR_FIELDS).figures.applied == 0
+    assert scores(boards, "gifts") == {"ann": 8}
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_stream_that_is_made_anew_while_it_is_read_is_noticed(
+    server: NatsServer, stream: str, boards: Path, again: bool
+) -> None:
+    server.publish("scores.a", gifts(3))
+
+    def delete(_runner: object, _figures: object) -> None:
+        server.call(f"STREAM.DELETE.{STREAM}")
+        if again:
+            server.create(STREAM, "scores.*")
+            server.publish("scores.a", gifts(9))
+
+    with pytest.raises(SourceDiverged):
+        count(boards, stream, FOUR_FIELDS, until_end=False, on_progress=delete)
+    assert scores(boards, "gifts") == {"ann": 3}
+
+
+def test_messages_that_are_no_longer_kept_are_noticed(
+    server: NatsServer, stream: str, boards: Path
+) -> None:
+    server.publish("scores.a", gifts(3))
+    count(boards, stream, FOUR_FIELDS)
+    server.publish("scores.a", gifts(6))
+    server.call(f"STREAM.PURGE.{STREAM}", {"seq": 6})
+    with pytest.raises(SourceExpired):
+        count(boards, stream, FOUR_FIELDS)
+    assert count(boards, stream, FOUR_FIELDS, begin="start").figures.applied == 4
+    assert count(boards, stream, FOUR_FIELDS, begin="start").figures.applied == 0
+    server.call(f"STREAM.MSG.DELETE.{STREAM}", {"seq": 8})
+    server.publish("scores.a", gifts(6))
+    server.call(f"STREAM.MSG.DELETE.{STREAM}", {"seq": 11})
+    assert count(boards, stream, FOUR_FIELDS).figures.applied == 5
+    assert scores(boards, "gifts") == {"ann": 12}
+
+
+def test_messages_that_vanish_during_a_run_are_noticed(
+    server: NatsServer, stream: str, boards: Path
+) -> None:
+    server.publish("scores.a", gifts(20))
+
+    def purge(_runner: object, _figures: object) -> None:
+        server.call(f"STREAM.PURGE.{STREAM}", {"seq": 15})
+
+    with pytest.raises(SourceExpired):
+        count(boards, stream, FOUR_FIELDS, batch=5, on_progress=purge)
+    assert scores(boards, "gifts") == {"ann": 5}
+
+
+def test_a_server_that_is_away_is_waited_for(server: NatsServer, stream: str, boards: Path) -> None:
+    server.publish("scores.a", gifts(50))
+
+    def restart(_runner: object, _figures: object) -> None:
+        server.restart()
+
+    done = count(boards, stream, FOUR_FIELDS, batch=25, on_progress=restart)
+    assert done.figures.applied == 50
+    assert done.waits.count("source_unavailable") == len(done.waits) > 0
+    assert scores(boards, "gifts") == {"ann": 50}
+
+
+def test_an_address_without_a_stream_is_refused(server: NatsServer, boards: Path) -> None:
+    for address in (server.url, f"{server.url}/", f"{server.url}/a.b", "nats://h:x/S"):
+        with pytest.raises(InvalidStream):
+            reader_of(address)
+    with pytest.raises(StreamMissing):
+        count(boards, f"{server.url}/NONE", FOUR_FIELDS)
+
+
+def test_passwords_are_not_shown() -> None:
+    assert reader_of("nats://me:secret@there/S").name == "nats://there:4222/S"
