@@ -1,1 +1,1 @@
-"""The logic all stores share: plans, the fold, queries, answers. No disk and no server."""
+"""The logic that all stores share: plans, the fold, queries, answers. No disk and no server."""

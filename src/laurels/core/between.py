@@ -16,7 +16,8 @@ Percentile = int | float | Decimal | str
 
 
 def between(rules: Rules, low: Bound | None, high: Bound | None) -> tuple[Anchor, Anchor]:
-    """Return the first and the end of the entries between two scores, ends included."""
+    """Return the anchors at the first entry between two scores, bounds included, and after the
+    last."""
     lower, upper = _prefix(rules, low), _prefix(rules, high)
     if len(rules.columns) == 1 and _beyond(lower, upper):
         raise InvalidRange(
@@ -25,7 +26,7 @@ def between(rules: Rules, low: Bound | None, high: Bound | None) -> tuple[Anchor
     worst, best = _signed(rules, lower), _signed(rules, upper)
     if rules.columns[0].sign > 0:
         worst, best = best, worst
-    if _beyond(best, worst):  # several columns have several directions: either end may lead
+    if _beyond(best, worst):  # with several columns either bound may be the better one
         worst, best = best, worst
     return (
         Start() if best is None else AtBound(best, None, right=False),
@@ -36,8 +37,8 @@ def between(rules: Rules, low: Bound | None, high: Bound | None) -> tuple[Anchor
 def between_decayed(
     scale: DecayedScale, low: Bound | None, high: Bound | None
 ) -> tuple[Anchor, Anchor]:
-    """Return the first and the end of the entries between two scores as shown: totals shown as
-    `low` or more, and not as more than `high`."""
+    """Return the same anchors in a window with decay: for totals that are shown as at least `low`
+    and at most `high`."""
     lower, upper = scale.bound(low), scale.bound(high)
     if lower is not None and upper is not None and lower > upper:
         raise InvalidRange(
@@ -52,7 +53,7 @@ def between_decayed(
 
 
 def percentile_share(percentile: object) -> Fraction:
-    """A percentile as an exact share of 1; it has at most 30 decimal places."""
+    """Return a percentile, of at most 30 decimal places, as an exact fraction of 1."""
     percentile = percentile if (count := integer(percentile)) is None else count
     if isinstance(percentile, (int, float, Decimal, str)) and not isinstance(percentile, bool):
         try:
@@ -87,7 +88,7 @@ def _signed(rules: Rules, units: tuple[int, ...] | None) -> tuple[int, ...] | No
 
 
 def _beyond(first: tuple[int, ...] | None, second: tuple[int, ...] | None) -> bool:
-    """Return whether the first lies above the second in the columns that both have."""
+    """Return whether the first is greater than the second in the columns that both have."""
     if first is None or second is None:
         return False
     shared = min(len(first), len(second))

@@ -1,4 +1,4 @@
-"""The part of a snapshot besides the index: boards, import positions, time, the offset."""
+"""The part of a snapshot that is not in the index: boards, import positions, time, the offset."""
 
 import msgspec
 from msgspec import Struct
@@ -9,10 +9,10 @@ from .lifecycle import Floors, Refreshed
 class BoardRecord(Struct, frozen=True, array_like=True):
     """The stored state of a board.
 
-    `due_ms` is the end up to which it was advanced, `refreshed` the state of its refreshed windows,
-    `now_ms` the board's own time. It is None in snapshots from before boards had times of their
-    own: then the time of the whole store applies, which the head has. `sequence` and `tag` are
-    those of the newest block of changes.
+    `due_ms` is the next end of a period or step, `refreshed` the state of the board's refreshed
+    windows, `now_ms` the board's own time. The latter is None in old snapshots, from before boards
+    had times of their own: then the time of the whole store applies, which is in the head.
+    `sequence` and `tag` are those of the newest block of changes.
     """
 
     number: int
@@ -38,7 +38,7 @@ class Head(Struct, frozen=True, array_like=True):
 
 
 HEAD = b"F"
-"""Section kind of a head."""
+"""The section kind of a head."""
 
 _boards = msgspec.msgpack.Decoder(BoardRecord)
 _heads = msgspec.msgpack.Decoder(Head)

@@ -1,6 +1,6 @@
 """The boards known to a process, with prepared definitions, by name and by number.
 
-The fold fills them from the log, the deployment on an index server from that server.
+The fold fills them from the log, the store on an index server from that server.
 """
 
 from typing import Any
@@ -25,13 +25,14 @@ class BoardState(Struct):
     """The state of a board. `number` identifies it for ever; a name may be used again.
 
     `now_ms` is the latest time of its records: in event time the latest `at` it has seen. `floors`
-    has by window the start of the oldest period that can still be kept, `positions` the position of
-    each import. `due_ms` is the next end of a period or step. `changes` counts the records folded
-    by this process; `generation` counts the boundaries and definitions its scopes have to follow,
-    and a scope with another generation is stale. `refreshed` has the state of each refreshed window
-    in which something was counted, `refreshed_by` the same of rankings by a label where they have a
-    state of their own. `views` caches what queries prepare. `sequence` and `tag` are those of the
-    newest block of changes, 0 without one; `uid` stays the board's in every store it is moved to.
+    has, by window, the start of the oldest period that can still be kept, `positions` the position
+    of each import. `due_ms` is the next end of a period or step. `changes` counts the records
+    folded by this process; `generation` counts the boundaries and definitions that scopes have to
+    follow, and a scope with another generation is stale. `refreshed` has the state of each
+    refreshed window with events, `refreshed_by` the same for rankings by a label, if they have a
+    state of their own. `views` caches the views that queries prepare. `sequence` and `tag` are
+    those of the newest block of changes, 0 without one; `uid` stays the same when the board is
+    moved to another store.
     """
 
     number: int
@@ -62,7 +63,7 @@ class BoardState(Struct):
         return self.refreshed.get(window.name, NEVER)
 
     def seen_ms(self, window: Window, now_ms: int, scope: str = ALL) -> int:
-        """Return the instant as of which a window is shown at `now_ms`."""
+        """Return the instant whose state a window shows at `now_ms`."""
         refreshed = self.as_refreshed(window, scope)
         if refreshed is None or refreshed.now_ms is None:
             return now_ms
@@ -70,10 +71,10 @@ class BoardState(Struct):
 
 
 class Boards:
-    """The boards there are, as of an offset; the next one gets `next_number`.
+    """All boards, as of an offset; the next new one gets `next_number`.
 
-    With `event_time` each board accepts at a time of its own; `drafted_ms` has that time by board
-    number while records are drafted and not yet applied.
+    With `event_time` each board has a time of its own; `drafted_ms` has that time by board number
+    while records are drafted and not yet applied.
     """
 
     def __init__(self) -> None:
@@ -92,11 +93,11 @@ class Boards:
             raise UnknownBoard(f"there is no board {safe_repr(name)}") from None
 
     def numbered(self, number: int) -> BoardState | None:
-        """Return the board of that number, None once it is deleted."""
+        """Return the board of that number, None if it was deleted."""
         return self._by_number.get(number)
 
     def current(self, state: BoardState) -> BoardState:
-        """Return the current state of a board; UnknownBoard if it was deleted since."""
+        """Return the current state of a board. Raises UnknownBoard if it was deleted since."""
         try:
             return self._by_number[state.number]
         except KeyError:
@@ -115,7 +116,7 @@ class Boards:
         return max(state.now_ms, self.drafted_ms.get(state.number, MIN_MS))
 
     def plan(self, batch: Batch) -> Plan:
-        """Return where the events of a batch count."""
+        """Return the plan of a batch: where its events count."""
         state = self.by_number(batch.board)
         shown = {
             name: window.period_at(state.seen_ms(window, batch.now_ms))
@@ -126,8 +127,8 @@ class Boards:
     def open(
         self, board: Board, number: int, version: int, created_ms: int, uid: str = ""
     ) -> BoardState:
-        """Register a board. One from before boards had a uid gets one from its number and
-        beginning."""
+        """Register a board. A board from before boards had a uid gets one derived from its number
+        and the time of its creation."""
         rules = board.rules()
         state = BoardState(
             number=number,
@@ -144,12 +145,13 @@ class Boards:
         return state
 
     def forget(self, number: int) -> None:
-        """Remove a board from those known."""
+        """Remove a board from the known ones."""
         del self.boards[self._by_number.pop(number).board.name]
 
 
 def record_of(state: BoardState, now_ms: int | None = None) -> BoardRecord:
-    """Return the state of a board outside of the index, as of `now_ms` where it has a time."""
+    """Return the state of a board that is not in the index; `now_ms` is the board's own time, if it
+    has one."""
     return BoardRecord(
         state.number,
         state.board.to_json(),
@@ -167,7 +169,7 @@ def record_of(state: BoardState, now_ms: int | None = None) -> BoardRecord:
 
 
 def redefine(state: BoardState, board: Board, version: int, now_ms: int) -> None:
-    """Give a board its changed definition; an added window starts empty, at `now_ms`."""
+    """Replace the definition of a board; an added window starts empty, at `now_ms`."""
     floors = floors_at(state.rules, state.floors, now_ms)
     rules = board.rules()
     for name in rules.windows.keys() - floors.keys():
@@ -177,9 +179,8 @@ def redefine(state: BoardState, board: Board, version: int, now_ms: int) -> None
 
 
 def time_token(state: BoardState, now_ms: int) -> tuple[int, bool]:
-    """Return the part of a change token that time changes: the end up to which the board was
-    advanced, and whether it has to be advanced further. Where scores decay: the second, and
-    True."""
+    """Return the part of a change token that changes with time: the next end of a period or step,
+    and whether that has passed. On a board with decay it is the current second, and True."""
     if state.rules.weighings:
         return now_ms // 1_000, True
     return state.due_ms, now_ms >= state.due_ms

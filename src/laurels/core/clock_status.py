@@ -11,12 +11,12 @@ from laurels.timeline.clock_guard import Leap
 _log = logging.getLogger("laurels")
 
 AHEAD_MS = 5_000
-"""A store may be so far ahead of its clock without a word: as far as an event may be."""
+"""How far a store may be ahead of its clock without a warning: as far as an event may be."""
 
 
 @runtime_checkable
 class GuardedSource(Protocol):
-    """A clock that follows a source, which may leap, only as far as its guard does."""
+    """A clock that follows a source, which may leap, only as far as its guard allows."""
 
     @property
     def leaps(self) -> int: ...
@@ -30,17 +30,17 @@ class GuardedSource(Protocol):
 
 @runtime_checkable
 class SharedSource(Protocol):
-    """A clock whose source other processes follow as well."""
+    """A clock with a source that other processes follow, too."""
 
     async def announce_acceptance(self) -> None: ...
 
 
 class ClockStatus(Answer, frozen=True):
-    """The time a store goes by (`now_ms`) and what its clock shows (`source_ms`).
+    """The time that a store uses (`now_ms`) and the time that its clock shows (`source_ms`).
 
-    `ahead_ms` is how far the newest record lies ahead of the clock: so long time stands still.
-    `leap_ms` is a leap of the clock that is not followed, 0 without one, and `follow_in_ms` after
-    how long it is; `leaps` counts them since the start.
+    `ahead_ms` is how far the newest record is ahead of the clock: until the clock reaches it, the
+    time of the store stands still. `leap_ms` is a leap of the clock that is not followed, 0 without
+    one, and `follow_in_ms` the time until it will be; `leaps` counts the leaps since the start.
     """
 
     now_ms: int
@@ -52,7 +52,7 @@ class ClockStatus(Answer, frozen=True):
 
     @property
     def problem(self) -> str | None:
-        """A description of the problem; None where there is none."""
+        """Return a description of the problem, None if there is none."""
         if self.leap_ms:
             return (
                 f"the clock leapt by {self.leap_ms / 1_000:+,.0f} s and is not followed: it is in "
@@ -67,7 +67,7 @@ class ClockStatus(Answer, frozen=True):
 
 
 def clock_status(clock: Clock, newest_ms: int) -> ClockStatus:
-    """Return the status of a store whose newest record is of `newest_ms`."""
+    """Return the status of a store; `newest_ms` is the time of its newest record."""
     clock_ms = clock.now_ms()
     now_ms = max(clock_ms, newest_ms)
     if not isinstance(clock, GuardedSource):
@@ -81,8 +81,8 @@ def clock_status(clock: Clock, newest_ms: int) -> ClockStatus:
 
 
 def accept_clock(clock: Clock) -> None:
-    """Have a clock follow its source from now on, wherever that has leapt. InvalidClock where it
-    has none."""
+    """Make a clock follow its source from now on, however far that has leapt. Raises InvalidClock
+    for a clock without a source."""
     if not isinstance(clock, GuardedSource):
         raise InvalidClock("the boards do not run on the system's clock, so it is nothing to them")
     clock.accept()

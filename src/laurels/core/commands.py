@@ -1,4 +1,4 @@
-"""The commands: every write to a board, in the words of the caller. A store judges and carries it
+"""The commands: every write to a board, as the caller requests it. A store checks it and carries it
 out."""
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,12 +14,12 @@ T = TypeVar("T")
 
 
 class Command(Struct, Generic[T], frozen=True):
-    """A write whose result is a T."""
+    """A write with a result of type T."""
 
 
 class Submit(Command[Receipt], frozen=True):
-    """One event: (member, value, at, id, labels). With `absolute` its value is the score that the
-    member is to have."""
+    """One event: (member, value, at, id, labels). With `absolute` its value is the member's new
+    score."""
 
     board: str
     event: tuple[Any, ...]
@@ -42,7 +42,7 @@ class SubmitMany(Command[Receipts], frozen=True):
 
 
 class SetData(Command[None], frozen=True):
-    """The JSON that a member carries; None takes it away."""
+    """Sets the JSON data of a member; None removes it."""
 
     board: str
     member: str
@@ -50,27 +50,27 @@ class SetData(Command[None], frozen=True):
 
 
 class RemoveMember(Command[bool], frozen=True):
-    """A member taken out of every ranking of a board. The result is whether it was in any."""
+    """Removes a member from every ranking of a board. The result is whether it was in any."""
 
     board: str
     member: str
 
 
 class CreateBoard(Command[Board], frozen=True):
-    """A new board; with `exist_ok` an equal one may be there."""
+    """Creates a board; with `exist_ok` an equal one may already exist."""
 
     board: Board
     exist_ok: bool = False
 
 
 class ChangeBoard(Command[Board], frozen=True):
-    """Another definition of a board."""
+    """Changes the definition of a board."""
 
     name: str
     changes: Mapping[str, Any]
 
 
 class DeleteBoard(Command[None], frozen=True):
-    """A board deleted with all it holds."""
+    """Deletes a board with all its data."""
 
     name: str

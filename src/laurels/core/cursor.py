@@ -1,8 +1,8 @@
-"""Cursors: where a page ended, as text to go on from.
+"""Cursors: the end of a page, as a text from which the next page continues.
 
 A cursor is the order key of the last entry read, so it marks a place in the order rather than a
-count of entries: members who do not move across it are seen exactly once, whatever others do.
-It also names the ranking and the direction, so that it cannot be used on another one.
+count of entries: a member that does not move across it is listed exactly once, whatever others do.
+It also names the ranking and the direction, so that it cannot be used for another one.
 """
 
 import binascii
@@ -34,13 +34,13 @@ _decoder = msgspec.msgpack.Decoder(Cursor)
 
 
 def encode(key: RankingKey, reverse: bool, words: tuple[int, ...], member: bytes) -> str:
-    """Return the cursor behind an entry, as URL-safe text."""
+    """Return the cursor after an entry, as URL-safe text."""
     packed = msgspec.msgpack.encode(Cursor(_VERSION, key, reverse, words, member))
     return urlsafe_b64encode(packed).rstrip(b"=").decode()
 
 
 def decode(text: object, board: int, window: str, scope: str) -> Cursor:
-    """Return the cursor a caller hands back, if it was made for this board, window and scope."""
+    """Return the cursor that a caller passed, if it was made for this board, window and scope."""
     if not isinstance(text, str):
         raise InvalidCursor(f"expected the cursor of a page, got {safe_repr(text)}")
     try:

@@ -1,16 +1,15 @@
 """The fold: apply log records, one after another, to boards and rankings.
 
 The state is a function of (log, now), and this is that function. A live commit and recovery both
-call it with the same records, so they cannot end differently. Whatever depends on earlier events is
-decided here, in log order.
+call it with the same records, so they end in the same state. Everything that depends on earlier
+events is decided here, in log order.
 
 The time of a board is that of its newest record, or that of a running clock (`advance_clock`,
-O(1)). In event time no clock runs, so boards do not share a time. A board is *advanced* to its
-current time when it is read or written, and `work` advances the boards that nobody touches, in
-bounded shares. Advancing a board drops the rankings of periods that are no longer kept and rotates
-rolling windows to the running step. Between two steps there is a pass to do, over the members of
-two tallies; it is done in shares ahead of the boundary, and the first caller after it does what is
-left.
+O(1)). In event time no clock runs, so each board has its own time. A board is *advanced* to its
+current time when it is read or written, and `work` advances the other boards, in bounded shares.
+Advancing a board drops the rankings of periods that are no longer kept and rotates rolling windows
+to the running step. Each step needs a pass over the members of two tallies; it is made in shares
+ahead of the boundary, and the first caller after the boundary does what is left.
 """
 
 import heapq
@@ -42,16 +41,16 @@ from .refreshes import Refreshes
 from .requests import Listing
 
 BOUNDARY_WORK = 50
-"""Cost of advancing a board over a boundary, in members of a pass."""
+"""The cost of advancing a board over a boundary, in members of a pass."""
 SCOPE_WORK = 10
-"""Cost of advancing a scope, in members of a pass."""
+"""The cost of advancing a scope, in members of a pass."""
 _SCOPES = 1_000
 _STALE = 1_000
 
 
 class ScopeScan:
-    """A search, in shares, for the scopes of a board in which a member is ranked; `found` has those
-    so far."""
+    """A search, in shares, for the scopes of a board in which a member is ranked; `found` are those
+    found so far."""
 
     def __init__(self, board: int, member: bytes) -> None:
         self.found: list[str] = []
@@ -77,8 +76,8 @@ class Folded(Struct, frozen=True):
 
 
 class Fold(Boards):
-    """Boards and the index as of the records applied so far. A `recorder` gets what changed on
-    boards that keep their changes.
+    """Boards and the index as of the records applied so far. A `recorder` gets the blocks of boards
+    that keep their changes.
 
     `entry` is the offset of the log entry whose records are being applied. `now_ms` is the newest
     time of any record and of the clock, `clock_ms` that of the clock alone.
@@ -100,9 +99,9 @@ class Fold(Boards):
         self._stale_from: dict[int, tuple[str, str] | None] = {}
 
     def apply(self, record: records.Record) -> bool:
-        """Apply a record; return False when it removes a member that is not ranked.
+        """Apply a record; return False if it removes a member that is not ranked.
 
-        Creating a board does not move time: a board may be created today for old events.
+        Creating a board does not advance the time: a board may be created today for old events.
         """
         if isinstance(record, records.Create):
             self._create(record)
@@ -168,10 +167,10 @@ class Fold(Boards):
         return state.now_ms if state.now_ms > self.clock_ms else self.clock_ms
 
     def advance(self, state: BoardState, limit: int | None = None) -> bool:
-        """Advance a board to its current time. Return False when `limit` members of a pass were not
+        """Advance a board to its current time. Return False if `limit` members of a pass were not
         enough; another call continues. O(1) unless a boundary has passed.
 
-        Also returns False to a signal handler that interrupts its own thread in here.
+        Also returns False to a signal handler that has interrupted this method in its own thread.
         """
         if state.due_ms > self.time_of(state):
             return True
@@ -191,13 +190,14 @@ class Fold(Boards):
         return True
 
     def _set_scopes_stale(self, state: BoardState) -> None:
-        """Have all scopes of a board advanced, by `work` or by the first caller to touch them."""
+        """Mark all scopes of a board as stale, so that `work` or the first caller to use one
+        advances it."""
         state.generation += 1
         if state.rules.scoped:
             self._stale_from[state.number] = None
 
     def _advance_scope(self, state: BoardState, scope: str, limit: int | None) -> bool:
-        """Rotate the rolling windows of a scope and drop what it no longer keeps."""
+        """Rotate the rolling windows of a scope and drop the periods it no longer keeps."""
         for window in state.rules.windows.values():
             roll = rolling_state(state.number, window, self.time_of(state), scope)
             if roll is not None:
@@ -245,7 +245,7 @@ class Fold(Boards):
                 self._advance_stale(state, _SCOPES)
 
     def _advance_stale(self, state: BoardState, limit: int) -> int:
-        """Advance the next stale scopes of a board, about as many as `limit` pays for; return the
+        """Advance the next stale scopes of a board until their cost reaches `limit`; return the
         cost."""
         count = max(1, limit // SCOPE_WORK)
         found = self.index.next_scopes(state.number, self._stale_from[state.number], count)
@@ -258,8 +258,8 @@ class Fold(Boards):
         return SCOPE_WORK * (1 + len(found))
 
     def work(self, limit: int) -> int:
-        """Do about `limit` members of the work that time has made due: passes ahead of the next
-        boundary, and boards not read or written since the last one. Return what is left."""
+        """Do about `limit` members of the work that is due: passes for the next boundary, and
+        advancing boards that were not read or written since the last one. Return what is left."""
         while limit > 0 and self._due and self._due[0][0] <= self.clock_ms:
             limit -= self._advance_first(limit)
         for number in list(self._stale_from):
@@ -279,13 +279,13 @@ class Fold(Boards):
 
     @property
     def next_due_ms(self) -> int:
-        """The next known end of a period or step of any board. Meaningless without a running clock,
-        where boards are advanced by what is written to them."""
+        """Return the next known end of a period or step of any board. It has no meaning in event
+        time, where the writes to a board advance it."""
         return self._due[0][0] if self._due else MAX_MS
 
     def work_left(self) -> int:
-        """Return about how many members the current passes have left, over all boards; 0 when
-        nothing is left to do."""
+        """Return about how many members the current passes have left, over all boards; 0 if
+        none."""
         some = sum(self.index.pass_left(*each) for each in islice(self._passes, _SCOPES))
         more = max(0, len(self._passes) - _SCOPES) + self.refreshes.left()
         return some + len(self._stale_from) + more
@@ -301,7 +301,7 @@ class Fold(Boards):
     # Events
 
     def count(self, batch: Batch, plan: Plan | None = None, watch: int | None = None) -> Folded:
-        """Count a batch; `watch` is the index of the window whose scores are reported."""
+        """Count a batch; `watch` is the index of the ranking spec whose scores are reported."""
         state = self.by_number(batch.board)
         self.see(state, batch.now_ms)
         self.advance(state)
@@ -330,7 +330,7 @@ class Fold(Boards):
             self.recorder.record(state, block)
 
     def _record(self, state: BoardState, block: WriteBlock) -> None:
-        """Record the one change of a write, where the board keeps changes."""
+        """Record the one change of a write, if the board keeps changes."""
         if not state.rules.changes_ms:
             return
         state.sequence, state.tag = state.sequence + 1, block.tag
@@ -338,8 +338,8 @@ class Fold(Boards):
             self.recorder.record(state, replace(block, sequence=state.sequence))
 
     def _refresh(self, record: records.Refresh) -> None:
-        """Refresh a window. Where its build is complete, scopes follow the next time they are
-        advanced; otherwise all of them are advanced first."""
+        """Refresh a window. If its build is complete, each scope follows the next time it is
+        advanced; otherwise all scopes are advanced first."""
         state = self.by_number(record.board)
         self.advance(state)
         if self.refreshes.is_built(state, record.window):
@@ -357,7 +357,7 @@ class Fold(Boards):
     # Snapshots
 
     def describe(self, number: int) -> bytes | None:
-        """Return the state of a board outside of the index, encoded; None when there is no such
+        """Return the encoded state of a board that is not in the index; None if there is no such
         board."""
         if (state := self._by_number.get(number)) is None:
             return None
@@ -368,7 +368,8 @@ class Fold(Boards):
         return Head(self.offset, self.now_ms, self.next_number)
 
     def restore(self, head: Head, boards: Iterable[tuple[int, bytes]]) -> None:
-        """Restore what `head` and `describe` returned in another fold; this one has to be empty."""
+        """Restore the state that another fold returned by `head` and `describe`; this fold has to
+        be empty."""
         for _, described in boards:
             record = board_record(described)
             board = Board.from_json(record.definition)
@@ -386,7 +387,7 @@ class Fold(Boards):
         self.next_number = head.next_number
 
     def resume_passes(self) -> None:
-        """Resume the passes of all rolling windows, in an index that was restored."""
+        """Resume the passes of all rolling windows in a restored index."""
         for state in self._by_number.values():
             for window in state.rules.windows:
                 if self.index.pass_left(state.number, window):
@@ -396,7 +397,7 @@ class Fold(Boards):
     def open(
         self, board: Board, number: int, version: int, created_ms: int, uid: str = ""
     ) -> BoardState:
-        """Register a board, in the index too."""
+        """Register a board, also in the index."""
         state = super().open(board, number, version, created_ms, uid)
         self.index.open_board(number, state.rules)
         return state
@@ -418,7 +419,7 @@ class Fold(Boards):
         self._watch_boundary(state)
         self._set_scopes_stale(state)
         if state.rules.changes_ms and not kept_changes:
-            # A reader that was at the end must not go on as if nothing had happened since.
+            # A reader that was at the end must not continue as if nothing had happened since.
             state.sequence, state.tag = state.sequence + 1, record.tag
             if self.recorder is not None:
                 self.recorder.restart(state)
@@ -447,7 +448,8 @@ class Fold(Boards):
         while self._is_stale(self._due[0]):
             heapq.heappop(self._due)
         if len(self._due) > _STALE + 2 * len(self._by_number):
-            # Boards that stand still in event time keep stale entries of others behind theirs.
+            # In event time the entry of a board without new events stays first for long, and stale
+            # entries of other boards gather behind it.
             self._due = [due for due in self._due if not self._is_stale(due)]
             heapq.heapify(self._due)
 

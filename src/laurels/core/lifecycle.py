@@ -1,8 +1,8 @@
 """The effect of passing time on the rankings of a board: which periods expire, the step of its
 rolling windows, when a refresh is due. Pure.
 
-The store of this process and that on an index server follow the same rules; they differ in how they
-do the due work: under a lock in shares, or by calls in shares.
+The store in this process and the one on an index server follow the same rules. They differ in how
+they do the due work: the former in shares under a lock, the latter in shares by calls.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,8 @@ from laurels.timeline.instants import MAX_MS, MIN_MS
 from .ranking_key import RankingKey, Target, ranking_key
 
 Floors = dict[str, int]
-"""Per window: periods that began before this instant are gone, whatever `keep` says today."""
+"""For each window, an instant: periods that began before it are gone, even if `keep` was
+increased."""
 
 
 # Boundaries
@@ -39,8 +40,8 @@ def since_ms(rules: Rules, now_ms: int) -> int:
 
 
 def oldest_stored(rules: Rules, floors: Floors, now_ms: int) -> dict[str, int]:
-    """By window the number of the oldest period that is stored at `now_ms`: those before it are
-    dropped. Windows that count by steps are not named: theirs go as they turn."""
+    """Return, by window, the instance of the oldest period that is stored at `now_ms`: earlier ones
+    are dropped. Rolling windows are left out: their steps are dropped as they rotate."""
     found = {
         name: window.oldest_stored(floors.get(name, MIN_MS), now_ms)
         for name, window in rules.windows.items()
@@ -49,13 +50,14 @@ def oldest_stored(rules: Rules, floors: Floors, now_ms: int) -> dict[str, int]:
 
 
 def expired(oldest: dict[str, int], keys: Iterable[RankingKey]) -> list[RankingKey]:
-    """Return those of some rankings that are no longer kept, by what `oldest_stored` says."""
+    """Return those of the rankings that are no longer kept, where `oldest` is from
+    `oldest_stored`."""
     return [key for key in keys if key.instance < oldest.get(key.window, key.instance)]
 
 
 def floors_at(rules: Rules, floors: Floors, now_ms: int) -> Floors:
-    """Return the floors of a board at `now_ms`: a period that has expired stays expired, whatever
-    `keep` the board is given."""
+    """Return the floors of a board at `now_ms`: a period that has expired stays expired, even if
+    `keep` is increased."""
     return {
         name: window.floor_after(floors.get(name, MIN_MS), now_ms)
         for name, window in rules.windows.items()
@@ -66,8 +68,8 @@ def floors_at(rules: Rules, floors: Floors, now_ms: int) -> Floors:
 
 
 class RollingState(NamedTuple):
-    """The state of a rolling window: how many steps it counts, and the ranking of the running one.
-    `shown` is the step it shows, if that is another."""
+    """The state of a rolling window: how many steps it counts, and the ranking of the running step.
+    `shown` is the step it shows, if that is another one."""
 
     steps: int
     ranking: Target
@@ -84,18 +86,18 @@ class RollingState(NamedTuple):
 
 
 def rolling_state(board: int, window: Window, now_ms: int, scope: str = "") -> RollingState | None:
-    """Return the state at `now_ms` of a window that counts by steps; None for another window."""
+    """Return the state of a rolling window at `now_ms`; None for another window."""
     if not window.steps:
         return None
     step = window.period_at(now_ms)
     return RollingState(window.steps, Target(ranking_key(board, window, step, scope), step))
 
 
-# What is due for scopes
+# Due work in scopes
 
 
 class Due(Struct, frozen=True):
-    """What stale scopes need: those last advanced before `since_ms` are stale. `oldest_ms` is, by
+    """The work due in scopes: those last advanced before `since_ms` are stale. `oldest_ms` is, by
     window, the start of the oldest period that is kept; `rolling` is the state of each rolling
     window."""
 
@@ -106,7 +108,7 @@ class Due(Struct, frozen=True):
 
 
 def due_of(number: int, rules: Rules, floors: Floors, now_ms: int) -> Due:
-    """Return what is due for the scopes of a board at `now_ms`."""
+    """Return the work due in the scopes of a board at `now_ms`."""
     rolls = [rolling_state(number, window, now_ms) for window in rules.windows.values()]
     return Due(
         now_ms=now_ms,
@@ -120,12 +122,12 @@ def due_of(number: int, rules: Rules, floors: Floors, now_ms: int) -> Due:
 
 
 class Refreshed(Struct, frozen=True, array_like=True):
-    """The state of a window that is refreshed.
+    """The state of a refreshed window.
 
-    `now_ms` is when it was refreshed last, None before the first time. `offset` is the log entry
-    that last changed what it shows: that refresh or, since then, a member removed or its data
-    changed; of a board in several shards, one for each. `waiting` is whether another refresh may
-    list anybody: members are listed, or something was counted since.
+    `now_ms` is the time of its last refresh, None before the first. `offset` is the log entry that
+    last changed its list: that refresh or, since then, the removal of a member or a change of
+    member data; on a board in several shards, one for each. `waiting` is whether another refresh
+    may have members to list: the list has members, or an event was counted since.
     """
 
     offset: int | tuple[int, ...] = 0
@@ -133,7 +135,7 @@ class Refreshed(Struct, frozen=True, array_like=True):
     waiting: bool = False
 
     def due_ms(self, window: Rolling) -> int:
-        """From when on another refresh is due."""
+        """Return the time from which another refresh is due."""
         if not self.waiting:
             return MAX_MS
         return MIN_MS if self.now_ms is None else window.due_after(self.now_ms)
@@ -143,9 +145,9 @@ NEVER = Refreshed()
 
 
 class RefreshState(Struct, frozen=True):
-    """The state of a refreshed window in one shard of a board, after its change number `seen`.
-    `since_ms` is when it was refreshed last or, with the other shards, skipped as there was nobody;
-    the other fields are those of `Refreshed`."""
+    """The state of a refreshed window in one shard of a board, after the shard's change number
+    `seen`. `since_ms` is the time when it was last refreshed or, together with the other shards,
+    skipped because it was empty; the other fields are those of `Refreshed`."""
 
     offset: int = 0
     now_ms: int | None = None
@@ -154,13 +156,13 @@ class RefreshState(Struct, frozen=True):
     seen: int = 0
 
     def due_ms(self, window: Rolling) -> int:
-        """From when on another refresh of this shard is due."""
+        """Return the time from which another refresh of this shard is due."""
         return Refreshed(self.offset, self.since_ms, self.waiting).due_ms(window)
 
 
 def of_shards(states: Sequence[RefreshState]) -> Refreshed:
-    """Return the state of a window from those of its board's shards, each with a refresh of its
-    own: it is shown as of the newest."""
+    """Combine the states of a window in the shards of its board, each of which has its own refresh:
+    the time is that of the newest."""
     offset = states[0].offset if len(states) == 1 else tuple([each.offset for each in states])
     shown = [each.now_ms for each in states if each.now_ms is not None]
     return Refreshed(offset, max(shown, default=None), any(each.waiting for each in states))

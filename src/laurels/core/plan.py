@@ -1,10 +1,10 @@
-"""The plan: which rankings a batch touches, and which a question reads. Pure.
+"""The plan: which rankings a batch writes to, and which a query reads. Pure.
 
-A ranking is named by board, window and window instance. The plan of a batch says for each window
-of the board what takes each event, by the event's `at`: in a calendar window the ranking of its
-period, in a rolling one the tally of its step, from which the index keeps the ranking of the step
-that runs. An index follows it without knowing what a period is. Periods, steps, lateness and
-`keep` are judged here and nowhere else.
+A ranking is named by board, window and window instance. The plan of a batch gives, for each window
+of the board, the target of each event by its `at`: in a calendar window the ranking of its period,
+in a rolling one the tally of its step, from which the index keeps the ranking of the running step.
+An index follows the plan without knowing what a period is. Periods, steps, lateness and `keep` are
+decided here and nowhere else.
 """
 
 from array import array
@@ -29,18 +29,18 @@ from .lifecycle import Floors, RollingState, next_boundary, rolling_state
 from .ranking_key import RankingKey, Target, ranking_key
 
 LATE, NO_SCOPE = -1, -2
-"""Indexes of events that no target takes: too late, or without the labels."""
+"""Indexes for events without a target: too late, or without the labels."""
 
 
 class Plan(Struct, frozen=True):
     """Where the events of one batch count.
 
-    `routes` has one item per ranking of the board (`places`), in its order: an index into `targets`
-    that holds for every event, or one index per event, LATE where the window refuses the event,
-    NO_SCOPE where it lacks the labels. `rolling` has, in the same order, the state of a rolling
-    window (its ranking is that of all events; a scope has its own), None for another window. `late`
-    are the events refused in every ranking they have the labels for. `all_window` is the index in
-    `routes` of the window `all` over all events, -1 without one.
+    `routes` has one item for each ranking spec of the board (`places`), in the same order: an index
+    into `targets` for all events, or one index for each event, which is LATE if the window refuses
+    the event, NO_SCOPE if the event lacks the labels. `rolling` has, in the same order, the state
+    of a rolling window (with the ranking of all events; a scope has its own), None for another
+    window. `late` are the events refused in every ranking that they have the labels for.
+    `all_window` is the index in `routes` of the window `all` over all events, -1 without one.
     """
 
     places: tuple[RankingSpec, ...]
@@ -52,16 +52,16 @@ class Plan(Struct, frozen=True):
 
     @property
     def scopes(self) -> set[str]:
-        """The scopes in which events count."""
+        """Return the scopes in which events count."""
         return {target.key.scope for target in self.targets}
 
     def index_of(self, place: int, event: int) -> int:
-        """Return the index into `targets` for an event, below 0 if it has none."""
+        """Return the index into `targets` for an event, negative if it has no target."""
         route = self.routes[place]
         return route if isinstance(route, int) else route[event]
 
     def ranking(self, place: int, event: int) -> Target | None:
-        """Return the ranking of this place in which this event counts, None if in none."""
+        """Return the target of a place in which an event counts, None if there is none."""
         index = self.index_of(place, event)
         if index < 0:
             return None
@@ -69,8 +69,8 @@ class Plan(Struct, frozen=True):
         return target if roll is None else roll.in_scope(target.key.scope)
 
     def late_by_window(self, size: int) -> list[tuple[str, int]]:
-        """Return the windows that refuse events of a batch of this size as too late, and how
-        many."""
+        """Return the windows that refuse events of a batch of `size` events as too late, and the
+        number of these events."""
         refused: dict[str, set[int]] = {}
         for place, route in zip(self.places, self.routes, strict=True):
             if route == LATE or (isinstance(route, array) and LATE in route):
@@ -80,7 +80,7 @@ class Plan(Struct, frozen=True):
         return [(window, len(events)) for window, events in refused.items()]
 
     def taken(self, events: Sequence[int]) -> "Plan":
-        """Return the plan of these events alone; its targets are those of the whole batch."""
+        """Return the plan of some of the events; its targets are those of the whole batch."""
         place = {event: i for i, event in enumerate(events)}
         return replace(
             self,
@@ -94,7 +94,7 @@ class Plan(Struct, frozen=True):
         )
 
     def without_labels(self) -> "Plan":
-        """Return the plan without the rankings by a label, which stand behind all others."""
+        """Return the plan without the rankings by a label, which come after all others."""
         kept = [not place.by for place in self.places].count(True)
         return replace(
             self,
@@ -105,7 +105,7 @@ class Plan(Struct, frozen=True):
         )
 
     def refused_by(self, event: int) -> tuple[str, ...]:
-        """Return the names of the windows that refuse this event as too late."""
+        """Return the names of the windows that refuse an event as too late."""
         late = [p.window for i, p in enumerate(self.places) if self.index_of(i, event) == LATE]
         return tuple(dict.fromkeys(late))
 
@@ -113,8 +113,8 @@ class Plan(Struct, frozen=True):
 def plan_batch(
     rules: Rules, floors: Floors, batch: Batch, shown: Mapping[str, Period] = {}
 ) -> Plan:
-    """Return the plan of a batch; O(places) when its events share their periods and labels, as they
-    mostly do. `shown` are the steps as of which windows are seen that are refreshed."""
+    """Return the plan of a batch; O(places) if its events share their periods and labels, as they
+    mostly do. `shown` are the steps that refreshed windows show."""
     places, windows = rules.places, rules.windows
     targets: list[Target] = []
     found: dict[str, tuple[int | array[int], list[Target]]] = {}
@@ -156,7 +156,7 @@ def plan_batch(
 
 
 def _moved(route: "int | array[int]", first: int, size: int) -> "int | array[int]":
-    """A route to so many targets that stand from the `first` place on."""
+    """Return a route whose `size` targets are moved to begin at index `first`."""
     if first == 0 or size == 0:
         return route
     if isinstance(route, int):
@@ -171,8 +171,9 @@ def _placed(
     periods: Sequence[Target],
     targets: list[Target],
 ) -> "int | array[int]":
-    """Return where a place sends the events of these groups, which it counts in these scopes, given
-    what its window does with them; adds the targets it needs."""
+    """Return the route of a place with scopes, and add the targets it needs. `groups` has for each
+    event its tuple of labels, `scopes` the scope of each such tuple, `route` and `periods` are
+    those of the window."""
     places: dict[tuple[str, int], int] = {}
 
     def place_of(scope: str | None, index: int) -> int:
@@ -194,7 +195,7 @@ def _placed(
 
 
 def all_window(rules: Rules) -> int:
-    """Return the place of the window `all` over all events, -1 without one."""
+    """Return the index of the window `all` over all events in `places`, -1 without one."""
     for i, place in enumerate(rules.places):
         if not place.name and rules.windows[place.window].holds_totals:
             return i
@@ -202,12 +203,13 @@ def all_window(rules: Rules) -> int:
 
 
 def can_set(rules: Rules) -> bool:
-    """Return whether a score can be set: the difference on a sum is taken from the window `all`."""
+    """Return whether scores can be set: to set a sum, its old value in the window `all` is
+    needed."""
     return all_window(rules) >= 0 or all(column.op != "sum" for column in rules.columns)
 
 
 def _passes_over(route: "int | array[int]") -> bool:
-    """Return whether there are events that are sent nowhere."""
+    """Return whether any event has no target."""
     return route < 0 if isinstance(route, int) else min(route, default=0) < 0
 
 
@@ -218,8 +220,7 @@ def _per_event(route: "int | array[int]", size: int) -> "Sequence[int]":
 def _route(
     window: Window, floor_ms: int, batch: Batch, targets: list[Target]
 ) -> "int | array[int]":
-    """Return where one window sends the events of a batch; adds the rankings it needs to
-    `targets`."""
+    """Return the route of one window for the events of a batch, and add the targets it needs."""
     indexes: dict[int, int] = {}
 
     def index_of(at_ms: int) -> tuple[int, Period]:
@@ -241,11 +242,11 @@ def _route(
 
 
 def _route_each(ats: "array[int]", index_of: Callable[[int], tuple[int, Period]]) -> "array[int]":
-    """Return the index for each instant; each period is looked up once, however the instants
-    jump."""
+    """Return the index for each instant; each period is looked up once, in whatever order the
+    instants are."""
     route = array("i")
     starts: list[int] = []
-    found: list[tuple[int, int]] = []  # the end of the period, and its index
+    found: list[tuple[int, int]] = []  # the end of each period, and its index
     start_ms, end_ms, index = 0, 0, -1
     for at in ats:
         if not start_ms <= at < end_ms:
@@ -262,8 +263,8 @@ def _route_each(ats: "array[int]", index_of: Callable[[int], tuple[int, Period]]
 
 
 def window_named(rules: Rules, name: str | None) -> Window:
-    """Return the window of that name; None names the board's first. A window that was not given a
-    name may be named by its text with options and without, where only one can be meant."""
+    """Return the window of that name; None is the board's first. A window without a name of its own
+    may be named by its text, with or without its options, if that is unambiguous."""
     if name is None:
         return next(iter(rules.windows.values()))
     try:
@@ -280,7 +281,7 @@ def window_named(rules: Rules, name: str | None) -> Window:
 
 
 def place_named(rules: Rules, window: str | None, scope: Sequence[str] | None) -> RankingSpec:
-    """Return the place of a window in the scope of these labels; None names the board's first."""
+    """Return the ranking spec of a window for scopes of these labels; None is the board's first."""
     if window is None and scope is None:
         return rules.places[0]
     labels = rules.scopes[0] if scope is None else label_names(rules, scope)
@@ -288,7 +289,8 @@ def place_named(rules: Rules, window: str | None, scope: Sequence[str] | None) -
 
 
 def readable(window: Window, floor_ms: int, now_ms: int, label: str | None) -> Period:
-    """Return the period a question means: the one of that label, by default the running one."""
+    """Return the period of a window that a query reads: the one with that label, by default the
+    running one."""
     running = window.period_at(now_ms)
     if label is None:
         return running
@@ -302,8 +304,9 @@ def readable(window: Window, floor_ms: int, now_ms: int, label: str | None) -> P
 
 
 def plan_expiry(plan: Plan, rules: Rules, batch: Batch) -> int:
-    """Return the instant from which a plan made at `batch.now_ms` no longer holds: a period or step
-    ends, or the grace of one that the plan still counts in. O(targets) where events carry times."""
+    """Return the instant at which a plan made at `batch.now_ms` becomes invalid: the end of a
+    period or step, or of the grace of one in which the plan counts. O(targets) if events have
+    times."""
     expiry_ms = next_boundary(rules, batch.now_ms)
     if batch.ats is None:
         return expiry_ms
@@ -314,12 +317,12 @@ def plan_expiry(plan: Plan, rules: Rules, batch: Batch) -> int:
 
 
 def cut(rules: Rules, ats: "array[int]", nows: "array[int]", *, evenly: bool) -> list[int]:
-    """Return where to cut events in event time so that each is judged in its part as it would be
+    """Return where to cut events in event time, so that each event in a part has the same result as
     alone.
 
-    `nows` is the running latest `at`, not decreasing. Answers the end positions of the parts. None
-    crosses the end of a period or step, nor the end of a grace where it has an event that counts
-    only until then; with `evenly` no end of a grace at all.
+    `nows` is the latest `at` so far, for each event. Returns the end positions of the parts. No
+    part crosses the end of a period or step, or the end of a grace period if it has an event that
+    counts only until then; with `evenly` no part crosses the end of any grace period.
     """
     ends: list[int] = []
     start = 0
@@ -333,7 +336,8 @@ def cut(rules: Rules, ats: "array[int]", nows: "array[int]", *, evenly: bool) ->
 
 
 def _before(nows: "array[int]", instant_ms: int, start: int, end: int) -> int:
-    """Return the end of those between two positions that are before an instant."""
+    """Return the end of the positions from `start` whose time is before an instant, at most
+    `end`."""
     return end if nows[end - 1] < instant_ms else bisect_left(nows, instant_ms, start, end)
 
 
@@ -346,7 +350,8 @@ def _cut_at_grace(
     *,
     evenly: bool,
 ) -> int:
-    """Return the end of a part, moved to the first event that a window refuses and took before."""
+    """Return the end of a part, moved back to the end of a window's grace if the part must not
+    cross it."""
     period_end_ms, refused_ms = window.next_refusal(nows[start])
     taken = _before(nows, refused_ms, start, end)
     if taken < end and (evenly or bounds(ats[start:taken])[0] < period_end_ms):

@@ -1,9 +1,9 @@
 """The queries: every question about a board, each declared once.
 
-A query is a type: its fields are the arguments, in canonical form; `plan` says what is read of a
-board and what is made of it; `path`, `body` and `returns` say how it looks over HTTP. The verbs of
-`Leaderboards`, the endpoints of the service, their description and the client are made from it, so
-a new question is one more class here, in `QUERIES`, and a verb.
+A query is a type: its fields are the arguments, in canonical form; `plan` returns what is read of a
+board and how the answer is made from it; `path`, `body` and `returns` define its form over HTTP.
+The verbs of `Leaderboards`, the endpoints of the service, their description and the client are made
+from these types, so a new query is one more class here, listed in `QUERIES`, and a verb.
 """
 
 from abc import ABCMeta, abstractmethod
@@ -57,45 +57,45 @@ class AbstractStructMeta(StructMeta, ABCMeta):
 
 
 class Query(Struct, Generic[T], frozen=True, kw_only=True, metaclass=AbstractStructMeta):
-    """A question about one board whose answer is a T.
+    """A question about one board, with an answer of type T.
 
-    Its fields are judged when it is made: whatever is wrong with one alone is raised then, the same
+    Each field is checked when the query is made, so that an invalid argument raises the same error
     in every store.
     """
 
     verb: ClassVar[str]
-    """The method of `Leaderboards` that asks it."""
+    """The method of `Leaderboards` for this query."""
     path: ClassVar[str]
-    """The end of its path over HTTP: `/v1/boards/{board}/…`."""
+    """The end of the query's path over HTTP: `/v1/boards/{board}/…`."""
     returns: ClassVar[Any]
-    """The type that is sent as its answer."""
+    """The type of the answer that is sent."""
     absent: ClassVar[type[LaurelsError] | None] = None
-    """The error that is sent where the answer is None."""
+    """The error that is sent if the answer is None."""
     body: ClassVar[str | None] = None
     """The field that is sent as the body of a POST; the others are parameters."""
     shared: ClassVar[bool] = False
-    """Whether many ask just this, so that an answer is worth keeping."""
+    """Whether many clients make the same query, so that the answer is worth caching."""
 
     @property
     def size(self) -> int:
-        """About how many entries it reads: many would hold an event loop up."""
+        """About how many entries the query reads: a large one would block an event loop."""
         return 1
 
     @abstractmethod
     def plan(self, now: QueryContext) -> ReadPlan[T]:
-        """Return what is read of the board, and what is made of it."""
+        """Return the plan: what is read of the board, and how the answer is made from it."""
 
     def to_answer(self, result: T) -> Any:
-        """Return what is sent for a result. Raises `absent` where that stands for None."""
+        """Return the answer that is sent for a result. Raises `absent` if the result is None."""
         return result
 
     def from_answer(self, answer: Any) -> T:
-        """Return the result, from what was sent."""
+        """Return the result, from the answer that was sent."""
         result: T = answer
         return result
 
     def _ensure(self, name: str, low: int, high: int | None, refusal: type[LaurelsError]) -> None:
-        """Have a field be an integer within bounds."""
+        """Raise `refusal` if a field is not an integer within bounds."""
         value = getattr(self, name)
         if type(value) is not int or value < low or (high is not None and value > high):
             force_setattr(self, name, whole(name, value, low, high, refusal))
@@ -106,15 +106,15 @@ class Query(Struct, Generic[T], frozen=True, kw_only=True, metaclass=AbstractStr
 
 
 class ScopedQuery(Query[T], frozen=True, kw_only=True):
-    """Of a scope: that of `labels`, or the ranking `by` the values of a label."""
+    """A query about a scope, that of `labels`, or about the ranking `by` the values of a label."""
 
     labels: LabelPairs = ()
     by: str | None = None
 
 
 class RankingQuery(ScopedQuery[T], frozen=True, kw_only=True):
-    """Of one ranking: a window, by default the board's first, and a period of it, by default the
-    running one."""
+    """A query about one ranking: that of a window, by default the board's first, in a period, by
+    default the running one."""
 
     window: str | None = None
     period: str | None = None
@@ -124,13 +124,13 @@ class RankingQuery(ScopedQuery[T], frozen=True, kw_only=True):
 
 
 class ListQuery(RankingQuery[T], frozen=True, kw_only=True):
-    """Of entries, which may show what members carry."""
+    """A query for entries, which can include the members' data."""
 
     with_data: bool = False
 
 
 class Top(ListQuery[Page], frozen=True, kw_only=True):
-    """Who leads."""
+    """The first entries of a ranking. A cursor or an offset selects later ones."""
 
     verb = "top"
     path = "top"
@@ -189,7 +189,7 @@ class Around(_OfMember[Page | None], frozen=True, kw_only=True):
 
 
 class StandingOf(_OfMember[Standing | None], frozen=True, kw_only=True):
-    """Where a member stands: rank, score, neighbours and gaps."""
+    """A member's rank, score, neighbours and gaps."""
 
     verb = "standing"
     path = "standing"
@@ -212,7 +212,7 @@ class RankAnswer(Struct, frozen=True):
 
 
 class RankOf(RankingQuery[int | None], frozen=True, kw_only=True):
-    """A member's rank and nothing else, in a fraction of the time of `standing`."""
+    """A member's rank alone, in a fraction of the time of `standing`."""
 
     verb = "rank"
     path = "rank"
@@ -242,8 +242,8 @@ class RanksAnswer(Struct, frozen=True):
 
 
 class RanksOf(RankingQuery[list[int | None]], frozen=True, kw_only=True):
-    """The ranks of the members in the body (an array, or `{"members": […]}`), in their order and
-    all of one moment."""
+    """The ranks of several members, all from one state. The body has the members (an array, or
+    `{"members": […]}`), and the ranks are in the same order."""
 
     verb = "ranks"
     path = "ranks"
@@ -270,15 +270,15 @@ class RanksOf(RankingQuery[list[int | None]], frozen=True, kw_only=True):
 
 
 class CardAnswer(Struct, frozen=True):
-    """A member's standing in every window, all of one moment; null where it is not ranked."""
+    """A member's standing in every window, all from one state; null where it is not ranked."""
 
     member: str
     windows: dict[str, Standing | None]
 
 
 class Card(ScopedQuery[dict[str, Standing | None]], frozen=True, kw_only=True):
-    """A member's standing in the running period of every window, all of one moment; null for each
-    window that it is not ranked in."""
+    """A member's standing in the running period of every window, all from one state. It is null for
+    each window in which the member is not ranked."""
 
     verb = "card"
     path = "card"
@@ -315,8 +315,9 @@ class Card(ScopedQuery[dict[str, Standing | None]], frozen=True, kw_only=True):
 
 
 class StandingsOf(ListQuery[Page], frozen=True, kw_only=True):
-    """Friends: those of the members in the body (an array, or `{"members": […]}`) who are ranked,
-    ranked among themselves too."""
+    """The entries of some members, such as a player's friends. The body has the members (an array,
+    or `{"members": […]}`); each entry also has its rank among these, and members that are not
+    ranked are left out."""
 
     verb = "standings"
     path = "standings"
@@ -363,7 +364,7 @@ class Range(ListQuery[Page], frozen=True, kw_only=True):
 
 
 class AtRank(ListQuery[Standing | None], frozen=True, kw_only=True):
-    """Who stands at a position."""
+    """The member at a position of a ranking."""
 
     verb = "at_rank"
     path = "at-rank"
@@ -391,7 +392,7 @@ class ScoreAnswer(Struct, frozen=True):
 
 
 class ScoreAtPercentile(RankingQuery[Score | None], frozen=True, kw_only=True):
-    """The score that this percent of the members do not exceed."""
+    """The score that a given percentage of the members does not exceed."""
 
     verb = "score_at_percentile"
     path = "percentile"
@@ -413,13 +414,13 @@ class ScoreAtPercentile(RankingQuery[Score | None], frozen=True, kw_only=True):
 
 
 class CountAnswer(Struct, frozen=True):
-    """How many members."""
+    """A number of members."""
 
     count: int
 
 
 class Count(RankingQuery[int], frozen=True, kw_only=True):
-    """How many members have scores from low to high."""
+    """The number of members with scores from low to high."""
 
     verb = "count"
     path = "count"
@@ -448,8 +449,8 @@ class Periods(ScopedQuery[list[PeriodInfo]], frozen=True, kw_only=True):
     window: str | None = None
 
     def plan(self, now: QueryContext) -> ReadPlan[list[PeriodInfo]]:
-        """A rolling window has one period, from the beginning of the oldest step it counts to the
-        end of the one that runs."""
+        """Return the plan. A rolling window has one period, from the start of its oldest step to
+        the end of the running one."""
         state = now.state
         scope = scope_named(state.rules, dict(self.labels), self.by)
         window = window_named(state.rules, self.window)
@@ -473,14 +474,14 @@ class Periods(ScopedQuery[list[PeriodInfo]], frozen=True, kw_only=True):
 
 
 class ScopesAnswer(Struct, frozen=True):
-    """Scopes by their labels, and `after` what to ask for more; null where there are none."""
+    """Scopes by their labels; `after` is the argument for the next page, null at the end."""
 
     scopes: list[dict[str, str]]
     next: str | None = None
 
 
 class Scopes(Query[list[dict[str, str]]], frozen=True, kw_only=True):
-    """The scopes of some labels that hold anybody, in the order of their values."""
+    """The scopes of some labels that have members, in the order of their values."""
 
     verb = "scopes"
     path = "scopes"
@@ -535,24 +536,25 @@ QUERIES: tuple[type[Query[Any]], ...] = (
     Periods,
     Scopes,
 )
-"""All of them, in the order they are documented."""
+"""All queries, in the order of the documentation."""
 
 
 def _ranked(result: Any, member: str) -> Any:
-    """Return what was found of a member. Raises MemberNotRanked for None."""
+    """Return the result for a member. Raises MemberNotRanked if it is None."""
     if result is None:
         raise MemberNotRanked(f"{safe_repr(member)} is not ranked there")
     return result
 
 
 def ensure_member(member: str) -> None:
-    """Raise InvalidMember or its kin for what is no member id."""
+    """Raise the error of `member_bytes` if this is not a valid member id."""
     if not are_plain([member]):
         member_bytes(member)
 
 
 def checked_members(members: Iterable[str]) -> list[str]:
-    """Return the members asked for; raise where they are too many or one is none."""
+    """Return the requested members. Raises an error if there are too many, or if one is not a valid
+    id."""
     if type(members) is list:
         listed = members.copy()
     elif isinstance(members, str):
@@ -572,8 +574,8 @@ def checked_members(members: Iterable[str]) -> list[str]:
 
 
 def scope_after(labels: Mapping[str, str] | None) -> LabelPairs | None:
-    """Return the labels of the scope to go on after. Raises UnknownScope for what is none,
-    InvalidLabel."""
+    """Return the labels of the scope after which to continue. Raises UnknownScope for anything but
+    a non-empty mapping, InvalidLabel."""
     if labels is not None and not (isinstance(labels, Mapping) and labels):
         raise UnknownScope(f"expected a mapping of labels for after, got {safe_repr(labels)}")
     return None if labels is None else label_pairs(labels)

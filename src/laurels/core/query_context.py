@@ -1,4 +1,4 @@
-"""A board at some time: what a query is planned against."""
+"""The state of a board from which a query is planned."""
 
 from msgspec import Struct
 
@@ -9,7 +9,7 @@ from .reads import RankingView, cached_view
 
 
 class QueryContext(Struct, frozen=True, gc=False):
-    """A board as it is, and the time that counts for it."""
+    """A board's current state, and its time."""
 
     state: BoardState
     now_ms: int
@@ -23,8 +23,8 @@ class QueryContext(Struct, frozen=True, gc=False):
         labels: LabelPairs = (),
         by: str | None = None,
     ) -> RankingView:
-        """Return one ranking of the board, in the scope of some labels or by one. The running
-        period over all events is made ready once for as long as it runs."""
+        """Return the view of one ranking of the board, in the scope of some labels or by a label.
+        That of the running period over all events is cached while the period runs."""
         if period is not None or after is not None or by is not None or labels:
             return RankingView(self.state, self.now_ms, window, period, after, labels=labels, by=by)
         view = cached_view(self.state, window, self.now_ms)

@@ -1,4 +1,4 @@
-"""The names of rankings, by which plans, queries and indexes mean the same one. Pure."""
+"""The keys by which plans, queries and indexes name rankings. Pure."""
 
 from typing import NamedTuple
 
@@ -7,10 +7,10 @@ from laurels.timeline.calendar import Period
 
 
 class RankingKey(NamedTuple):
-    """Names one ranking, or the tally of a step.
+    """The name of a ranking, or of the tally of a step.
 
     `instance` is the start of the period in milliseconds, in a rolling window the number of the
-    step; `scope` the labels of those it ranks, empty where it ranks all.
+    step; `scope` is the text of the scope, empty for that of all events.
     """
 
     board: int
@@ -20,12 +20,12 @@ class RankingKey(NamedTuple):
 
 
 class Target(NamedTuple):
-    """A ranking or tally a batch touches and the period or step it stands for."""
+    """A ranking or tally that a batch writes to, and its period or step."""
 
     key: RankingKey
     period: Period
 
 
 def ranking_key(board: int, window: Window, period: Period, scope: str = "") -> RankingKey:
-    """Return the name of what a window keeps for a period or step."""
+    """Return the key of a window's ranking for a period, or of its tally for a step."""
     return RankingKey(board, window.name, window.instance_of(period), scope)

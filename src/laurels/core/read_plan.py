@@ -1,6 +1,6 @@
-"""A read plan: what is read of an index, all of one state, and what is made of it.
+"""Read plans: what is read from one state of an index, and how the answer is made from it.
 
-Nothing here reads an index itself, so it does not matter whether that is in this process.
+A plan does not read an index by itself, so it works with one in this process and with a remote one.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from .requests import ReadRequest, ReadResult, find
 MAX_LIMIT = 10_000
 MAX_RADIUS = 5_000
 FAR = 2**52
-"""A position beyond every ranking."""
+"""A position beyond the end of any ranking."""
 
 T = TypeVar("T")
 
@@ -25,8 +25,8 @@ T = TypeVar("T")
 def whole(
     name: str, value: object, low: int, high: int | None, refusal: Callable[[str], LaurelsError]
 ) -> int:
-    """Return an integer argument within its bounds, ends included; raise the refusal, which names
-    the argument, otherwise."""
+    """Return an integer argument if it is within its bounds, which are included; otherwise raise
+    the error made by `refusal`, whose message names the argument."""
     count = integer_within(value, low, high)
     if count is None:
         bounds = f"of {low:,} or more" if high is None else f"from {low:,} to {high:,}"
@@ -35,10 +35,12 @@ def whole(
 
 
 class ReadPlan(Struct, Generic[T], frozen=True):
-    """The requests to an index, all read of one state, and what makes a result of their results.
+    """The requests to an index, all answered from one state, and the function that makes the
+    result.
 
-    `finish` takes the results and the offset of that state; where another look is needed, it
-    returns the next plan. `fast_path` is how an index in this process answers in less time.
+    `finish` takes the answers to the requests and the offset of that state; if more has to be read,
+    it returns the next plan. `fast_path` is a faster way to the result with an index in this
+    process.
     """
 
     requests: tuple[ReadRequest, ...]
@@ -46,8 +48,8 @@ class ReadPlan(Struct, Generic[T], frozen=True):
     fast_path: Callable[[Index, Offset], T] | None = None
 
     def run_local(self, index: Index, offset: Offset) -> T:
-        """Return the result by an index in this process, which does not change meanwhile, as of an
-        offset."""
+        """Return the result from an index in this process, which must not change meanwhile, as of
+        an offset."""
         if self.fast_path is not None:
             return self.fast_path(index, offset)
         result = self.finish([find(index, request) for request in self.requests], offset)
@@ -55,6 +57,6 @@ class ReadPlan(Struct, Generic[T], frozen=True):
 
 
 def final(result: T | ReadPlan[T]) -> T:
-    """Return the result of a plan that needs no further look."""
+    """Return the result of a plan that needs no further plan."""
     assert not isinstance(result, ReadPlan)
     return result

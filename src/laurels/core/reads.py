@@ -1,4 +1,4 @@
-"""A view: one ranking of a board at one moment, and what can be read of it."""
+"""Views: a view is one ranking of a board at one time; its methods plan the reads of queries."""
 
 from collections.abc import Callable, Sequence
 from math import ceil
@@ -41,7 +41,7 @@ from .standing import (
 )
 
 PERCENTILE_MARGIN = 10
-"""How far a ranking may grow or shrink between two looks at it."""
+"""How far a ranking may grow or shrink between two reads without a third one."""
 
 _BESIDE: tuple[Span, ...] = (Span(0, -1, 2),)
 
@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 
 class RankingView:
-    """One ranking at one moment, and what can be read of it."""
+    """One ranking at one time; its methods plan the reads of queries."""
 
     def __init__(
         self,
@@ -83,11 +83,12 @@ class RankingView:
         self._scale: Scale = Whole(state.rules) if self._decayed is None else self._decayed
         steady = self._decayed is None and self._refreshed is None
         self.rules, self.until_ms = state.rules, self._period.end_ms if steady else now_ms
-        """By which rules and until when it is the view of the running period."""
+        """The rules and the time until which this is the view of the running period."""
 
     @property
     def _width(self) -> int:
-        """How many words decide the order: the columns, and the tie stamp if there is one."""
+        """The number of words that decide the order: the columns, and the tie stamp if there is
+        one."""
         return self.rules.order_words(self._window)
 
     def top(self, limit: int, offset: int, reverse: bool, data: bool) -> ReadPlan[Page]:
@@ -102,7 +103,7 @@ class RankingView:
             return self._page(results[0], at, reverse=reverse)
 
         def look(index: Index, at: Offset) -> Page:
-            """Read the slice from the top without a search for where it begins."""
+            """Read a slice at known positions, without a search for its first entry."""
             total = index.size(self.key)
             first, last = min(offset, total), min(offset + limit, total)
             part = index.slice(self.key, first, last)
@@ -160,7 +161,8 @@ class RankingView:
         return self._plan(finish, anchors=(Start(),), spans=(span,), data=data)
 
     def standings(self, members: Sequence[str], data: bool) -> ReadPlan[Page]:
-        """Those of the members who are ranked, in standing order, ranked among themselves."""
+        """Plan the entries of the given members that are ranked, in ranking order, with their ranks
+        among themselves."""
 
         def finish(result: ReadResult, offset: Offset) -> Page:
             return Page(self._friends(members, result), result.total, self._as_of(offset))
@@ -198,7 +200,8 @@ class RankingView:
         return list(map(Entry, ranked, ranks, scores, carried, places))
 
     def _places(self, scores: Sequence[tuple[int, ...]]) -> list[int]:
-        """Ranks, from 1 and in the board's style, of members whose scores (words) are in order."""
+        """Return the ranks among themselves, from 1 and in the board's style, of members whose
+        scores (words) are in order."""
         places: list[int] = []
         for i, score in enumerate(scores):
             if i and self.rules.rank != "ordinal" and score == scores[i - 1]:
@@ -232,7 +235,8 @@ class RankingView:
         return self._plan(finish, anchors=self._between(low, high))
 
     def score_at_percentile(self, percentile: object) -> ReadPlan[Score | None]:
-        """The score that at least this percent of the members do not exceed (nearest rank)."""
+        """Plan the score that at least this percentage of the members does not exceed (nearest
+        rank)."""
         share = percentile_share(percentile)
 
         def look(total: int) -> ReadPlan[Score | None]:
@@ -297,7 +301,8 @@ class RankingView:
     def _page(
         self, result: ReadResult, offset: Offset, *, reverse: bool = False, end: int | None = None
     ) -> Page:
-        """The entries result; `end` is where there is nothing more to show."""
+        """Return the page of a result; the list ends at position `end`, by default that of the
+        ranking."""
         part = result.slices[0]
         listed = self._entries(result)
         stop = part.start + len(listed)
@@ -314,13 +319,13 @@ class RankingView:
         return cursors.encode(self.key, reverse, words_at(part.words, i)[: self._width], member)
 
     def _offset(self, offset: int) -> int:
-        """How many entries to pass over, where no cursor says it."""
+        """Return how many entries to skip. Raises InvalidOffset if there is a cursor, too."""
         if offset and self._after is not None:
             raise InvalidOffset("expected an offset or a cursor, got both")
         return min(offset, FAR)
 
     def _place(self, cursor: cursors.Cursor, reverse: bool) -> AtBound:
-        """Where a cursor was made: all up to and with its entry have been read."""
+        """Return the place of a cursor: after the entry it was made from."""
         if (cursor.key, cursor.reverse, len(cursor.words)) != (self.key, reverse, self._width):
             raise InvalidCursor("the cursor was made for another period or direction")
         return AtBound(cursor.words, cursor.member, right=not reverse)
@@ -332,8 +337,8 @@ class RankingView:
 
 
 def cached_view(state: BoardState, window: str | None, now_ms: int) -> RankingView | None:
-    """The view of a window's running period, over all events, that was kept ready; None where there
-    is none, or where it no longer holds."""
+    """Return the cached view of a window's running period over all events; None if there is none,
+    or if it is outdated."""
     view: RankingView | None = None
     if window is None or type(window) is str:
         view = state.views.get(window)
@@ -353,11 +358,12 @@ def _ranks(result: Sequence[ReadResult], _: Offset) -> list[int | None]:
 
 
 def _decoded(carried: Sequence[bytes | None]) -> list[Any]:
-    """Return what members carry, decoded."""
+    """Return the decoded data of members."""
     return [None if data is None else msgspec.json.decode(data) for data in carried]
 
 
 def _ensure_running(step: int, running: int) -> None:
-    """A list of a rolling window is gone with its step."""
+    """Raise PeriodExpired for a list begun in an earlier step: the list of a rolling window ends
+    with its step."""
     if step < running:
         raise PeriodExpired("the step in which the list was begun has passed")

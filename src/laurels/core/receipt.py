@@ -36,11 +36,11 @@ class Receipt(Answer, frozen=True):
     `status` is `applied`, `unchanged` (counted, but the member's score is as before), `duplicate`
     (its id was counted already) or `refused`, then with the code of the error as `reason`. Scores
     are those before and after this event, ranks those before and after its commit, in `window` and
-    the period the event fell in (of a rolling window, the running step); None where the member was
-    not ranked, where that window refused the event, and ranks also where they were not requested.
-    In event time a commit's events count as many commits, one for each `now`. Where scores decay,
-    both are as shown at the `now` of the commit. On a board with scopes all of it is about the
-    scope with these `labels`; None where the event lacks the labels.
+    the period of the event (in a rolling window, at the running step). They are None if the member
+    was not ranked, or if that window refused the event; ranks also if they were not requested. In
+    event time the events of a commit count as several commits, one for each `now`. With decay both
+    scores are as shown at the `now` of the commit. On a board with scopes everything is about the
+    scope with these `labels`, and None if the event lacks the labels.
     """
 
     member: str | None
@@ -59,7 +59,7 @@ class Receipt(Answer, frozen=True):
 
 
 class Ranks(Struct, frozen=True):
-    """Ranks of a batch's members before and after its commit, from 0, -1 where not ranked."""
+    """The ranks of a batch's members before and after its commit, from 0, or -1 if not ranked."""
 
     before: Sequence[int]
     after: Sequence[int]
@@ -70,8 +70,8 @@ Row = tuple[str, Score | None, Score | None, int | None, int | None]
 
 
 class ReceiptSegment:
-    """A folded batch of the events handed in, and the ranks that were asked for; `places` says
-    which of the accepted events they are, None: those that follow the part before."""
+    """A counted batch of submitted events, and the ranks that were requested. `places` are the
+    batch's positions among the accepted events, None if it follows the previous segment."""
 
     def __init__(
         self, folded: Folded, ranks: Ranks | None, places: Sequence[int] | None = None
@@ -83,8 +83,8 @@ class ReceiptSegment:
         self._late: dict[str, int] | None = None
 
     def rows(self, rules: Rules, window: str) -> list[Row]:
-        """Return the scores and ranks of each event, as shown when the batch was counted; always
-        called with the same rules and window."""
+        """Return the scores and ranks of each event, as shown when the batch was counted. Has to be
+        called with the same rules and window each time."""
         if self._rows is None:
             batch, outcomes = self.folded.batch, self.folded.outcomes
             unknown: list[int | None] = [None] * batch.size
@@ -100,18 +100,18 @@ class ReceiptSegment:
 
     @property
     def late(self) -> dict[str, int]:
-        """The number of events each window refused as too late, by the window's name."""
+        """The number of events that each window refused as too late, by the window's name."""
         if self._late is None:  # `cached_property` takes a lock, which costs more than the rest
             self._late = dict(self.folded.plan.late_by_window(self.folded.batch.size))
         return self._late
 
 
 class Receipts(Plain, Sequence[Receipt]):
-    """The receipts of a batch, in the order the events were given.
+    """The receipts of a batch, in the order of its events.
 
-    A sequence that builds a receipt when it is looked at; the counts cost nothing. `offset` is
-    where the log holds the batch, or the newest offset when nothing of it was accepted; `window`
-    the one whose scores and ranks the receipts tell.
+    A sequence that builds a receipt when it is accessed; the counts need none. `offset` is the
+    batch's offset in the log, or the newest one if no event was accepted; `window` is the window
+    whose scores and ranks are in the receipts.
     """
 
     def __init__(
@@ -140,8 +140,8 @@ class Receipts(Plain, Sequence[Receipt]):
             self._kept = [-1 if i in errors else next(kept) for i in range(size)]
 
     def share(self, first: int, size: int) -> "Receipts":
-        """Return the receipts of `size` events from `first` on, for the caller that submitted them;
-        only of receipts without errors of their own."""
+        """Return the receipts of `size` events from `first` on, for the caller that submitted
+        these. No event of the batch may have been refused before it was counted."""
         return _Share(self, first, size)
 
     @property
@@ -162,7 +162,7 @@ class Receipts(Plain, Sequence[Receipt]):
 
     @property
     def late(self) -> dict[str, int]:
-        """The number of events each window refused as too late, by the window's name."""
+        """The number of events that each window refused as too late, by the window's name."""
         counts: dict[str, int] = {}
         for name, refused in chain.from_iterable(part.late.items() for part in self._parts):
             counts[name] = counts.get(name, 0) + refused
@@ -221,7 +221,7 @@ class Receipts(Plain, Sequence[Receipt]):
         }
 
     def error(self, i: int) -> LaurelsError | None:
-        """Return the error that the refusal of event i stands for, None when it was not refused."""
+        """Return the error with which event i was refused, None if it was not refused."""
         if i in self._errors:
             return self._errors[i][1]
         part, j = self._locate(i)
@@ -229,7 +229,7 @@ class Receipts(Plain, Sequence[Receipt]):
 
     @cached_property
     def _codes(self) -> bytes:
-        """The outcomes of the accepted events, in their order."""
+        """Return the codes of the accepted events' outcomes, in the order of the events."""
         codes = b"".join([bytes(part.folded.outcomes.codes) for part in self._parts])
         return codes if self._order is None else bytes([codes[at] for at in self._order])
 
@@ -332,8 +332,8 @@ class _Share(Receipts):
 
 
 def _order_of(parts: Sequence[ReceiptSegment], starts: Sequence[int]) -> list[int] | None:
-    """For each accepted event, its place in the parts, which begin there; None where they are in
-    its order."""
+    """Return, for each accepted event, its position in the concatenated parts; None if these are in
+    the same order. `starts` are the positions at which the parts begin, and the end."""
     following = [range(start, end) for start, end in pairwise(starts)]
     places = [
         own if part.places is None else part.places
@@ -348,7 +348,7 @@ def _order_of(parts: Sequence[ReceiptSegment], starts: Sequence[int]) -> list[in
 
 
 def _scores(rules: Rules, window: str, batch: Batch, found: Scores | None) -> list[Score | None]:
-    """Return the scores of words as of when each event was accepted; None where there was no
+    """Return the scores for words, as shown when each event was accepted; None if there was no
     entry."""
     if found is None:
         return [None] * batch.size

@@ -1,9 +1,10 @@
-"""Log records: everything that may change an answer, as bytes and back.
+"""Log records: everything that may change an answer, encoded to bytes and decoded.
 
-One commit is one entry of the log: a list of records that become durable, and visible, at once.
-A record carries the `now` it was accepted at, the number of its board (never used again, so a
-board created anew under an old name is another board) and the version of the definition it was
-judged by. The bytes are msgpack arrays; a batch's columns are narrow little-endian integers.
+One commit is one entry of the log: a list of records that become durable, and visible, together. A
+record has the `now` at which it was accepted, the number of its board (never used again, so a board
+that is created again with an old name is another board) and the version of the definition by which
+it was checked. The bytes are msgpack arrays; the columns of a batch are little-endian integers of
+as few bytes as possible.
 """
 
 from array import array
@@ -18,22 +19,23 @@ from laurels.model.labels import Labels, Values
 from laurels.model.windows.weighing import Weighing, Weights
 
 FORMAT = 2
-"""Format of an entry whose boards have times of their own (event time), and whose batches may have
-the time of each event. Others are of format 1: the time never decreases from record to record."""
+"""The format of an entry whose boards have times of their own (event time), and whose batches may
+have a time of acceptance for each event. Other entries have format 1: in these the time never
+decreases from record to record."""
 _ONE_TIME = 1
 
 
 class Events(Struct, frozen=True, array_like=True, tag="events"):
-    """A batch of events, in columns; `ages` are now - at, None when all were accepted at now.
+    """A batch of events, in columns; `ages` are now - at, None if each `at` is now.
 
-    `weights` are the mantissas of what the events weigh, by the half-lives of the board's decay
-    windows: one for each event, or one where all were accepted at now. `labels` are the names there
-    may be, the values that occur together, and for each event the place of its values there.
-    `waits` are now - the time at which each event was accepted, None where all were at now, or
-    where nothing follows from it.
+    `weights` are the mantissas of the events' weights, by the half-lives of the board's decay
+    windows: one for each event, or a single one if each `at` is now. `labels` are the names of the
+    labels, the distinct tuples of their values, and for each event the index of its tuple. `waits`
+    are now - the time at which each event was accepted, None if that was now for all of them, or if
+    it has no effect.
 
-    A `tag` is a random number that the changes of a record are known by, 0 on a board that keeps no
-    changes; the other records have one as well.
+    A `tag` is a random number that identifies the changes of a record, 0 on a board that keeps no
+    changes; the other records have one, too.
     """
 
     board: int
@@ -55,7 +57,7 @@ class Events(Struct, frozen=True, array_like=True, tag="events"):
 
 
 class Create(Struct, frozen=True, array_like=True, tag="create"):
-    """A new board. `uid` is random: no other board, here or elsewhere, has it."""
+    """A new board. `uid` is random, so that no other board, here or elsewhere, has the same."""
 
     board: int
     version: int
@@ -88,7 +90,7 @@ class Remove(Struct, frozen=True, array_like=True, tag="remove"):
 
 
 class MemberData(Struct, frozen=True, array_like=True, tag="data"):
-    """The JSON data of a member beside its score; None removes it."""
+    """The JSON data of a member; None removes it."""
 
     board: int
     version: int
@@ -99,7 +101,7 @@ class MemberData(Struct, frozen=True, array_like=True, tag="data"):
 
 
 class Position(Struct, frozen=True, array_like=True, tag="position"):
-    """The position of an import when none of the events since was accepted."""
+    """The position of an import that is committed without events, as none was accepted."""
 
     board: int
     version: int
@@ -109,8 +111,8 @@ class Position(Struct, frozen=True, array_like=True, tag="position"):
 
 
 class Refresh(Struct, frozen=True, array_like=True, tag="refresh"):
-    """The ranking of a window, in every scope, becomes what its tallies add up to at this place of
-    the log, over the steps that count at `now_ms`."""
+    """A refresh: the ranking of a window, in every scope, becomes the total of its tallies at this
+    place of the log, over the steps that count at `now_ms`."""
 
     board: int
     version: int
@@ -141,18 +143,18 @@ _format_decoder = msgspec.msgpack.Decoder(_Format)
 
 
 def encode_one(record: Record) -> msgspec.Raw:
-    """A record as the part of an entry that it will be."""
+    """Encode a record as a part of an entry."""
     return msgspec.Raw(_encoder.encode(record))
 
 
 def encode(records: list[msgspec.Raw], *, own_times: bool = False) -> bytes:
-    """Return the bytes of one log entry; `own_times` where boards do not share a time."""
+    """Return the bytes of one log entry; with `own_times` the boards do not share a time."""
     return _encoder.encode(_RawEntry(FORMAT if own_times else _ONE_TIME, records))
 
 
 def decode(body: bytes) -> list[Record]:
-    """Return the records of one log entry; a format newer than this version knows is refused by
-    name."""
+    """Return the records of one log entry. Raises FormatTooNew for a format that this version does
+    not know, LogDamaged for bytes that cannot be read."""
     try:
         if (found := _format_decoder.decode(body).format) > FORMAT:
             raise FormatTooNew(
@@ -164,7 +166,7 @@ def decode(body: bytes) -> list[Record]:
 
 
 def events_of(batch: Batch, version: int) -> Events:
-    """A batch as its log record."""
+    """Return the log record of a batch."""
     ages = None
     if batch.ats is not None:
         ages = pack(behind(batch.now_ms, batch.ats))
@@ -189,8 +191,8 @@ def events_of(batch: Batch, version: int) -> Events:
 
 
 def _waits(batch: Batch) -> bytes | None:
-    """Return how long before the batch's now each event was accepted, where ids are remembered from
-    then on."""
+    """Return how long before the batch's `now` each event was accepted, if ids are remembered from
+    that time."""
     if batch.nows is None or batch.ids is None or batch.nows[0] == batch.now_ms:
         return None
     return pack(behind(batch.now_ms, batch.nows))
@@ -213,7 +215,7 @@ def _mantissas(weights: Weights) -> bytes:
 
 
 def _weights(record: Events, ats: "array[int] | None") -> dict[Weighing, Weights]:
-    """Return the weights a log record holds."""
+    """Return the weights in a log record."""
     found: dict[Weighing, Weights] = {}
     for half_life_ms, packed in record.weights.items():
         weighing = Weighing(half_life_ms)
@@ -225,7 +227,7 @@ def _weights(record: Events, ats: "array[int] | None") -> dict[Weighing, Weights
 
 
 def batch_of(record: Events) -> Batch:
-    """Return the batch a log record holds."""
+    """Return the batch in a log record."""
     ats = None
     if record.ages is not None:
         ats = behind(record.now_ms, unpack(record.ages, record.size))

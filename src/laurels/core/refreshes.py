@@ -1,13 +1,13 @@
-"""Refreshes: which windows are due whose rankings are recomputed only at intervals.
+"""Refreshes: the windows whose rankings are recomputed only at intervals, and when each is due.
 
-Such a window shows the result of its last logged refresh. A refresh is a record like any other, so
-the state stays a function of the log. This module knows which refreshes are due and has large
-rankings built ahead, in shares, so that applying the record is O(1); small ones are built when the
-record is written.
+A refreshed window shows the result of its last logged refresh. A refresh is a record like any
+other, so the state stays a function of the log. This module determines which refreshes are due, and
+builds large rankings ahead, in shares, so that applying the record is O(1); small ones are built
+when the record is written.
 
 A refresh is due when a multiple of the window's interval has passed since the last one, or at once
-if there was none, and only while there may be anybody to list. A build starts over when a step of
-its window passes.
+if there was none, and only if the window may have members. A build starts over when a step of its
+window ends.
 """
 
 import heapq
@@ -24,18 +24,19 @@ from .lifecycle import NEVER, Refreshed
 from .plan import Plan
 
 AT_ONCE = 4_096
-"""Cells that a commit may add up for refreshes that were not built ahead: about a millisecond."""
+"""The most cells that a commit adds up for refreshes that were not built ahead: a millisecond or
+so."""
 MOST = 100
-"""Maximum number of refreshes in one commit."""
+"""The most refreshes in one commit."""
 SCOPE_WORK = 10
-"""Cost of visiting a scope, in cells."""
+"""The cost of visiting a scope, in cells."""
 
 Due = tuple[BoardState, str]
 """A board, and the name of the window to refresh."""
 
 
 class Build(Struct):
-    """How far the next ranking of a window is built: for which step, up to which scope."""
+    """The progress of a build: the step it is for, and the scope it has reached."""
 
     running: int | None = None
     place: tuple[str, str] | None = None
@@ -45,9 +46,9 @@ class Build(Struct):
 class Refreshes:
     """The refreshed windows of all boards.
 
-    `time_of`, `advance` and `advance_scopes` are the fold's. In event time a window may be due by
-    the time of other boards and not yet by that of its own: it is set aside (`_parked`) until
-    something is counted there.
+    `time_of`, `advance` and `advance_scopes` are those of the fold. In event time a window may be
+    due by the time of another board, but not by that of its own: then it is set aside (`_parked`)
+    until an event is counted there.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class Refreshes:
         self._parked: dict[int, list[tuple[int, int, str]]] = {}
         self._builds: dict[tuple[int, str], Build] = {}
 
-    # What is noted
+    # Notifications from the fold
 
     def watch(self, state: BoardState) -> None:
         """Schedule the refreshes of a board's windows."""
@@ -84,15 +85,15 @@ class Refreshes:
                 self._become(state, name, replace(current, waiting=True))
 
     def changed(self, state: BoardState, offset: int) -> None:
-        """Note that a log entry changed what refreshed windows show."""
+        """Note that a log entry changed the lists of refreshed windows."""
         for name, current in state.refreshed.items():
             if current.now_ms is not None:
                 state.refreshed[name] = replace(current, offset=offset)
         self._index.touch(state.number)
 
     def refreshed(self, state: BoardState, window: str, now_ms: int, offset: int) -> None:
-        """Refresh a window of a board that has been advanced: O(1) where it is built; otherwise all
-        scopes are refreshed here, and have to be advanced before."""
+        """Refresh a window of a board that has been advanced. O(1) if its build is complete;
+        otherwise all scopes, which have to be advanced before, are refreshed here."""
         show = self._index.show_built if self.is_built(state, window) else self._index.refresh
         self._builds.pop((state.number, window), None)
         self._become(state, window, Refreshed(offset, now_ms, show(state.number, window)))
@@ -119,11 +120,11 @@ class Refreshes:
         if due_ms < MAX_MS:
             heapq.heappush(self._due, (due_ms, state.number, name))
 
-    # What is due
+    # Due refreshes
 
     def ready(self, now_ms: int) -> list[Due]:
-        """Return the refreshes that are due and may be written now: those that are built, and small
-        ones. Builds of the others are begun. No board is later than `now_ms`."""
+        """Return the due refreshes that can be written now: those that are built, and small ones.
+        Begin to build the others. No board's time may be after `now_ms`."""
         found: list[Due] = []
         for number, window in self._builds:
             state = self._state(number)
@@ -163,10 +164,10 @@ class Refreshes:
         assert state is not None, "the builds of a board go with it"
         return state
 
-    # What is built
+    # Builds
 
     def work(self, limit: int) -> int:
-        """Do about `limit` cells of the builds; return what is left of `limit`."""
+        """Continue the builds by about `limit` cells; return what is left of the limit."""
         for number, window in list(self._builds):
             if limit <= 0:
                 break
@@ -174,8 +175,8 @@ class Refreshes:
         return limit
 
     def left(self) -> int:
-        """Return about how many cells the builds have left, 0 when all are complete. A scope not
-        visited yet counts for one."""
+        """Return about how many cells the builds have left, 0 if all are complete. A scope that was
+        not visited yet counts as one cell."""
         total = 0
         for number, window in self._builds:
             if not self.is_built(self._state(number), window):
@@ -184,7 +185,8 @@ class Refreshes:
 
     @property
     def interval_ms(self) -> int:
-        """The shortest interval of the windows being built; MAX_MS if there are none."""
+        """Return the shortest refresh interval of the windows being built, MAX_MS if there are
+        none."""
         return min(
             (
                 self._state(number).rules.refreshed[window].interval_ms

@@ -1,12 +1,12 @@
-"""What can be asked of a ranking in one go, and what comes back.
+"""Requests for reading a ranking, and their results.
 
-A question of a user ("who is around ann?") becomes a `ReadRequest`: anchors are places between the
-entries of a ranking, spans are runs of entries that begin and end so many entries from an anchor.
-An index answers any number of asks from one state, wherever that state is kept, so that no answer
-shows a list before a write and a total after it. Positions start at 0.
+A query ("who is around ann?") becomes a `ReadRequest`: anchors are places between the entries of a
+ranking, spans are consecutive entries between two distances from an anchor. An index answers any
+number of requests from one state, wherever that is stored, so that no answer shows a list before a
+write and a total after it. Positions start at 0.
 
-Asks and what is found are many at a time and never part of a cycle, so the garbage collector need
-not look at them (`gc=False`).
+Requests and results are numerous and never part of a reference cycle, so the garbage collector does
+not track them (`gc=False`).
 """
 
 from collections.abc import Sequence
@@ -18,22 +18,22 @@ from .ranking_key import RankingKey
 
 
 class Start(Struct, frozen=True, tag="start"):
-    """Before the first entry: position 0."""
+    """The anchor before the first entry: position 0."""
 
 
 class End(Struct, frozen=True, tag="end"):
-    """After the last entry: the position that is the size."""
+    """The anchor after the last entry: its position is the size of the ranking."""
 
 
 class AtMember(Struct, frozen=True, tag="member"):
-    """Before a member's entry: its position; -1 where it is not ranked."""
+    """The anchor before a member's entry: at the member's position, -1 if it is not ranked."""
 
     member: bytes
 
 
 class AtBound(Struct, frozen=True, tag="bound"):
-    """Before the first entry whose leading words (then member) are not below these; `right`: are
-    above them."""
+    """The anchor before the first entry whose leading words (then member) are at least these, with
+    `right` greater."""
 
     words: tuple[int, ...]
     member: bytes | None
@@ -46,10 +46,10 @@ Anchor = Start | End | AtMember | AtBound
 class Span(Struct, frozen=True):
     """The entries at positions `anchor + low` to `anchor + high` (exclusive).
 
-    They are cut to what the ranking has. Where the span would begin before `first`, it is moved as
-    a whole to begin there; what lies behind `last` is cut off. With `fit` it is moved so that it
-    keeps its length as far as the ranking has so many entries. `anchor`, `first` and `last` are
-    places in the anchors of the ask. An anchor at a member that is not ranked has no entries.
+    The span is limited to the entries of the ranking. If it would begin before `first`, it is moved
+    as a whole to begin there; it is cut off at `last`. With `fit` it is moved to keep its length,
+    if the ranking has that many entries. `anchor`, `first` and `last` are indexes into the anchors
+    of the request. The span of a member that is not ranked is empty.
     """
 
     anchor: int
@@ -61,7 +61,7 @@ class Span(Struct, frozen=True):
 
 
 class Listing(Struct, frozen=True):
-    """The next scopes of a board of some labels (`form`, as `Place.name`), behind one of them."""
+    """A request for the next scopes of a form (`RankingSpec.name`), after one of them."""
 
     form: str
     after: str
@@ -69,9 +69,9 @@ class Listing(Struct, frozen=True):
 
 
 class ReadRequest(Struct, frozen=True, gc=False):
-    """What is asked of one ranking: where anchors are, which entries spans hold, where `members`
-    stand, with `ranks` only their ranks; with `data` also what the members found carry. With
-    `scopes` it is which scopes of the ranking's board hold anybody, and nothing else."""
+    """A request for one ranking: the positions of anchors, the entries of spans, the positions and
+    ranks of `members`, with `ranks` only the latter; with `data` also the data of the members
+    found. With `scopes` it only lists the scopes of the board that have members."""
 
     key: RankingKey
     anchors: tuple[Anchor, ...] = ()
@@ -83,10 +83,10 @@ class ReadRequest(Struct, frozen=True, gc=False):
 
 
 class ReadResult(Struct, frozen=True, gc=False):
-    """What an index found: the size of the ranking, positions of the anchors, slices of the spans.
+    """The result of a request: the size of the ranking, positions of anchors, slices of spans.
 
-    `data` has for each slice, then for the members asked for, what each member carries; None where
-    it was not asked for. Asked for `ranks`, an index may find nothing else.
+    `data` has the members' data for each slice, then for the requested members; None if it was not
+    requested. If only `ranks` were requested, an index may leave everything else empty.
     """
 
     total: int
@@ -98,7 +98,7 @@ class ReadResult(Struct, frozen=True, gc=False):
 
 
 def extent(span: Span, positions: Sequence[int], total: int) -> tuple[int, int]:
-    """The positions a span covers, first and end."""
+    """Return the first position of a span, and its end."""
     at = positions[span.anchor]
     if at < 0:
         return 0, 0
@@ -115,7 +115,7 @@ def extent(span: Span, positions: Sequence[int], total: int) -> tuple[int, int]:
 
 
 def position_of(index: Index, key: RankingKey, anchor: Anchor, total: int) -> int:
-    """Where an anchor is in a ranking of so many entries."""
+    """Return the position of an anchor in a ranking of `total` entries."""
     if isinstance(anchor, AtMember):
         return index.position(key, anchor.member)
     if isinstance(anchor, AtBound):
@@ -124,7 +124,7 @@ def position_of(index: Index, key: RankingKey, anchor: Anchor, total: int) -> in
 
 
 def find(index: Index, ask: ReadRequest) -> ReadResult:
-    """The answer to an ask by an index whose calls see one state."""
+    """Answer a request from an index that does not change meanwhile."""
     key = ask.key
     if ask.ranks:
         ranks = index.ranks(key, ask.members)

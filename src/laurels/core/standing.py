@@ -1,7 +1,7 @@
 """Answers of queries: entries, standings and pages, and how they are made from words.
 
-Internally, ranks and positions start at 0 and scores are words; here they become what a user sees.
-Only this module adds 1 to a rank.
+Internally, ranks and positions start at 0 and scores are words; here they become the ranks and
+scores that users see. Only this module adds 1 to a rank.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,10 +18,10 @@ from .index import Offset, Slice
 class AsOf(Answer, frozen=True):
     """The state an answer shows: the log offset it reflects and the window and period read.
 
-    Two answers with the same `as_of` agree. The offset of a board in several shards is a tuple, a
-    number for each. `now_ms` is the instant for which scores are shown, in a window in which they
-    decay. On a board with scopes `labels` are those of the scope read, {} the scope of all events;
-    `by` is the label whose values are ranked.
+    Two answers with the same `as_of` show the same state. The offset of a board in several shards
+    is a tuple with a number for each. `now_ms` is the instant for which scores are shown in a
+    window with decay. On a board with scopes `labels` are those of the scope, {} for the scope of
+    all events; `by` is the label whose values are ranked.
     """
 
     offset: Offset
@@ -33,7 +33,8 @@ class AsOf(Answer, frozen=True):
 
 
 class Entry(Answer, frozen=True, omit_defaults=True):
-    """A member in a list. `place` is its rank among the members asked for, where some were."""
+    """A member in a list. `place` is its rank among the requested members, if the query named
+    some."""
 
     member: str
     rank: int
@@ -43,7 +44,7 @@ class Entry(Answer, frozen=True, omit_defaults=True):
 
 
 class Neighbour(Answer, frozen=True):
-    """The member next to another; `gap` is by how much the better of both is ahead."""
+    """The member next to another; `gap` is how far the better of the two is ahead."""
 
     member: str
     rank: int
@@ -52,7 +53,7 @@ class Neighbour(Answer, frozen=True):
 
 
 class Gap(Answer, frozen=True):
-    """By how much a member is behind the holder of position `rank`; 0 when it is there or above."""
+    """How far a member is behind the member at position `rank`; 0 if it is there or above."""
 
     rank: int
     gap: Score
@@ -61,9 +62,9 @@ class Gap(Answer, frozen=True):
 class Standing(Answer, frozen=True):
     """A member's place in a ranking, with its context.
 
-    `percent` is the share of members it takes to hold this one, from the top: 1.0 is "top 1 %".
-    A score is an int (scale 0) or a Decimal, with several columns a tuple of them; a decayed one is
-    a Decimal of six places more than its column has.
+    `percent` is the share of members from the top down to this one: 1.0 is "top 1 %". A score is an
+    int (scale 0) or a Decimal, with several columns a tuple of these; in a window with decay it is
+    a Decimal with six places more than the column has.
     """
 
     member: str
@@ -81,8 +82,8 @@ class Standing(Answer, frozen=True):
 class Page(Answer, frozen=True):
     """A part of a ranking: a sequence of its entries.
 
-    `total` counts the whole ranking, `len(page)` the entries of the page; `next` is the cursor to
-    go on from, None at the end.
+    `total` counts the whole ranking, `len(page)` the entries of the page; `next` is the cursor of
+    the next page, None at the end.
     """
 
     entries: list[Entry]
@@ -117,36 +118,36 @@ class PeriodInfo(Answer, frozen=True):
 
 
 FIRST = 1
-"""The rank of the first, as users count."""
+"""The rank of the first member, as users count."""
 
 
 def public_rank(rank: int) -> int:
-    """A rank as users count it."""
+    """Return a rank as users count it."""
     return rank + FIRST
 
 
 def public_ranks(ranks: Iterable[int]) -> list[int]:
-    """Ranks as users count them."""
+    """Return ranks as users count them."""
     return [rank + FIRST for rank in ranks]
 
 
 def rank_or_none(rank: int) -> int | None:
-    """A rank as users count it; None for who is not ranked."""
+    """Return a rank as users count it, None for -1 (not ranked)."""
     return rank + FIRST if rank >= 0 else None
 
 
 def ranks_or_none(ranks: Iterable[int]) -> list[int | None]:
-    """Ranks as users count them; None for who is not ranked."""
+    """Return ranks as users count them, None for each -1 (not ranked)."""
     return [rank + FIRST if rank >= 0 else None for rank in ranks]
 
 
 def words_at(words: Sequence[Sequence[int]], i: int) -> tuple[int, ...]:
-    """Return the words of the i-th of several entries kept column by column."""
+    """Return the words of the i-th of several entries that are stored column by column."""
     return tuple([column[i] for column in words])
 
 
 def range_text(column: ColumnRule) -> str:
-    """A column's range as a message shows it."""
+    """Return the range of a column as a text for messages."""
     low, high = (to_value(bound, column.scale) for bound in (column.low, column.high))
     return f"{column.name} {low} to {high}"
 
@@ -160,7 +161,8 @@ def standing(
     to_rank: Gap | None = None,
     data: Any = None,
 ) -> Standing:
-    """Return the i-th entry of a slice, with those beside it as its neighbours."""
+    """Return the standing of the i-th entry of a slice; the entries next to it are its
+    neighbours."""
     members, ranks = part.members, part.ranks
     scores, gaps = scale.scores(part.words), scale.gaps(part.words)
     above = below = None
@@ -174,7 +176,7 @@ def standing(
 
 
 def entries(part: Slice, scale: Scale, data: Sequence[Any] | None) -> list[Entry]:
-    """Return the entries of a slice, with member data where it was asked for."""
+    """Return the entries of a slice, with the members' data if it was requested."""
     scores = scale.scores(part.words)
     ranks = public_ranks(part.ranks)
     if data is None:

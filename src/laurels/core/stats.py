@@ -16,8 +16,8 @@ from .ranking_key import RankingKey, ranking_key
 
 
 class WindowStats(Answer, frozen=True):
-    """One window in its running period: `rankings` kept over all periods, `tallies` of a rolling
-    window, the memory of both."""
+    """The figures of one window: of its running period, and the number of `rankings` stored over
+    all periods and of a rolling window's `tallies`, with the memory of both."""
 
     window: str
     period: str | None
@@ -29,7 +29,7 @@ class WindowStats(Answer, frozen=True):
 
 class BoardLayout(Answer, frozen=True):
     """The layout of a board's rankings on an index server: its name, its meaning, and what would
-    make it cheaper, None where nothing would."""
+    make it cheaper, None if nothing would."""
 
     name: str
     means: str
@@ -37,17 +37,18 @@ class BoardLayout(Answer, frozen=True):
 
 
 class BoardStats(Answer, frozen=True):
-    """A board as it stands. `remembered` counts the event ids kept against repeats; `layout` is
-    told of a board on an index server.
+    """The figures of a board. `remembered` is the number of event ids kept to detect repeats;
+    `layout` is present for a board on an index server.
 
-    `windows` are of the scope of all events; `scopes` counts the others that hold anybody, by the
-    labels they are of (`room`, `gender,zone`), and `scopes_nbytes` is the memory of their rankings
-    and of those by a label: an estimate by some of them where there are many, and on an index
-    server. `now_ms` is what time it is on the board: that of the clock, or with `event_time` the
+    `windows` are those of the scope of all events. `scopes` counts the other scopes that have
+    members, by the names of their labels (`room`, `gender,zone`), and `scopes_nbytes` is the memory
+    of their rankings and of those by a label; it is estimated from a sample if there are many, and
+    on an index server. `now_ms` is the board's time: that of the clock, or with `event_time` the
     latest `at` it has seen.
 
-    `nbytes` is the memory of all rankings. `left_out` events of a board in several shards
-    count for their members and not for their labels, whose totals would have left the range."""
+    `nbytes` is the memory of all rankings. `left_out` is the number of events of a board in several
+    shards that count for their members but not for their labels, as a label's total would have left
+    the range."""
 
     board: str
     version: int
@@ -65,10 +66,11 @@ class BoardStats(Answer, frozen=True):
 
 
 class Kept(Answer, frozen=True):
-    """What a recovery would start from: the newest snapshot (its offset and size, None without one)
-    and the log from `log_from` on. `damaged` are snapshots that were found unreadable and skipped;
-    `failure` is why the last attempt at a snapshot failed, if it did. `end_unverified` is why the
-    log's end could not be verified when the store was opened, None where it was."""
+    """The files from which a recovery would start: the newest snapshot (its offset and size, None
+    without one) and the log from `log_from` on. `damaged` are snapshots that were found unreadable
+    and skipped; `failure` is the reason why the last attempt at a snapshot failed, if it did.
+    `end_unverified` is the reason why the log's end could not be verified when the store was
+    opened, None if it was."""
 
     log_from: int
     snapshot_offset: int | None = None
@@ -79,8 +81,8 @@ class Kept(Answer, frozen=True):
 
 
 class Stats(Answer, frozen=True):
-    """The whole store: memory of all rankings and of the members' names, size of the log,
-    what is kept to open it again, and how it stands to its clock."""
+    """The figures of the whole store: the memory of all rankings and of the members' names, the
+    size of the log, the files for recovery, and the status of its clock."""
 
     boards: int
     members: int
@@ -93,8 +95,8 @@ class Stats(Answer, frozen=True):
 
 
 class CheckReport(Answer, frozen=True):
-    """The result of a successful check. `unverified` lists, in sentences, what it could not verify
-    because it is stored once and nothing else follows from it: of boards on an index server."""
+    """The result of a successful check. `unverified` are sentences about the data that it could not
+    verify, on an index server, because they are stored only once."""
 
     boards: int
     rankings: int
@@ -128,7 +130,7 @@ def board_stats(fold: Fold, state: BoardState, now_ms: int) -> BoardStats:
 
 
 def scope_counts(fold: Fold, state: BoardState) -> dict[str, int]:
-    """Return how many scopes of each tuple of labels have members; O(tuples)."""
+    """Return the number of scopes with members, by the names of their labels; O(names)."""
     forms = [",".join(labels) for labels in state.rules.scopes if labels]
     return {form: fold.index.scope_count(state.number, form) for form in forms}
 
@@ -175,20 +177,21 @@ def store_stats(fold: Fold, log_nbytes: int, clock: ClockStatus, kept: Kept) -> 
 
 
 class StoreFigures(Struct, frozen=True):
-    """Figures for the metrics of a service: of a store of this process, or how many boards it knows
-    of those on an index server, and whether that answers."""
+    """Figures for the metrics of a service: those of a store in this process; on an index server
+    the number of boards this process knows, and whether the server answers."""
 
     of_boards_only: bool = False
-    """Whether the caller is limited to some boards: then there are no statistics of the store."""
+    """Whether the caller may see only some boards: then there are no figures of the whole store."""
     store: Stats | None = None
     boards: Sequence[tuple[str, int]] = ()
-    """Names, and the bytes that the rankings take."""
+    """For each board its name, and the bytes of its rankings."""
     scopes: Sequence[tuple[str, str, int]] = ()
-    """Boards, the labels of their scopes, and how many such scopes have members."""
+    """For each board and each kind of scope its labels, and the number of such scopes with
+    members."""
     scopes_memory: Sequence[tuple[str, int]] = ()
-    """Boards that have scopes, and the bytes that the rankings of these take."""
+    """For each board with scopes its name, and the bytes of the scopes' rankings."""
     snapshot_taken: float | None = None
-    """Seconds since 1970 of the newest snapshot."""
+    """The time of the newest snapshot, in seconds since 1970."""
     write_failures: int = 0
     writable: bool = True
     count: int = 0
@@ -197,7 +200,7 @@ class StoreFigures(Struct, frozen=True):
 
 
 def figures_of(boards: Iterable[BoardStats]) -> StoreFigures:
-    """Return the figures of some boards, and none of the store."""
+    """Return the figures of some boards, without those of the whole store."""
     shown = list(boards)
     return StoreFigures(
         of_boards_only=True,

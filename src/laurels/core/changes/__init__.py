@@ -1,1 +1,1 @@
-"""What changes on a board, kept for those who follow it."""
+"""The changes of a board, kept for programs that follow them."""

@@ -1,5 +1,5 @@
-"""Changes as readers get them: what each accepted event, and each other write, did to one member
-of a board. Pure."""
+"""Changes as readers get them: the effect of each accepted event, and each other write, on one
+member of a board. Pure."""
 
 from collections.abc import Iterator
 from typing import Any, Literal, SupportsIndex, overload
@@ -18,10 +18,11 @@ Delta = Number | tuple[Number | None, ...]
 
 
 class ChangedRanking(Answer, frozen=True, omit_defaults=True):
-    """A member's entry in one ranking after a change; without a score it is not in it any more.
+    """A member's entry in one ranking after a change; without a score it is no longer ranked there.
 
-    `labels` are those of the scope, None on a board without scopes. `reached_ms` decides among
-    equal scores, where arrival does; `last_ms` is the time that `last` columns go by.
+    `labels` are those of the scope, None on a board without scopes. `reached_ms` is the time that
+    decides between equal scores, if arrival does; `last_ms` is the time that decides `last`
+    columns.
     """
 
     window: str
@@ -33,13 +34,13 @@ class ChangedRanking(Answer, frozen=True, omit_defaults=True):
 
 
 class Change(Answer, frozen=True):
-    """What one accepted event, or another write, did to a board.
+    """The effect of one accepted event, or another write, on a board.
 
     `id` is the same however often the change is read: board uid / shard / sequence / tag / number.
     `delta` is what was added to the columns with op sum, None for the others. `score` is that of
-    the window `all` over all events, None without it. `rankings` are those in `all` and calendar
-    windows in which the event counted; rankings of other windows change with time and are not
-    listed. `data` is what a member carries now (`data`), the position of a source (`position`), or
+    the window `all` over all events, None without that window. `rankings` are those in `all` and
+    calendar windows in which the event counted; rankings of other windows change with time and are
+    not listed. `data` is the member's new data (`data`), the position of a source (`position`), or
     the definition of the board (`create`, `change`).
     """
 
@@ -57,8 +58,8 @@ class Change(Answer, frozen=True):
 
 
 class ChangePage(Answer, frozen=True):
-    """Changes in their order, and the cursor behind the last; `more` says whether others follow it
-    already. A sequence of its changes."""
+    """Changes in their order, and the cursor after the last one; `more` is whether further changes
+    exist already. A sequence of its changes."""
 
     changes: list[Change]
     cursor: str

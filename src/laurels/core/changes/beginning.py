@@ -1,10 +1,11 @@
-"""The beginning of a board's changes: every present entry, ranking by ranking, and then what has
-changed since. Pure.
+"""The initial load of a board for readers of changes: all current entries, ranking by ranking, and
+then the changes since it began. Pure.
 
-A new reader, or one whose cursor has expired, starts here. Its first cursor says where the changes
-stood when it began. Pages of entries are read while writes go on: an entry that moves meanwhile may
-be missed, or be newer than that cursor, but then its change follows. So whoever applies everything
-in order, and lets no older entry overwrite a newer one, ends with what the store has.
+A new reader, or one whose cursor has expired, begins here. Its first cursor contains the end of the
+changes at that time. Pages of entries are read while writes continue: an entry that moves meanwhile
+may be missed, or be newer than that cursor, but then its change follows. So a reader that applies
+everything in order, and never overwrites a newer entry by an older one, ends with the store's
+state.
 """
 
 import binascii
@@ -31,11 +32,11 @@ from laurels.model.validation import safe_repr
 
 PREFIX = "initial."
 MAX_STEPS = 100
-"""Rankings without entries that one page passes over."""
+"""The most rankings without entries that one page skips."""
 
 
 class PresentEntries(Struct, frozen=True):
-    """Some entries of a ranking, with what each member carries; `next` is the cursor of a page."""
+    """Some entries of a ranking, with the members' data; `next` is the cursor of the next page."""
 
     members: list[str]
     rankings: list[ChangedRanking]
@@ -45,7 +46,7 @@ class PresentEntries(Struct, frozen=True):
 
 
 class Present(RankingQuery[PresentEntries], frozen=True, kw_only=True):
-    """The entries of a ranking with the times that decide among equal scores."""
+    """The entries of a ranking, with the times that decide between equal scores."""
 
     limit: int = 1_000
     after: str | None = None
@@ -82,8 +83,9 @@ class Present(RankingQuery[PresentEntries], frozen=True, kw_only=True):
 
 
 class InitialCursor(Struct, frozen=True, array_like=True):
-    """Where a reader of the beginning is: in the ranking at `place` of those the board records, in
-    this scope and period, behind `page`. `changes` is the cursor to go on from at the end."""
+    """The place of a reader in the initial load: in the board's recorded ranking number `place`, in
+    this scope and period, after the cursor `page`. `changes` is the cursor from which to continue
+    at the end."""
 
     changes: str
     place: int = 0
@@ -100,12 +102,12 @@ _decoder = msgspec.msgpack.Decoder(InitialCursor)
 
 
 def is_initial(after: str | None) -> bool:
-    """Return whether a cursor is of the beginning rather than of changes."""
+    """Return whether a cursor is of the initial load rather than of changes."""
     return isinstance(after, str) and after.startswith(PREFIX)
 
 
 def decode(text: str) -> InitialCursor:
-    """Return the cursor that a caller hands back. Raises InvalidCursor."""
+    """Return the cursor that a caller passed. Raises InvalidCursor."""
     try:
         packed = text[len(PREFIX) :].encode("ascii")
         cursor = _decoder.decode(urlsafe_b64decode(packed + b"=" * (-len(packed) % 4)))
@@ -120,7 +122,8 @@ Steps = Generator[Query[Any], Any, ChangePage]
 
 
 def cursor_of(after: str | None, end_of_changes: Callable[[], str]) -> InitialCursor:
-    """Return where a reader goes on: at its cursor, or at the beginning. Raises InvalidCursor."""
+    """Return the place at which a reader continues: its cursor, or the beginning. Raises
+    InvalidCursor."""
     if after is not None and is_initial(after):
         return decode(after)
     if after is not None:
@@ -129,8 +132,9 @@ def cursor_of(after: str | None, end_of_changes: Callable[[], str]) -> InitialCu
 
 
 def page(board: str, uid: str, rules: Rules, cursor: InitialCursor, limit: int) -> Steps:
-    """Make a page of the beginning: yields queries of the board, takes their answers, returns the
-    page. The last page has the change `initial_end` and the cursor of the changes that follow."""
+    """Make a page of the initial load: a generator that yields queries, is sent their answers, and
+    returns the page. The last page has the change `initial_end` and the cursor of the changes that
+    follow."""
     recorded = [rules.places[index] for index in rules.recorded]
     for _ in range(MAX_STEPS):
         if cursor.place >= len(recorded):
@@ -190,7 +194,8 @@ def _text(ranking: ChangedRanking) -> str:
 def _next_period(
     cursor: InitialCursor, spec: RankingSpec
 ) -> Generator[Query[Any], Any, InitialCursor]:
-    """Return the cursor of the next older period of a window; after the last, of what follows."""
+    """Return the cursor of the next older period of a window; after the last one, of the next scope
+    or ranking."""
     periods = yield Periods(window=spec.window, labels=cursor.scope or ())
     labels = [period.label for period in periods if period.total]
     if cursor.period is None:
@@ -207,7 +212,8 @@ def _next_period(
 def _next_scope(
     cursor: InitialCursor, names: LabelNames
 ) -> Generator[Query[Any], Any, InitialCursor]:
-    """Return the cursor of the next scope of some labels; after the last, of the next ranking."""
+    """Return the cursor of the next scope of some labels; after the last one, of the next
+    ranking."""
     scopes = yield Scopes(labels=names, after=cursor.scope, limit=1)
     if not scopes:
         return InitialCursor(cursor.changes, cursor.place + 1)
@@ -215,7 +221,7 @@ def _next_scope(
 
 
 def run(steps: Steps, ask: Callable[[Query[Any]], Any]) -> ChangePage:
-    """Return the page that steps make, with the answers of a store."""
+    """Run the generator of a page with the answers of a store; return the page."""
     try:
         query = next(steps)
         while True:
@@ -231,7 +237,7 @@ def run(steps: Steps, ask: Callable[[Query[Any]], Any]) -> ChangePage:
 
 
 async def run_async(steps: Steps, ask: Callable[[Query[Any]], Awaitable[Any]]) -> ChangePage:
-    """Return the page that steps make, with the answers of a store to a task."""
+    """Run the generator of a page with the answers of an asynchronous store; return the page."""
     try:
         query = next(steps)
         while True:

@@ -1,10 +1,10 @@
 """Blocks: the changes of one record, in columns. Pure.
 
-A store keeps changes in *blocks*: one block for each record that changed a board, in columns, as it
-was counted. A block is turned into changes when somebody reads it, so that keeping it costs little.
-Blocks of a shard are numbered from 1 without a gap, and each has the random tag of its record. A
-cursor names the last change read, with that tag, so a store that lost its end and went on is
-noticed.
+A store keeps changes in *blocks*: one block for each record that changed a board, with the columns
+of the counted batch. A block is turned into changes when it is read, so that keeping it costs
+little. The blocks of a shard are numbered from 1 without gaps, and each has the random tag of its
+record. A cursor names the last change read, with that tag, so that it is detected if a store has
+lost the end of its data and has since written other blocks under the same numbers.
 """
 
 from array import array
@@ -34,10 +34,11 @@ _COUNTED = bytes(code in COUNTED for code in range(256))
 
 
 class TracedRanking(Struct, frozen=True, array_like=True):
-    """What a block's events did in one window and kind of scope.
+    """The effect of a block's events in one window and kind of scope.
 
-    `route` has for each event the index of the ranking in `targets` it counted in, below 0 for
-    none; or the one that holds for all. `words` are the entries after each event, column by column.
+    `route` has for each event the index in `targets` of the ranking in which it counted, negative
+    for none; or a single index for all events. `words` are the entries after each event, column by
+    column.
     """
 
     route: int | bytes
@@ -45,10 +46,10 @@ class TracedRanking(Struct, frozen=True, array_like=True):
 
 
 class EventBlock(Struct, frozen=True, array_like=True, tag="events"):
-    """The changes of one batch of events, column by column; those that were refused are left out.
+    """The changes of one batch of events, column by column, without the refused ones.
 
     `targets` are the rankings: window, instance and scope. `added` is what each event added to the
-    columns; without it, the values themselves.
+    columns; if None, these are the values themselves.
     """
 
     sequence: int
@@ -68,12 +69,12 @@ class EventBlock(Struct, frozen=True, array_like=True, tag="events"):
 
     @property
     def count(self) -> int:
-        """How many changes the block stands for."""
+        """The number of changes in the block."""
         return self.size + (self.position is not None)
 
 
 class WriteBlock(Struct, frozen=True, array_like=True, tag="write"):
-    """The one change of a write that is no event."""
+    """The one change of a write other than events."""
 
     sequence: int
     tag: int
@@ -84,7 +85,7 @@ class WriteBlock(Struct, frozen=True, array_like=True, tag="write"):
 
     @property
     def count(self) -> int:
-        """How many changes the block stands for."""
+        """The number of changes in the block."""
         return 1
 
 
@@ -107,12 +108,12 @@ def write_block(
     data: bytes | None = None,
     sequence: int = 0,
 ) -> WriteBlock:
-    """Return the block of a record that is no batch of events."""
+    """Return the block of a record other than a batch of events."""
     return WriteBlock(sequence, record.tag, record.now_ms, kind, member, data)
 
 
 def position_block(record: Position, sequence: int = 0) -> WriteBlock:
-    """Return the block of a position that no event came with."""
+    """Return the block of a position that was committed without events."""
     source, position = record.position
     noted = msgspec.json.encode({"source": source, "position": position})
     return write_block(record, "position", None, noted, sequence)
@@ -125,12 +126,12 @@ _decoder = msgspec.msgpack.Decoder(list[Block])
 
 
 def encode_blocks(blocks: Sequence[Block]) -> bytes:
-    """Return blocks as bytes."""
+    """Encode blocks as bytes."""
     return _encoder.encode(blocks)
 
 
 def decode_blocks(body: bytes) -> list[Block]:
-    """Return the blocks that bytes stand for; LogDamaged where they cannot be read."""
+    """Decode blocks from bytes. Raises LogDamaged if they cannot be read."""
     try:
         return _decoder.decode(body)
     except msgspec.MsgspecError as error:
@@ -138,7 +139,7 @@ def decode_blocks(body: bytes) -> list[Block]:
 
 
 class CountedBatch(Struct, frozen=True):
-    """A batch as it was counted: what a block is made of, once somebody needs it."""
+    """A counted batch, of which a block is made when it is needed."""
 
     rules: Rules
     sequence: int
@@ -156,14 +157,14 @@ class CountedBatch(Struct, frozen=True):
 
     @property
     def count(self) -> int:
-        """How many changes the block has."""
+        """The number of changes in the block."""
         return self.outcomes.counted + (self.batch.position is not None)
 
     def block(self) -> EventBlock:
         """Return the block of the events that counted. O(size)."""
         begun = begin_block(self.rules, self.batch, self.plan)
         trace = self.outcomes.trace
-        if trace is None:  # no event counted, and only the position changed
+        if trace is None:  # no event counted: only the position has changed
             return replace(_taken(begun, []), sequence=self.sequence, tag=self.tag)
         words = [columns for _, columns in trace.rankings]
         return complete_block(
@@ -172,8 +173,8 @@ class CountedBatch(Struct, frozen=True):
 
 
 def begin_block(rules: Rules, batch: Batch, plan: Plan) -> EventBlock:
-    """Return the block of a batch as far as it is known before the batch is counted: with all its
-    events, and without their entries."""
+    """Return the block of a batch before it is counted: with all its events, but without their
+    entries."""
     return EventBlock(
         0,
         0,
@@ -203,8 +204,9 @@ def complete_block(
     words: Sequence[Sequence["array[int]"]],
     added: Sequence["array[int]"] | None,
 ) -> EventBlock:
-    """Return the block of the events that counted, by their outcomes and their entries after them,
-    column by column for each ranking. `added` is what absolute events added, as words."""
+    """Return the block of the events that counted. `codes` are the outcomes of all events, `words`
+    the entries after each, column by column for each ranking; `added` is what absolute events
+    added, as words."""
     if added is not None:
         signs = [column.sign for column in rules.columns]
         plain = zip(added, signs, strict=True)
@@ -224,7 +226,7 @@ def complete_block(
 
 
 def _taken(block: EventBlock, kept: Sequence[int]) -> EventBlock:
-    """Return a block with some of its events."""
+    """Return a block with only some of its events."""
     size, members = block.size, cut(block.members, block.lengths)
 
     def take(column: bytes) -> bytes:
@@ -259,15 +261,15 @@ def _packed_route(route: "int | array[int]") -> int | bytes:
 
 
 class ChangeRecorder(Protocol):
-    """Takes the blocks of boards that keep their changes, in order. It is called while reads wait,
-    so it must be fast."""
+    """Receives the blocks of boards that keep their changes, in order. It is called while reads
+    wait, so it must be fast."""
 
     def record(self, state: BoardState, block: CountedBatch | WriteBlock) -> None:
-        """Take the next block of a board."""
+        """Record the next block of a board."""
 
     def restart(self, state: BoardState) -> None:
-        """Keep nothing up to the state's sequence: a board keeps changes again that kept none for a
-        while, and what it has from before does not lead on to what comes."""
+        """Drop all blocks up to the state's sequence number: the board keeps changes again after it
+        kept none for a while, so there is a gap between these and the next ones."""
 
     def forget(self, board: int) -> None:
-        """Forget the blocks of a board that was deleted, by its number."""
+        """Drop the blocks of a deleted board, by its number."""

@@ -1,4 +1,4 @@
-"""Cursors of changes: where a reader is in each shard of a board. Pure."""
+"""Cursors of changes: the place of a reader in each shard of a board. Pure."""
 
 from msgspec import Struct
 
@@ -11,7 +11,7 @@ from laurels.model.validation import integer_within, safe_repr
 NOW = "now"
 
 
-"""The cursor that means the end of what has changed so far."""
+"""The cursor that means the current end of the changes."""
 
 
 MAX_CHANGES = 10_000
@@ -21,8 +21,8 @@ MAX_CHANGES = 10_000
 
 
 class BlockPlace(Struct, frozen=True, array_like=True, order=True):
-    """A place in the changes of one shard: behind so many changes of a block. `sequence` 0 is the
-    beginning, and `number` -1 the end of the block."""
+    """A place in the changes of one shard: after `number` changes of a block, or with -1 at its
+    end. `sequence` 0 is the beginning."""
 
     sequence: int
     tag: int = 0
@@ -30,19 +30,19 @@ class BlockPlace(Struct, frozen=True, array_like=True, order=True):
 
 
 class ChangeCursor(Struct, frozen=True, array_like=True):
-    """Where a reader of a board's changes is, in each of its shards."""
+    """The place of a reader of a board's changes, in each of its shards."""
 
     uid: str
     places: tuple[BlockPlace, ...]
 
     def encode(self) -> str:
-        """Return the cursor as text without characters that need to be escaped anywhere."""
+        """Return the cursor as URL-safe text."""
         parts = [f"{p.sequence}-{p.tag:x}-{p.number}" for p in self.places]
         return "~".join([self.uid, *parts]).replace("--1", "-e")
 
 
 def decode_cursor(text: object) -> ChangeCursor:
-    """Return the cursor that a caller hands back; InvalidCursor for anything else."""
+    """Return the cursor that a caller passed. Raises InvalidCursor for any other text."""
     error = InvalidCursor(f"expected the cursor of a page of changes, got {safe_repr(text)}")
     if not isinstance(text, str) or not text.isascii() or len(text) > 8_000:
         raise error
@@ -64,7 +64,7 @@ def _is_sound(place: BlockPlace) -> bool:
 
 
 def checked_limit(limit: object) -> int:
-    """Return how many changes a caller asks for; InvalidLimit for what is no such number."""
+    """Return the number of changes that a caller requests. Raises InvalidLimit if it is invalid."""
     count = integer_within(limit, 1, MAX_CHANGES)
     if count is None:
         raise InvalidLimit(

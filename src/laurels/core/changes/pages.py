@@ -1,4 +1,4 @@
-"""Pages of changes, made of blocks. Pure."""
+"""Make pages of changes from blocks. Pure."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -23,7 +23,7 @@ from .cursor import BlockPlace, ChangeCursor
 
 
 class ChangeContext(Struct, frozen=True):
-    """What the changes of one shard of a board are read with."""
+    """The board and the shard that blocks belong to, for turning them into changes."""
 
     board: str
     uid: str
@@ -31,7 +31,7 @@ class ChangeContext(Struct, frozen=True):
     rules: Rules
 
     def place(self, block: Block, number: int) -> BlockPlace:
-        """Return the place behind a change of a block."""
+        """Return the place after a change of a block."""
         end = number + 1 >= block.count
         return BlockPlace(block.sequence, block.tag, -1 if end else number)
 
@@ -103,7 +103,7 @@ class ChangeContext(Struct, frozen=True):
         ]
 
     def _delta(self, units: Sequence[int]) -> Delta:
-        """Return what an event added, None in columns of another kind than a sum."""
+        """Return what an event added to the sum columns, None for the others."""
         parts = [
             to_value(count, column.scale) if column.op == "sum" else None
             for count, column in zip(units, self.rules.columns, strict=True)
@@ -111,7 +111,7 @@ class ChangeContext(Struct, frozen=True):
         return parts[0] if len(parts) == 1 and parts[0] is not None else tuple(parts)
 
     def _labels(self, block: EventBlock) -> list[dict[str, str]] | None:
-        """Return the labels of each event; None where none has any."""
+        """Return the labels of each event, None if no event has any."""
         if block.labels is None:
             return None
         names, groups, each = block.labels
@@ -124,8 +124,8 @@ class ChangeContext(Struct, frozen=True):
     def _traced(
         self, block: EventBlock, rows: range
     ) -> tuple[list[list[ChangedRanking]], list[Score | None]]:
-        """Return the entries of each event's member in the rankings that took it, and its score in
-        the window `all` over all events."""
+        """Return, for each event, its member's entries in the rankings where it counted, and the
+        score in the window `all` over all events."""
         found: list[list[ChangedRanking]] = [[] for _ in rows]
         totals: list[Score | None] = [None] * len(rows)
         names = [self._ranking(target) for target in block.targets]
@@ -155,8 +155,8 @@ class ChangeContext(Struct, frozen=True):
 
 
 def times_of(words: Sequence[int], rules: Rules) -> tuple[int | None, int | None]:
-    """Return when an entry was reached, where that decides, and the time its `last` columns go by,
-    from its words."""
+    """Return, from an entry's words, the time at which its score was reached, if that decides ties,
+    and the time that decides its `last` columns."""
     reached_ms = None
     if rules.tie:
         reached_ms = rules.tie * words[len(rules.columns)] * rules.resolution_ms
@@ -181,8 +181,8 @@ def ensure_cursor(
     floors: Sequence[BlockPlace],
     newest: Sequence[BlockPlace],
 ) -> None:
-    """Raise where a cursor does not stand between the oldest and the newest changes of a board:
-    CursorDiverged, ChangesExpired."""
+    """Raise CursorDiverged or ChangesExpired if a cursor is not between the oldest and the newest
+    changes of a board."""
     name = state.board.name
     if cursor.uid != state.uid or len(cursor.places) != len(floors):
         raise CursorDiverged(f"the cursor is of another board than {name!r} is now")
@@ -203,7 +203,7 @@ def ensure_cursor(
 
 
 def ensure_tag(board: str, place: BlockPlace, tag: int) -> None:
-    """Raise CursorDiverged where the block of a cursor has another tag."""
+    """Raise CursorDiverged if the block of a cursor has another tag."""
     if place.sequence and place.tag != tag:
         raise CursorDiverged(
             f"block {place.sequence} of {board!r} is another one than the cursor names"
@@ -217,9 +217,9 @@ def make_page(
     blocks: Iterable[tuple[int, Block]],
     limit: int,
 ) -> ChangePage:
-    """Return the page behind places in the shards of a board. `blocks` are those from the places
-    on, with their shards; `newest` is the end of each shard. Raises ChangesExpired where blocks are
-    missing, CursorDiverged where the block of a place has another tag."""
+    """Return the page of changes after places in the shards of a board. `blocks` are those from the
+    places on, with their shards; `newest` is the end of each shard. Raises ChangesExpired if blocks
+    are missing, CursorDiverged if the block of a place has another tag."""
     board, uid = contexts[0].board, contexts[0].uid
     reached = list(places)
     found: list[Change] = []
