@@ -1,1 +1,2 @@
-"""Where boards are kept: here, on an index server, at a service. None imports another."""
+"""The stores of boards: in this process, on an index server, behind a service. No store imports
+another."""

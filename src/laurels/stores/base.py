@@ -1,4 +1,4 @@
-"""The protocols of a store: what the verbs and the service stand on, be the boards in this process,
+"""The protocols of a store, on which the verbs and the service are built: boards in this process,
 on an index server, or behind a service."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -28,19 +28,19 @@ class Store(Protocol):
     and Forked in a child of the process that opened it."""
 
     def ask(self, board: str, query: Query[T]) -> T:
-        """Return the answer to a query about a board, all of one state."""
+        """Return the answer to a query about a board, made from a single state of it."""
 
     def cached_view(
         self, board: str, window: str | None, look: Callable[[Index, RankingKey], T]
     ) -> T | None:
-        """Return what a look at the running period of a window finds, where the ranking is in this
-        process and nothing is due; else None, and `ask` has to answer."""
+        """Return the result of `look` for the running period of a window if the ranking is in this
+        process and no work is due; else None, and `ask` has to answer."""
 
     def write(self, command: Command[T]) -> T:
-        """Carry out a command and return its result; raise what refused it."""
+        """Carry out a command and return its result; raise the error that refused it."""
 
     def definition(self, name: str) -> Board:
-        """Return the definition of a board, also where another process changed it. Raises
+        """Return the current definition of a board, including changes by other processes. Raises
         UnknownBoard."""
 
     def definitions(self) -> list[Board]:
@@ -49,97 +49,97 @@ class Store(Protocol):
     def changes(
         self, board: str, after: str | None, limit: int, *, initial: bool = False
     ) -> ChangePage:
-        """Return the changes of a board after a cursor: from the oldest that is kept without one,
-        none yet with `now`; with `initial` all present entries come before those. Raises
-        ChangesNotKept, ChangesExpired, CursorDiverged, InvalidCursor, InvalidLimit."""
+        """Return the changes of a board after a cursor; with None from the oldest kept one on, with
+        `now` none yet, but the cursor of their end. With `initial` all current entries come first.
+        Raises ChangesNotKept, ChangesExpired, CursorDiverged, InvalidCursor, InvalidLimit."""
 
     def position(self, board: str, source: str) -> str | None:
-        """Return the position committed last for a source, None without one."""
+        """Return the last committed position of a source, None if there is none."""
 
     def board_stats(self, board: str, *, patient: bool = True) -> BoardStats:
-        """Return the figures of a board; unless `patient`, raise NotReady where much has to be done
-        before."""
+        """Return the figures of a board. Unless `patient`, raise NotReady if much work has to be
+        done first."""
 
     def stats(self) -> Stats:
         """Return the figures of all boards."""
 
     def check(self) -> CheckReport:
-        """Compare what is stored with what it follows from. Raises CheckFailed."""
+        """Compare the rankings with the data they are derived from. Raises CheckFailed."""
 
     def rebuild(self) -> None:
-        """Put right what is stored by what it follows from."""
+        """Rebuild the rankings from the data they are derived from."""
 
     def snapshot(self) -> int:
         """Take a snapshot and return its offset. Raises NothingToBackUp, StorageFailed."""
 
     def clock_status(self) -> ClockStatus:
-        """Return how the store stands to its clock."""
+        """Return how the store's time relates to its clock."""
 
     def accept_clock(self) -> ClockStatus:
-        """Follow the clock wherever it has leapt; return the status after that."""
+        """Follow the clock from now on, however far it has leapt; return the new status."""
 
     def close(self) -> None:
-        """Carry out what is queued and close; another close does nothing."""
+        """Carry out all queued writes and close; idempotent."""
 
 
 class AsyncStore(Store, Protocol):
-    """A store that is also read and written by tasks of an event loop, which never wait there for a
-    disk or a server."""
+    """A store that is also read and written by tasks of an event loop, without blocking the loop on
+    a disk or a server."""
 
     def start(self) -> None:
-        """Begin what the store does on the loop that runs."""
+        """Start the store's background work on the running loop."""
 
     def ask_async(self, board: str, query: Query[T]) -> Awaitable[T]:
-        """Return an awaitable of what `ask` returns."""
+        """Return an awaitable of the result of `ask`."""
 
     def write_async(self, command: Command[T]) -> Awaitable[T]:
-        """Return an awaitable of what `write` returns."""
+        """Return an awaitable of the result of `write`."""
 
     def changes_async(
         self, board: str, after: str | None, limit: int, *, initial: bool = False
     ) -> Awaitable[ChangePage]:
-        """Return an awaitable of what `changes` returns."""
+        """Return an awaitable of the result of `changes`."""
 
     def look_async(self, look: Callable[[bool], T]) -> Awaitable[T]:
-        """Return an awaitable of what a short read of this store returns: `look(False)` on the loop
-        where nothing is in its way, else `look(True)`, which may wait, in a thread."""
+        """Return an awaitable of the result of a short read: `look(False)` on the loop if nothing
+        blocks it, else `look(True)`, which may wait, in a thread."""
 
     def close_async(self) -> Awaitable[None]:
         """Return an awaitable of `close`."""
 
 
 class Servable(AsyncStore, Protocol):
-    """A store that a service can stand on."""
+    """A store that a service can serve."""
 
     @property
     def is_exact(self) -> bool:
-        """Whether a change token changes at once with its board."""
+        """Whether a change token changes immediately with its board."""
 
     @property
     def risks(self) -> Sequence[str]:
-        """Sentences on how what was counted may be lost."""
+        """Return sentences about how counted events may be lost."""
 
     def submit_one(
         self, board: str, event: Any, window: str | None, scope: Sequence[str] | None
     ) -> Awaitable[tuple[Receipts, int]]:
-        """Submit an event, together with others that ask for the same; return the receipts of them
-        all and its place there. One that is refused is no error here."""
+        """Submit an event, together with others with the same options; return the receipts of all
+        of them and its index there. A refused event raises no error here."""
 
     def change_token(self, board: str) -> ChangeToken:
-        """Return a token that changes whenever the board may have another list; O(1)."""
+        """Return a token that changes whenever the board's lists may have changed; O(1)."""
 
     def follow(self, boards: Collection[str]) -> Awaitable[None]:
-        """Bring the change tokens of boards up to date, where they are not exact."""
+        """Update the change tokens of boards, if they are not exact."""
 
     def ensure_healthy(self) -> Awaitable[None]:
-        """Raise what keeps the boards from being read or written."""
+        """Raise the error that prevents the boards from being read or written, if there is one."""
 
     def figures(self, sees: Callable[[str], bool] | None) -> Awaitable[StoreFigures]:
-        """Return the figures of the boards that a caller sees; None sees the whole store."""
+        """Return the figures of the boards that a caller may see; None means the whole store."""
 
     def observe(self, told: Callable[[int, float], None], clock: Callable[[], float]) -> None:
-        """Have `told` called after each commit: how many events it had and how many seconds it took
-        by a clock."""
+        """Call `told` after each commit, with its number of events and the seconds it took by
+        `clock`."""
 
 
 class ThreadedStore(Servable, Protocol):
@@ -150,10 +150,10 @@ class ThreadedStore(Servable, Protocol):
 
 
 class Backing(Struct, frozen=True):
-    """The parts of a service: a store, the keys to it, and its audit log."""
+    """The storage of a service: a store, the service's keys, and its audit log."""
 
     store: Servable
     keys: KeyStore
     audit: AuditStore
     shared_keys: SharedKeyStore | None = None
-    """The same keys, where other processes change them."""
+    """The same keys, if other processes may change them."""

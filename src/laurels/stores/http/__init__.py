@@ -1,6 +1,6 @@
-"""The client of a service: what `laurels.open("http://…")` stands on.
+"""The store of boards behind a service: the client that `laurels.open("http://…")` uses.
 
-`calls` describes each query and command once, as a pure function to a `Call`; `transport` sends
-calls and judges when one may be sent again; `store` is the store made of both. Only `transport` and
-`store` need httpx.
+`calls` turns each query and command into a `Call`, by pure functions; `transport` sends calls and
+decides when one may be sent again; `store` is the store made of both. Only `transport` and `store`
+need httpx.
 """

@@ -1,7 +1,7 @@
-"""Events as they are sent to a service.
+"""Events in the form in which they are sent to a service.
 
-What can be judged of an event alone is judged here, by the functions that judge it everywhere; the
-rest is left to the service, which gets it digit for digit.
+All checks that need nothing but the event are made here, by the same functions as in every store.
+The other checks are left to the service, which gets each value digit for digit.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ SentValue = Number | str | list[Number | str]
 
 
 class SubmittedEvent(Struct, omit_defaults=True):
-    """An event in a body."""
+    """An event in the body of a request."""
 
     member: str
     value: SentValue
@@ -28,7 +28,8 @@ class SubmittedEvent(Struct, omit_defaults=True):
 
 
 class EventBatch(Struct):
-    """The events of a batch in their order, None for one refused here; why, and whose it is."""
+    """The events of a batch in their order, None for one that was refused here, with the errors and
+    the members of these."""
 
     events: list[SubmittedEvent | None]
     refusals: dict[int, LaurelsError]
@@ -36,19 +37,19 @@ class EventBatch(Struct):
 
     @property
     def repeats(self) -> bool:
-        """Whether being sent twice counts once: every event has an id."""
+        """Whether the batch counts once if it is sent twice: every event has an id."""
         return all(event is None or event.id is not None for event in self.events)
 
     def parts(self, size: int) -> list[list[SubmittedEvent | None]]:
-        """The events in bodies of at most that many; an empty batch is one, too."""
+        """Return the events in parts of at most `size`; an empty batch has one empty part."""
         firsts = range(0, max(1, len(self.events)), size)
         return [self.events[first : first + size] for first in firsts]
 
 
 def batch(given: list[Any], key: str | None) -> EventBatch:
-    """The events of a batch; those without an id get the one that the batch key stands for.
+    """Return the events of a batch; those without an id get one derived from the batch key.
 
-    Raises InvalidId, IdEmpty, IdTooLong, IdNotUtf8 for a key that makes no ids.
+    Raises InvalidId, IdEmpty, IdTooLong, IdNotUtf8 for an invalid key.
     """
     id_bytes(key)
     read = EventBatch([], {}, {})
@@ -71,7 +72,7 @@ def event(
     labels: object = None,
     spare: str | None = None,
 ) -> SubmittedEvent:
-    """One event; raises what refuses it whatever the board."""
+    """Return one event; raise the error of an event that any board would refuse."""
     sent = SubmittedEvent(member_text(member), values(value), at_ms(at))
     named = id_bytes(id)
     sent.id = spare if named is None else named.decode()
@@ -80,8 +81,8 @@ def event(
 
 
 def event_labels(labels: object) -> object:
-    """What an event carries as labels, as JSON has it: the server judges them, as it knows those of
-    the board. InvalidLabel for what has no form there."""
+    """Return the labels of an event in the form of JSON; the server checks them, since it knows the
+    board's. Raises InvalidLabel for labels without such a form."""
     ensure_label_form(labels)
     if not isinstance(labels, Mapping):
         return labels
@@ -89,12 +90,12 @@ def event_labels(labels: object) -> object:
 
 
 def member_text(member: object) -> str:
-    """A member id; raises as `event.member_bytes`."""
+    """Return a member id. Raises the errors of `event.member_bytes`."""
     return member_bytes(member).decode()
 
 
 def values(value: object) -> SentValue:
-    """A score as JSON writes it. Raises InvalidValue, NotFinite, ValueOutOfRange."""
+    """Return a score in the form of JSON. Raises InvalidValue, NotFinite, ValueOutOfRange."""
     return (
         [any_number(each) for each in value]
         if isinstance(value, (tuple, list))

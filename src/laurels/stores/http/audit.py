@@ -1,4 +1,4 @@
-"""The audit log of a server, asked of it."""
+"""Requests for the audit log of a service."""
 
 from typing import Any
 
@@ -13,6 +13,6 @@ _page: Any = msgspec.json.Decoder(AuditPage).decode
 
 
 def audit(board: str | None, before: str | None, limit: int) -> Call[AuditPage]:
-    """Return the call for up to `limit` entries, newest first. Raises Forbidden when sent with a
-    key that does not administer."""
+    """Return the call for up to `limit` entries, newest first. When sent, it raises Forbidden for a
+    key without the scope `admin`."""
     return Call("GET", target("/v1/audit", board=board, before=before, limit=limit), _page)

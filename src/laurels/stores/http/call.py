@@ -1,4 +1,4 @@
-"""A request that stands for a verb, and what its answer means."""
+"""A request for a verb, and how its response is decoded."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,10 +15,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Call(Generic[T]):
-    """One request. `target` is its path with its query; `otherwise` what an error of a code stands
-    for where that is an answer; `repeats` says that being sent twice does what being sent once
-    does, `keyed` that it then needs a key for the same answer; `patient` that the answer may take
-    as long as it likes; `also` are further headers."""
+    """One request. `target` is its path with the query string. `otherwise` has the result for an
+    error code that is a regular answer. `repeats` means that sending it twice has the same effect
+    as sending it once, `keyed` that the same answer then needs an Idempotency-Key. `patient` means
+    that the answer has no time limit. `also` are further headers."""
 
     method: str
     target: str
@@ -31,7 +31,8 @@ class Call(Generic[T]):
     also: Mapping[str, str] = field(default_factory=dict)
 
     def headers(self, new_key: Callable[[], str]) -> dict[str, str]:
-        """The headers that go with it, each time it is sent."""
+        """Return the headers of the request; `new_key` makes the Idempotency-Key if it needs
+        one."""
         found = {"Accept": "application/json", **self.also}
         if self.method != "GET":
             found["Content-Type"] = "application/json"
@@ -40,7 +41,7 @@ class Call(Generic[T]):
         return found
 
     def answer(self, status: int, content: bytes) -> T:
-        """What the verb answers, from a response. Raises the error the response tells, or
+        """Return the verb's result from a response. Raises the error in the response, or
         UnknownAnswer."""
         if not 200 <= status < 300:
             error = error_of(status, content)
@@ -51,21 +52,21 @@ class Call(Generic[T]):
             return self.decode(content)
         except LaurelsError:
             raise
-        except (ValueError, LookupError) as error:  # what msgspec raises is a ValueError
+        except (ValueError, LookupError) as error:  # the errors of msgspec are ValueErrors
             raise UnknownAnswer(f"the answer is not that of {self.method} ({error})") from error
 
 
 def decoder(kind: type[T]) -> Callable[[bytes], T]:
-    """Reads an answer of that kind."""
+    """Return a function that decodes an answer of a type."""
     return msgspec.json.Decoder(kind).decode
 
 
 def nothing(content: bytes) -> None:
-    """The answer of a verb that answers nothing."""
+    """Return None, for a verb without a result."""
     if content:
         raise ValueError("an answer where none was expected")
 
 
 def then(decode: Callable[[bytes], Any], take: Callable[[Any], T]) -> Callable[[bytes], T]:
-    """Decodes an answer and takes of it what the verb answers."""
+    """Return a function that decodes an answer and makes the verb's result from it."""
     return lambda content: take(decode(content))

@@ -1,8 +1,8 @@
-"""Every query and command as the request that stands for it: pure functions.
+"""Turn every query and command into its request, by pure functions.
 
-A write is sent again after a broken connection only where that cannot count twice: where each of
-its events has an id, its own or by the batch key. One without may have been counted though no
-answer came, and whoever sent it is told so.
+A write is repeated after a broken connection only if it cannot count twice: if each of its events
+has an id, its own or one from the batch key. An event without an id may have been counted even if
+no answer came, and the error says so.
 """
 
 from collections.abc import Iterator, Mapping
@@ -75,7 +75,7 @@ def _answer_decoder(kind: type[Query[Any]]) -> Any:
 
 
 def command_call(command: Command[Any]) -> Call[Any]:
-    """Return the request of a command that takes one: any but a batch."""
+    """Return the request of a command that takes a single one: any command but a batch."""
     match command:
         case Submit(board, given, window, scope, absolute):
             sent = event(*given)
@@ -114,18 +114,19 @@ def _changed_fields(changes: Mapping[str, Any]) -> bytes:
 
 
 class SubmissionCalls(NamedTuple):
-    """The requests of a batch: one, or of more than 10,000 events several, each a commit."""
+    """The requests of a batch: one, or several of more than 10,000 events, each of which is a
+    commit."""
 
     calls: list[Call[BatchAnswer]]
     batch: EventBatch
 
     def join(self, answers: list[BatchAnswer]) -> Receipts:
-        """The receipts of the whole batch."""
+        """Return the receipts of the whole batch."""
         return self._judged(joined(answers))
 
     @contextmanager
     def seen_through(self) -> Iterator[None]:
-        """Has the refusal of a whole batch tell the reasons that were found here, too."""
+        """Add the errors found here to the error that refuses a whole batch."""
         try:
             yield
         except BatchRefused as refusal:
@@ -139,7 +140,8 @@ class SubmissionCalls(NamedTuple):
 
 
 def batch_calls(command: SubmitMany) -> SubmissionCalls:
-    """Return the requests of a batch. Raises BatchTooLong where several have to be one commit."""
+    """Return the requests of a batch. Raises BatchTooLong if it needs several but has to be one
+    commit."""
     events = batch_list(command.events)
     position = command.position
     ensure_position(position)

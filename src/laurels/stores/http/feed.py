@@ -1,4 +1,4 @@
-"""The live feed of a server: its events, one after the other, across broken connections."""
+"""Read the live feed of a service, with reconnects after broken connections."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
@@ -15,7 +15,7 @@ from .call import Call, nothing
 
 
 class StreamEvent(Struct, frozen=True):
-    """An event as it was sent: `data` is a JSON document."""
+    """An event of a feed; `data` is a JSON document."""
 
     kind: str
     id: str
@@ -23,7 +23,7 @@ class StreamEvent(Struct, frozen=True):
 
 
 class Streams(Protocol):
-    """What a feed is read from; see `wire.Wire`."""
+    """The part of `transport.Wire` that reads a feed."""
 
     def lines(self, call: Call[None]) -> Iterator[bytes]: ...
 
@@ -38,7 +38,7 @@ def live(
     labels: Mapping[str, str] | None = None,
     after: str = "",
 ) -> Call[None]:
-    """The request of a feed, which goes on after the event `after`."""
+    """Return the request of a feed that continues after the event `after`."""
     path = target(
         board_path(board, "live"),
         window=window,
@@ -52,7 +52,7 @@ def live(
 
 
 def events(lines: Iterable[bytes]) -> Iterator[StreamEvent]:
-    """The events in the lines of a stream; one that was cut off is none."""
+    """Yield the events in the lines of a stream, without one that is incomplete at its end."""
     said: dict[bytes, bytes] = {}
     for ended in lines:
         line = ended.removesuffix(b"\r")
@@ -71,10 +71,10 @@ def watched(
     sleep: Callable[[float], object],
     lost: Callable[[Unavailable], object],
 ) -> Iterator[StreamEvent]:
-    """The events of a feed for as long as somebody asks for the next.
+    """Yield the events of a feed without end.
 
-    `call` makes the request that goes on after an event. What fails at first is raised; later on a
-    feed that ends or breaks is taken up again, and `lost` is told why it broke.
+    `call` makes the request that continues after an event. An error of the first request is raised;
+    later a feed that ends or breaks is requested again, after `lost` was called with the error.
     """
     last, lines = "", streams.lines(call(""))
     while True:

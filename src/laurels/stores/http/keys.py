@@ -1,4 +1,4 @@
-"""The keys of a server, asked of it: calls, as those of the verbs are."""
+"""Requests about the keys of a service."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from .call import Call, nothing
 
 
 class KeyTold(Struct, frozen=True, omit_defaults=True):
-    """A key as it is shown; `key` is its secret, there only when it was just made or rotated."""
+    """A key as it is shown; `key` is its secret, present only if it was just made or rotated."""
 
     name: str
     scope: Scope
@@ -34,7 +34,7 @@ _many: Any = msgspec.json.Decoder(list[KeyTold]).decode
 
 
 def told(key: Key, secret: str = "", last_used_ms: int | None = None) -> KeyTold:
-    """A key as it is shown."""
+    """Return a key in the form in which it is shown."""
     return KeyTold(
         key.name,
         key.scope,
@@ -49,27 +49,28 @@ def told(key: Key, secret: str = "", last_used_ms: int | None = None) -> KeyTold
 
 
 def listed() -> Call[list[KeyTold]]:
-    """All keys, without their secrets."""
+    """Return the call that lists all keys, without their secrets."""
     return Call("GET", "/v1/keys", _many)
 
 
 def create(
     name: str, scope: str, boards: Sequence[str], rate: float | None, seconds: int | None
 ) -> Call[KeyTold]:
-    """Makes a key. It is not made again where the answer was lost: that key would be nobody's."""
+    """Return the call that makes a key. It is not repeated if the answer is lost: nobody would know
+    the secret of the first key."""
     said = {"name": name, "scope": scope, "boards": boards, "rate": rate, "seconds": seconds}
     return Call("POST", "/v1/keys", _one, body=to_json.encode(said), repeats=False)
 
 
 def revoke(name: str) -> Call[None]:
-    """Takes a key away. Raises UnknownKey."""
+    """Return the call that revokes a key. When sent, it raises UnknownKey."""
     if not is_name(name):
         raise UnknownKey(f"there is no key {name!r}")
     return Call("DELETE", f"/v1/keys/{quote(name)}", nothing, keyed=True)
 
 
 def rotate(name: str, grace_seconds: int) -> Call[KeyTold]:
-    """Gives a key a new secret. Raises UnknownKey."""
+    """Return the call that gives a key a new secret. When sent, it raises UnknownKey."""
     if not is_name(name):
         raise UnknownKey(f"there is no key {name!r}")
     body = to_json.encode({"grace_seconds": grace_seconds})
@@ -77,5 +78,5 @@ def rotate(name: str, grace_seconds: int) -> Call[KeyTold]:
 
 
 def rotate_signing() -> Call[None]:
-    """Has tokens signed with a new secret."""
+    """Return the call that makes a new secret for signing tokens."""
     return Call("POST", "/v1/tokens/rotate", nothing, repeats=False)

@@ -1,4 +1,4 @@
-"""When a request is sent again, and after how long: the rule both wires follow."""
+"""The rule by which both wires repeat a request: whether, and after how long."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,18 +12,18 @@ from .call import Call
 
 TRIES = 3
 LONGEST_SECONDS = 5.0
-"""A server that asks for a longer rest is not waited for."""
+"""The longest Retry-After for which a request is repeated."""
 _FIRST_SECONDS = 0.1
 _COME_AGAIN = (429, 503)
 _NOT_BEGUN = {TooManyRequests.code, Overloaded.code, Stopping.code}
-"""The refusals of a request before anything of it was done."""
+"""The codes of errors that refuse a request before it has any effect."""
 
 
 class RetryPolicy:
     """The tries of one call.
 
-    What does the same when sent twice is sent again after any broken connection, and whenever the
-    server says when to come again; the rest only where it was certainly not begun.
+    A call that can be repeated safely is sent again after any broken connection, and whenever the
+    server says when to retry; any other call only if it certainly had no effect.
     """
 
     def __init__(self, call: Call[Any], address: str) -> None:
@@ -32,15 +32,16 @@ class RetryPolicy:
         self._made = 0
 
     def after_break(self, error: Exception, *, was_sent: bool) -> float:
-        """The seconds to wait after a connection failed. Raises ServerUnreachable where the call
-        is not to be sent again."""
+        """Return the seconds to wait after a connection failed. Raises ServerUnreachable if the
+        call must not be sent again."""
         self._made += 1
         if self._made >= TRIES or (was_sent and not self._call.repeats):
             raise unreachable(self._address, error) from error
         return _FIRST_SECONDS * self._made
 
     def after_answer(self, status: int, headers: Mapping[str, str], content: bytes) -> float | None:
-        """The seconds to wait after an answer; None where it is the answer to take."""
+        """Return the seconds to wait before a repeat after a response, None if the response is
+        final."""
         self._made += 1
         seconds = _seconds(headers.get("retry-after", ""))
         if status not in _COME_AGAIN or self._made >= TRIES or seconds is None:
@@ -51,7 +52,7 @@ class RetryPolicy:
 
 
 def unreachable(address: str, error: Exception) -> LaurelsError:
-    """What a connection that failed is to the caller."""
+    """Return the error for a failed connection."""
     reason = str(error) or type(error).__name__
     return ServerUnreachable(f"{address} does not answer ({reason})")
 

@@ -1,4 +1,4 @@
-"""The store of boards behind a service: queries and commands as requests to it."""
+"""The store of boards behind a service, which sends queries and commands as requests."""
 
 import asyncio
 from collections.abc import Callable
@@ -19,12 +19,12 @@ T = TypeVar("T")
 
 
 class RemoteStore:
-    """Boards on a service, with the answers and errors they have anywhere, and besides them
-    `ServerUnreachable`, `UnknownAnswer` and what the service alone refuses by.
+    """Boards behind a service, with the same answers and errors as in any store; besides these
+    there are `ServerUnreachable`, `UnknownAnswer` and the errors of the service itself.
 
-    A batch of more than 10,000 events goes in several commits; where it has to be one it is
-    refused as BatchTooLong. A write of events without ids is not repeated when its connection
-    breaks: ServerUnreachable then says that it may have counted.
+    A batch of more than 10,000 events is sent as several commits; if it has to be one, it raises
+    BatchTooLong. A write of events without ids is not repeated when its connection breaks:
+    ServerUnreachable then says that it may have counted.
     """
 
     def __init__(self, wire: Wire) -> None:
@@ -87,14 +87,14 @@ class RemoteStore:
 
 
 class AsyncRemoteStore(RemoteStore):
-    """The same for event loops: queries and commands of tasks go over `on_loop`."""
+    """The same store for event loops: queries and commands of tasks are sent by `on_loop`."""
 
     def __init__(self, wire: Wire, on_loop: AsyncWire) -> None:
         super().__init__(wire)
         self._on_loop = on_loop
 
     def start(self) -> None:
-        """Nothing needs to be done on the loop: the service sees to it."""
+        """Do nothing: the service itself does the work that falls due."""
 
     async def ask_async(self, board: str, query: Query[T]) -> T:
         return await self._on_loop.answer(calls.query_call(board, query))

@@ -1,4 +1,4 @@
-"""Sending calls, from threads and from event loops."""
+"""Send calls, from threads and from event loops."""
 
 import asyncio
 import os
@@ -21,14 +21,14 @@ _PATIENT = httpx.Timeout(None, connect=_CONNECT_SECONDS)
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 _ROOM = httpx.Limits(max_connections=100, max_keepalive_connections=100)
 _AT_ONCE = 16
-"""Requests of one event loop under way: what a request costs grows with the connections there
-are."""
+"""The most requests of one event loop in progress: each connection makes all requests more
+expensive."""
 _BROKEN = (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL)
 
 
 @dataclass(frozen=True)
 class ServiceAddress:
-    """Where a server is: its URL without a path at the end, and the key it is asked with."""
+    """The address of a service: its URL without a final slash, and the key for requests."""
 
     base: str
     key: str | None = None
@@ -42,14 +42,14 @@ class ServiceAddress:
 
 
 class _Use:
-    """Whether a wire may be used."""
+    """Whether a wire may be used: it is open, and this is the process that opened it."""
 
     def __init__(self) -> None:
         self._pid = os.getpid()
         self.closed = False
 
     def ensure(self) -> None:
-        """Raises Closed after the end, Forked in a child of the process that opened it."""
+        """Raise Closed after the end, Forked in a child of the process that opened the wire."""
         if self._pid != os.getpid():
             raise Forked(f"the store was opened by process {self._pid}")
         if self.closed:
@@ -57,7 +57,7 @@ class _Use:
 
 
 class Wire:
-    """Calls from threads. `sleep` waits between tries, `new_key` makes an Idempotency-Key."""
+    """Sends calls from threads. `sleep` waits between tries, `new_key` makes an Idempotency-Key."""
 
     def __init__(
         self,
@@ -79,12 +79,12 @@ class Wire:
         )
 
     def answer(self, call: Call[T]) -> T:
-        """Sends a call and answers what the verb answers."""
+        """Send a call and return the verb's result."""
         response = self._send(call)
         return call.answer(response.status_code, response.content)
 
     def lines(self, call: Call[Any]) -> Iterator[bytes]:
-        """The lines of an answer that goes on. It has begun when this returns."""
+        """Return the lines of a streamed answer, which has begun when this returns."""
         response = self._send(call, stream=True)
         if not response.is_success:
             call.answer(response.status_code, response.read())
@@ -116,7 +116,7 @@ class Wire:
 
 
 class AsyncWire:
-    """The same, awaited."""
+    """Sends calls from tasks of an event loop."""
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class AsyncWire:
 
 
 class _Lines:
-    """The lines of a streamed answer, whose connection is given back when it is dropped."""
+    """The lines of a streamed answer; its connection is released when this object is dropped."""
 
     def __init__(self, response: httpx.Response, address: ServiceAddress) -> None:
         self._lines = _split(response, address)

@@ -1,4 +1,4 @@
-"""Accept: turn a caller's arguments into a write, validated as far as they can be without the
+"""Accept: turn a caller's arguments into a write, validated as far as is possible without the
 store."""
 
 import warnings
@@ -61,7 +61,7 @@ def submission(
     watched: RankingSpec | None = None,
 ) -> Submission:
     """Accept events for a board: validate their form and turn them into columns. `watched` is the
-    ranking that the window and the scope name, if it is known."""
+    ranking of that window and scope, if it is known."""
     listed = batch_list(events)
     ensure_position(position)
     columns = state.reader.gather(listed)
@@ -92,7 +92,8 @@ def _errors(listed: Sequence[Any], columns: Columns) -> EventErrors:
 
 
 def batch_list(events: Iterable[Any]) -> list[Any]:
-    """Return the events of a batch as a list; raise an error when it is none or too large."""
+    """Return the events of a batch as a list; raise an error if they are not iterable or too
+    many."""
     if type(events) is list and len(events) <= MAX_BATCH:
         return events.copy()
     if not isinstance(events, Iterable):
@@ -104,8 +105,8 @@ def batch_list(events: Iterable[Any]) -> list[Any]:
 
 
 def joined(tickets: Iterable[Ticket]) -> Iterator[tuple[list[Ticket], FoldedWrite]]:
-    """Return the writes of a commit, each with its tickets: consecutive submissions of one kind
-    become one, since a batch costs little more than an event."""
+    """Yield the writes of a commit, each with its tickets: consecutive submissions of one kind
+    become one, since a batch costs little more than a single event."""
     for kind, group in groupby(tickets, key=lambda ticket: ticket.write.kind):
         if kind is None:
             yield from (([ticket], ticket.write) for ticket in group)
@@ -131,14 +132,14 @@ def _is_plain(part: object) -> bool:
 
 
 def receipt_at(receipts: Receipts, place: int) -> Receipt:
-    """Return the receipt of an event; raise the error when it was refused."""
+    """Return the receipt of an event; raise its error if it was refused."""
     if (error := receipts.error(place)) is not None:
         raise error
     return receipts[place]
 
 
 def warn_if_all_refused(receipts: Receipts) -> None:
-    """Warn the verb's caller when every event of a batch was refused."""
+    """Warn the verb's caller if every event of a batch was refused."""
     if not receipts or receipts.error(0) is None or receipts.refused < len(receipts):
         return
     first = receipts[0]
@@ -166,8 +167,8 @@ def data_bytes(data: Any) -> bytes | None:
 
 
 def ensure_position(position: object) -> None:
-    """Raise an error unless a position is None or a source and a text, each a str of up to 4
-    KiB."""
+    """Raise an error unless a position is None or a pair of a source and a text, each a str of up
+    to 4 KiB."""
     if position is None:
         return
     if not isinstance(position, tuple) or len(position) != 2:

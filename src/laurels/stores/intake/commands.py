@@ -24,7 +24,7 @@ from .writes import FoldedWrite
 T = TypeVar("T")
 
 ON_LOOP = 1_000
-"""A batch of more events, or a query for more entries, is handled in a thread."""
+"""The size above which a batch of events, or a query for entries, is handled in a thread."""
 
 
 class Accepting(Protocol):
@@ -38,7 +38,7 @@ class Accepting(Protocol):
 
 
 def accepted(store: Accepting, command: Command[Any]) -> FoldedWrite:
-    """Return the write that carries a command out; raise the errors of its form."""
+    """Return the write that carries out a command; raise the errors of its form."""
     match command:
         case Submit(board, event, window, scope, absolute):
             return store.submission(
@@ -96,6 +96,6 @@ def is_long(command: Command[Any]) -> bool:
 
 
 def own(event: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return a copy of an event that is accepted later, with labels of its own."""
+    """Return a copy of an event to be accepted later, with its own copy of the labels."""
     *others, labels = event
     return (*others, dict(labels)) if type(labels) is dict else event

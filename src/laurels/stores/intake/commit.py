@@ -28,8 +28,8 @@ MAX_EVENTS = 100_000
 MAX_WRITES = 1_000
 WAIT_FACTOR = 2
 MOST_SECONDS = 0.005
-"""Upper bound of the wait for a group as large as the last: what a writer loses at most when the
-others have left."""
+"""The most seconds to wait for a group as large as the last, and so the most that a writer loses if
+the others write no more."""
 
 _NEVER = sys.maxsize
 
@@ -39,7 +39,7 @@ class Write(Protocol):
 
     @property
     def weight(self) -> int:
-        """How many events the write carries."""
+        """The number of events in the write."""
 
     @property
     def alone(self) -> bool:
@@ -67,12 +67,12 @@ class Ticket:
 
     @property
     def writers(self) -> int:
-        """How many writers wait for the ticket."""
+        """The number of writers that wait for the ticket."""
         return 1
 
     @property
     def weight(self) -> int:
-        """How many events the ticket carries."""
+        """The number of events in the ticket."""
         weight: int = self.write.weight
         return weight
 
@@ -86,7 +86,7 @@ class Ticket:
         """Mark the ticket as taken: no event may join it any more."""
 
     def make(self) -> None:
-        """Make the write, where that was left to the commit; raise its errors."""
+        """Make the write, if that was left to the commit; raise its errors."""
 
     def apart(self) -> "Sequence[Ticket]":
         """Return the same writes in tickets that succeed or fail separately."""
@@ -125,7 +125,7 @@ class Ticket:
 
 
 Accept = Callable[[list[Any]], Any]
-"""Makes one write of the events of several writers."""
+"""A function that makes one write of the events of several writers."""
 
 
 class SharedEvent:
@@ -139,8 +139,8 @@ class SharedEvent:
 
 
 class Shared(Ticket):
-    """Single events of several tasks of a loop that become one write; more may join until it is
-    taken. Each task gets the result of the write and its own position in it."""
+    """Single events of several tasks of a loop that become one write; more events may join until
+    the ticket is taken. Each task gets the result of the write and its own position in it."""
 
     def __init__(self, kind: object, accept: Accept, entries: Iterable[SharedEvent]) -> None:
         self._kind = kind
@@ -166,8 +166,8 @@ class Shared(Ticket):
         return False
 
     def add(self, kind: object, entry: SharedEvent) -> bool:
-        """Add an event if it is of this kind; return whether it was added. Takes no lock against
-        the thread that takes the ticket."""
+        """Add an event if the ticket is of this kind; return whether it was added. It takes no lock
+        against the thread that takes the ticket."""
         if self._is_sealed() or kind != self._kind or self.writers >= MAX_WRITES:
             return False
         self._coming.append(entry)
@@ -175,7 +175,7 @@ class Shared(Ticket):
             return True
         try:
             self._coming.remove(entry)
-        except ValueError:  # it was committed with another group
+        except ValueError:  # the event was committed with another group
             return True
         return False
 
@@ -213,14 +213,15 @@ Afterwards = Callable[[int], None]
 class Inbox:
     """Tickets in order of arrival, for the one thread that takes them.
 
-    That thread takes no lock that a writer holds: a signal handler may write, wait or close in the
-    middle of whatever its thread was doing here. The queue wakes it; while it waits for more
-    writers, it is woken when there are enough, or, if that is missed, when the wait times out.
+    That thread takes no lock that a writer holds, because a signal handler may write, wait or close
+    while the code it interrupted in its own thread is in a method of this class. The queue wakes
+    the committing thread; while it waits for more writers, it is woken when there are enough, or,
+    if that notification is missed, when the wait times out.
     """
 
     def __init__(self) -> None:
         self._queue: SimpleQueue[Ticket | None] = SimpleQueue()
-        # Reentrant, and what it guards may be done within itself: signal handlers write, too.
+        # Reentrant, and so is the guarded code: signal handlers write, too.
         self._gate = threading.RLock()
         self._closed = self._ended = False
         self._last: Shared | None = None
@@ -233,13 +234,14 @@ class Inbox:
 
     @property
     def waiting(self) -> int:
-        """About how many writers wait: a signal handler that writes may interrupt the count."""
+        """The number of waiting writers; approximate, as a signal handler that writes may interrupt
+        the count."""
         return self._come - self._gone
 
     # Called by writers
 
     def put(self, ticket: Ticket) -> None:
-        """Add a ticket. Raise Closed after the end."""
+        """Add a ticket. Raises Closed after the end."""
         with self._gate:
             self._ensure_open()
             self._last = ticket if isinstance(ticket, Shared) else None
@@ -247,7 +249,8 @@ class Inbox:
             self._count_one()
 
     def join(self, kind: object, entry: SharedEvent) -> bool:
-        """Add an event to the newest ticket if that is of its kind; return whether it was added."""
+        """Add an event to the newest ticket if that is of the same kind; return whether it was
+        added."""
         with self._gate:
             self._ensure_open()
             if self._last is None or not self._last.add(kind, entry):
@@ -278,17 +281,17 @@ class Inbox:
             self._notify()
 
     def _notify(self) -> None:
-        with suppress(RuntimeError):  # it was notified already
+        with suppress(RuntimeError):  # the thread was notified already
             if self._wakeup.locked():
                 self._wakeup.release()
 
     # Called by the committing thread
 
     def wait(self, wanted: int, seconds: float) -> None:
-        """Wait until about `wanted` writers are there, or for so many seconds."""
+        """Wait until about `wanted` writers wait, but at most for some seconds."""
         if wanted < 2:
             return
-        self._wakeup.acquire(blocking=False)  # it may have been notified before
+        self._wakeup.acquire(blocking=False)  # clears an earlier notification
         self._wanted = wanted
         if self.waiting < wanted and not self._ended:
             self._wakeup.acquire(timeout=seconds)
@@ -329,7 +332,7 @@ class Committer:
     `afterwards` is called with the weight of each group once its writers are awake. `clock`
     measures commits, in seconds.
 
-    The thread holds its owner by a weak reference, so it ends when the store is garbage.
+    The thread has only a weak reference to its owner, so it ends when the store is garbage.
     """
 
     def __init__(
@@ -368,9 +371,9 @@ class Committer:
     def share_async(
         self, kind: object, accept: Accept, event: Any
     ) -> "asyncio.Future[tuple[Any, int]]":
-        """Commit one event together with events of its kind from this loop that wait just before
-        it: `accept` makes one write of them. Return a future of the write's result and of the
-        event's position."""
+        """Commit one event together with events of the same kind from this loop that were submitted
+        just before: `accept` makes one write of them. Return a future of the write's result and of
+        the event's position."""
         loop = asyncio.get_running_loop()
         entry = SharedEvent(event, loop.create_future())
         kind = loop, kind
@@ -379,13 +382,13 @@ class Committer:
         return entry.future
 
     def close(self) -> None:
-        """Commit what is queued and end the thread; later writes are refused as Closed."""
+        """Commit all queued writes and end the thread; later writes raise Closed."""
         self._inbox.close()
         self._thread.join()
 
 
 def made(tickets: Iterable[Ticket]) -> Iterator[Ticket]:
-    """Return the tickets whose writes could be made; the others fail separately."""
+    """Yield the tickets whose writes could be made; the others fail separately."""
     for ticket in tickets:
         try:
             ticket.make()
@@ -431,7 +434,7 @@ def _run(
 
 
 def _wake(group: list[Ticket]) -> None:
-    """Wake the threads and, each once, the loops that wait for tickets of this group."""
+    """Wake the threads that wait for tickets of this group, and each waiting loop once."""
     by_loop: dict[asyncio.AbstractEventLoop, list[Ticket]] = {}
     for ticket in group:
         if ticket.future is None:
@@ -439,7 +442,7 @@ def _wake(group: list[Ticket]) -> None:
         else:
             by_loop.setdefault(ticket.future.get_loop(), []).append(ticket)
     for loop, tickets in by_loop.items():
-        with suppress(RuntimeError):  # the loop was closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop was closed, so no task waits any more
             loop.call_soon_threadsafe(_deliver, tickets)
 
 

@@ -1,10 +1,10 @@
-"""Pacing: prepare rolling windows for their next step while an event loop runs.
+"""Pacing: prepare rolling windows for their next step in the background of an event loop.
 
 A pass over a million members is done in shares of some thousands, each in a thread and under the
 lock for about two milliseconds, spread over half of the time to the next boundary. Correctness does
-not depend on it: the first read or write after a boundary does what is left. Rankings that are
-refreshed are built in the same way, over half of their interval, and due refreshes that no commit
-includes are written.
+not depend on it: the first read or write after a boundary does what is left. The rankings of
+refreshed windows are built in the same way, over half of their interval, and due refreshes that no
+commit includes are written.
 """
 
 import asyncio
@@ -20,12 +20,13 @@ LONGEST_S = 0.05
 
 
 class Paced(ABC):
-    """A store in which time makes work due: a task of an event loop sees to it from `start` on."""
+    """A store in which work falls due as time passes; from `start` on a task of an event loop does
+    it."""
 
     _pacing: "asyncio.Task[None] | None" = None
 
     paced: bool = False
-    """Whether a task sees to what time makes due, rather than who has written."""
+    """Whether a background task does the work that falls due; otherwise the writers do it."""
 
     @abstractmethod
     def pace(self, limit: int) -> tuple[int, int]:
@@ -34,7 +35,7 @@ class Paced(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Carry out what is queued and close."""
+        """Carry out all queued writes and close."""
 
     def start(self) -> None:
         """Start a task on the running loop that does the work that falls due as time passes."""
@@ -49,14 +50,14 @@ class Paced(ABC):
 
 
 async def pace(reference: "weakref.ref[Paced]") -> None:
-    """Do the passes of a store until it is garbage or unusable."""
+    """Do the due work of a store until it is garbage or unusable."""
     with suppress(LaurelsError):
         while (service := reference()) is not None:
             try:
                 left, until_ms = await asyncio.to_thread(service.pace, SHARE)
             except (Closed, Forked):
                 raise
-            except LaurelsError:  # an index server that is away, say
+            except LaurelsError:  # for instance, the index server cannot be reached
                 left, until_ms = 0, 0
             del service
             await asyncio.sleep(pause_s(left, until_ms))

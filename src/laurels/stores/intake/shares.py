@@ -1,6 +1,6 @@
 """Sizes of the shares in which due work is done."""
 
 SHARE = 512
-"""Members of a pass that may be done while others wait: one to two milliseconds where there are
-millions."""
+"""The members of a pass that are done while readers wait: one to two milliseconds of work if the
+ranking has millions of members."""
 MOST = 1_000_000

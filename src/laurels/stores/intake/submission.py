@@ -62,8 +62,8 @@ class Submission:
 
     @property
     def kind(self) -> object:
-        """Submissions of one kind may be joined; None for one that is validated, cut or answered as
-        a whole."""
+        """A key shared by the submissions that may be joined; None for one that is validated, cut
+        or answered as a whole."""
         taken = self._taken
         if self._event_time or self._position is not None or self._errors:
             return None
@@ -72,7 +72,7 @@ class Submission:
         return self.board.number, self._watched, self._ranks
 
     def accept(self, boards: Boards, now_ms: int) -> None:
-        """Accept the events at `now_ms`, as batches; raise an error that refuses all of them."""
+        """Accept the events at `now_ms`, as batches; raise the error if all of them are refused."""
         self.board = boards.current(self.board)
         self._bare, self._plans, self._parts = None, [], []
         self._ranks_before, self._folded = [], []
@@ -170,7 +170,7 @@ class Submission:
 
     @classmethod
     def joined(cls, submissions: Sequence["Submission"]) -> "Submission":
-        """Return one submission made of several of a kind, in their order."""
+        """Join several submissions of one kind into one, in their order."""
         return submissions[0] if len(submissions) == 1 else Joined(submissions)
 
     def _refused_whole(self, offset: int) -> BatchRefused:
@@ -215,7 +215,8 @@ class Submission:
             self._errors[self._origin[i]] = (members[i].decode(), error)
 
     def _at_now(self, now_ms: int) -> list[Batch]:
-        """Return the batch accepted at `now_ms`: every event has its `at`, none lies ahead."""
+        """Return the batch accepted at `now_ms`: every event has its `at`, and none is in the
+        future."""
         batch = msgspec.structs.replace(self._taken, now_ms=now_ms)
         ats = batch.ats
         if not ats:
@@ -234,8 +235,8 @@ class Submission:
         return [self._without_refused(msgspec.structs.replace(batch, ats=stamped))]
 
     def _in_event_time(self, now_ms: int) -> list[Batch]:
-        """Return the batch cut into parts, each accepted at the latest `at` seen by then; an
-        all-or-nothing batch as a whole at its latest."""
+        """Return the batch cut into parts, each accepted at the latest `at` seen so far; an
+        all-or-nothing batch is accepted as a whole at its latest `at`."""
         ats = self._taken.ats or array("q", [MISSING]) * self._taken.size
         missing = AtRequired("the store runs on event time")
         self._refuse({i: missing for i, at in enumerate(ats) if at == MISSING})
@@ -256,8 +257,8 @@ class Submission:
 
 
 class Joined(Submission):
-    """Submissions of one kind as one batch: each event is validated separately whatever batch it is
-    in, and ranks are those of the commit, so each submission gets the receipts it would have got
+    """Submissions of one kind as one batch. Each event is validated separately, whatever batch it
+    is in, and ranks are those of the commit, so each submission gets the receipts it would have got
     alone."""
 
     def __init__(self, submissions: Sequence[Submission]) -> None:

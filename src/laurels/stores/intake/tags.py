@@ -1,13 +1,13 @@
-"""Random numbers that records and boards are known by."""
+"""Random numbers that identify records and boards."""
 
 import secrets
 
 
 def new_tag() -> int:
-    """Return a random tag for the changes of a record, from 1."""
+    """Return a random tag for the changes of a record, at least 1."""
     return secrets.randbits(48) or 1
 
 
 def new_uid() -> str:
-    """Return a random name for a board that no other board has, wherever either is moved to."""
+    """Return a random id for a board, different from that of any board in any store."""
     return secrets.token_hex(8)

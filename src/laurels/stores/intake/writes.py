@@ -1,7 +1,7 @@
 """Writes, from acceptance to fold.
 
-The caller's thread makes a write and validates its form, the commit, which knows `now`, turns it
-into log records, and they are folded once they are durable.
+The caller's thread makes a write and validates its form; the commit, which determines `now`, turns
+it into log records; these are folded once they are durable.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -19,7 +19,7 @@ from .tags import new_tag, new_uid
 class FoldedWrite(Protocol):
     """The life cycle of a write in a commit, in the order of these methods.
 
-    It is folded in pieces: a piece is what was accepted at one `now`. The pieces of a commit that
+    It is folded in pieces, each with the events accepted at one `now`. The pieces of a commit that
     share their `now` are counted together, between `before` and `after`.
     """
 
@@ -35,21 +35,22 @@ class FoldedWrite(Protocol):
 
     @property
     def scopes(self) -> Collection[str]:
-        """The scopes of its board that the write counts in, once it is planned."""
+        """The scopes of the board in which the write counts, once it is planned."""
 
     @property
     def kind(self) -> object:
-        """A key that the writes it may be joined with share; None where it is joined with none."""
+        """A key shared by the writes that may be joined; None for a write that is not joined."""
 
     def records(self, boards: Boards, now_ms: int) -> list[record.Record]:
-        """Return the records to log; raise when the write is refused, without any effect."""
+        """Return the records to log; raise the error, without any effect, if the write is
+        refused."""
 
     def plan(self, boards: Boards) -> None:
         """Plan the write, while the records are being written to the disk."""
 
     def survey(self, fold: Fold) -> bool:
-        """Look at a share of what the write will touch; return whether that was the last. Nothing
-        is written meanwhile."""
+        """Look through a share of the data that the write will change; return whether it was the
+        last. Nothing is written meanwhile."""
 
     def pieces(self) -> list[int]:
         """Return the `now` of each of its pieces."""
@@ -64,7 +65,7 @@ class FoldedWrite(Protocol):
         """Record the state after a piece that the result needs."""
 
     def results(self, offset: int) -> Sequence[Any]:
-        """Return the results for the callers, when the whole commit is folded as of an offset; may
+        """Return the results for the callers after the whole commit, at an offset, is folded; may
         raise."""
 
 
@@ -159,9 +160,9 @@ class Single:
 
 
 class Removal(Single):
-    """A write that removes a member; the scopes it is in are searched before, in shares. It has a
-    commit of its own where the member may be in scopes, since earlier writes of the commit may put
-    it there."""
+    """A write that removes a member, after a search, in shares, for the scopes that it is in. It
+    has a commit of its own if the member may be in scopes, since earlier writes of the commit may
+    put it there."""
 
     def __init__(
         self,
@@ -199,8 +200,8 @@ def creation(board: Board, *, exist_ok: bool) -> Single:
 
 
 def change(name: str, changes: Mapping[str, Any]) -> Single:
-    """Return a write that changes what can be changed without altering the meaning of earlier
-    answers."""
+    """Return a write that changes the definition of a board, as far as that does not alter the
+    meaning of earlier answers."""
 
     def propose(boards: Boards, now_ms: int) -> record.Record | None:
         state = boards.named(name)
