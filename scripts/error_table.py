@@ -9,6 +9,7 @@ import laurels.cli.failures
 import laurels.errors.client
 import laurels.errors.index_server
 import laurels.errors.service
+import laurels.errors.sinks
 import laurels.errors.sources
 import laurels.wire.problems
 import laurels.wire.requests  # noqa: F401 (their codes belong in the table, too)
@@ -39,12 +40,14 @@ def page() -> str:
     shell = [row for row in rows if _module(row).startswith("laurels.cli.")]
     service = [row for row in rows if _module(row).startswith(SERVICE)]
     server = [row for row in rows if _module(row) == "laurels.errors.index_server"]
+    sinks = [row for row in rows if _module(row) == "laurels.errors.sinks"]
     sources = [row for row in rows if _module(row) == "laurels.errors.sources"]
     library = [row for row in rows if _module(row) == "laurels.errors"]
     return (
         f"{_HEAD}\n{_lines(library)}\n## Of the service and its client alone\n\n{_lines(service)}"
         f"\n## Of an index server alone\n\n{_lines(server)}"
         f"\n## Of imports and sources alone\n\n{_lines(sources)}"
+        f"\n## Of sinks alone\n\n{_lines(sinks)}"
         f"\n## Of the command line alone\n\n{_lines(shell)}"
     )
 

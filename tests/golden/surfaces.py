@@ -16,6 +16,7 @@ import laurels.cli.failures
 import laurels.errors.client
 import laurels.errors.index_server
 import laurels.errors.service
+import laurels.errors.sinks
 import laurels.errors.sources
 import laurels.wire.problems
 from laurels.cli import program

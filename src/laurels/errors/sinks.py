@@ -1,0 +1,77 @@
+"""The errors of sinks: what is wrong with a target, or with where a sink stands in the changes."""
+
+from . import Conflict, InvalidInput, Unavailable
+
+
+class InvalidTarget(InvalidInput):
+    """A sink's target is not named as one can be."""
+
+    code = "invalid_target"
+    advice = (
+        "name it as postgresql://, mysql://, sqlite:///FILE, redis://HOST/0/KEY, "
+        "nats://HOST/SUBJECT, https://…, a file or - for standard output"
+    )
+
+
+class InvalidMapping(InvalidInput):
+    """The mapping of fields is not well-formed."""
+
+    code = "invalid_mapping"
+    advice = "write it as FIELD=NAME,FIELD=NAME with names of the table in the documentation"
+
+
+class MissingDriver(InvalidInput):
+    """The package that talks to a target is not installed."""
+
+    code = "missing_driver"
+    advice = "in a checkout of laurels run pip install '.[ledger,nats]'"
+
+
+class TargetUnavailable(Unavailable):
+    """The target does not answer, or not now; nothing is lost, and it is tried again."""
+
+    code = "target_unavailable"
+    advice = "check that it runs; the sink goes on by itself"
+
+    def __init__(self, what: str, wait_seconds: float = 0.0) -> None:
+        super().__init__(what)
+        self.wait_seconds = wait_seconds
+        """How long the target asks to be left alone."""
+
+
+class TargetRefused(Conflict):
+    """The target refuses what it was sent, and would refuse it again."""
+
+    code = "target_refused"
+    advice = "see what the target says; what is parked can be sent again with `laurels sink resend`"
+
+
+class SinkOvertaken(Conflict):
+    """Another runner of the same sink has gone on from where this one stood."""
+
+    code = "sink_overtaken"
+    advice = "run each sink once; the other runner goes on"
+
+
+class SinkBehind(Conflict):
+    """The changes after a sink's position are no longer kept, or not those of the board now."""
+
+    code = "sink_behind"
+    advice = (
+        "`laurels sink reset NAME --initial` sends what is present and goes on; `--now` leaves out "
+        "what was missed"
+    )
+
+
+class LedgerTaken(Conflict):
+    """Another sink writes the tables of that board."""
+
+    code = "ledger_taken"
+    advice = "run one sink for a ledger, or give each its own ?prefix="
+
+
+class LedgerTooNew(Conflict):
+    """The tables were made by a newer version."""
+
+    code = "ledger_too_new"
+    advice = "upgrade laurels, or use another ?prefix="

@@ -1,0 +1,1 @@
+"""Sinks: named consumers that send the changes of boards to a target."""

@@ -1,0 +1,71 @@
+"""Changes as lines of JSON, on standard output or at the end of a file."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from laurels.errors.sinks import InvalidTarget, TargetUnavailable
+
+from .mapping import FieldMapping
+from .target import SinkPage
+
+LIMIT = 1_000
+
+
+class LinesTarget:
+    """Appends each change as a line; a file is synced before the position moves on."""
+
+    keeps_positions = False
+    takes_state = False
+    limit = LIMIT
+
+    def __init__(self, path: Path | None, mapping: FieldMapping) -> None:
+        self._path = path
+        self._mapping = mapping
+        self._file: BinaryIO | None = None
+
+    async def open(self) -> None:
+        if self._path is None:
+            self._file = sys.stdout.buffer
+            return
+        try:
+            self._file = self._path.open("ab", buffering=0)
+        except OSError as error:
+            raise InvalidTarget(f"{self._path} cannot be written: {error.strerror}") from error
+
+    async def position(self, board: str) -> str | None:
+        return None
+
+    async def deliver(self, page: SinkPage) -> None:
+        lines = [line + b"\n" for change in page.changes if (line := self._mapping.encode(change))]
+        await asyncio.to_thread(self._write, lines)
+
+    async def reset(self, board: str, position: str | None) -> None:
+        """Do nothing: the store has the position."""
+
+    async def close(self) -> None:
+        if self._path is not None and self._file is not None:
+            self._file.close()
+
+    def _write(self, lines: Sequence[bytes]) -> None:
+        file = self._file
+        assert file is not None
+        rest = memoryview(b"".join(lines))
+        if self._path is None:
+            file.write(rest)  # a reader that has gone ends the program
+            file.flush()
+            return
+        end = file.seek(0, os.SEEK_END) if file.seekable() else 0
+        try:
+            while rest:
+                rest = rest[file.write(rest) :]
+            if file.seekable():
+                os.fsync(file.fileno())
+        except OSError as error:
+            with suppress(OSError):  # no half line stays, and none is written twice
+                file.truncate(end)
+            raise TargetUnavailable(f"{self._path} cannot be written: {error.strerror}") from error

@@ -1,0 +1,66 @@
+"""How a change is written for a target: whole, or as the fields that others expect. Pure."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from laurels.core.changes.answers import Change
+from laurels.errors.sinks import InvalidMapping
+from laurels.model.validation import safe_repr
+
+FIELDS: dict[str, Callable[[Change], Any]] = {
+    "id": lambda change: change.id,
+    "board": lambda change: change.board,
+    "kind": lambda change: change.kind,
+    "member": lambda change: change.member,
+    "at_ms": lambda change: change.at_ms,
+    "event_id": lambda change: change.event_id,
+    "delta": lambda change: change.delta,
+    "score": lambda change: change.score,
+    "labels": lambda change: change.labels,
+    "rankings": lambda change: change.rankings,
+    "data": lambda change: change.data,
+}
+"""What a field of a message can be taken from."""
+_exact = msgspec.json.Encoder(decimal_format="number")
+
+
+class FieldMapping:
+    """Writes a change as JSON: whole, or with the fields of a mapping.
+
+    A mapping is a text such as `KeyPrefix=board,UserId=member,DeltaScore=delta,Score=score`; a name
+    may also be `labels.room`. Only changes of members have such fields, so others are left out.
+    """
+
+    def __init__(self, text: str | None = None) -> None:
+        self._fields = None if text is None else _parse(text)
+
+    def encode(self, change: Change) -> bytes | None:
+        """Return a change as JSON; None for one that the mapping leaves out."""
+        if self._fields is None:
+            return _exact.encode(change)
+        if change.member is None or change.kind not in ("event", "set", "initial"):
+            return None
+        return _exact.encode({name: read(change) for name, read in self._fields.items()})
+
+
+def _parse(text: str) -> Mapping[str, Callable[[Change], Any]]:
+    fields: dict[str, Callable[[Change], Any]] = {}
+    for part in text.split(","):
+        name, equals, source = (each.strip() for each in part.partition("="))
+        if not name or not equals or name in fields:
+            raise InvalidMapping(f"expected NAME=FIELD once each, got {safe_repr(part)}")
+        if source.startswith("labels.") and len(source) > len("labels."):
+            fields[name] = _label(source.removeprefix("labels."))
+        elif source in FIELDS:
+            fields[name] = FIELDS[source]
+        else:
+            raise InvalidMapping(
+                f"expected one of {', '.join(FIELDS)} or labels.NAME, got {safe_repr(source)}"
+            )
+    return fields
+
+
+def _label(name: str) -> Callable[[Change], str | None]:
+    return lambda change: change.labels.get(name)

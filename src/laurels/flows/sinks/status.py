@@ -1,0 +1,94 @@
+"""Where a sink stands in the changes of its boards, and how to put it somewhere else."""
+
+from msgspec import Struct
+
+from laurels.api.aio import AsyncLeaderboards
+from laurels.core.changes.beginning import is_initial
+from laurels.core.changes.cursor import NOW, decode_cursor
+from laurels.errors import ChangesExpired, CursorDiverged
+from laurels.model.board_patterns import reaches
+
+from .runner import SinkOptions, position_of
+from .target import BEGIN_AGAIN, SinkTarget, is_own
+
+SAMPLE = 1_000
+"""Changes that are read to find the oldest that waits."""
+
+
+class SinkBoardStatus(Struct, frozen=True):
+    """Where a sink stands on one board.
+
+    `state` is `new` (it has not begun), `initial` (it sends all present entries), `waiting` (there
+    are changes it has not sent), `done`, or `lost` (what follows its position is no longer kept).
+    `lag_writes` counts commits, of which each may have many changes; `lag_seconds` is the age of
+    the oldest change that waits.
+    """
+
+    board: str
+    state: str
+    position: str | None
+    lag_writes: int | None = None
+    lag_seconds: float | None = None
+
+
+async def statuses(
+    boards: AsyncLeaderboards, target: SinkTarget | None, options: SinkOptions, now_ms: int
+) -> list[SinkBoardStatus]:
+    """Return where a sink stands on each board that keeps changes; without a target by what the
+    store knows of it."""
+    names = await _boards(boards, options)
+    return [await _status(boards, target, name, options, now_ms) for name in names]
+
+
+async def reset(
+    boards: AsyncLeaderboards, target: SinkTarget, options: SinkOptions, *, initial: bool
+) -> list[str]:
+    """Have a sink begin again with every present entry, or go on with what changes from now on;
+    return the names of its boards. Run it while the sink does not run."""
+    names = await _boards(boards, options)
+    for name in names:
+        position = BEGIN_AGAIN if initial else (await boards.changes(name, after=NOW)).cursor
+        if target.keeps_positions:
+            await target.reset(name, position)
+        else:
+            await boards.submit_many(name, [], position=(options.source, position))
+    return names
+
+
+async def _boards(boards: AsyncLeaderboards, options: SinkOptions) -> list[str]:
+    found = await boards.boards()
+    return [each.name for each in found if each.changes and reaches(options.boards, each.name)]
+
+
+async def _status(
+    boards: AsyncLeaderboards,
+    target: SinkTarget | None,
+    board: str,
+    options: SinkOptions,
+    now_ms: int,
+) -> SinkBoardStatus:
+    if target is None:
+        position = await boards.position(board, options.source)
+    else:
+        position = await position_of(boards, target, board, options)
+    if position is None:
+        return SinkBoardStatus(board, "new", None)
+    if position == BEGIN_AGAIN or is_initial(position):
+        return SinkBoardStatus(board, "initial", position)
+    after = position
+    while True:
+        try:
+            page = await boards.changes(board, after=after, limit=SAMPLE)
+        except (ChangesExpired, CursorDiverged):
+            return SinkBoardStatus(board, "lost", position)
+        waiting = next((change for change in page if not is_own(change)), None)
+        if waiting is not None:
+            break
+        if not page.more:
+            return SinkBoardStatus(board, "done", position, 0, 0.0)
+        after = page.cursor
+    end = decode_cursor((await boards.changes(board, after=NOW)).cursor)
+    places = zip(decode_cursor(position).places, end.places, strict=True)
+    behind = sum(max(0, last.sequence - own.sequence) for own, last in places)
+    lag = max(0, now_ms - waiting.at_ms) / 1_000
+    return SinkBoardStatus(board, "waiting", position, behind, lag)
