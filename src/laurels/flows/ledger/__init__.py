@@ -1,0 +1,1 @@
+"""The ledger: the standings of boards as tables of an SQL database."""

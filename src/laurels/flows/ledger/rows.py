@@ -1,0 +1,136 @@
+"""Changes of a board as rows of the ledger, the last one per member and ranking. Pure."""
+
+from collections.abc import Callable, Sequence
+from zlib import crc32
+
+import msgspec
+from msgspec import Struct
+
+from laurels.core.changes.answers import Change, ChangedRanking
+from laurels.model.labels import labels_text
+from laurels.model.score import Number
+
+COLUMNS = 4
+"""The most columns of a score."""
+BUCKETS = 4_096
+GENERATION_BITS = 40
+"""A version is a generation, above these bits, and the sequence of a change."""
+MAX_SCOPE = 300
+
+RankingName = tuple[str, str, str]
+"""Window, period and scope."""
+
+
+class ScoreRow(Struct, frozen=True):
+    """An entry of a ranking. `period_start` is None in the window `all`."""
+
+    scores: tuple[Number | None, ...]
+    reached_at: int | None
+    last_at: int | None
+    period_start: int | None
+    version: int
+
+
+class Flush(Struct):
+    """What one page of changes writes, in this order: members removed, entries (None: one that is
+    gone), data, positions of sources; then the entries of older generations are taken away where
+    the page has the mark at the end of all present entries."""
+
+    removed: dict[str, None] = msgspec.field(default_factory=dict)
+    entries: dict[str, dict[RankingName, ScoreRow | None]] = msgspec.field(default_factory=dict)
+    data: dict[str, tuple[str | None, int]] = msgspec.field(default_factory=dict)
+    positions: dict[str, str] = msgspec.field(default_factory=dict)
+    defines: bool = False
+    ends_initial: bool = False
+
+
+def bucket_of(member: str) -> int:
+    """Return which of the buckets a member is in; reconciling compares them one by one."""
+    return crc32(member.encode()) % BUCKETS
+
+
+def escaped(text: str) -> str:
+    """Return a text as the ledger has it: without the character NUL, which PostgreSQL refuses.
+    `restored` returns it as it was."""
+    return text.replace("\\", "\\\\").replace("\0", "\\0") if "\\" in text or "\0" in text else text
+
+
+def restored(text: str) -> str:
+    """Return a text of the ledger as it was."""
+    if "\\" not in text:
+        return text
+    return "\\".join([part.replace("\\0", "\0") for part in text.split("\\\\")])
+
+
+def scope_text(labels: dict[str, str] | None) -> str:
+    """Return the text of a scope as the ledger has it, cut short where it is very long."""
+    text = escaped(labels_text(labels or {}))
+    if len(text) <= MAX_SCOPE:
+        return text
+    return f"{text[: MAX_SCOPE - 9]}~{crc32(text.encode()):08x}"
+
+
+def version_of(change: Change, generation: int) -> int:
+    """Return the version of rows that a change writes: they take the place of lower ones."""
+    sequence = 0 if change.kind.startswith("initial") else int(change.id.split("/")[2])
+    return (generation << GENERATION_BITS) | min(sequence, (1 << GENERATION_BITS) - 1)
+
+
+def flush_of(
+    changes: Sequence[Change], generation: int, start_of: Callable[[str, str], int]
+) -> Flush:
+    """Return what a page of changes writes. `start_of` returns when a period of a window begins."""
+    flush = Flush()
+    for change in changes:
+        version = version_of(change, generation)
+        if change.kind in ("create", "change"):
+            flush.defines = True
+        elif change.kind == "initial_end":
+            flush.ends_initial = True
+        elif change.kind == "position":
+            flush.positions[change.data["source"]] = change.data["position"]
+        elif change.member is None:
+            continue
+        elif change.kind == "remove":
+            _remove(flush, change.member)
+        elif change.kind == "data":
+            flush.data[change.member] = _json(change.data), version
+        else:
+            for ranking in change.rankings:
+                _rank(flush, change.member, ranking, version, start_of)
+            if change.kind == "initial" and change.data is not None:
+                flush.data[change.member] = _json(change.data), version
+    return flush
+
+
+def _remove(flush: Flush, member: str) -> None:
+    flush.entries.pop(member, None)
+    flush.data.pop(member, None)
+    flush.removed[member] = None
+
+
+def _rank(
+    flush: Flush,
+    member: str,
+    ranking: ChangedRanking,
+    version: int,
+    start_of: Callable[[str, str], int],
+) -> None:
+    period = ranking.period or ""
+    name = (ranking.window, period, scope_text(ranking.labels))
+    entries = flush.entries.setdefault(member, {})
+    if ranking.score is None:
+        entries[name] = None
+        return
+    parts = ranking.score if isinstance(ranking.score, tuple) else (ranking.score,)
+    entries[name] = ScoreRow(
+        tuple(parts) + (None,) * (COLUMNS - len(parts)),
+        ranking.reached_ms,
+        ranking.last_ms,
+        start_of(ranking.window, period) if period else None,
+        version,
+    )
+
+
+def _json(data: object) -> str | None:
+    return None if data is None else msgspec.json.encode(data).decode()

@@ -1,0 +1,99 @@
+"""The tables of a ledger: their columns, and the statements that make them."""
+
+from msgspec import Struct
+
+from .dialects import Dialect
+from .rows import COLUMNS
+
+VERSION = 1
+"""Of the tables; a ledger of a higher one is refused."""
+
+
+class Tables(Struct, frozen=True):
+    """The tables of one prefix in one database."""
+
+    dialect: Dialect
+    prefix: str
+
+    def name(self, table: str) -> str:
+        """Return the full name of a table."""
+        return self.prefix + table
+
+    @property
+    def scores(self) -> dict[str, str]:
+        """The columns of `scores`, an entry of a ranking a row, by name with their types."""
+        dialect = self.dialect
+        return {
+            "board": f"{dialect.key_name} NOT NULL",
+            "member": f"{dialect.key_text} NOT NULL",
+            "window_name": f"{dialect.key_name} NOT NULL",
+            "period": f"{dialect.key_name} NOT NULL",
+            "scope": f"{dialect.key_text} NOT NULL",
+            **{f"score_{i + 1}": dialect.number for i in range(COLUMNS)},
+            "reached_at": "bigint",
+            "last_at": "bigint",
+            "period_start": "bigint",
+            "bucket": "smallint NOT NULL",
+            "version": "bigint NOT NULL",
+        }
+
+    @property
+    def member_data(self) -> dict[str, str]:
+        """The columns of `member_data`, what a member carries as JSON."""
+        return {
+            "board": f"{self.dialect.key_name} NOT NULL",
+            "member": f"{self.dialect.key_text} NOT NULL",
+            "data": self.dialect.long_text,
+            "version": "bigint NOT NULL",
+        }
+
+    @property
+    def source_positions(self) -> dict[str, str]:
+        """The columns of `source_positions`, where the sources of a board stand."""
+        return {
+            "board": f"{self.dialect.key_name} NOT NULL",
+            "source": f"{self.dialect.key_text} NOT NULL",
+            "position": self.dialect.long_text,
+            "version": "bigint NOT NULL",
+        }
+
+    @property
+    def boards(self) -> dict[str, str]:
+        """The columns of `boards`, a definition in JSON a row."""
+        return {
+            "board": f"{self.dialect.key_name} NOT NULL",
+            "title": self.dialect.long_text,
+            "definition": self.dialect.long_text,
+            "version": "bigint NOT NULL",
+        }
+
+    @property
+    def sinks(self) -> dict[str, str]:
+        """The columns of `sinks`, the position of a sink in the changes of a board."""
+        return {
+            "board": f"{self.dialect.key_name} NOT NULL",
+            "sink": f"{self.dialect.key_text} NOT NULL",
+            "position": self.dialect.long_text,
+            "generation": "bigint NOT NULL",
+            "updated_at": "bigint NOT NULL",
+        }
+
+    def statements(self) -> list[str]:
+        """Return the statements that make what is not there yet."""
+        made = [
+            self._table("scores", self.scores, 5),
+            self._table("member_data", self.member_data, 2),
+            self._table("source_positions", self.source_positions, 2),
+            self._table("boards", self.boards, 1),
+            self._table("sinks", self.sinks, 2),
+        ]
+        ledger = self.name("ledger")
+        return [*made, f"CREATE TABLE IF NOT EXISTS {ledger} (version integer NOT NULL)"]
+
+    def _table(self, table: str, columns: dict[str, str], key: int) -> str:
+        written = ", ".join([f"{name} {kind}" for name, kind in columns.items()])
+        keys = ", ".join(list(columns)[:key])
+        return (
+            f"CREATE TABLE IF NOT EXISTS {self.name(table)} ({written}, PRIMARY KEY ({keys})) "
+            f"{self.dialect.table_end}"
+        )

@@ -1,0 +1,286 @@
+"""The ledger as the target of a sink.
+
+Each page is one transaction: the last row per member and ranking, and the sink's position, which is
+moved on only from where the page begins. So what a kill interrupts is not there at all, and a
+runner that wakes up after another has gone on changes nothing.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from laurels.errors import LaurelsError, UnknownBoard
+from laurels.errors.sinks import LedgerTaken, LedgerTooNew, SinkOvertaken
+from laurels.flows.sinks.target import SinkPage
+from laurels.model.board import Board
+from laurels.model.rules import Rules
+from laurels.timeline.instants import MIN_MS
+
+from .dialects import Dialect, Row
+from .rows import GENERATION_BITS, Flush, bucket_of, escaped, flush_of
+from .tables import VERSION, Tables
+
+T = TypeVar("T")
+
+LIMIT = 10_000
+ROWS_A_STATEMENT = 5_000
+
+
+class LedgerTarget:
+    """Writes the standings of boards into the tables of an SQL database."""
+
+    keeps_positions = True
+    takes_state = True
+    limit = LIMIT
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        prefix: str,
+        sink: str,
+        definition: Callable[[str], Awaitable[Board]],
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._dialect = dialect
+        self._tables = Tables(dialect, prefix)
+        self._sink = sink
+        self._definition = definition
+        self._now_ms = now_ms
+        self._thread = ThreadPoolExecutor(1, "laurels-ledger")
+        self._connection: Any = None
+        self._boards: dict[str, _KnownBoard] = {}
+
+    async def open(self) -> None:
+        """Connect, and make the tables that are not there. Raises LedgerTooNew."""
+        await self._in_thread(self._make_tables)
+
+    async def position(self, board: str) -> str | None:
+        """Return the cursor stored for a board. Raises LedgerTaken where another sink writes it."""
+        return (await self._in_thread(lambda: self._stored(board)))[0]
+
+    async def deliver(self, page: SinkPage) -> None:
+        known = self._boards.get(page.board)
+        if known is None or any(change.kind in ("create", "change") for change in page.changes):
+            known = await self._know(page.board)
+        await self._in_thread(lambda: self._deliver(page, known))
+
+    async def reset(self, board: str, position: str | None) -> None:
+        await self._in_thread(lambda: self._reset(board, position))
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._thread.shutdown)
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    async def _know(self, board: str) -> "_KnownBoard":
+        definition = await self._definition(board)
+        self._boards[board] = known = _KnownBoard(definition)
+        return known
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, lambda: self._connected(work))
+
+    def _connected(self, work: Callable[[], T]) -> T:
+        """Return what `work` returns, in a transaction; without a connection after an error."""
+        if self._connection is None:
+            self._connection = self._dialect.connect()
+        try:
+            with self._dialect.errors():
+                result = work()
+                self._connection.commit()
+                return result
+        except BaseException:
+            self._disconnect()
+            raise
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        try:
+            with self._dialect.errors():
+                connection.close()
+        except LaurelsError:
+            pass
+
+    def _execute(self, statement: str, *row: Any) -> Any:
+        return self._dialect.execute(self._connection, statement, row)
+
+    def _make_tables(self) -> None:
+        for statement in self._tables.statements():
+            self._execute(statement)
+        name = self._tables.name("ledger")
+        found = self._execute(f"SELECT max(version) FROM {name}").fetchone()[0]
+        if found is None:
+            self._execute(f"INSERT INTO {name} (version) VALUES (%s)", VERSION)
+        elif found > VERSION:
+            raise LedgerTooNew(f"the tables are of version {found}, this laurels knows {VERSION}")
+
+    def _stored(self, board: str) -> tuple[str | None, int]:
+        """Return the position and the generation of this sink."""
+        rows = self._execute(
+            f"SELECT sink, position, generation FROM {self._tables.name('sinks')} WHERE board = %s",
+            board,
+        ).fetchall()
+        for sink, position, generation in rows:
+            if sink == self._sink:
+                return position, int(generation)
+        if rows:
+            raise LedgerTaken(f"the sink {rows[0][0]!r} writes the tables of the board {board!r}")
+        return None, 0
+
+    def _deliver(self, page: SinkPage, known: "_KnownBoard") -> None:
+        stored, generation = self._stored(page.board)
+        if stored == page.after:  # the answer to this very page was lost
+            return
+        if stored != page.before:
+            raise SinkOvertaken(
+                f"the sink {self._sink!r} stands elsewhere in the ledger than this runner"
+            )
+        if page.restarts or not generation:
+            generation += 1
+        flush = flush_of(page.changes, generation, known.start_of)
+        self._move_on(page, generation)
+        self._write(page.board, flush, generation)
+        if flush.defines or not known.is_written:
+            self._define(page.board, known, generation)
+        if flush.ends_initial:
+            self._drop_older(page.board, generation)
+        known.latest_ms = max(known.latest_ms, *[change.at_ms for change in page.changes])
+        self._retire(page.board, known)
+        known.is_written = True
+
+    def _move_on(self, page: SinkPage, generation: int) -> None:
+        """Move the position on, from where the page begins; the row is locked until the end."""
+        table = self._tables.name("sinks")
+        now_ms = self._now_ms()
+        if (
+            page.before is None
+            and not self._execute(
+                f"SELECT 1 FROM {table} WHERE board = %s AND sink = %s", page.board, self._sink
+            ).fetchall()
+        ):
+            self._execute(
+                f"INSERT INTO {table} (board, sink, position, generation, updated_at) "
+                f"VALUES (%s, %s, %s, %s, %s)",
+                *(page.board, self._sink, page.after, generation, now_ms),
+            )
+            return
+        same = "position IS NULL" if page.before is None else "position = %s"
+        moved = self._execute(
+            f"UPDATE {table} SET position = %s, generation = %s, updated_at = %s "
+            f"WHERE board = %s AND sink = %s AND {same}",
+            *(page.after, generation, now_ms, page.board, self._sink),
+            *(() if page.before is None else (page.before,)),
+        )
+        if moved.rowcount != 1:
+            raise SinkOvertaken(f"another runner of the sink {self._sink!r} has gone on")
+
+    def _write(self, board: str, flush: Flush, generation: int) -> None:
+        name = self._tables.name
+        gone: list[Row] = []
+        rows: list[Row] = []
+        for member, entries in flush.entries.items():
+            written = escaped(member)
+            bucket = bucket_of(member)
+            for (window, period, scope), row in entries.items():
+                key = (board, written, window, period, scope)
+                if row is None:
+                    gone.append(key)
+                    continue
+                times = row.reached_at, row.last_at, row.period_start
+                rows.append((*key, *row.scores, *times, bucket, row.version))
+        removed: list[Row] = [(board, escaped(member)) for member in flush.removed]
+        version = generation << GENERATION_BITS
+        data = [(board, escaped(m), text, v) for m, (text, v) in flush.data.items()]
+        positions: list[Row] = [
+            (board, escaped(source), escaped(text), version)
+            for source, text in flush.positions.items()
+        ]
+        self._delete("scores", ("board", "member"), removed)
+        self._delete("member_data", ("board", "member"), removed)
+        self._delete("scores", tuple(list(self._tables.scores)[:5]), gone)
+        self._upsert("scores", self._tables.scores, 5, rows)
+        self._upsert("member_data", self._tables.member_data, 2, data)
+        self._upsert("source_positions", self._tables.source_positions, 2, positions)
+        if any(text is None for text, _ in flush.data.values()):
+            self._execute(
+                f"DELETE FROM {name('member_data')} WHERE board = %s AND data IS NULL", board
+            )
+
+    def _delete(self, table: str, columns: tuple[str, ...], rows: list[Row]) -> None:
+        if rows:
+            self._dialect.delete(self._connection, self._tables.name(table), columns, rows)
+
+    def _upsert(self, table: str, types: dict[str, str], key: int, rows: list[Row]) -> None:
+        """Write rows in the order of their key, so that two sinks never wait for each other."""
+        for start in range(0, len(rows), ROWS_A_STATEMENT):
+            some = rows[start : start + ROWS_A_STATEMENT]
+            self._dialect.upsert(self._connection, self._tables.name(table), types, key, some)
+
+    def _define(self, board: str, known: "_KnownBoard", generation: int) -> None:
+        definition = known.definition
+        row = (board, definition.title, definition.to_json().decode(), generation)
+        self._upsert("boards", self._tables.boards, 1, [row])
+
+    def _drop_older(self, board: str, generation: int) -> None:
+        """Take away what older generations left: all present entries have been written."""
+        for table in ("scores", "member_data"):
+            self._execute(
+                f"DELETE FROM {self._tables.name(table)} WHERE board = %s AND version < %s",
+                *(board, generation << GENERATION_BITS),
+            )
+
+    def _retire(self, board: str, known: "_KnownBoard") -> None:
+        """Take away the periods that the board no longer keeps, once for each that ends."""
+        for window, oldest_ms in known.oldest().items():
+            if known.retired.get(window) == oldest_ms:
+                continue
+            self._execute(
+                f"DELETE FROM {self._tables.name('scores')} "
+                f"WHERE board = %s AND window_name = %s AND period_start < %s",
+                *(board, window, oldest_ms),
+            )
+            known.retired[window] = oldest_ms
+
+    def _reset(self, board: str, position: str | None) -> None:
+        self._execute(
+            f"UPDATE {self._tables.name('sinks')} SET position = %s WHERE board = %s AND sink = %s",
+            *(position, board, self._sink),
+        )
+
+
+class _KnownBoard:
+    """A board's definition, and when its periods begin."""
+
+    def __init__(self, definition: Board) -> None:
+        self.definition = definition
+        self.is_written = False
+        self.retired: dict[str, int] = {}
+        self.latest_ms = MIN_MS
+        """The board's own time as far as its changes show it; it may be event time."""
+        self._rules: Rules = definition.rules()
+        self._starts: dict[tuple[str, str], int] = {}
+
+    def start_of(self, window: str, period: str) -> int:
+        """Return when a period of a window begins."""
+        start_ms = self._starts.get((window, period))
+        if start_ms is None:
+            if len(self._starts) > 10_000:
+                self._starts.clear()
+            kind = self._rules.windows.get(window)
+            if kind is None:
+                raise UnknownBoard(f"the board {self.definition.name!r} was made anew")
+            start_ms = kind.period(period).start_ms
+            self._starts[window, period] = start_ms
+        return start_ms
+
+    def oldest(self) -> dict[str, int]:
+        """Return when the oldest kept period of each calendar window begins."""
+        found = {
+            name: window.oldest_stored(MIN_MS, self.latest_ms)
+            for name, window in self._rules.windows.items()
+            if not window.holds_totals
+        }
+        return {name: oldest for name, oldest in found.items() if oldest is not None}
