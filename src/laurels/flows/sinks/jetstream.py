@@ -1,0 +1,151 @@
+"""A stream of NATS JetStream as the target of a sink.
+
+Each change is a message whose `Nats-Msg-Id` is the change's id: what is sent twice within the
+stream's duplicate window is stored once. A page counts as delivered when every message was
+acknowledged.
+"""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from laurels.core.changes.answers import Change
+from laurels.errors.sinks import InvalidTarget, MissingDriver, TargetRefused, TargetUnavailable
+
+from .mapping import FieldMapping
+from .target import SinkPage
+
+LIMIT = 500
+ANSWER_SECONDS = 10.0
+_FIELD = re.compile(r"\{(board|kind|member|labels\.[A-Za-z0-9_.-]+)\}")
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
+
+
+class SubjectTemplate:
+    """The subject of a change: `gifts.{board}.{member}`. What a token of a subject cannot have is
+    written as `%` and two digits a byte."""
+
+    def __init__(self, text: str) -> None:
+        plain = _FIELD.sub("x", text)
+        if not re.fullmatch(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*", plain):
+            raise InvalidTarget(
+                "expected a subject of letters, digits, `_` and `-` between dots, with {board}, "
+                f"{{kind}}, {{member}} or {{labels.NAME}}, got {text!r}"
+            )
+        self._text = text
+
+    def subject(self, change: Change) -> str:
+        """Return the subject that a change is sent to."""
+
+        def value(field: re.Match[str]) -> str:
+            name = field[1]
+            if name.startswith("labels."):
+                return _token(change.labels.get(name.removeprefix("labels.")))
+            return _token(getattr(change, name))
+
+        return _FIELD.sub(value, self._text)
+
+
+def _token(text: str | None) -> str:
+    if not text:
+        return "_"
+    return _UNSAFE.sub(lambda c: "".join([f"%{byte:02X}" for byte in c[0].encode()]), text)
+
+
+class JetStreamTarget:
+    """Publishes each change to a subject that a stream listens to."""
+
+    keeps_positions = False
+    takes_state = False
+    limit = LIMIT
+
+    def __init__(self, url: str, mapping: FieldMapping) -> None:
+        parts = urlsplit(url)
+        self._subjects = SubjectTemplate(parts.path.lstrip("/"))
+        self._server = parts._replace(path="", query="", fragment="").geturl()
+        self._mapping = mapping
+        self._client: Any = None
+
+    async def open(self) -> None:
+        await self._connected()
+
+    async def position(self, board: str) -> str | None:
+        return None
+
+    async def deliver(self, page: SinkPage) -> None:
+        stream = (await self._connected()).jetstream(timeout=ANSWER_SECONDS)
+        for together in _rounds(page.changes):
+            sends = [
+                stream.publish(
+                    self._subjects.subject(change),
+                    document,
+                    headers={"Nats-Msg-Id": change.id.encode("unicode_escape").decode()},
+                )
+                for change in together
+                if (document := self._mapping.encode(change)) is not None
+            ]
+            for answer in await asyncio.gather(*sends, return_exceptions=True):
+                if isinstance(answer, BaseException):
+                    raise _named(answer) from answer
+
+    async def reset(self, board: str, position: str | None) -> None:
+        """Do nothing: the store has the position."""
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
+    async def _connected(self) -> Any:
+        if self._client is not None and self._client.is_connected:
+            return self._client
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+        try:
+            import nats  # noqa: PLC0415 (an optional package)
+        except ModuleNotFoundError as error:
+            raise MissingDriver("nats-py is not installed") from error
+        try:
+            self._client = await nats.connect(
+                self._server, allow_reconnect=False, connect_timeout=5, error_cb=_ignore
+            )
+        except (nats.errors.Error, OSError, TimeoutError) as error:
+            raise TargetUnavailable(f"{self._place()} does not answer: {error}") from error
+        return self._client
+
+    def _place(self) -> str:
+        """Return the server without a password."""
+        return self._server.rsplit("@", 1)[-1]
+
+
+def _rounds(changes: Sequence[Change]) -> list[list[Change]]:
+    """Return changes in rounds in which each member occurs once. The messages of a round are sent
+    together, and the next round when all are acknowledged: so those of a member stay in order,
+    whichever has to be sent again."""
+    rounds: list[list[Change]] = []
+    counts: dict[str | None, int] = {}
+    for change in changes:
+        number = counts.get(change.member, 0)
+        counts[change.member] = number + 1
+        if number == len(rounds):
+            rounds.append([])
+        rounds[number].append(change)
+    return rounds
+
+
+async def _ignore(_: Exception) -> None:
+    """Leave an error to the call that it fails."""
+
+
+def _named(error: BaseException) -> Exception:
+    """Return the error of a target for one of the client's."""
+    from nats.js.errors import APIError, NoStreamResponseError  # noqa: PLC0415
+
+    if isinstance(error, NoStreamResponseError):
+        return TargetUnavailable("no stream listens to the subject, or JetStream does not answer")
+    if isinstance(error, APIError) and error.code is not None and 400 <= error.code < 500:
+        return TargetRefused(f"JetStream refused a message: {error.description}")
+    return TargetUnavailable(f"JetStream did not acknowledge a message: {error!r}")

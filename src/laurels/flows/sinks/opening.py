@@ -1,0 +1,74 @@
+"""From what a user names to a sink's target: the one place that knows all kinds."""
+
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from msgspec import Struct
+
+from laurels.api.aio import AsyncLeaderboards
+from laurels.errors.sinks import InvalidMapping, InvalidTarget
+from laurels.flows.ledger.dialects import dialect_of
+from laurels.flows.ledger.target import LedgerTarget
+from laurels.stores.redis.connection.urls import redis_address
+
+from .jetstream import JetStreamTarget
+from .lines import LinesTarget
+from .mapping import FieldMapping
+from .redis_streams import RedisStreamTarget
+from .target import SinkTarget
+
+SQL = ("postgresql", "postgres", "mysql", "mariadb", "sqlite")
+INDEX_SERVERS = ("redis", "rediss", "redis+cluster", "rediss+cluster")
+
+
+class DeliveryOptions(Struct, frozen=True):
+    """What a user says of a target besides its URL."""
+
+    fields: str | None = None
+    """A mapping of fields; see `FieldMapping`."""
+    secret: str | None = None
+    allows_private: bool = False
+    authorities: str | None = None
+
+
+def open_target(
+    url: str,
+    sink: str,
+    options: DeliveryOptions,
+    boards: AsyncLeaderboards,
+    now_ms: Callable[[], int],
+) -> SinkTarget:
+    """Return the target that a URL names, not yet connected. Raises InvalidTarget, InvalidMapping,
+    MissingDriver."""
+    scheme = urlsplit(url).scheme if "://" in url else ""
+    if scheme in SQL:
+        if options.fields is not None:
+            raise InvalidMapping("a ledger has tables of its own: it takes no mapping of fields")
+        dialect, prefix = dialect_of(url)
+        return LedgerTarget(dialect, prefix, sink, boards.get, now_ms)
+    mapping = FieldMapping(options.fields)
+    if scheme in INDEX_SERVERS:
+        return _redis_stream(url, sink, mapping)
+    if scheme in ("nats", "tls"):
+        return JetStreamTarget(url, mapping)
+    if scheme in ("http", "https"):
+        from .webhook import WebhookOptions, WebhookTarget  # noqa: PLC0415 (an optional package)
+
+        webhook = WebhookOptions(options.secret, options.allows_private, options.authorities)
+        return WebhookTarget(url, mapping, webhook, now_ms)
+    if scheme or not url:
+        raise InvalidTarget(f"there is no target of the kind {scheme or 'of an empty name'!r}")
+    return LinesTarget(None if url == "-" else Path(url), mapping)
+
+
+def _redis_stream(url: str, sink: str, mapping: FieldMapping) -> SinkTarget:
+    """Return the target for redis://HOST:PORT/DATABASE/KEY?maxlen=N."""
+    parts = urlsplit(url)
+    database, _, key = parts.path.lstrip("/").partition("/")
+    options = dict(parse_qsl(parts.query))
+    most = options.pop("maxlen", "0")
+    if not key or options or not most.isdecimal():
+        raise InvalidTarget("expected redis://HOST:PORT/DATABASE/KEY, perhaps with ?maxlen=N")
+    address = redis_address(parts._replace(path=f"/{database}", query="").geturl())
+    return RedisStreamTarget(address, unquote(key), sink, mapping, int(most))

@@ -1,0 +1,108 @@
+"""Changes that a target has refused for good, kept in a file until somebody sends them again."""
+
+import asyncio
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+from msgspec import Struct
+
+from laurels.core.changes.answers import Change
+from laurels.errors.sinks import InvalidTarget, TargetRefused
+from laurels.model.exact_json import exact
+
+from .target import SinkPage, SinkTarget
+
+
+class Parked(Struct, frozen=True):
+    """Changes of one page that was refused, a line of the file."""
+
+    sink: str
+    board: str
+    at_ms: int
+    error: str
+    changes: list[Change]
+
+
+_encoder = msgspec.json.Encoder(decimal_format="number")
+_decoder = msgspec.json.Decoder(Parked, float_hook=exact)
+
+
+class ParkingFile:
+    """A file of refused pages, one a line. Each use of it holds a lock, so that a sink may park
+    while others are sent again."""
+
+    def __init__(self, path: Path, sink: str = "", now_ms: int = 0) -> None:
+        self.path = path
+        self._sink = sink
+        self._now_ms = now_ms
+
+    async def park(self, page: SinkPage, error: TargetRefused) -> None:
+        """Add a page at the end of the file, and sync it."""
+        at_ms = max(self._now_ms, page.changes[-1].at_ms)
+        parked = Parked(self._sink, page.board, at_ms, error.what, list(page.changes))
+        await asyncio.to_thread(self._add, parked)
+
+    def read(self) -> list[Parked]:
+        """Return what is parked, oldest first; nothing where there is no such file."""
+        if not self.path.exists():
+            return []
+        with self._locked() as file:
+            return _read(file)
+
+    async def resend(self, target: SinkTarget) -> int:
+        """Send what is parked, in its order, and take it out of the file; return how many changes
+        that were. Raises what the target fails with: what was sent before is out, the rest stays.
+        """
+        sent = 0
+        while pages := await asyncio.to_thread(self.read):
+            first = pages[0]
+            await target.deliver(SinkPage(first.board, first.changes, None, ""))
+            await asyncio.to_thread(self._drop_first)
+            sent += len(first.changes)
+        return sent
+
+    def _add(self, parked: Parked) -> None:
+        with self._locked() as file:
+            file.seek(0, os.SEEK_END)
+            file.write(_encoder.encode(parked) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _drop_first(self) -> None:
+        """Take the first line out: by a file written beside, so that no kill loses the others."""
+        with self._locked() as file:
+            file.readline()
+            rest = file.read()
+            beside = self.path.with_name(self.path.name + ".new")
+            with beside.open("wb") as other:
+                other.write(rest)
+                other.flush()
+                os.fsync(other.fileno())
+            beside.replace(self.path)
+
+    @contextmanager
+    def _locked(self) -> Iterator[BinaryIO]:
+        try:
+            with self.path.with_name(self.path.name + ".lock").open("ab") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                with self.path.open("a+b") as file:
+                    file.seek(0)
+                    yield file
+        except OSError as error:
+            raise InvalidTarget(f"{self.path} cannot be written: {error.strerror}") from error
+
+
+def _read(file: BinaryIO) -> list[Parked]:
+    pages = []
+    for line in file:
+        try:
+            pages.append(_decoder.decode(line))
+        except msgspec.MsgspecError:
+            if line.endswith(b"\n"):
+                raise InvalidTarget("a line of the file of parked changes is damaged") from None
+    return pages

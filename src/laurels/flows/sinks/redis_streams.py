@@ -1,0 +1,131 @@
+"""A Redis or Valkey stream as the target of a sink.
+
+Changes are added and the position is moved on by one script, so that each change is there once,
+whatever is killed between. The position lies in a hash beside the stream, in the same slot of a
+cluster.
+"""
+
+from hashlib import sha1
+
+import msgspec
+
+from laurels.errors import LaurelsError, Unavailable
+from laurels.errors.index_server import IndexDenied, IndexFailed
+from laurels.errors.sinks import InvalidTarget, SinkOvertaken, TargetRefused, TargetUnavailable
+from laurels.stores.redis.connection.connection import Connection
+from laurels.stores.redis.connection.urls import RedisAddress
+from laurels.stores.redis.scripts import Script
+
+from .mapping import FieldMapping
+from .target import SinkPage
+
+LIMIT = 1_000
+_SOURCE = """
+-- KEYS[1]: the hash of positions. ARGV[1]: a field of it, what it has now and is to have, the key
+-- of the stream, how long the stream may be (0: any length), and the documents to be added.
+local field, before, after, stream, most, documents = unpack(cmsgpack.unpack(ARGV[1]))
+local stored = redis.call('HGET', KEYS[1], field) or ''
+if stored == after then return 1 end
+if stored ~= before then return 0 end
+for _, document in ipairs(documents) do
+  if most > 0 then
+    redis.call('XADD', stream, 'MAXLEN', '~', most, '*', 'id', document[1], 'change', document[2])
+  else
+    redis.call('XADD', stream, '*', 'id', document[1], 'change', document[2])
+  end
+end
+redis.call('HSET', KEYS[1], field, after)
+return 1
+"""
+_SCRIPT = Script("sink", _SOURCE, sha1(_SOURCE.encode(), usedforsecurity=False).hexdigest())
+
+
+class RedisStreamTarget:
+    """Adds each change to a stream, with the fields `id` and `change`, its JSON."""
+
+    keeps_positions = True
+    takes_state = False
+    limit = LIMIT
+
+    def __init__(
+        self, address: RedisAddress, key: str, sink: str, mapping: FieldMapping, most: int = 0
+    ) -> None:
+        self._address = address
+        self._stream = key.encode()
+        tagged = key if "{" in key else f"{{{key}}}"
+        self._positions = f"{tagged}:laurels-sinks".encode()
+        if address.cluster and "{" in key and "}" not in key:
+            raise InvalidTarget(f"expected a closed hash tag in the key {key!r}")
+        self._sink = sink
+        self._mapping = mapping
+        self._most = most
+        self._connection: Connection | None = None
+
+    async def open(self) -> None:
+        await self._connected()
+
+    async def position(self, board: str) -> str | None:
+        connection = await self._connected()
+        field = self._field(board)
+        try:
+            found = await connection.command(b"HGET", self._positions, field, key=self._positions)
+        except LaurelsError as error:
+            raise _named(error) from error
+        return None if found is None else bytes(found).decode()
+
+    async def deliver(self, page: SinkPage) -> None:
+        documents = [
+            (change.id, document.decode())
+            for change in page.changes
+            if (document := self._mapping.encode(change)) is not None
+        ]
+        argument = msgspec.msgpack.encode(
+            [
+                *(self._field(page.board).decode(), page.before or "", page.after),
+                self._stream.decode(),
+                *(self._most, documents),
+            ]
+        )
+        connection = await self._connected()
+        try:
+            done = await connection.script(_SCRIPT, self._positions, argument)
+        except LaurelsError as error:
+            raise _named(error) from error
+        if not done:
+            raise SinkOvertaken(f"another runner of the sink {self._sink!r} has gone on")
+
+    async def reset(self, board: str, position: str | None) -> None:
+        connection = await self._connected()
+        field = self._field(board)
+        if position is None:
+            parts = [b"HDEL", self._positions, field]
+        else:
+            parts = [b"HSET", self._positions, field, position.encode()]
+        await connection.command(*parts, key=self._positions)
+
+    async def close(self) -> None:
+        if self._connection is not None:
+            await self._connection.close()
+            self._connection = None
+
+    def _field(self, board: str) -> bytes:
+        return f"{self._sink}/{board}".encode()
+
+    async def _connected(self) -> Connection:
+        if self._connection is None:
+            from laurels.stores.redis.connection.connection import connect  # noqa: PLC0415
+
+            try:
+                self._connection = await connect(self._address)
+            except LaurelsError as error:
+                raise _named(error) from error
+        return self._connection
+
+
+def _named(error: LaurelsError) -> LaurelsError:
+    """Return the error of a target for one of the index server's."""
+    if isinstance(error, Unavailable):
+        return TargetUnavailable(error.what)
+    if isinstance(error, (IndexDenied, IndexFailed)):
+        return TargetRefused(error.what)
+    return error

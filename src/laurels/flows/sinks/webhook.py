@@ -1,0 +1,167 @@
+"""A webhook as the target of a sink: changes are sent in a POST, signed.
+
+The body is a JSON array of up to 500 changes. `Laurels-Timestamp` has the seconds since 1970 and
+`Laurels-Signature` is `v1=` and the HMAC-SHA256, in hexadecimal, of the timestamp, a dot and the
+body. A receiver compares it, refuses old timestamps, and counts each change once by its id.
+"""
+
+import asyncio
+import hashlib
+import hmac
+import ipaddress
+import socket
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+import httpx
+from msgspec import Struct
+
+from laurels.errors.sinks import InvalidTarget, TargetRefused, TargetUnavailable
+
+from .mapping import FieldMapping
+from .target import SinkPage
+
+LIMIT = 500
+CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 30.0
+MOST_RETRY_AFTER = 300.0
+_LATER = frozenset({408, 425, 429})
+"""Answers of a client's error that mean: not now."""
+
+
+class WebhookOptions(Struct, frozen=True):
+    """How a webhook is called."""
+
+    secret: str | None = None
+    """The key of the signature; without one nothing is signed."""
+    allows_private: bool = False
+    """Whether it may be an address of a private network or of this machine."""
+    authorities: str | None = None
+    """A file of certificate authorities that take the place of the system's."""
+
+
+class WebhookTarget:
+    """Sends pages of changes to a URL."""
+
+    keeps_positions = False
+    takes_state = False
+    limit = LIMIT
+
+    def __init__(
+        self,
+        url: str,
+        mapping: FieldMapping,
+        options: WebhookOptions,
+        now_ms: Callable[[], int],
+    ) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
+            raise InvalidTarget("expected https://HOST/PATH, without a user, for a webhook")
+        self._url = httpx.URL(url)
+        self._host: str = parts.hostname
+        self._port = parts.port or (443 if parts.scheme == "https" else 80)
+        self._mapping = mapping
+        self._options = options
+        self._now_ms = now_ms
+        self._client: httpx.AsyncClient | None = None
+
+    async def open(self) -> None:
+        verify: ssl.SSLContext | bool = True
+        if self._options.authorities is not None:
+            try:
+                verify = ssl.create_default_context(cafile=self._options.authorities)
+            except (OSError, ssl.SSLError) as error:
+                raise InvalidTarget(
+                    f"{self._options.authorities} has no certificates: {error}"
+                ) from error
+        self._client = httpx.AsyncClient(
+            timeout=httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS),
+            follow_redirects=False,
+            trust_env=False,
+            verify=verify,
+        )
+
+    async def position(self, board: str) -> str | None:
+        return None
+
+    async def deliver(self, page: SinkPage) -> None:
+        documents = [d for change in page.changes if (d := self._mapping.encode(change))]
+        if not documents:
+            return
+        body = b"[" + b",".join(documents) + b"]"
+        answer = await self._post(body)
+        if answer.is_success:
+            return
+        what = f"the webhook answered {answer.status_code}"
+        if answer.is_redirect:
+            raise TargetRefused(f"{what}: redirects are not followed")
+        if answer.status_code in _LATER or answer.status_code >= 500:
+            raise TargetUnavailable(what, _retry_after(answer))
+        raise TargetRefused(what)
+
+    async def reset(self, board: str, position: str | None) -> None:
+        """Do nothing: the store has the position."""
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def _post(self, body: bytes) -> httpx.Response:
+        assert self._client is not None
+        address = await self._address()
+        headers = {
+            "Content-Type": "application/json",
+            "Host": self._url.netloc.decode("ascii"),
+            **self._signature(body),
+        }
+        try:
+            return await self._client.post(
+                self._url.copy_with(host=address),
+                content=body,
+                headers=headers,
+                extensions={"sni_hostname": self._host},
+            )
+        except httpx.HTTPError as error:
+            raise TargetUnavailable(f"{self._host} did not answer: {error!r}") from error
+
+    def _signature(self, body: bytes) -> dict[str, str]:
+        if self._options.secret is None:
+            return {}
+        timestamp = str(self._now_ms() // 1_000)
+        signed = hmac.new(
+            self._options.secret.encode(), f"{timestamp}.".encode() + body, hashlib.sha256
+        )
+        return {
+            "Laurels-Timestamp": timestamp,
+            "Laurels-Signature": f"v1={signed.hexdigest()}",
+        }
+
+    async def _address(self) -> str:
+        """Return an address of the host, the very one that is called: so a name that points to
+        another address a moment later leads nowhere else."""
+        loop = asyncio.get_running_loop()
+        try:
+            found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
+        except OSError as error:
+            raise TargetUnavailable(f"{self._host} has no address: {error.strerror}") from error
+        addresses = [str(info[4][0]) for info in found]
+        if not self._options.allows_private and any(map(_is_private, addresses)):
+            raise TargetRefused(
+                f"{self._host} is in a private network; --allow-private lets the sink call it"
+            )
+        return addresses[0]
+
+
+def _is_private(address: str) -> bool:
+    found = ipaddress.ip_address(address.partition("%")[0])
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return not (mapped or found).is_global
+
+
+def _retry_after(answer: httpx.Response) -> float:
+    """Return how many seconds the receiver asks for, at most five minutes."""
+    seconds = 0.0
+    with suppress(ValueError):
+        seconds = float(answer.headers.get("retry-after", "0"))
+    return min(MOST_RETRY_AFTER, max(0.0, seconds))
