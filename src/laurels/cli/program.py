@@ -18,7 +18,7 @@ import typer
 import laurels
 from laurels.cli.boards import applying, scoping
 from laurels.cli.boards import commands as boards
-from laurels.cli.flows import source
+from laurels.cli.flows import sink, source
 from laurels.cli.importing import command as import_command
 from laurels.errors import CheckFailed, LaurelsError, LaurelsWarning
 
@@ -46,6 +46,7 @@ app.add_typer(boards.app, name="board")
 app.add_typer(keys.app, name="key")
 app.add_typer(clock.app, name="clock")
 app.add_typer(source.app, name="source")
+app.add_typer(sink.app, name="sink")
 command(app, "serve")(serving.serve)
 command(app, "import")(import_command.import_)
 command(app, "export")(exporting.export)

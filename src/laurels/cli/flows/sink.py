@@ -1,0 +1,339 @@
+"""`sink`: sends the changes of boards to other systems."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+
+import laurels
+from laurels.api.aio import AsyncLeaderboards
+from laurels.cli.option_groups import OptionGroup, command
+from laurels.cli.options import CONNECTION, DEFAULT_URL, READING, AsJson, Url
+from laurels.cli.show import Side, complain, put_json, put_line, put_table
+from laurels.flows.sinks.opening import DeliveryOptions, open_target
+from laurels.flows.sinks.parking import ParkingFile
+from laurels.flows.sinks.runner import SinkOptions, SinkRunner
+from laurels.flows.sinks.status import SinkBoardStatus, reset, statuses
+from laurels.flows.sinks.target import SinkTarget
+from laurels.timeline.clock import SystemClock
+
+T = TypeVar("T")
+NO = 1
+
+app = typer.Typer(help="Changes of boards, sent to other systems.", rich_markup_mode=None)
+
+_COLUMNS: Sequence[tuple[str, Side]] = (
+    ("board", "left"),
+    ("state", "left"),
+    ("writes behind", "right"),
+    ("seconds behind", "right"),
+)
+
+SinkName = Annotated[str, typer.Argument(metavar="NAME", help="The sink's name.")]
+To = Annotated[
+    str,
+    typer.Option(
+        "--to",
+        metavar="TARGET",
+        help="postgresql://, mysql://, sqlite:///FILE, redis://HOST/0/KEY, nats://HOST/SUBJECT, "
+        "https://..., a file, or - for standard output.",
+        rich_help_panel=CONNECTION,
+    ),
+]
+ToKnown = Annotated[
+    str | None,
+    typer.Option(
+        "--to",
+        metavar="TARGET",
+        help="Ask the target, where it keeps the position.",
+        rich_help_panel=CONNECTION,
+    ),
+]
+Boards = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--boards",
+        metavar="PATTERN",
+        help="Boards by name or pattern; may be repeated. By default all that keep changes.",
+        rich_help_panel=READING,
+    ),
+]
+Parked = Annotated[
+    Path | None,
+    typer.Option(
+        "--parked",
+        metavar="FILE",
+        help="Where changes are kept that the target refuses. By default NAME.parked.jsonl.",
+        rich_help_panel=READING,
+    ),
+]
+
+
+class SendingOptions(OptionGroup, frozen=True):
+    """What is sent, and how."""
+
+    fields: Annotated[
+        str | None,
+        typer.Option(
+            "--fields",
+            metavar="MAPPING",
+            help="Fields to send: KeyPrefix=board,UserId=member,DeltaScore=delta,Score=score.",
+            rich_help_panel="What to send",
+        ),
+    ] = None
+    secret: Annotated[
+        str | None,
+        typer.Option(
+            "--secret",
+            envvar="LAURELS_WEBHOOK_SECRET",
+            show_envvar=True,
+            metavar="TEXT",
+            help="Key of the signature of a webhook.",
+            rich_help_panel="Webhook",
+        ),
+    ] = None
+    allow_private: Annotated[
+        bool,
+        typer.Option(
+            "--allow-private",
+            help="Let a webhook be in a private network.",
+            rich_help_panel="Webhook",
+        ),
+    ] = False
+    authorities: Annotated[
+        str | None,
+        typer.Option(
+            "--authorities",
+            metavar="FILE",
+            help="Certificate authorities of a webhook.",
+            rich_help_panel="Webhook",
+        ),
+    ] = None
+
+    def target(self) -> DeliveryOptions:
+        """Return the options as a target takes them."""
+        return DeliveryOptions(self.fields, self.secret, self.allow_private, self.authorities)
+
+
+class RunOptions(OptionGroup, frozen=True):
+    """Where a sink begins, and when it ends."""
+
+    initial: Annotated[
+        bool,
+        typer.Option("--initial", help="Begin with every present entry.", rich_help_panel=READING),
+    ] = False
+    until_end: Annotated[
+        bool,
+        typer.Option(
+            "--until-end", help="End when everything has been sent.", rich_help_panel=READING
+        ),
+    ] = False
+    tries: Annotated[
+        int,
+        typer.Option(
+            "--tries",
+            metavar="N",
+            min=1,
+            help="Attempts until refused changes are parked.",
+            rich_help_panel=READING,
+        ),
+    ] = 5
+    parked: Parked = None
+
+
+@command(app, "run")
+def run(
+    name: SinkName,
+    to: To,
+    sending: SendingOptions,
+    running: RunOptions,
+    boards: Boards = None,
+    at: Url = DEFAULT_URL,
+    json: AsJson = False,
+) -> int:
+    """Send the changes of boards to a target, in order, until Ctrl-C.
+
+    The sink goes on where it stood, also after a kill; a target that is down delays and loses
+    nothing. Ends with 1 where changes were parked or a board could not be followed.
+
+    \b
+    Examples:
+      laurels sink run ledger --to postgresql://postgres@localhost/boards
+      laurels sink run feed --to redis://localhost/0/changes --boards 'gift*'
+      laurels sink run shop --to https://example.com/hook --secret $SECRET
+      laurels sink run copy --to - --fields KeyPrefix=board,UserId=member,Score=score
+    """
+    options = SinkOptions(name, boards, running.initial, running.until_end, running.tries)
+    clock = SystemClock()
+    parking = ParkingFile(_parked(running.parked, name), name)
+
+    async def sink(lb: AsyncLeaderboards) -> SinkRunner:
+        target = open_target(to, name, sending.target(), lb, clock.now_ms)
+        runner = SinkRunner(
+            lb, target, options, now_ms=clock.now_ms, parking=parking, report=complain
+        )
+        with suppress(asyncio.CancelledError):
+            await runner.run()
+        return runner
+
+    runner = _with_boards(at, sink)
+    figures = runner.figures
+    summary = {
+        "delivered": figures.delivered,
+        "parked": figures.parked,
+        "failed": {board: error.code for board, error in runner.failed.items()},
+    }
+    if json and to != "-":
+        put_json(summary)
+    else:
+        complain(f"sent {figures.delivered:,} changes, parked {figures.parked:,}")
+    return NO if figures.parked or runner.failed else 0
+
+
+@command(app, "status")
+def status(
+    name: SinkName,
+    to: ToKnown = None,
+    boards: Boards = None,
+    at: Url = DEFAULT_URL,
+    json: AsJson = False,
+) -> int:
+    """Show where a sink stands on each board, and how far it is behind.
+
+    Ends with 1 where what follows its position is no longer kept.
+
+    \b
+    Examples:
+      laurels sink status ledger
+      laurels sink status ledger --to postgresql://postgres@localhost/boards --json
+    """
+    options, clock = SinkOptions(name, boards), SystemClock()
+
+    async def ask(lb: AsyncLeaderboards) -> list[SinkBoardStatus]:
+        if to is None:
+            return await statuses(lb, None, options, clock.now_ms())
+        target = open_target(to, name, DeliveryOptions(), lb, clock.now_ms)
+        return await _opened(target, lambda: statuses(lb, target, options, clock.now_ms()))
+
+    found = _with_boards(at, ask)
+    if json:
+        put_json(found)
+    else:
+        put_table(_COLUMNS, map(_row, found))
+    return NO if any(each.state == "lost" for each in found) else 0
+
+
+@command(app, "reset")
+def reset_(
+    name: SinkName,
+    to: To,
+    initial: Annotated[
+        bool, typer.Option("--initial", help="Begin again with every present entry.")
+    ] = False,
+    now: Annotated[
+        bool, typer.Option("--now", help="Go on with what changes from now on.")
+    ] = False,
+    boards: Boards = None,
+    at: Url = DEFAULT_URL,
+) -> int:
+    """Put a sink that does not run somewhere else in the changes of its boards.
+
+    \b
+    Examples:
+      laurels sink reset ledger --to postgresql://postgres@localhost/boards --initial
+      laurels sink reset shop --to https://example.com/hook --now
+    """
+    if initial == now:
+        raise typer.BadParameter("expected one of --initial and --now")
+    options, clock = SinkOptions(name, boards), SystemClock()
+
+    async def put(lb: AsyncLeaderboards) -> list[str]:
+        target = open_target(to, name, DeliveryOptions(allows_private=True), lb, clock.now_ms)
+        return await _opened(target, lambda: reset(lb, target, options, initial=initial))
+
+    for board in _with_boards(at, put):
+        put_line(f"{board}: {'every present entry' if initial else 'from now on'}")
+    return 0
+
+
+@command(app, "parked")
+def parked(name: SinkName, file: Parked = None, json: AsJson = False) -> int:
+    """Show the changes that a target has refused for good, oldest first.
+
+    \b
+    Example:
+      laurels sink parked shop
+    """
+    pages = ParkingFile(_parked(file, name)).read()
+    if json:
+        put_json(pages)
+        return 0
+    rows = [(page.board, str(len(page.changes)), page.error) for page in pages]
+    put_table([("board", "left"), ("changes", "right"), ("refused", "left")], rows)
+    return 0
+
+
+@command(app, "resend")
+def resend(
+    name: SinkName,
+    to: To,
+    sending: SendingOptions,
+    file: Parked = None,
+    at: Url = DEFAULT_URL,
+) -> int:
+    """Send the parked changes of a sink again, in their order, and forget those that arrive.
+
+    \b
+    Example:
+      laurels sink resend shop --to https://example.com/hook --secret $SECRET
+    """
+    clock = SystemClock()
+    parking = ParkingFile(_parked(file, name))
+
+    async def send(lb: AsyncLeaderboards) -> int:
+        target = open_target(to, name, sending.target(), lb, clock.now_ms)
+        if target.keeps_positions:
+            raise typer.BadParameter("a target that keeps positions has nothing parked")
+        return await _opened(target, lambda: parking.resend(target))
+
+    put_line(f"sent {_with_boards(at, send):,} changes")
+    return 0
+
+
+def _parked(file: Path | None, name: str) -> Path:
+    return Path(f"{name}.parked.jsonl") if file is None else file
+
+
+def _row(status: SinkBoardStatus) -> tuple[str, ...]:
+    behind = "" if status.lag_writes is None else f"{status.lag_writes:,}"
+    seconds = "" if status.lag_seconds is None else f"{status.lag_seconds:,.1f}"
+    return status.board, status.state, behind, seconds
+
+
+async def _opened(target: SinkTarget, work: Callable[[], Awaitable[T]]) -> T:
+    try:
+        await target.open()
+        return await work()
+    finally:
+        await target.close()
+
+
+def _with_boards(at: str, work: Callable[[AsyncLeaderboards], Awaitable[T]]) -> T:
+    """Return what `work` returns for the boards at a URL; SIGTERM and Ctrl-C cancel it."""
+
+    async def main() -> T:
+        async with laurels.open_async(at, create=False) as lb:
+            task = asyncio.ensure_future(work(lb))
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, task.cancel)
+            try:
+                return await task
+            except asyncio.CancelledError:
+                raise KeyboardInterrupt from None
+
+    return asyncio.run(main())
