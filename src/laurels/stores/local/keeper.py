@@ -1,8 +1,8 @@
-"""Schedule snapshots: decide when one is due, and take one at a time.
+"""Schedule snapshots: when one is due, and one at a time.
 
-Due snapshots are taken by a thread of their own, so no commit waits for one. A failed snapshot (on
-a full disk, for example) only makes recovery longer: it is reported in the store's statistics, and
-tried again when the log has grown by the same amount again.
+Due snapshots are taken by a thread of their own, so no commit waits for one. A failed one (a full
+disk, say) only makes recovery longer: it is reported in the store's statistics, and tried again
+when the log has grown by as much once more.
 """
 
 import threading
@@ -29,22 +29,21 @@ class SnapshotScheduler:
         self._one = threading.Lock()
 
     def grown(self, nbytes: int) -> None:
-        """Note the size of what was appended to the log."""
+        """Note what was appended to the log."""
         self._log_bytes += nbytes
 
     def is_due(self) -> bool:
-        """Return whether the log has grown enough for a snapshot to pay off, and none is being
-        taken."""
+        """Return whether the log has grown so far that a snapshot pays, and none is being taken."""
         if self._one.locked():
             return False
         return is_due(self._log_bytes, self._nbytes)
 
     def is_due_on_close(self) -> bool:
-        """Return whether a snapshot pays off before the store is closed."""
+        """Return whether a snapshot pays before the store is closed."""
         return is_due_on_close(self._log_bytes, self._nbytes)
 
     def start(self, keep: Callable[[], int]) -> None:
-        """Take a snapshot in a thread of its own; do nothing while another one is being taken."""
+        """Take a snapshot in a thread of its own; does nothing while another is taken."""
         if not self._one.acquire(blocking=False):
             return
 
@@ -64,17 +63,17 @@ class SnapshotScheduler:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Prevent snapshots inside, after waiting for one that is being taken."""
+        """Keep snapshots from being taken, waiting for one that is."""
         with self._one:
             yield
 
     def took(self, taken: SnapshotFile) -> None:
-        """Note that a snapshot was taken."""
+        """Note a snapshot."""
         self._newest, self._log_bytes, self._failure = taken, 0, None
         self._nbytes = taken.nbytes
 
     def taken(self) -> float | None:
-        """Return the time of the newest snapshot, from its file; None without one."""
+        """Return when the newest snapshot was written, by its file; None without one."""
         if self._newest is None:
             return None
         with suppress(OSError):
@@ -82,12 +81,12 @@ class SnapshotScheduler:
         return None
 
     def wait(self) -> None:
-        """Wait for a snapshot that is being taken; it ends early, since the store is closed."""
+        """Wait for a snapshot that is being taken: it finds the store closed and gives up."""
         with suppress(LaurelsError), self._one:
             pass
 
     def kept(self, log_from: int, end_unverified: str | None) -> Kept:
-        """Return the snapshot and log from which a recovery would start."""
+        """Return what a recovery would start from."""
         newest = self._newest
         return Kept(
             log_from,

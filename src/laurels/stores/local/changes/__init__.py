@@ -1,1 +1,1 @@
-"""Kept changes of the boards in one process."""
+"""The changes that boards of one process keep."""

@@ -1,4 +1,4 @@
-"""Kept changes of a store in memory, as rows of encoded blocks."""
+"""Kept changes of a store in memory: rows of blocks as bytes."""
 
 from collections.abc import Iterable, Iterator
 
@@ -11,8 +11,7 @@ _Row = tuple[StoredRow, bytes]
 
 
 class MemoryChanges:
-    """Implementation of `ChangeRows`. A list of rows is replaced as a whole, so readers take no
-    lock."""
+    """Implements `ChangeRows`. A list of rows is replaced as a whole, so readers need no lock."""
 
     exists = True
 
@@ -56,4 +55,4 @@ class MemoryChanges:
         return list({*self._rows, *self._floors})
 
     def close(self) -> None:
-        """Do nothing: there is no file."""
+        """Nothing is held open."""

@@ -1,0 +1,242 @@
+"""SQL databases and a NATS server for tests, each on a free port with a folder of its own.
+
+`LAURELS_TEST_POSTGRES` and `LAURELS_TEST_MARIADB` name servers that run already. Without, the
+installed programs are started; where one is missing the test is skipped with the line that installs
+it, and fails where CI=true.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psycopg
+import pymysql
+import pytest
+
+from tests.redis.servers import free_port, until
+
+_POSTGRES = "/usr/lib/postgresql/*/bin"
+
+
+def need(name: str, package: str, *more: str) -> str:
+    """The path of a program, wherever Debian puts it."""
+    places = [*os.environ.get("PATH", "").split(os.pathsep), "/usr/sbin", "/usr/local/sbin", *more]
+    found = shutil.which(name, path=os.pathsep.join(places))
+    if found is None:
+        message = f"missing: {name}: apt install {package}"
+        if os.environ.get("CI") == "true":
+            pytest.fail(message)
+        pytest.skip(message)
+    return found
+
+
+class Program:
+    """A server in a folder of its own; it keeps its port through `kill` and `start`."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="laurels-db-", ignore_cleanup_errors=True)
+        self.folder = Path(self._folder.name)
+        self._child: subprocess.Popen[bytes] | None = None
+        self.port = free_port()
+        atexit.register(self.close)
+        try:
+            self.prepare()
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def prepare(self) -> None:
+        """Makes what has to be there before the first start."""
+
+    def command(self) -> Sequence[str]:
+        """What starts the server."""
+        raise NotImplementedError
+
+    def user(self) -> str | None:
+        """As whom it runs, where the tests run as root."""
+        return None
+
+    def start(self) -> None:
+        with (self.folder / "server.log").open("ab") as log:
+            self._child = subprocess.Popen(
+                self.command(), stdout=log, stderr=log, cwd=self.folder, user=self.user()
+            )
+        until(self._answers, f"{self.command()[0]} answers on port {self.port}")
+
+    def kill(self) -> None:
+        """Ends it as a loss of power does to a process."""
+        self._end(signal.SIGKILL)
+
+    def close(self) -> None:
+        self._end(signal.SIGTERM)
+        self._folder.cleanup()
+
+    def _end(self, by: signal.Signals) -> None:
+        child, self._child = self._child, None
+        if child is None:
+            return
+        child.send_signal(by)
+        try:
+            child.wait(60)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+
+    def run(self, *command: str) -> None:
+        """Runs a program to its end, as the user of the server."""
+        done = subprocess.run(
+            command, cwd=self.folder, user=self.user(), capture_output=True, check=False
+        )
+        assert done.returncode == 0, (done.stdout + done.stderr).decode()[-2_000:]
+
+    def _own(self, folder: Path) -> None:
+        """Gives a folder to the user of the server."""
+        user = self.user()
+        if user is not None:
+            self.folder.chmod(0o755)
+            os.chown(folder, pwd.getpwnam(user).pw_uid, -1)
+
+    def _answers(self) -> bool:
+        assert self._child is not None
+        ended = self._child.poll()
+        assert ended is None, (self.folder / "server.log").read_text()[-2_000:]
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=5):
+                return self.is_ready()
+        except OSError:
+            return False
+
+    def is_ready(self) -> bool:
+        return True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _is_user(name: str) -> bool:
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        return False
+    return True
+
+
+def _as_root(name: str) -> str | None:
+    """The user that a server which does not run as root is started as."""
+    if os.geteuid() != 0:
+        return None
+    return name if _is_user(name) else "nobody"
+
+
+class Postgres(Program):
+    """PostgreSQL with an empty database `test`."""
+
+    def prepare(self) -> None:
+        folders = sorted(str(each) for each in Path("/").glob(_POSTGRES[1:]))
+        self._initdb = need("initdb", "postgresql", *folders)
+        self._postgres = need("postgres", "postgresql", *folders[-1:])
+        self._data = self.folder / "data"
+        self._data.mkdir()
+        self._own(self._data)
+        self.run(
+            *(self._initdb, "-D", str(self._data), "-U", "test", "-A", "trust", "-E", "UTF8"),
+            *("--locale=C", "--no-sync"),
+        )
+
+    def user(self) -> str | None:
+        return _as_root("postgres")
+
+    def command(self) -> Sequence[str]:
+        return [
+            *(self._postgres, "-D", str(self._data), "-p", str(self.port), "-k", ""),
+            *("-c", "listen_addresses=127.0.0.1", "-c", "max_connections=20"),
+            *("-c", "shared_buffers=16MB"),
+        ]
+
+    def is_ready(self) -> bool:
+        try:
+            with psycopg.connect(self.url.removesuffix("test") + "postgres", autocommit=True) as to:
+                if not to.execute("SELECT 1 FROM pg_database WHERE datname = 'test'").fetchall():
+                    to.execute("CREATE DATABASE test")
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://test@127.0.0.1:{self.port}/test"
+
+
+class MariaDB(Program):
+    """MariaDB with an empty database `test`."""
+
+    def prepare(self) -> None:
+        install = need("mariadb-install-db", "mariadb-server")
+        self._server = need("mariadbd", "mariadb-server")
+        self._data = self.folder / "data"
+        self._data.mkdir()
+        self._own(self._data)
+        self._own(self.folder)
+        self.run(
+            *(install, "--no-defaults", f"--datadir={self._data}", "--skip-test-db"),
+            *("--auth-root-authentication-method=normal", "--innodb-log-file-size=8M"),
+        )
+
+    def user(self) -> str | None:
+        return _as_root("mysql")
+
+    def command(self) -> Sequence[str]:
+        return [
+            *(self._server, "--no-defaults", f"--datadir={self._data}", f"--port={self.port}"),
+            *("--bind-address=127.0.0.1", f"--socket={self.folder}/s", "--skip-name-resolve"),
+            *("--innodb-buffer-pool-size=32M", "--innodb-log-file-size=8M"),
+            *(f"--pid-file={self.folder}/pid", "--performance-schema=OFF"),
+        ]
+
+    def is_ready(self) -> bool:
+        try:
+            to = pymysql.connect(host="127.0.0.1", port=self.port, user="root")
+        except pymysql.err.OperationalError:
+            return False
+        with to:
+            to.cursor().execute("CREATE DATABASE IF NOT EXISTS test")
+        return True
+
+    @property
+    def url(self) -> str:
+        return f"mysql://root@127.0.0.1:{self.port}/test"
+
+
+class Nats(Program):
+    """A NATS server with JetStream."""
+
+    def prepare(self) -> None:
+        self._server = need("nats-server", "nats-server")
+
+    def command(self) -> Sequence[str]:
+        store = str(self.folder / "store")
+        return [self._server, "-a", "127.0.0.1", "-p", str(self.port), "-js", "-sd", store]
+
+    @property
+    def url(self) -> str:
+        return f"nats://127.0.0.1:{self.port}"

@@ -1,0 +1,115 @@
+"""What the tests of sinks share: runs of a sink in this process, and what a ledger holds."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from decimal import Decimal
+from typing import Any
+
+import laurels
+from laurels.flows.ledger.dialects import dialect_of
+from laurels.flows.ledger.rows import restored
+from laurels.flows.sinks.opening import DeliveryOptions, open_target
+from laurels.flows.sinks.runner import Parking, SinkOptions, SinkRunner
+from laurels.model.labels import labels_text
+
+NOW_MS = 1_790_000_000_000
+Held = dict[tuple[str, str, str], dict[str, tuple[Any, ...]]]
+"""By window, period and scope the scores of members."""
+
+
+async def nothing(_seconds: float) -> None:
+    """Wait no time at all."""
+
+
+def sink_of(
+    lb: laurels.AsyncLeaderboards,
+    url: str,
+    *,
+    name: str = "sink",
+    delivery: DeliveryOptions = DeliveryOptions(allows_private=True),  # noqa: B008 (immutable)
+    sleep: Callable[[float], Awaitable[None]] = nothing,
+    parking: Parking | None = None,
+    report: Callable[[str], None] = lambda _: None,
+    **options: Any,
+) -> SinkRunner:
+    """A sink that ends when everything has been sent."""
+    settings = SinkOptions(name, **{"until_end": True, **options})
+    target = open_target(url, name, delivery, lb, lambda: NOW_MS)
+    return SinkRunner(
+        lb, target, settings, now_ms=lambda: NOW_MS, parking=parking, report=report, sleep=sleep
+    )
+
+
+async def sent(lb: laurels.AsyncLeaderboards, url: str, **options: Any) -> SinkRunner:
+    """A sink that has sent everything."""
+    sink = sink_of(lb, url, **options)
+    await sink.run()
+    assert not sink.failed
+    return sink
+
+
+def rows(url: str, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+    """The rows of a query in a database."""
+    dialect, _ = dialect_of(url)
+    connection = dialect.connect()
+    try:
+        found = dialect.execute(connection, statement, parameters).fetchall()
+        connection.commit()
+        return [tuple(row) for row in found]
+    finally:
+        connection.close()
+
+
+def ledger(url: str, board: laurels.Board, prefix: str = "laurels_") -> Held:
+    """The rankings of a board in a ledger."""
+    dialect, _ = dialect_of(url)
+    scales = [column.scale for column in board.columns]
+    held: Held = {}
+    for window, period, scope, member, *scores in rows(
+        url,
+        "SELECT window_name, period, scope, member, score_1, score_2, score_3, score_4 "
+        f"FROM {prefix}scores WHERE board = %s",
+        board.name,
+    ):
+        found = tuple([dialect.score(s, scale) for s, scale in zip(scores, scales, strict=False)])
+        assert scores[len(scales) :] == [None] * (4 - len(scales))
+        held.setdefault((window, period, restored(scope)), {})[restored(member)] = found
+    return held
+
+
+def _parts(score: Any) -> tuple[int | Decimal, ...]:
+    return score if isinstance(score, tuple) else (score,)
+
+
+def rankings(lb: laurels.Leaderboards, board: laurels.Board) -> Held:
+    """The same of the store itself, from its verbs."""
+    held: Held = {}
+    for window in ("all", "day", "month"):
+        if window not in board.windows:
+            continue
+        for labels in _scopes(lb, board):
+            text = labels_text(labels)
+            for period in lb.periods(board.name, window=window, labels=labels):
+                found = {
+                    entry.member: _parts(entry.score)
+                    for entry in lb.export(
+                        board.name,
+                        window=window,
+                        period=None if window == "all" else period.label,
+                        labels=labels,
+                    )
+                }
+                if found:
+                    held[window, "" if window == "all" else period.label, text] = found
+    return held
+
+
+def _scopes(lb: laurels.Leaderboards, board: laurels.Board) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = []
+    for names in board.scopes:
+        if not names:
+            found.append({})
+        else:
+            found += [dict(scope) for scope in lb.scopes(board.name, *names)]
+    return found

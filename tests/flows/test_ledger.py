@@ -1,0 +1,292 @@
+"""The ledger holds what the store holds, in every database, whatever happens on the way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+
+import laurels
+from laurels.errors.sinks import LedgerTaken, SinkOvertaken, TargetUnavailable
+from laurels.flows.ledger.dialects import dialect_of
+from laurels.flows.ledger.rows import GENERATION_BITS, escaped, restored
+from laurels.flows.ledger.target import LedgerTarget
+from laurels.flows.sinks.target import SinkPage
+
+from .databases import MariaDB, Postgres
+from .sinking import NOW_MS, ledger, rankings, rows, sent, sink_of
+
+DAY_MS = 86_400_000
+ODD_MEMBERS = [
+    "a\0b",
+    "a\\0b",
+    "\\",
+    "a",
+    "A",
+    "a ",
+    "'; DROP TABLE x; --",
+    "é",
+    "%s",
+    "🏆",
+    "x" * 128,
+]
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    with Postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def mariadb() -> Iterator[MariaDB]:
+    with MariaDB() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgres", "mariadb"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A database without tables of this test's prefix."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/ledger.db"
+    server = request.getfixturevalue(request.param)
+    name = f"t{abs(hash(request.node.nodeid)) % 10**12}_"
+    return f"{server.url}?prefix={name}"
+
+
+def prefix_of(url: str) -> str:
+    return dialect_of(url)[1]
+
+
+def board(**more: Any) -> laurels.Board:
+    return laurels.Board(
+        **{
+            "name": "b",
+            "windows": ["all", "day", "month"],
+            "changes": "7d",
+            "keep": 3,
+            "grace": "1d",
+            **more,
+        }
+    )
+
+
+BOARDS = {
+    "sums": board(),
+    "decimals": board(columns=[laurels.Column("s", scale=4)], tie="last"),
+    "several": board(columns=[laurels.Column("a"), laurels.Column("t", op="last", scale=2)]),
+    "best": board(columns=[laurels.Column("m", op="best"), laurels.Column("n", op="best")]),
+    "scopes": board(scopes=[[], ["room"], ["room", "kind"]], tie="member"),
+    "rooms": board(scopes=[["room"]]),
+}
+
+
+def values(board: laurels.Board, random: Random) -> Any:
+    found = []
+    for column in board.columns:
+        value = random.randrange(-5_000, 9_000)
+        found.append(Decimal(value).scaleb(-column.scale) if column.scale else value)
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+async def step(lb: laurels.AsyncLeaderboards, board: laurels.Board, random: Random) -> None:
+    members = [*ODD_MEMBERS, *[f"m{i}" for i in range(40)]]
+    kind = random.choice(["many", "many", "many", "one", "remove", "data", "set"])
+    labels: dict[str, str] = {}
+    if any(board.scopes):
+        labels = {"room": random.choice("12 /"), "kind": random.choice("xy")}
+        labels = {name: value for name, value in labels.items() if name in str(board.scopes)}
+    if kind == "many":
+        events = [
+            (random.choice(members), values(board, random), None, None, labels or None)
+            for _ in range(random.randrange(1, 60))
+        ]
+        await lb.submit_many("b", events)
+    elif kind == "one":
+        await lb.submit("b", random.choice(members), values(board, random), labels=labels or None)
+    elif kind == "remove":
+        await lb.remove("b", random.choice(members))
+    elif kind == "data":
+        data = random.choice([None, {"name": "n\0"}, [1, 2.5], "t"])
+        await lb.set_data("b", random.choice(members), data)
+    elif not any(board.scopes):
+        await lb.set("b", random.choice(members), values(board, random))
+
+
+@pytest.mark.parametrize("kind", BOARDS)
+def test_a_ledger_holds_what_the_store_holds(kind: str, url: str) -> None:
+    """Through periods that end and are dropped, removals, data, and sinks begun anew."""
+    defined, random = BOARDS[kind], Random(kind)
+    clock = laurels.ManualClock(NOW_MS)
+
+    async def play() -> None:
+        async with laurels.open_async("memory:", clock=clock) as lb:
+            await lb.create(defined)
+            await sent(lb, url)
+            for _round in range(12):
+                for _ in range(random.randrange(8)):
+                    await step(lb, defined, random)
+                clock.advance(random.choice([0, 3_600_000, DAY_MS, 3 * DAY_MS]))
+                await lb.submit("b", "last", values(defined, random), labels=_some(defined))
+                await sent(lb, url)
+                found, expected = ledger(url, defined, prefix_of(url)), rankings(lb.sync, defined)
+                assert found.keys() - expected.keys() == set()
+                assert found == expected
+            held = {
+                entry.member: entry.data
+                async for entry in lb.export("b", with_data=True, labels=_some(defined))
+                if entry.data is not None
+            }
+            if not any(defined.scopes):
+                stored = rows(url, f"SELECT member, data FROM {prefix_of(url)}member_data")
+                assert {
+                    restored(member): msgspec.json.decode(data) for member, data in stored
+                } == held
+
+    asyncio.run(play())
+
+
+def _some(board: laurels.Board) -> dict[str, str] | None:
+    names = {name for names in board.scopes for name in names}
+    if () in board.scopes and not names:
+        return None
+    return dict.fromkeys(names, "1")
+
+
+def test_a_ledger_begins_anew_when_changes_are_gone(url: str) -> None:
+    """All present entries are written again, and what is no longer there leaves with the mark."""
+    defined = board(changes="1d")
+
+    async def play() -> None:
+        async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
+            await lb.create(defined)
+            await lb.submit_many("b", [(f"m{i}", i) for i in range(50)])
+            await sent(lb, url)
+            await lb.remove("b", "m7")
+            await lb.change("b", changes="")
+            await lb.submit_many("b", [(f"m{j}", j) for j in range(8, 48)])
+            await lb.change("b", changes="1d")
+            stored = rows(url, f"SELECT position FROM {prefix_of(url)}sinks")[0][0]
+            with pytest.raises(laurels.errors.ChangesExpired):
+                await lb.changes("b", after=stored)
+            notes: list[str] = []
+            sink = await sent(lb, url, report=notes.append)
+            assert sink.figures.boards["b"].restarts == 1
+            assert "all present entries" in notes[0]
+            assert ledger(url, defined, prefix_of(url)) == rankings(lb.sync, defined)
+            assert rows(url, f"SELECT generation FROM {prefix_of(url)}sinks") == [(2,)]
+            versions = rows(url, f"SELECT min(version) FROM {prefix_of(url)}scores")
+            assert int(versions[0][0]) >> GENERATION_BITS == 2
+
+    asyncio.run(play())
+
+
+def test_a_board_made_anew_takes_the_place_of_the_one_before(url: str) -> None:
+    async def play() -> None:
+        async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
+            await lb.create(board())
+            await lb.submit_many("b", [("old", 1), ("both", 2)])
+            await sent(lb, url)
+            await lb.delete("b")
+            await lb.create(board(title="anew"))
+            await lb.submit_many("b", [("new", 3), ("both", 5)])
+            await sent(lb, url)
+            held = ledger(url, board(), prefix_of(url))
+            assert held["all", "", ""] == {"new": (3,), "both": (5,)}
+            assert rows(url, f"SELECT title FROM {prefix_of(url)}boards") == [("anew",)]
+
+    asyncio.run(play())
+
+
+def test_a_runner_that_was_overtaken_writes_nothing(url: str) -> None:
+    async def play() -> None:
+        async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
+            await lb.create(board())
+            await lb.submit("b", "ann", 1)
+            await sent(lb, url)
+            before = rows(url, f"SELECT position FROM {prefix_of(url)}sinks")[0][0]
+            await lb.submit("b", "ann", 10)
+            page = await lb.changes("b", after=before)
+            await lb.submit("b", "ann", 100)
+            await sent(lb, url)
+            dialect, prefix = dialect_of(url)
+            late = LedgerTarget(dialect, prefix, "sink", lb.get, lambda: NOW_MS)
+            await late.open()
+            with pytest.raises(SinkOvertaken):
+                await late.deliver(SinkPage("b", page.changes, before, page.cursor))
+            await late.close()
+            assert ledger(url, board(), prefix)["all", "", ""] == {"ann": (111,)}
+
+    asyncio.run(play())
+
+
+def test_a_page_whose_answer_was_lost_is_written_once(url: str) -> None:
+    async def play() -> None:
+        async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
+            await lb.create(board())
+            await lb.submit("b", "ann", 1)
+            page = await lb.changes("b")
+            dialect, prefix = dialect_of(url)
+            target = LedgerTarget(dialect, prefix, "sink", lb.get, lambda: NOW_MS)
+            await target.open()
+            for _ in range(2):
+                await target.deliver(SinkPage("b", page.changes, None, page.cursor))
+            assert await target.position("b") == page.cursor
+            await target.close()
+
+    asyncio.run(play())
+
+
+def test_another_sink_may_not_write_the_same_tables(url: str) -> None:
+    async def play() -> None:
+        async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
+            await lb.create(board())
+            await lb.submit("b", "ann", 1)
+            await sent(lb, url, name="one")
+            with pytest.raises(LedgerTaken, match="'one'"):
+                await sink_of(lb, url, name="other").run()
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("kind", ["postgres", "mariadb"])
+def test_a_database_that_is_down_delays_and_loses_nothing(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    server = request.getfixturevalue(kind)
+    url = f"{server.url}?prefix=down_"
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 3:
+            await asyncio.to_thread(server.start)
+
+    async def play() -> None:
+        async with laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS)) as lb:
+            await lb.create(board())
+            await lb.submit("b", "ann", 1)
+            await sent(lb, url)
+            server.kill()
+            await lb.submit("b", "ann", 2)
+            notes: list[str] = []
+            await sent(lb, url, sleep=sleep, report=notes.append)
+            assert ledger(url, board(), "down_")["all", "", ""] == {"ann": (3,)}
+            assert len(waits) == 3
+            assert waits == sorted(waits) or waits[0] < waits[2]
+            assert len(notes) == 1
+            assert TargetUnavailable.advice in notes[0]
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("text", [*ODD_MEMBERS, "", "\\\\0", "\\0\0", "\0\\"])
+def test_texts_come_back_as_they_were(text: str) -> None:
+    assert restored(escaped(text)) == text
+    assert "\0" not in escaped(text)

@@ -1,0 +1,263 @@
+"""Sinks whose target is a stream or lines: each change arrives, in order, also after failures."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import nats
+import pytest
+
+import laurels
+from laurels.errors.sinks import InvalidMapping, InvalidTarget, SinkBehind, SinkOvertaken
+from laurels.flows.sinks.jetstream import SubjectTemplate
+from laurels.flows.sinks.mapping import FieldMapping
+from laurels.flows.sinks.opening import DeliveryOptions
+from laurels.flows.sinks.status import reset, statuses
+from laurels.flows.sinks.target import SinkPage
+from tests.redis.servers import Server
+
+from .databases import Nats
+from .sinking import NOW_MS, sent, sink_of
+
+BOARD = laurels.Board("b", columns=[laurels.Column("s", scale=2)], changes="7d")
+
+
+@pytest.fixture(scope="module")
+def redis() -> Iterator[Server]:
+    with Server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Nats]:
+    with Nats() as server:
+        yield server
+
+
+class StoppedError(Exception):
+    """What a test ends a sink with that would wait."""
+
+
+async def opened(clock: laurels.ManualClock | None = None) -> laurels.AsyncLeaderboards:
+    lb = await laurels.open_async("memory:", clock=clock or laurels.ManualClock(NOW_MS))
+    await lb.create(BOARD)
+    return lb
+
+
+async def ids(lb: laurels.AsyncLeaderboards) -> list[str]:
+    """The ids of all changes but the positions of sinks."""
+    page = await lb.changes("b", limit=10_000)
+    return [change.id for change in page if change.kind != "position"]
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [msgspec.json.decode(line) for line in path.read_bytes().splitlines()]
+
+
+def test_every_change_becomes_a_line_once(tmp_path: Path) -> None:
+    async def play() -> None:
+        lb, path = await opened(), tmp_path / "changes.jsonl"
+        for batch in range(4):
+            await lb.submit_many("b", [(f"m{i}", "1.50") for i in range(700)])
+            sink = await sent(lb, str(path))
+            assert sink.figures.delivered == 700 + (batch == 0)
+        assert [line["id"] for line in lines(path)] == await ids(lb)
+        assert b'"delta":1.50' in path.read_bytes()
+        await lb.close()
+
+    asyncio.run(play())
+
+
+def test_the_four_fields_are_one_line_of_configuration(tmp_path: Path) -> None:
+    async def play() -> None:
+        lb, path = await opened(), tmp_path / "changes.jsonl"
+        await lb.submit_many("b", [("ann", "1.5"), ("bob", 2), ("ann", -1)])
+        mapping = "KeyPrefix=board,UserId=member,DeltaScore=delta,Score=score"
+        await sent(lb, str(path), delivery=DeliveryOptions(mapping))
+        assert [tuple(line.values()) for line in lines(path)] == [
+            ("b", "ann", 1.5, 1.5),
+            ("b", "bob", 2, 2),
+            ("b", "ann", -1, 0.5),
+        ]
+        await lb.close()
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a", "a=", "=score", "a=nothing", "a=score,a=delta", "a=labels."]
+)
+def test_a_mapping_that_is_wrong_is_refused(text: str) -> None:
+    with pytest.raises(InvalidMapping):
+        FieldMapping(text)
+
+
+def test_a_full_disk_delays_and_leaves_no_half_line(tmp_path: Path) -> None:
+    """Against a file system that is full: the device that never has room."""
+
+    async def play() -> None:
+        lb = await opened()
+        await lb.submit("b", "ann", 1)
+        path = tmp_path / "changes.jsonl"
+        path.symlink_to("/dev/full")
+
+        async def sleep(_: float) -> None:
+            raise StoppedError
+
+        sink = sink_of(lb, str(path), sleep=sleep)
+        with pytest.raises(StoppedError):
+            await sink.run()
+        assert await lb.position("b", "sink:sink") is None
+        assert "No space left" in str(sink.figures.boards["b"].error)
+        path.unlink()
+        await sent(lb, str(path))
+        assert [line["id"] for line in lines(path)] == await ids(lb)
+        await lb.close()
+
+    asyncio.run(play())
+
+
+def test_a_redis_stream_has_each_change_once(redis: Server) -> None:
+    """Also where the store was told nothing, and a runner begins from what it knew before."""
+
+    async def play() -> None:
+        lb = await opened()
+        url = f"{redis.url}/0/changes%3Aof%20mine"
+        await lb.submit_many("b", [(f"m{i}", i) for i in range(1_500)])
+        await sent(lb, url)
+        page = await lb.changes("b", limit=10)
+        late = sink_of(lb, url)._target
+        await late.open()
+        with pytest.raises(SinkOvertaken):
+            await late.deliver(SinkPage("b", page.changes, None, page.cursor))
+        await late.close()
+        await lb.submit("b", "last", 1)
+        await sent(lb, url)
+        found = redis.call("XRANGE", "changes:of mine", "-", "+")
+        assert [fields[1].decode() for _, fields in found] == await ids(lb)
+        await lb.close()
+
+    asyncio.run(play())
+
+
+def test_a_redis_server_that_is_killed_delays_and_loses_nothing(redis: Server) -> None:
+    async def sleep(_: float) -> None:
+        if not redis.runs:
+            await asyncio.to_thread(redis.start)
+
+    async def play() -> None:
+        lb, url = await opened(), f"{redis.url}/0/killed"
+        await lb.submit("b", "ann", 1)
+        await sent(lb, url)
+        await asyncio.to_thread(redis.kill)
+        await lb.submit("b", "ann", 2)
+        await sent(lb, url, sleep=sleep)
+        found = redis.call("XRANGE", "killed", "-", "+")
+        assert [fields[1].decode() for _, fields in found] == await ids(lb)
+        await lb.close()
+
+    asyncio.run(play())
+
+
+async def messages(broker: Nats, stream: str) -> list[tuple[str, dict[str, Any]]]:
+    """All messages of a stream."""
+    client = await nats.connect(broker.url)
+    context = client.jetstream()
+    info = await context.stream_info(stream)
+    found = []
+    for sequence in range(1, info.state.last_seq + 1):
+        message = await context.get_msg(stream, sequence)
+        assert message.data is not None
+        found.append((message.subject or "", msgspec.json.decode(message.data)))
+    await client.close()
+    return found
+
+
+def test_a_jetstream_has_each_change_once_and_members_in_order(broker: Nats) -> None:
+    """The store forgets how far the sink was: what is sent again is stored once."""
+
+    async def play() -> None:
+        client = await nats.connect(broker.url)
+        await client.jetstream().add_stream(name="gifts", subjects=["gifts.>"])
+        await client.close()
+        lb, url = await opened(), f"{broker.url}/gifts.{{board}}.{{member}}"
+        await lb.submit_many("b", [(f"m.{i % 7} ", i) for i in range(700)])
+        await sent(lb, url)
+        await sent(lb, url, name="again")
+        await lb.submit("b", "ann", 1)
+        await sent(lb, url)
+        found = await messages(broker, "gifts")
+        assert sorted(change["id"] for _, change in found) == sorted(await ids(lb))
+        by_member: dict[str, list[str]] = {}
+        for subject, change in found:
+            by_member.setdefault(subject, []).append(change["id"])
+        expected = await ids(lb)
+        assert by_member["gifts.b.ann"] == expected[-1:]
+        for own in by_member.values():
+            assert own == sorted(own, key=expected.index)
+        assert "gifts.b.m%2E3%20" in by_member
+        await lb.close()
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("text", ["", "a b", "a..b", "{score}", "a.>", "*", "a.{labels.}"])
+def test_a_subject_that_is_wrong_is_refused(text: str) -> None:
+    with pytest.raises(InvalidTarget):
+        SubjectTemplate(text)
+
+
+def test_a_stream_is_not_begun_anew_by_itself(tmp_path: Path) -> None:
+    """What was missed is told, and the operator decides; other boards go on."""
+
+    async def play() -> None:
+        lb, path = await opened(), tmp_path / "changes.jsonl"
+        await lb.submit("b", "ann", 1)
+        await sent(lb, str(path))
+        await lb.change("b", changes="")
+        await lb.submit("b", "ann", 1)
+        await lb.change("b", changes="1h")
+        await lb.create(laurels.Board("other", changes="1h"))
+        sink = sink_of(lb, str(path))
+        await sink.run()
+        assert isinstance(sink.failed["b"], SinkBehind)
+        assert sink.figures.boards["other"].delivered == 1
+        options = sink._options
+        found = await statuses(lb, None, options, NOW_MS)
+        assert {each.board: each.state for each in found} == {"b": "lost", "other": "done"}
+        target = sink_of(lb, str(path))._target
+        await reset(lb, target, options, initial=True)
+        found = await statuses(lb, None, options, NOW_MS)
+        assert {each.state for each in found} == {"initial"}
+        await sent(lb, str(path))
+        kinds = [(line["board"], line["kind"]) for line in lines(path)][-3:]
+        assert ("b", "initial") in kinds
+        assert ("b", "initial_end") in kinds
+        await lb.close()
+
+    asyncio.run(play())
+
+
+def test_status_counts_what_waits(tmp_path: Path) -> None:
+    async def play() -> None:
+        clock = laurels.ManualClock(NOW_MS)
+        lb, path = await opened(clock), tmp_path / "changes.jsonl"
+        sink = sink_of(lb, str(path))
+        assert [each.state for each in await statuses(lb, None, sink._options, NOW_MS)] == ["new"]
+        await lb.submit("b", "ann", 1)
+        await sent(lb, str(path))
+        assert [each.state for each in await statuses(lb, None, sink._options, NOW_MS)] == ["done"]
+        for _ in range(3):
+            clock.advance(1_000)
+            await lb.submit("b", "ann", 1)
+        (status,) = await statuses(lb, None, sink._options, NOW_MS + 10_000)
+        assert (status.state, status.lag_seconds) == ("waiting", 9.0)
+        assert status.lag_writes is not None
+        assert status.lag_writes >= 3
+        await lb.close()
+
+    asyncio.run(play())

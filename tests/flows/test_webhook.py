@@ -1,0 +1,209 @@
+"""Webhooks: what a receiver is sent, what its answers mean, and where a sink never calls."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import laurels
+from laurels.errors.sinks import InvalidTarget, SinkBehind, TargetRefused
+from laurels.flows.sinks.opening import DeliveryOptions, open_target
+from laurels.flows.sinks.parking import ParkingFile
+from laurels.flows.sinks.target import SinkPage
+
+from .sinking import NOW_MS, sent, sink_of
+
+SECRET = "a secret of the receiver"
+OPEN = DeliveryOptions(secret=SECRET, allows_private=True)
+
+
+class Receiver(ThreadingHTTPServer):
+    """Takes webhooks, and answers as a test has prepared: first `answers`, then 200."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.answers: list[tuple[int, dict[str, str]]] = []
+        self.taken: list[list[dict[str, Any]]] = []
+        self.requests: list[tuple[dict[str, str], bytes]] = []
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/hook?x=1"
+
+    @property
+    def ids(self) -> list[str]:
+        return [change["id"] for page in self.taken for change in page]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        receiver: Any = self.server
+        body = self.rfile.read(int(self.headers["content-length"]))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        receiver.requests.append((headers, body))
+        status, more = receiver.answers.pop(0) if receiver.answers else (200, {})
+        if status == 200:
+            receiver.taken.append(msgspec.json.decode(body))
+        self.send_response(status)
+        for name, value in {"Content-Length": "0", **more}.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        """Log nothing."""
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    server = Receiver()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+async def opened(changes: int = 3) -> laurels.AsyncLeaderboards:
+    lb = await laurels.open_async("memory:", clock=laurels.ManualClock(NOW_MS))
+    await lb.create(laurels.Board("b", changes="7d"))
+    await lb.submit_many("b", [(f"m{i}", i) for i in range(changes)])
+    return lb
+
+
+async def ids(lb: laurels.AsyncLeaderboards) -> list[str]:
+    page = await lb.changes("b", limit=10_000)
+    return [change.id for change in page if change.kind != "position"]
+
+
+def test_pages_are_signed_and_of_500_changes(receiver: Receiver) -> None:
+    async def play() -> None:
+        lb = await opened(1_200)
+        await sent(lb, receiver.url, delivery=OPEN)
+        assert [len(page) for page in receiver.taken] == [500, 500, 201]
+        assert receiver.ids == await ids(lb)
+        for headers, body in receiver.requests:
+            stamped = headers["laurels-timestamp"]
+            assert int(stamped) == NOW_MS // 1_000
+            signed = hmac.new(SECRET.encode(), f"{stamped}.".encode() + body, hashlib.sha256)
+            assert headers["laurels-signature"] == f"v1={signed.hexdigest()}"
+            assert headers["host"].startswith("127.0.0.1:")
+            assert headers["content-type"] == "application/json"
+        await lb.close()
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("status", [500, 503, 429, 408])
+def test_what_may_pass_is_tried_again(receiver: Receiver, status: int) -> None:
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    async def play() -> None:
+        lb = await opened()
+        receiver.answers = [(status, {"Retry-After": "77"}), (status, {"Retry-After": "9999"})]
+        receiver.answers += [(status, {}), (status, {"Retry-After": "soon"})]
+        await sent(lb, receiver.url, delivery=OPEN, sleep=sleep)
+        assert receiver.ids == await ids(lb)
+        assert waits[:2] == [77.0, 300.0]
+        assert all(0 < wait < 10 for wait in waits[2:])
+        await lb.close()
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    "answer", [(400, {}), (404, {}), (302, {"Location": "http://127.0.0.1:1/"})]
+)
+def test_what_is_refused_is_parked_and_sent_again(
+    receiver: Receiver, answer: tuple[int, dict[str, str]], tmp_path: Path
+) -> None:
+    async def play() -> None:
+        lb = await opened(600)
+        parking = ParkingFile(tmp_path / "parked.jsonl", "sink")
+        receiver.answers = [answer] * 3
+        sink = await sent(lb, receiver.url, delivery=OPEN, parking=parking, tries=3)
+        assert (sink.figures.parked, sink.figures.delivered) == (500, 101)
+        assert receiver.ids == (await ids(lb))[500:]
+        (parked,) = parking.read()
+        assert f"answered {answer[0]}" in parked.error
+        target = open_target(receiver.url, "sink", OPEN, lb, lambda: NOW_MS)
+        await target.open()
+        receiver.answers = [answer]
+        with pytest.raises(TargetRefused):
+            await parking.resend(target)
+        assert len(parking.read()) == 1
+        assert await parking.resend(target) == 500
+        await target.close()
+        assert parking.read() == []
+        assert sorted(receiver.ids) == sorted(await ids(lb))
+        await lb.close()
+
+    asyncio.run(play())
+
+
+def test_without_a_place_to_park_a_board_stops(receiver: Receiver) -> None:
+    async def play() -> None:
+        lb = await opened()
+        receiver.answers = [(400, {})]
+        sink = sink_of(lb, receiver.url, delivery=OPEN)
+        await sink.run()
+        assert isinstance(sink.failed["b"], TargetRefused)
+        assert not isinstance(sink.failed["b"], SinkBehind)
+        assert await lb.position("b", "sink:sink") is None
+        await lb.close()
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "localhost", "[::1]", "10.0.0.1", "169.254.169.254", "[::ffff:127.0.0.1]"]
+)
+def test_private_addresses_are_not_called(host: str) -> None:
+    async def play() -> None:
+        lb = await opened()
+        sink = sink_of(lb, f"http://{host}:9/x", delivery=DeliveryOptions())
+        await sink.run()
+        assert "private network" in str(sink.failed["b"])
+        await lb.close()
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("url", ["http://", "https://user:pw@example.com/", "ftp://example.com/x"])
+def test_a_url_that_is_no_webhook_is_refused(url: str) -> None:
+    async def play() -> None:
+        lb = await opened()
+        with pytest.raises(InvalidTarget):
+            open_target(url, "sink", OPEN, lb, lambda: NOW_MS)
+        await lb.close()
+
+    asyncio.run(play())
+
+
+def test_a_sink_that_is_stopped_goes_on_where_it_was(receiver: Receiver) -> None:
+    """Stopped between the answer of the receiver and the note in the store: sent once more."""
+
+    async def play() -> None:
+        lb = await opened(600)
+        sink = sink_of(lb, receiver.url, delivery=OPEN)
+        target = sink._target
+        await target.open()
+        page = await lb.changes("b", limit=500)
+        await target.deliver(SinkPage("b", page.changes, None, page.cursor))
+        await target.close()
+        await sent(lb, receiver.url, delivery=OPEN)
+        everything = await ids(lb)
+        assert receiver.ids == everything[:500] + everything
+        await lb.close()
+
+    asyncio.run(play())
