@@ -33,7 +33,7 @@ class Served:
         **settings: Any,
     ) -> None:
         settings.setdefault("open", admin_key is None)
-        self._settings = Settings(data=str(folder), port=0, **settings)
+        self._settings = Settings(data=str(folder), **{"port": 0, **settings})
         self._clock = clock
         self._admin_key = admin_key
         self._taking = threading.Event()

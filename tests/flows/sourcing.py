@@ -7,8 +7,9 @@ import atexit
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
@@ -19,6 +20,7 @@ import nats.errors
 from nats.aio.client import Client
 
 import laurels
+from laurels.errors import LaurelsError
 from laurels.flows.sources.figures import Figures
 from laurels.flows.sources.mapping import DEFAULT, parse_mapping
 from laurels.flows.sources.opening import open_reader
@@ -29,6 +31,7 @@ from tests.redis.programs import on_path, skip_or_fail
 from tests.redis.servers import WITHIN_SECONDS, free_port, until
 
 T = TypeVar("T")
+Boards = str | Path | Callable[[], AbstractAsyncContextManager[laurels.AsyncLeaderboards]]
 
 FOUR_FIELDS = "board=KeyPrefix,member=UserId,value=DeltaScore"
 """The one line of configuration for events of the four fields."""
@@ -54,6 +57,13 @@ class KeptRejects:
         return [line.code for line in self.lines]
 
 
+@asynccontextmanager
+async def open_boards(at: Boards) -> AsyncIterator[laurels.AsyncLeaderboards]:
+    """The boards at a URL, or those that a test has opened its own way."""
+    async with laurels.open_async(at) if isinstance(at, (str, Path)) else at() as lb:
+        yield lb
+
+
 class Outcome(NamedTuple):
     """What became of a run."""
 
@@ -76,13 +86,14 @@ def reader_of(address: str | Path, stdin: Callable[[int], bytes] = no_input) -> 
 
 
 def count(
-    at: str | Path,
+    at: Boards,
     reader: StreamReader | str | Path,
     mapping: str = DEFAULT,
     /,
     *,
     now_ms: int = 1 << 50,
     on_progress: Callable[[SourceRunner, Figures], object] = lambda _runner, _figures: None,
+    on_wait: Callable[[], object] = lambda: None,
     **settings: Any,
 ) -> Outcome:
     """Run a source over the boards at a URL until nothing is pending."""
@@ -93,7 +104,11 @@ def count(
         def told(figures: Figures) -> None:
             on_progress(runner, figures)
 
-        async with laurels.open_async(at) as lb:
+        def waiting(error: LaurelsError, _seconds: float) -> None:
+            waits.append(error.code)
+            on_wait()
+
+        async with open_boards(at) as lb:
             runner = SourceRunner(
                 lb,
                 used,
@@ -102,7 +117,7 @@ def count(
                 rejects=rejects,
                 sleep=nothing,
                 now_ms=lambda: now_ms,
-                waiting=lambda error, _seconds: waits.append(error.code),
+                waiting=waiting,
                 progress=told,
             )
             try:
@@ -278,3 +293,8 @@ def written(path: Path, lines: Sequence[bytes | Mapping[str, object]]) -> Path:
         for line in lines:
             file.write((line if isinstance(line, bytes) else msgspec.json.encode(line)) + b"\n")
     return path
+
+
+def encoded(value: object) -> str:
+    """A value as JSON text."""
+    return msgspec.json.encode(value).decode()

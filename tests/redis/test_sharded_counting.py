@@ -152,6 +152,9 @@ def test_an_import_that_was_interrupted_goes_on_exactly(
     assert lb.position("b", "file") == "1"
     with pytest.raises(PositionDiffers):
         lb.submit_many("b", [(member, 2) for member in MEMBERS[:5]], position=("file", "1.5"))
+    with pytest.raises(PositionDiffers) as bare:
+        lb.submit_many("b", [], position=("file", "1.5"))
+    assert bare.value.ends_at == "2"
     found = lb.submit_many("b", [(member, 2) for member in MEMBERS], position=("file", "2"))
     assert found.applied + found.duplicates == len(MEMBERS)
     assert (lb.position("b", "file"), scores(lb)) == ("2", dict.fromkeys(MEMBERS, 3))

@@ -172,7 +172,7 @@ class SourceRunner:
             return stored.position
         first = state.newest if begin == "now" else ZERO
         if stored is not None or begin == "now":
-            await self._commit_position(board, first)
+            await self._reset(board, first)
         return first
 
     async def _stored(self, board: str) -> StoredPosition | None:
@@ -421,16 +421,29 @@ class SourceRunner:
 
     async def _commit_position(self, board: str, position: StreamPosition) -> None:
         """Move the position of a board without counting anything."""
-        stored = (self._settings.key, self._text(position))
-        commit = partial(self._lb.submit_many, board, (), position=stored)
         try:
-            await self._patience.answer(commit)
+            await self._commit_text(board, self._text(position))
         except UnknownBoard:
             self._positions.pop(board, None)
         except PositionDiffers as error:
             await self._finish(board, error)
         else:
             self._positions[board] = position
+
+    async def _reset(self, board: str, position: StreamPosition) -> None:
+        """Move the position of a board to another stream; what some shards have counted of a last
+        batch stays as it is."""
+        try:
+            await self._commit_text(board, self._text(position))
+        except PositionDiffers as error:
+            if error.ends_at is None:
+                raise
+            await self._commit_text(board, error.ends_at)
+            await self._commit_text(board, self._text(position))
+
+    async def _commit_text(self, board: str, text: str) -> None:
+        stored = (self._settings.key, text)
+        await self._patience.answer(partial(self._lb.submit_many, board, (), position=stored))
 
     def _text(self, position: StreamPosition) -> str:
         return msgspec.json.encode(self._reader.stored(position)).decode()

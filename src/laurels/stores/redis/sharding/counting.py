@@ -162,15 +162,9 @@ class Counting:
         self._shares = [_Share(shard, events.get(shard, [])) for shard in order]
         for share in self._shares:
             share.position = (source, text if share.shard == home else pair)
+        ensure_none_in_part(source, positions, home, text)
         for share in self._shares[:-1] if before != text else []:
-            kept = _pair(positions[share.shard])
-            share.passed = kept == (before, text)
-            if kept is not None and kept[0] == before and kept[1] != text:
-                raise PositionDiffers(
-                    f"a batch of {source!r} up to {kept[1]!r} was counted in part, this one goes "
-                    f"up to {text!r}",
-                    ends_at=kept[1],
-                )
+            share.passed = _pair(positions[share.shard]) == (before, text)
         return self._shares
 
     async def _carry_out(self, share: _Share, due_ms: int) -> None:
@@ -305,6 +299,20 @@ class Counting:
 def position_shard(source: str, count: int) -> int:
     """Return the shard that stores the position of a source."""
     return shard_of(source.encode(), count)
+
+
+def ensure_none_in_part(source: str, positions: Sequence[str | None], home: int, text: str) -> None:
+    """Raise PositionDiffers where shards, whose positions these are, have counted their share of a
+    batch that ends elsewhere than at `text`, and the one that stores the position has not."""
+    before = positions[home]
+    for shard, stored in enumerate(positions):
+        kept = None if shard == home else _pair(stored)
+        if kept is not None and kept[0] == before and kept[1] not in (before, text):
+            raise PositionDiffers(
+                f"a batch of {source!r} up to {kept[1]!r} was counted in part, this one goes "
+                f"up to {text!r}",
+                ends_at=kept[1],
+            )
 
 
 _pairs = msgspec.json.Decoder(tuple[str | None, str])

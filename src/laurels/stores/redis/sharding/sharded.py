@@ -32,7 +32,7 @@ from laurels.stores.redis.remote import (
     ShardIndex,
 )
 
-from .counting import Counting, position_shard
+from .counting import Counting, ensure_none_in_part, position_shard
 from .label_replicator import LabelReplicator
 from .merging import NEAR, merged, next_of
 from .seeking import seek
@@ -204,8 +204,11 @@ class Sharded:
         self, board: Opened, source: str, text: str, recorded: WriteBlock | None = None
     ) -> None:
         """Set the position in the shard that stores it, after the others have forgotten the earlier
-        batches."""
+        batches. Raises PositionDiffers where they have counted a part of a batch that ends
+        elsewhere: forgotten, it would be counted again."""
         keeper = position_shard(source, board.rules.shards)
+        positions = await gather(self._index.position(shard, source) for shard in shards(board))
+        ensure_none_in_part(source, positions, keeper, text)
         others = [shard for shard in shards(board) if shard.shard != keeper]
         await gather(self._index.set_position(shard, source, "") for shard in others)
         await self._index.set_position(replace(board, shard=keeper), source, text, recorded)
