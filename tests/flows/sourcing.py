@@ -138,8 +138,10 @@ def scores(boards: str | Path, board: str, **where: Any) -> dict[str, Any]:
 class SourceProcess:
     """`laurels source run` as a process, killed at the end of the block."""
 
-    def __init__(self, folder: Path, *arguments: str, stdin: int = subprocess.DEVNULL) -> None:
-        program = "import sys\nfrom laurels.cli import main\nsys.exit(main())"
+    def __init__(
+        self, folder: Path, *arguments: str, stdin: int = subprocess.DEVNULL, prelude: str = ""
+    ) -> None:
+        program = f"import sys\nfrom laurels.cli import main\n{prelude}\nsys.exit(main())"
         self.child = subprocess.Popen(
             [sys.executable, "-c", program, "source", "run", *arguments],
             cwd=folder,
@@ -147,6 +149,14 @@ class SourceProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
+
+    def wait_for_batches(self, count: int) -> None:
+        """Wait until so many more batches are counted, each of which has to be told."""
+        assert self.child.stderr is not None
+        while count:
+            line = self.child.stderr.readline()
+            assert line, "the source ended by itself"
+            count -= b"messages read" in line
 
     def ended(self) -> tuple[int, str, str]:
         """The exit code and what was printed, once the process ends by itself."""

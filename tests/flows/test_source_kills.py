@@ -1,0 +1,129 @@
+"""A source that is killed at random moments counts everything once: kills, other batches, again.
+
+`make torture` has more kills.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+
+import msgspec
+import pytest
+
+import laurels
+from tests.conftest import Scaled
+from tests.redis.servers import Server
+
+from .sourcing import FOUR_FIELDS, NatsServer, SourceProcess, four_fields, written
+
+SEED = 20_261_124
+FIRST, MORE = 1_500, 300
+"""Events that are there at first, and that come while a source runs."""
+
+TELLING = "from laurels.cli.flows import source\nsource.PROGRESS_SECONDS = 0.0"
+"""Has a source print a line for each batch. It is further on when that is read."""
+
+Publish = Callable[[list[bytes]], object]
+Expected = dict[str, Counter[str]]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with Server("--appendfsync", "always") as running:
+        yield running
+
+
+@pytest.fixture
+def stream(
+    request: pytest.FixtureRequest, server: Server, tmp_path: Path
+) -> Iterator[tuple[str, Publish]]:
+    """The address of an empty stream, and what publishes events there."""
+    if request.param == "nats":
+        with NatsServer() as nats:
+            nats.create("EVENTS", "events")
+            yield f"{nats.url}/EVENTS", lambda events: nats.publish("events", events)
+    elif request.param == "redis":
+        yield f"{server.url}/1/events", lambda events: publish(server, events)
+        server.client.flushall()
+    else:
+        path = tmp_path / "events.jsonl"
+        path.touch()
+        yield str(path), lambda events: written(path, events)
+
+
+@pytest.fixture
+def boards(request: pytest.FixtureRequest, server: Server, tmp_path: Path) -> Iterator[str]:
+    """The URL of the boards a to d."""
+    url = str(tmp_path / "boards") if request.param == "folder" else f"{server.url}/0"
+    with laurels.open(url) as lb:
+        for name in "abcd":
+            shards = 3 if request.param == "shards" and name in "ab" else 1
+            lb.create(laurels.Board(name, windows=["all", "day"], shards=shards))
+    yield url
+    server.client.flushall()
+
+
+def publish(server: Server, events: list[bytes]) -> None:
+    pipeline = server.client.pipeline(transaction=False)
+    pipeline.select(1)
+    for event in events:
+        pipeline.xadd("events", {"event": event})
+    pipeline.execute()
+
+
+def events_of(rng: Random, count: int, expected: Expected) -> list[bytes]:
+    """Events of the boards, of one that is not there, and what is no event."""
+    found = []
+    for _ in range(count):
+        board, member = rng.choice("aaabbcx"), f"m{rng.randrange(40)}"
+        value = rng.randrange(1, 9)
+        if rng.random() < 0.01:
+            found.append(b"{nonsense")
+            continue
+        found.append(four_fields(board, member, value))
+        if board != "x":
+            expected[board][member] += value
+    return found
+
+
+@pytest.mark.parametrize(
+    ("stream", "boards"),
+    [
+        ("file", "folder"),
+        ("redis", "shards"),
+        ("nats", "folder"),
+        pytest.param("file", "shards", marks=pytest.mark.torture),
+        pytest.param("redis", "folder", marks=pytest.mark.torture),
+        pytest.param("nats", "shards", marks=pytest.mark.torture),
+    ],
+    indirect=True,
+)
+def test_whatever_was_published_is_counted_once(
+    stream: tuple[str, Publish], boards: str, tmp_path: Path, scaled: Scaled
+) -> None:
+    address, publish_events = stream
+    rng, expected = Random(SEED), {name: Counter[str]() for name in "abcd"}
+    options = ("source", "--from", address, "--at", boards, "--map", FOUR_FIELDS, "--json")
+    publish_events(events_of(rng, FIRST, expected))
+    for _ in range(scaled(4, 60)):
+        batch = rng.choice([3, 17, 60])
+        with SourceProcess(tmp_path, *options, "--batch", str(batch), prelude=TELLING) as source:
+            source.wait_for_batches(1)
+            publish_events(events_of(rng, MORE, expected))
+            source.wait_for_batches(rng.randrange(MORE // batch))
+            source.child.kill()
+    with SourceProcess(tmp_path, *options, "--until-end") as source:
+        code, out, err = source.ended()
+    assert code in (0, 1), err
+    with laurels.open(boards) as lb:
+        for name, members in expected.items():
+            counted = {entry.member: entry.score for entry in lb.export(name)}
+            assert counted == members
+        lb.check()
+    rejects = (tmp_path / "source.rejects.jsonl").read_bytes().splitlines()
+    positions = [msgspec.json.decode(line)["position"] for line in rejects]
+    assert len(set(positions)) == len(positions), "a message was rejected twice"
+    assert msgspec.json.decode(out)["position"] != "0"
