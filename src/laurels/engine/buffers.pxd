@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Columns at the border with Python: borrowed as buffers, given back as arrays."""
+"""Columns passed from and to Python: borrowed as buffers, returned as arrays."""
 from cpython cimport array
 from cpython.buffer cimport (
     PyBUF_FORMAT, PyBUF_ND, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer,
@@ -14,7 +14,7 @@ cdef struct Borrowed:
     int count
 
 cdef inline bint fits_kind(const char *form, Py_ssize_t itemsize, char kind) noexcept:
-    """Whether a buffer's format is the kind asked for: q int64, I uint32, i int32, B bytes."""
+    """Return whether a buffer has items of a kind: q int64, I uint32, i int32, B bytes."""
     cdef char code = c'B' if form == NULL else form[0]
     if kind == c'q':
         return itemsize == 8 and (code == c'q' or code == c'l')
@@ -25,7 +25,8 @@ cdef inline bint fits_kind(const char *form, Py_ssize_t itemsize, char kind) noe
     return itemsize == 1 and (code == c'B' or code == c'b' or code == c'c')
 
 cdef inline int borrow(Borrowed *held, object source, char kind, bint writable=False) except -1:
-    """Borrow the items of a contiguous buffer until `give_back`; TypeError for another kind."""
+    """Borrow the items of a contiguous buffer until `give_back`. Raises TypeError for another
+    kind."""
     cdef Py_buffer *view = &held.views[held.count]
     if held.count == BORROWED_MOST:
         raise ValueError("too many columns")

@@ -1,1 +1,1 @@
-"""Batches: read into columns, packed, and counted in all windows of a board."""
+"""Batches of events: reading them into columns, packing, and counting in all windows of a board."""

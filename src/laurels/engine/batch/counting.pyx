@@ -1,20 +1,21 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
-"""The loop of the fold: each event counted in all windows of its board, or in none.
+"""The loop of the fold: each event counts in all windows of its board, or in none.
 
-Per event, for every window that takes it, the entry as it will be is drafted (`rule.pyx`) from the
-entry as it is; in a rolling window the cell of the event's step is drafted besides. Only when every
-draft is within range are they written, and then what a rolling window has prepared for its next
-step. So an event counts in all its windows or in none, and no draft has to be taken back. An
-absolute event is first made a relative one: its value less the total in the window `all`, the same
-difference for every window. In a window that decays, the draft is that of `decay.pxd`: a total of two
-words, without bounds. In a deferred rolling window only the cell is judged, and what is told of its
-ranking is how it was refreshed last.
+For each event and each window that accepts it, the new entry is drafted (`rule.pyx`) from the
+current one; in a rolling window the cell of the event's step is drafted, too. If every draft is
+within range, they are written, and then the entries that rolling windows prepare for their next
+step. So an event counts in all its windows or in none, and no draft has to be undone. An absolute
+event is first converted to a relative one: its value minus the total in the window `all`, which is
+the same difference for every window. In a window with decay the draft is that of `decay.pxd`: a
+total of two words, without bounds. In a deferred rolling window only the cell is checked against
+the range, and the entry reported is that of the last refresh.
 
-**Looking ahead.** What an event costs in a large ranking is waiting for memory: for the member's
-place, then its leaf, then the leaf the entry will go to. So the loop asks for each of them some
-events before it is needed; for the last it drafts the event twice, once as things stand then to
-learn where it will go, and once when it is counted. Events of as many members are visited in an
-order that leads from neighbour to neighbour (`visiting.pyx`).
+**Looking ahead.** Most of the cost of an event in a large ranking is waiting for memory: for the
+member's place, then its leaf, then the leaf that the entry will move to. So the loop prefetches
+each of them some events before it is needed. For the last one it drafts the event twice: once
+ahead, from the current entries, to find that leaf, and again when it is counted. If each event is
+of another member, they are visited in an order that leads from neighbour to neighbour
+(`visiting.pyx`).
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
@@ -40,14 +41,14 @@ from .visiting cimport Visiting, begin_visiting, end_visiting
 from laurels.engine.writing.write cimport Write, clear_hint, read_entry, write_entry
 
 
-cdef struct Part:               # an event in one window, on its way
-    Write entry                 # in the ranking, of a rolling window in `live`, of a deferred
-                                # one in `prepared` where the build has been to the member
+cdef struct Part:               # one window's part of an event
+    Write entry                 # in the ranking; in a rolling window in `live`, in a deferred
+                                # one in `prepared` if the build has visited the member
     Rolling *rolling            # NULL: the window does not roll
-    Cells *cells                # of a rolling window: the tally of the event's step
+    Cells *cells                # in a rolling window: the tally of the event's step
     Spot cell_spot              # where the member's cell is, if its draft is present
     Draft cell
-    Hint prepared               # what was foreseen of the prepared entry
+    Hint prepared               # the hint for the prepared entry
 
 
 cdef struct Foreseen:
@@ -55,12 +56,12 @@ cdef struct Foreseen:
     Hint prepared
 
 
-cdef struct Foresight:          # hints for the events to come, in a ring
+cdef struct Foresight:          # hints for the next events, in a ring
     Foreseen hints[NEXT][WINDOWS_MOST]
 
 
 cdef inline Store *store_for(const Job *job, int window, Py_ssize_t event) noexcept nogil:
-    """What takes the event for a window, or NULL."""
+    """Return the target of an event in a window, or NULL."""
     cdef const Route *route = &job.routes[window]
     cdef int32_t store = route.all if route.each == NULL else route.each[event]
     return NULL if store < 0 else &job.stores[store]
@@ -78,7 +79,7 @@ cdef inline void read_cell_of(Part *part, uint32_t member) noexcept nogil:
 
 
 cdef inline void read_part(const Job *job, int window, Py_ssize_t event, Part *part) noexcept nogil:
-    """Read what the member has in a window, if that takes the event."""
+    """Read the member's entry in a window, if the window accepts the event."""
     cdef Store *store = store_for(job, window, event)
     cdef Tree *tree = NULL
     part.rolling = NULL if store == NULL else store.rolling
@@ -93,7 +94,7 @@ cdef inline void read_part(const Job *job, int window, Py_ssize_t event, Part *p
 
 
 cdef void read_parts(const Job *job, Py_ssize_t event, Part *parts) noexcept nogil:
-    """Read what the member has in all windows that take the event."""
+    """Read the member's entries in all windows that accept the event."""
     cdef int window
     for window in range(job.windows):
         read_part(job, window, event, &parts[window])
@@ -101,7 +102,8 @@ cdef void read_parts(const Job *job, Py_ssize_t event, Part *parts) noexcept nog
 
 cdef inline void read_values(const Job *job, Py_ssize_t event, const Part *parts,
                              int64_t *values) noexcept nogil:
-    """The event's values; of an absolute one, for sums, the difference to the window `all`."""
+    """Read the event's values; for the sums of an absolute event, the differences to the totals in
+    the window `all`."""
     cdef int column
     cdef bint absolute = job.sets != NULL and job.sets[event] and job.all_window >= 0
     for column in range(job.rule.columns):
@@ -111,7 +113,7 @@ cdef inline void read_values(const Job *job, Py_ssize_t event, const Part *parts
 
 
 cdef inline void draft_newest(Part *part) noexcept nogil:
-    """Complete the draft of a live entry by the member's newest step."""
+    """Complete the draft of a live entry with the member's newest step."""
     cdef Draft *draft = &part.entry.draft
     cdef int newest = newest_of(part.rolling)
     cdef int64_t step = part.cells.number
@@ -125,7 +127,7 @@ cdef inline void draft_newest(Part *part) noexcept nogil:
 
 cdef inline void draft_decayed(const Job *job, int window, Py_ssize_t event, int64_t value,
                              int64_t stamp, Draft *draft) noexcept nogil:
-    """Draft the entry of a window that decays, with the greatest stamp."""
+    """Draft the entry of a window with decay, with the greatest stamp."""
     cdef const DecayPair *decay = &job.decays[window]
     cdef int tie = job.rule.tie
     add_decayed(draft.old, value,
@@ -140,8 +142,8 @@ cdef inline void draft_decayed(const Job *job, int window, Py_ssize_t event, int
 
 cdef inline bint draft_deferred(const int64_t *values, int64_t stamp, int64_t at,
                                 Part *part) noexcept nogil:
-    """Draft the cell of a deferred window, by which the event is judged, and the entry that is being
-    built; False when the cell is out of range."""
+    """Draft the cell of a deferred window, which is checked against the range, and the entry in the
+    ranking being built; return False when the cell is out of range."""
     cdef Draft *draft = &part.entry.draft
     if not draft_entry(&part.rolling.step_rule, values, stamp, at, &part.cell):
         return False
@@ -153,7 +155,8 @@ cdef inline bint draft_deferred(const int64_t *values, int64_t stamp, int64_t at
 
 
 cdef bint draft_parts(const Job *job, Py_ssize_t event, Part *parts) noexcept nogil:
-    """Draft what an event makes of all that was read; False when anything is out of range."""
+    """Draft all entries after an event from those that were read; return False if one is out of
+    range."""
     cdef int64_t values[COLUMNS_MOST]
     cdef int64_t at = job.at if job.ats == NULL else job.ats[event]
     cdef int64_t stamp = job.stamp if job.stamps == NULL else job.stamps[event]
@@ -185,13 +188,13 @@ cdef bint draft_parts(const Job *job, Py_ssize_t event, Part *parts) noexcept no
 
 cdef inline void draft_cell(const Job *job, const int64_t *values, int64_t stamp,
                             Part *part) noexcept nogil:
-    """What an event of best columns would be as a cell of its own."""
+    """Draft the cell that an event of best columns alone would make."""
     memcpy(part.cell.new, values, job.rule.columns * sizeof(int64_t))
     part.cell.new[job.rule.columns] = job.rule.tie * stamp
 
 
 cdef int write_cell(const Job *job, uint32_t member, Part *part) noexcept nogil:
-    """Write the cell of the event's step: whether anything was written, or FAILED."""
+    """Write the cell of the event's step; return whether anything was written, or FAILED."""
     cdef Draft *live = &part.entry.draft
     if job.rule.best:
         return add_candidate(part.rolling, member, part.cell.new, part.cells.number,
@@ -205,7 +208,8 @@ cdef int write_cell(const Job *job, uint32_t member, Part *part) noexcept nogil:
 
 
 cdef bint write_deferred(const Job *job, uint32_t member, Part *part) noexcept nogil:
-    """Write the cell and, where it is drafted, the entry that is being built; False without memory."""
+    """Write the cell and, if it was drafted, the entry in the ranking being built; return False
+    without memory."""
     cdef Write *entry = &part.entry
     if part.cell.write and not (note_cell(job.book, part.cells, member) and put_cell_at(
             part.cells, member, part.cell.new, &part.cell_spot, part.cell.present)):
@@ -215,7 +219,7 @@ cdef bint write_deferred(const Job *job, uint32_t member, Part *part) noexcept n
 
 
 cdef bint write_part(const Job *job, uint32_t member, Part *part) noexcept nogil:
-    """Write what was drafted for a window; False without memory."""
+    """Write what was drafted for a window; return False without memory."""
     cdef Write *entry = &part.entry
     cdef int written = SAME
     if part.rolling != NULL and part.rolling.deferred:
@@ -234,7 +238,7 @@ cdef bint write_part(const Job *job, uint32_t member, Part *part) noexcept nogil
 
 
 cdef int count_event(const Job *job, Py_ssize_t event, Part *parts) noexcept nogil:
-    """Count one event in all its windows or in none; its status, or -1 without memory."""
+    """Count one event in all its windows or in none; return its status, or -1 without memory."""
     cdef bint changed = False
     cdef int window
     if not draft_parts(job, event, parts):
@@ -247,7 +251,7 @@ cdef int count_event(const Job *job, Py_ssize_t event, Part *parts) noexcept nog
 
 
 cdef inline void clear_hints(const Job *job, Foreseen *hints) noexcept nogil:
-    """Forget what was foreseen in all windows: it may be of another event, in other rankings."""
+    """Clear the hints of all windows: they may be for another event, in other rankings."""
     cdef int window
     for window in range(job.windows):
         clear_hint(&hints[window].entry)
@@ -256,7 +260,8 @@ cdef inline void clear_hints(const Job *job, Foreseen *hints) noexcept nogil:
 
 cdef inline void ask_in_step(Rolling *rolling, Cells *cells, uint32_t member,
                              bint near) noexcept nogil:
-    """As `ask`, for what only a rolling window touches: the prepared entry and two cells."""
+    """Prefetch, like `ask`, the data that only a rolling window uses: the prepared entry and two
+    cells."""
     cdef Cells *leaving = cells_for(rolling, leaving_of(rolling))
     if rolling.deferred:
         if near:
@@ -276,7 +281,7 @@ cdef inline void ask_in_step(Rolling *rolling, Cells *cells, uint32_t member,
 
 
 cdef void ask(const Job *job, Py_ssize_t event, bint near) noexcept nogil:
-    """Ask for the places of an event's entries, or (near) for their leaves."""
+    """Prefetch the places of an event's entries, or with `near` their leaves."""
     cdef Rolling *rolling
     cdef Store *store
     cdef Tree *tree
@@ -298,7 +303,8 @@ cdef void ask(const Job *job, Py_ssize_t event, bint near) noexcept nogil:
 
 
 cdef void look_into(const Job *job, Py_ssize_t event, Foreseen *hints, Part *parts) noexcept nogil:
-    """Draft an event to come as things stand, to ask for the leaves its entries will go to."""
+    """Draft a later event from the current entries, to prefetch the leaves its entries will move
+    to."""
     cdef Write *entry
     cdef int window
     clear_hints(job, hints)
@@ -319,7 +325,8 @@ cdef void look_into(const Job *job, Py_ssize_t event, Foreseen *hints, Part *par
 
 cdef inline void look_ahead(const Job *job, Py_ssize_t event, Foresight *foresight,
                             Part *parts) noexcept nogil:
-    """Ask for what the events to come will need, in three steps as each becomes known."""
+    """Prefetch the memory that the next events will need, in three steps, each of which depends on
+    the one before."""
     cdef Foreseen *hints = &foresight.hints[event % NEXT][0]
     if event + FAR < job.stop:
         ask(job, event + FAR, False)
@@ -334,7 +341,7 @@ cdef inline void look_ahead(const Job *job, Py_ssize_t event, Foresight *foresig
 
 cdef inline void report(const Job *job, Py_ssize_t event, const Draft *draft,
                         bint counted) noexcept nogil:
-    """Note the watched window's entry before and after the event."""
+    """Report the watched window's entry before and after the event."""
     cdef Py_ssize_t row = event - job.start
     cdef bint written = counted and draft.write
     cdef int column
@@ -355,8 +362,8 @@ cdef inline void report_shown(const Job *job, Py_ssize_t event,
 
 
 cdef inline void trace_event(const Job *job, Py_ssize_t event, const Part *parts) noexcept nogil:
-    """Note the entries of a counted event's member after the event, in the traced windows that took
-    it, and what an absolute event added."""
+    """Note the member's entries after a counted event, in the traced windows that accepted it, and
+    what an absolute event added."""
     cdef Py_ssize_t row = event if job.places == NULL else job.places[event]
     cdef int64_t values[COLUMNS_MOST]
     cdef const Draft *draft
@@ -374,7 +381,7 @@ cdef inline void trace_event(const Job *job, Py_ssize_t event, const Part *parts
 
 
 cdef bint is_large(const Job *job) noexcept nogil:
-    """Whether any ranking or tally is larger than a cache, so that looking ahead pays."""
+    """Return whether any ranking or tally is larger than a cache, so that looking ahead pays."""
     cdef int i
     for i in range(job.store_count):
         if job.stores[i].tree != NULL and job.stores[i].tree.size > LARGE:
@@ -387,7 +394,7 @@ cdef bint is_large(const Job *job) noexcept nogil:
 
 
 cdef int take_event(const Job *job, Py_ssize_t event, Part *parts) noexcept nogil:
-    """Count an event unless it has a status already, and report it; -1 without memory."""
+    """Count an event, unless it has a status already, and report it; return -1 without memory."""
     cdef int status = job.status[event]
     cdef bint passed_over = status != 0
     if not passed_over:
@@ -411,7 +418,7 @@ cdef int take_event(const Job *job, Py_ssize_t event, Part *parts) noexcept nogi
 
 
 cdef int count_in_order(const Job *job, bint looking) noexcept nogil:
-    """Count all events of the job as they stand; -1 without memory."""
+    """Count all events of the job in their order; return -1 without memory."""
     cdef Part parts[WINDOWS_MOST]
     cdef Foresight foresight
     cdef Py_ssize_t event
@@ -430,7 +437,8 @@ cdef int count_in_order(const Job *job, bint looking) noexcept nogil:
 
 
 cdef int count_events(const Job *job) noexcept nogil:
-    """Count all events of the job, those of one member in their order; -1 without memory."""
+    """Count all events of the job, each member's events in their order; return -1 without
+    memory."""
     cdef Visiting visiting
     cdef int outcome
     if not is_large(job):

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
 """The fold: a batch of events counted in all windows of a board.
 
-This is the Python face of `counting.pyx`: it checks that what a batch names fits together, so that
-the loop need not, and hands it over as columns.
+This is the Python interface of `counting.pyx`: it checks that the arguments of a batch fit
+together, so that the loop need not, and passes them as columns.
 """
 from cpython cimport array
 from cpython.bytes cimport PyBytes_AS_STRING
@@ -35,11 +35,11 @@ UNCHANGED = ST_UNCHANGED
 OUT_OF_RANGE = ST_OUT_OF_RANGE
 
 cdef enum:
-    MANY = 1000                 # events for which the GIL is released
+    MANY = 1000                 # the number of events from which the GIL is released
 
 
 cdef int take_ranking(Job *job, Store *store, RankedSet ranking) except -1:
-    """Note a ranking's tree."""
+    """Set the tree of a ranking in a store."""
     if ranking.stepped:
         raise ValueError("a rolling window's own rankings are not written to")
     if ranking.stamped != job.rule.stamped:
@@ -49,7 +49,7 @@ cdef int take_ranking(Job *job, Store *store, RankedSet ranking) except -1:
 
 
 cdef int take_rolling(Job *job, Store *store, object given) except -1:
-    """Note the rolling set whose step a tally is, None for a ranking."""
+    """Set the rolling set to which a tally belongs, None for a ranking."""
     cdef RollingSet rolling
     store.rolling = NULL
     if given is None:
@@ -62,7 +62,7 @@ cdef int take_rolling(Job *job, Store *store, object given) except -1:
 
 
 cdef int take_stores(Job *job, list stores, list rollings) except -1:
-    """Note the rankings and tallies that routes name."""
+    """Set the rankings and tallies that routes refer to."""
     cdef Store *store
     if len(set(map(id, stores))) != len(stores):
         raise ValueError("a ranking belongs to one window")
@@ -82,7 +82,7 @@ cdef int take_stores(Job *job, list stores, list rollings) except -1:
 
 
 cdef bint is_in_ring(const Rolling *rolling, const Store *store) noexcept:
-    """Whether a tally is that of a step of a rolling window."""
+    """Return whether a tally belongs to a step of a rolling window."""
     cdef int64_t number
     if store.cells == NULL:
         return False
@@ -92,14 +92,14 @@ cdef bint is_in_ring(const Rolling *rolling, const Store *store) noexcept:
 
 
 cdef bint is_shaped(const Job *job, int window, const Tree *tree) noexcept:
-    """Whether a ranking has the words that entries of the window have."""
+    """Return whether the entries of a ranking have the words of the window."""
     cdef int columns = score_words(job, window)
     return tree.columns == columns and tree.words == job.rule.words - job.rule.columns + columns
 
 
 cdef int own_store(const Job *job, bytearray owners, dict rollings, int32_t number,
                    int window) except -1:
-    """Check that a store a route names is there, and is of that window and of no other."""
+    """Check that a store in a route exists, and belongs to that window and to no other."""
     cdef char *owner
     cdef const Store *store
     if number < 0:
@@ -128,7 +128,7 @@ cdef int own_store(const Job *job, bytearray owners, dict rollings, int32_t numb
 
 
 cdef int take_routes(Job *job, Borrowed *held, object routes) except -1:
-    """Note the routes."""
+    """Set the routes."""
     cdef Route *route
     cdef int window = 0
     if len(routes) > WINDOWS_MOST:
@@ -148,7 +148,7 @@ cdef int take_routes(Job *job, Borrowed *held, object routes) except -1:
 
 
 cdef int check_routes(const Job *job) except -1:
-    """Check every store that a route names."""
+    """Check every store that a route refers to."""
     cdef const Route *route
     cdef bytearray owners = bytearray(job.store_count)
     cdef dict rollings = {}
@@ -165,7 +165,7 @@ cdef int check_routes(const Job *job) except -1:
 
 
 cdef int check_roster(const Job *job) except -1:
-    """Check that all rankings are over one roster, and all ids of it."""
+    """Check that all rankings have the same roster, and that all ids are in it."""
     cdef const Tree *first = NULL
     cdef const Tree *tree
     cdef int i
@@ -185,7 +185,7 @@ cdef int check_roster(const Job *job) except -1:
 
 
 cdef int take_members(Job *job, Borrowed *held, object ids) except -1:
-    """Borrow who the events are counted for: the same in all windows, or some one in each."""
+    """Borrow the members of the events: one column for all windows, or one for each."""
     cdef int window
     cdef list each = ids if isinstance(ids, list) else [ids]
     cdef dict taken = {}
@@ -231,7 +231,7 @@ cdef int take_events(Job *job, Borrowed *held, object status, object ids, object
 
 
 cdef int take_decays(Job *job, Borrowed *held, list decays) except -1:
-    """Note what the events weigh in windows that decay."""
+    """Set the weights of the events in windows with decay."""
     cdef DecayPair *decay
     cdef int window
     if decays and len(decays) != job.windows:
@@ -273,14 +273,14 @@ cdef tuple new_report(Py_ssize_t count, int columns, char **present, int64_t **w
 
 
 cdef int64_t *take_trace(const Job *job, array.array column) except NULL:
-    """Return the words of a column that is written to."""
+    """Return the items of a column that is written to."""
     if column.typecode != "q" or len(column) < job.stop:
         raise ValueError("a traced column is shorter than the events to count")
     return <int64_t *>column.data.as_longlongs
 
 
 cdef int take_traces(Job *job, object traces, object added) except -1:
-    """Note the columns to which entries are traced, and what absolute events added."""
+    """Set the columns for traced entries, and for what absolute events added."""
     cdef int column
     job.traced = 0
     job.places = NULL
@@ -306,7 +306,8 @@ cdef int take_traces(Job *job, object traces, object added) except -1:
 
 
 cdef int keep_journal(Job *job, NotedJournal journal, list stores, list rollings) except -1:
-    """Have a journal kept, which keeps alive what it will write to."""
+    """Let the job keep a journal, which keeps references to the objects that undoing it writes
+    to."""
     cdef RollingSet rolling
     job.book = NULL
     if journal is None:
@@ -325,24 +326,25 @@ def apply(RuledShape shape not None, stores: object, routes: object, rollings: o
           Py_ssize_t start, Py_ssize_t stop, bytearray status not None,
           NotedJournal journal = None, decays: object = (), traces: object = (),
           added: object = None) -> tuple | None:
-    """Count the events from start to before stop, in order.
+    """Count the events from `start` to before `stop`, in order.
 
-    Each window has a route: what takes every event (a place in `stores`), or one per event, -1
-    where the window does not take it. That is a ranking, or the tally of a step of the rolling set
-    that stands at the same place in `rollings`. `ids` are the members, one column for all windows
-    or a list of one for each. `values` are signed words, one column each; `stamps`
-    and `ats` are one integer for all events or one per event, and in a rolling window ascend with
-    the steps; in a window with a pair in `decays`, exponents and mantissas as `decay.weights` gives
-    them (each one integer for all events or one per event), scores decay; `sets` marks with 1 the events whose sums are absolute. Events with a status other
-    than 0 are passed over; the others get APPLIED, UNCHANGED or OUT_OF_RANGE.
+    Each window has a route: the index of its target in `stores` for all events, or one index for
+    each event, -1 if the window does not accept it. A target is a ranking, or the tally of a step
+    of the rolling set with the same index in `rollings`. `ids` are the members, one column for all
+    windows or a list with one for each. `values` are signed words, one column each. `stamps` and
+    `ats` are one integer for all events or one for each, and ascend with the steps in a rolling
+    window. A window with a pair in `decays` has decay: the pair has exponents and mantissas as
+    returned by `decay.weights`, each one integer for all events or one for each. `sets` marks
+    events whose sums are absolute with 1. Events with a status other than 0 are skipped; the others
+    get APPLIED, UNCHANGED or OUT_OF_RANGE.
 
-    With `watch` a window: (before, after), each which events' members are in the ranking that the
-    window's route names (of a rolling one: in `live`), and their columns there, just before and
-    just after the event. `traces` are pairs of a window and columns, one for each word of an entry:
-    they get, at the place of each counted event that the window took, its member's entry just after
-    it; `added` gets what absolute events added, one column for each of the score. With a journal,
-    all that is written can be undone. O(windows * log n) an event. ValueError and IndexError for
-    columns that do not fit together.
+    With a window as `watch`, return (before, after), each with two items: which events' members are
+    in the ranking of the window's route (for a rolling window, in `live`) just before and just
+    after the event, and their columns there. `traces` are pairs of a window and columns, one for
+    each word of an entry: they get the member's entry just after each counted event that the window
+    accepted, at the position of the event. `added` gets what absolute events added, one column for
+    each of the score. With a journal, all writes can be undone. O(windows * log n) for each event.
+    Raises ValueError and IndexError for columns that do not fit together.
     """
     cdef Job job
     cdef Borrowed held

@@ -1,11 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
-"""Events of Python objects as columns.
+"""Read events from Python objects into columns.
 
-`gather` reads a batch into columns. Events mostly are plain tuples `(member, value[, at[, id]])` of
-exact str and int, perhaps with labels behind: those are judged and copied here, in a few tens of nanoseconds each. This path
-never refuses: whatever it does not know to be right, in form or in range, goes to the caller's
-`parse`, which states the rules and their errors. So the rules stand once, in Python, and a test
-over both paths pins that they agree.
+`gather` reads a batch into columns. Most events are plain tuples `(member, value[, at[, id]])` of
+exact str and int, possibly followed by labels: these are checked and copied here, in a few tens of
+nanoseconds each. This path never refuses an event: each one that is not certainly valid, in form
+and range, is passed to the caller's `parse`, which has the rules and their errors. So the rules are
+written once, in Python, and a test over both paths ensures that they agree.
 """
 cimport cython
 from cpython cimport array
@@ -34,9 +34,9 @@ MISSING = -(2**63)
 
 cdef enum:
     COLUMNS_MOST = 4
-    BYTES_MOST = 128            # of a member or an id on the fast path
-    BYTES_A_MEMBER = 16         # first guess for the arena
-    AHEAD = 16                  # texts that are asked for before they are read
+    BYTES_MOST = 128            # the most bytes of a member or id on the fast path
+    BYTES_A_MEMBER = 16         # the first guess for the size of the arena
+    AHEAD = 16                  # how many texts ahead are prefetched
 
 cdef array.array LONGS = array.array("q")
 cdef array.array PLACES = array.array("I")
@@ -45,7 +45,7 @@ cdef array.array PLACES = array.array("I")
 cdef struct Limits:
     int columns
     int64_t multipliers[COLUMNS_MOST]
-    int64_t lows[COLUMNS_MOST]          # of values before they are multiplied
+    int64_t lows[COLUMNS_MOST]          # bounds of values before they are multiplied
     int64_t highs[COLUMNS_MOST]
     int64_t at_low
     int64_t at_high
@@ -62,13 +62,14 @@ cdef struct Row:
 
 @cython.final
 cdef class Columns:
-    """A batch as columns: one item per event that was kept, in order.
+    """A batch as columns: one item for each accepted event, in order.
 
-    `arena` holds the members' bytes one after another and `lengths` one byte each; `values` one
-    column per score column, in units; `ats` milliseconds, MISSING where not given (None when none
-    was); `ids` the events' own ids (None when none has one); `groups` a number for the labels of
-    each (None when none has any), of which `labels` is what the caller makes; `kept` the places of the kept events in the input (None when all
-    were); `errors` the others' places and errors.
+    `arena` has the bytes of the members one after another, and `lengths` a byte each for their
+    lengths. `values` has one column for each score column, in units. `ats` are milliseconds,
+    MISSING for an event without a time (None if no event has one). `ids` are the events' own ids
+    (None if no event has one). `groups` has a number for each event's labels (None if no event has
+    any), and `labels` what the caller made of them. `kept` are the positions of the accepted events
+    in the input (None if all were accepted), `errors` the positions and errors of the others.
     """
 
     cdef public Py_ssize_t n
@@ -98,7 +99,7 @@ cdef class Columns:
 
 
 cdef inline bint read_text(object text, const char **start, Py_ssize_t *size) noexcept:
-    """The UTF-8 bytes of an exact str of 1 to 128 bytes; False for anything else."""
+    """Read the UTF-8 bytes of an exact str of 1 to 128 bytes; return False for anything else."""
     if not PyUnicode_CheckExact(text):
         return False
     if PyUnicode_IS_COMPACT_ASCII(text):
@@ -113,7 +114,8 @@ cdef inline bint read_text(object text, const char **start, Py_ssize_t *size) no
 
 
 def are_plain(list texts not None) -> bool:
-    """Whether all are exact str of 1 to 128 bytes, all of ASCII: members beyond doubt."""
+    """Return whether all texts are exact str of 1 to 128 ASCII characters, so certainly valid
+    members."""
     cdef Py_ssize_t count = len(texts)
     cdef Py_ssize_t i
     cdef object text
@@ -129,7 +131,7 @@ def are_plain(list texts not None) -> bool:
 
 
 cdef inline bint read_int(object value, int64_t low, int64_t high, int64_t *found) noexcept:
-    """An exact int from low to high; False for anything else."""
+    """Read an exact int from low to high; return False for anything else."""
     cdef int overflow = 0
     if not PyLong_CheckExact(value):
         return False
@@ -145,7 +147,7 @@ cdef inline bint read_value(object value, const Limits *limits, int column, Row 
 
 
 cdef bint read_values(object value, const Limits *limits, Row *row) noexcept:
-    """A tuple of one exact int per column."""
+    """Read a tuple with one exact int per column; return False for anything else."""
     cdef int column
     if not PyTuple_CheckExact(value) or PyTuple_GET_SIZE(value) != limits.columns:
         return False
@@ -156,7 +158,7 @@ cdef bint read_values(object value, const Limits *limits, Row *row) noexcept:
 
 
 cdef bint read_event(object event, const Limits *limits, Row *row) noexcept:
-    """An event on the fast path; False when it is not plain or not plainly right."""
+    """Read an event on the fast path; return False if it is not plain or not certainly valid."""
     cdef Py_ssize_t size
     cdef object item
     if not PyTuple_CheckExact(event):
@@ -186,11 +188,11 @@ cdef bint read_event(object event, const Limits *limits, Row *row) noexcept:
 
 
 cdef class _Gathering:
-    """Columns under way."""
+    """The columns of a batch while it is being read."""
 
     cdef Limits limits
-    cdef Py_ssize_t size                # events given
-    cdef Py_ssize_t n                   # events kept
+    cdef Py_ssize_t size                # events in the input
+    cdef Py_ssize_t n                   # accepted events
     cdef char *arena
     cdef Py_ssize_t arena_size
     cdef Py_ssize_t arena_room
@@ -265,7 +267,7 @@ cdef class _Gathering:
         return 0
 
     cdef int add_labels(self, object labelled, object labels, bint always) except -1:
-        """Note the labels of the event that is kept next; `labelled` may refuse them."""
+        """Note the labels of the next accepted event; `labelled` may refuse them."""
         cdef int64_t nothing
         cdef int64_t number
         cdef Py_ssize_t i
@@ -281,7 +283,7 @@ cdef class _Gathering:
         return 0
 
     cdef int add(self, Py_ssize_t place, const Row *row) except -1:
-        """Keep an event read on the fast path."""
+        """Add an event that was read on the fast path."""
         cdef int column
         self.add_member(row.member, row.member_size)
         for column in range(self.limits.columns):
@@ -296,7 +298,7 @@ cdef class _Gathering:
         return 0
 
     cdef int add_parsed(self, Py_ssize_t place, object parsed) except -1:
-        """Keep an event the caller's parse read."""
+        """Add an event that the caller's `parse` has read."""
         cdef int column
         cdef int64_t when = INT64_MIN
         member, values, at, id = parsed[:4]
@@ -340,14 +342,14 @@ cdef class _Gathering:
 def gather(events: object, *, multipliers: object, lows: object, highs: object, at_low: int,
            at_high: int, parse: object, refusal: object, labelled: object,
            always: bool = False) -> Columns:
-    """The events of a batch as columns.
+    """Return the events of a batch as columns.
 
-    Values are multiplied (by 10^scale) and must then lie within lows and highs, `at` within
-    at_low and at_high. `parse` judges every event that is not plainly right, and answers a row that
-    ends in its labels; `labelled` answers the number of what labels an event has (None: none), and
-    is asked about events without any only where others have some, or `always`. What they raise of
-    the class `refusal` is collected with the event's place and without its traceback; anything else
-    is raised.
+    Values are multiplied (by 10^scale) and must then be within `lows` and `highs`, each `at` within
+    `at_low` and `at_high`. `parse` checks every event that is not certainly valid, and returns a
+    row that ends with its labels. `labelled` returns the number of an event's labels (None: no
+    labels); for events without labels it is called only if others have some, or with `always`.
+    Their errors of the class `refusal` are collected with the event's position and without
+    traceback; any other error is raised.
     """
     cdef list given = events if PyList_CheckExact(events) else list(events)
     cdef Py_ssize_t size = len(given)
@@ -367,7 +369,8 @@ def gather(events: object, *, multipliers: object, lows: object, highs: object, 
                 labels = parsed[4]
             gathering.add_labels(labelled, labels, always)
         except refusal as error:
-            # Its frames hold this batch, which holds the error: a cycle an event for the collector.
+            # Its frames refer to this batch, which refers to the error: a reference cycle per
+            # event.
             error.__traceback__ = error.__context__ = error.__cause__ = None
             gathering.refuse(place, error)
             continue

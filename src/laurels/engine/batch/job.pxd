@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""A job: a batch of events as columns, the windows of the board and what takes the events there."""
+"""A job: a batch of events as columns, the windows of the board, and the events' targets there."""
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 from laurels.engine.tally.cells cimport Cells
@@ -15,23 +15,23 @@ cdef enum:
     ST_UNCHANGED = 2
     ST_OUT_OF_RANGE = 3
 
-cdef struct Store:              # what a route names
+cdef struct Store:              # a target of events
     Tree *tree                  # a ranking, or NULL
     Cells *cells                # a tally, or NULL
-    Rolling *rolling            # of a tally: the rolling set whose step it is
+    Rolling *rolling            # for a tally: the rolling set that it belongs to
 
 cdef struct Route:
     const int32_t *each         # NULL: every event goes to `all`
     int32_t all
 
-cdef struct DecayPair:             # what the events weigh in a window
-    bint on                     # whether it decays
+cdef struct DecayPair:             # the weights of the events in a window
+    bint on                     # whether the window has decay
     const int64_t *exponents    # NULL: exponent
     const int64_t *mantissas    # NULL: mantissa
     int64_t exponent
     int64_t mantissa
 
-cdef struct Trace:              # where the entries of a window are noted, event by event
+cdef struct Trace:              # the columns for the entries of a window after each event
     int window
     int64_t *words[WORDS_MOST]
 
@@ -44,7 +44,7 @@ cdef struct Job:
     int windows
     int all_window
     int watch
-    const uint32_t *ids[WINDOWS_MOST]   # who is counted in a window
+    const uint32_t *ids[WINDOWS_MOST]   # the members to count for in a window
     const int64_t *values[COLUMNS_MOST]
     const int64_t *stamps       # NULL: stamp
     const int64_t *ats          # NULL: at
@@ -54,16 +54,16 @@ cdef struct Job:
     uint8_t *status
     Py_ssize_t start
     Py_ssize_t stop
-    Notes *book                 # NULL: no journal is kept
+    Notes *book                 # the journal; NULL: none is kept
     char *present_before
     char *present_after
     int64_t *before[COLUMNS_MOST]
     int64_t *after[COLUMNS_MOST]
-    int traced                  # how many windows are traced
+    int traced                  # the number of traced windows
     Trace traces[WINDOWS_MOST]
     int64_t *added[COLUMNS_MOST]        # what absolute events added, or NULL
-    const uint32_t *places      # where each event is in the caller's columns, or NULL: as it stands
+    const uint32_t *places      # each event's position in the caller's columns, or NULL: the same
 
 cdef inline int score_words(const Job *job, int window) noexcept nogil:
-    """How many words of a window's entries are their score."""
+    """Return the number of words that are the score of a window's entries."""
     return 2 if job.decays[window].on else job.rule.columns

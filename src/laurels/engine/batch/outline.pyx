@@ -1,15 +1,15 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The outline of a body: how many elements its list has and where, before anything is built of it.
+"""The outline of a body: the number and places of its list's elements, before it is decoded.
 
-Decoding holds the interpreter for as long as it takes, and builds up to 70 times the bytes it reads
+Decoding holds the GIL for its whole duration, and can allocate up to 70 times the bytes it reads
 (8 MiB of empty msgpack arrays become 580 MiB). So a large body is outlined first: one pass over its
-bytes, without the interpreter, counts the elements of its list, cuts it into pieces at borders of
-elements, and finds an element of too many values. Then the pieces are decoded one after another.
+bytes, without the GIL, counts the elements of its list, cuts it into pieces between elements, and
+finds any element with too many values. Then the pieces are decoded one after another.
 
-Values are counted, not judged. In JSON every value but the first stands behind one of `[ { , :`, so
-those are counted, outside strings; in msgpack every value has a header. Inside a piece only the
-decoder, which is strict, says what is well-formed. The outline has to be right about what is
-between pieces: strings, the depth of brackets, and the end.
+Values are counted, not checked. In JSON every value but the first follows one of `[ { , :`, so
+these are counted, outside strings; in msgpack every value has a header. Inside a piece only the
+decoder, which is strict, decides what is well-formed. The outline itself has to be right about
+everything that determines the pieces: strings, the depth of brackets, and the end.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -27,7 +27,7 @@ cdef enum:
     C_MALFORMED = 1
     C_TOO_MANY_VALUES = 2
     C_TOO_DEEP = 3
-    DEEP = 200                  # lists in lists, of an element of too many values
+    DEEP = 200                  # the depth from which an element with too many values is TOO_DEEP
 TOO_DEEP = 3
 
 cdef struct Cut:
@@ -42,10 +42,10 @@ cdef struct Walk:
     Py_ssize_t most_values
     Py_ssize_t piece
     bint is_list
-    Py_ssize_t count            # elements that have ended
-    Py_ssize_t values           # of the element that is being read
-    Py_ssize_t start            # of the piece that is being read
-    Py_ssize_t counted          # elements in the pieces before
+    Py_ssize_t count            # complete elements
+    Py_ssize_t values           # values of the current element
+    Py_ssize_t start            # where the current piece begins
+    Py_ssize_t counted          # elements in the previous pieces
     Cut *cuts
     Py_ssize_t n_cuts
 
@@ -53,16 +53,18 @@ cdef struct Walk:
 def outline_json(bytes raw not None, Py_ssize_t most_values, Py_ssize_t piece, bint lines=False):
     """Outline a JSON document, or with `lines` one document a line.
 
-    Returns (verdict, place, is_list, count, pieces). `pieces` are (start, end, count) of at least
-    `piece` bytes each but the last, without the separators between them. Of a document that is no
-    list, `count` is 1. The verdict is WHOLE, or at byte `place` MALFORMED, or TOO_MANY_VALUES where
-    element `count` has more than `most_values`; TOO_DEEP if it does so by lists in lists. O(bytes), without the interpreter.
+    Return (verdict, place, is_list, count, pieces). `pieces` are (start, end, count) of at least
+    `piece` bytes each, except the last, without the separators between them. If the document is not
+    a list, `count` is 1. The verdict is WHOLE, or, with the position `place` in bytes, MALFORMED,
+    TOO_MANY_VALUES if element `count` has more than `most_values`, TOO_DEEP if it has these in
+    deeply nested lists. O(bytes), without the GIL.
     """
     return _outlined(raw, most_values, piece, 2 if lines else 1)
 
 
 def outline_msgpack(bytes raw not None, Py_ssize_t most_values, Py_ssize_t piece):
-    """Outline a msgpack document: as `outline_json`, the pieces without the header of the list."""
+    """Outline a msgpack document, like `outline_json`; the pieces do not include the list's
+    header."""
     return _outlined(raw, most_values, piece, 0)
 
 
@@ -127,7 +129,7 @@ cdef int _walk_json(Walk *walk) noexcept nogil:
 
 
 cdef int _walk_values(Walk *walk, unsigned char separator, Py_ssize_t base) noexcept nogil:
-    """Walk over what stands between separators at a depth: to the `]` of depth 1, or to the end."""
+    """Walk over separated values to the `]` at depth 1, or to the end; `base` is their depth."""
     cdef const unsigned char *raw = walk.raw
     cdef Py_ssize_t i = walk.at, depth = base
     cdef bint is_begun = False
@@ -141,7 +143,7 @@ cdef int _walk_values(Walk *walk, unsigned char separator, Py_ssize_t base) noex
                 walk.at = walk.size
                 return C_MALFORMED
         elif c == separator and depth == base:
-            # Lines may be empty; between commas the decoder refuses what is not there.
+            # Lines may be empty; a missing value between commas is refused by the decoder.
             if is_begun or separator == c',':
                 walk.count += 1
                 walk.values = 0
@@ -182,7 +184,7 @@ cdef int _walk_values(Walk *walk, unsigned char separator, Py_ssize_t base) noex
 cdef Py_ssize_t _end_of_string(
     const unsigned char *raw, Py_ssize_t quote, Py_ssize_t size
 ) noexcept nogil:
-    """The place of the quote that ends the string that begins at one; -1 where there is none."""
+    """Return the position of the closing quote for an opening one, or -1 if there is none."""
     cdef const unsigned char *found
     cdef Py_ssize_t at = quote + 1, back
     while at < size:
@@ -227,9 +229,9 @@ cdef int _walk_msgpack(Walk *walk) noexcept nogil:
 
 
 cdef int _walk_value(Walk *walk) noexcept nogil:
-    """Walk over a value with all that is in it."""
+    """Walk over a value with everything in it."""
     cdef uint64_t left = 1, inside
-    cdef Py_ssize_t depth = 0   # lists that began one in another, without a value before them
+    cdef Py_ssize_t depth = 0   # how many nested lists have begun without a value before them
     cdef int verdict
     while left:
         verdict = _header(walk, &inside)
@@ -244,7 +246,7 @@ cdef int _walk_value(Walk *walk) noexcept nogil:
 
 
 cdef uint64_t _number(const unsigned char *raw, Py_ssize_t size) noexcept nogil:
-    """A big-endian number of so many bytes."""
+    """Return a big-endian number of `size` bytes."""
     cdef uint64_t number = 0
     cdef Py_ssize_t i
     for i in range(size):
@@ -253,7 +255,8 @@ cdef uint64_t _number(const unsigned char *raw, Py_ssize_t size) noexcept nogil:
 
 
 cdef int _header(Walk *walk, uint64_t *inside) noexcept nogil:
-    """Walk over a header and the bytes of its own; `inside` is how many values follow in it."""
+    """Walk over a header and its own bytes; `inside` becomes the number of values in it that
+    follow."""
     cdef uint64_t own = 0
     cdef Py_ssize_t width = 0
     cdef unsigned char c

@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
-"""Columns of integers as few bytes, for the log and snapshots, and texts that lie side by side.
+"""Columns of integers in few bytes, for the log and snapshots, and arenas of concatenated texts.
 
-`pack` and `unpack` write a column in the narrowest whole bytes; `behind` makes instants ages, which
-are narrower, and `bounds` tells between which instants a batch lies. `cut` takes an arena of texts
-apart.
+`pack` writes a column with as few bytes per item as possible, and `unpack` reads it; `behind` turns
+times into ages, which are smaller numbers; `bounds` returns the least and greatest time of a batch.
+`cut` splits an arena into its texts.
 """
 from cpython cimport array
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -15,7 +15,7 @@ cdef array.array LONGS = array.array("q")
 
 
 def bounds(values: object) -> tuple[int, int]:
-    """The least and the greatest of a column of int64 that is not empty. O(n)."""
+    """Return the least and the greatest item of a non-empty column of int64. O(n)."""
     cdef Borrowed held
     cdef const int64_t *column
     cdef int64_t least, most
@@ -36,8 +36,8 @@ def bounds(values: object) -> tuple[int, int]:
 
 
 def behind(int64_t start, values: object) -> array.array:
-    """How far each of a column of int64 lies before a start: instants as ages, and ages as
-    instants. O(n)."""
+    """Return the differences `start` minus item, for a column of int64: turns times into ages, and
+    ages into times. O(n)."""
     cdef Borrowed held
     cdef array.array column
     cdef int64_t *found
@@ -71,7 +71,7 @@ cdef inline int64_t load(const uint8_t *at, const int width) noexcept nogil:
 
 
 cdef int width_for(const int64_t *values, Py_ssize_t count) noexcept nogil:
-    """The fewest of 0, 1, 2, 4, 8 bytes that hold every value."""
+    """Return the fewest of 0, 1, 2, 4, 8 bytes that hold every value."""
     cdef uint64_t folded = 0
     cdef Py_ssize_t i
     for i in range(count):
@@ -87,7 +87,8 @@ cdef int width_for(const int64_t *values, Py_ssize_t count) noexcept nogil:
 
 
 def pack(values: object) -> bytes:
-    """A column of int64: a byte for the width (0, 1, 2, 4 or 8), then that many bytes an item.
+    """Encode a column of int64: a byte for the width (0, 1, 2, 4 or 8), then that many bytes an
+    item.
 
     Items are signed, the lowest byte first; width 0 means that all are zero. `unpack` reverses.
     """
@@ -121,7 +122,7 @@ def pack(values: object) -> bytes:
 
 
 def unpack(bytes data not None, Py_ssize_t n) -> array.array:
-    """The column of n items that `pack` wrote; ValueError when the bytes are not such a one."""
+    """Decode a column of n items that `pack` has encoded. Raises ValueError for invalid bytes."""
     cdef const uint8_t *start = <const uint8_t *>PyBytes_AS_STRING(data)
     cdef Py_ssize_t size = PyBytes_GET_SIZE(data)
     cdef array.array column
@@ -148,8 +149,8 @@ def unpack(bytes data not None, Py_ssize_t n) -> array.array:
 
 
 def cut(bytes arena not None, bytes lengths not None) -> list[bytes]:
-    """The texts that lie one after another in an arena, by a byte each for their lengths; ValueError
-    when these do not add up to it. O(n)."""
+    """Return the texts that are concatenated in an arena, by their lengths of one byte each. Raises
+    ValueError if these do not add up to its size. O(n)."""
     cdef const char *text = PyBytes_AS_STRING(arena)
     cdef const uint8_t *length = <const uint8_t *>PyBytes_AS_STRING(lengths)
     cdef Py_ssize_t size = PyBytes_GET_SIZE(arena)

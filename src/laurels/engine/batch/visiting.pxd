@@ -4,15 +4,15 @@ from libc.stdint cimport uint32_t, uint64_t
 from .job cimport Job
 
 cdef struct Visit:
-    uint64_t key                # the first value, as an unsigned word of the same order
+    uint64_t key                # the first value, as an unsigned word that sorts in the same order
     uint32_t event
 
 cdef struct Visiting:
     const Job *given
-    Job job                     # its events from 0 on, neighbours behind each other
-    const Visit *order          # which of them each is
-    char *room                  # where the columns of `job` lie
-    char *free                  # the rest of it
+    Job job                     # its events are numbered from 0, in the order of the visits
+    const Visit *order          # the given event of each visit
+    char *room                  # the memory for the columns of `job`
+    char *free                  # the unused rest of it
 
 cdef bint begin_visiting(const Job *given, Visiting *visiting) noexcept nogil
 cdef void end_visiting(Visiting *visiting) noexcept nogil

@@ -1,15 +1,15 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
 """The order in which the events of a batch are visited: as they came, or neighbours together.
 
-The branches above the leaves of a large ranking are beyond the nearest cache, and a search in one
-waits for several of their lines, each known only by the one before. Where every event is of another
-member, as when members are loaded, none sees what another did, so any order counts the same. In the
-order of their first values, new members come to one branch after another, which is still at hand
-from the event before.
+The branches above the leaves of a large ranking do not fit into the nearest cache, and a search
+waits for several of their cache lines, each of which is known only from the one before. If every
+event is of another member, as when members are loaded, the events do not affect each other, so they
+can be counted in any order. In the order of their first values, successive new members go to the
+same or the next branch, which is still in the cache from the event before.
 
-The events themselves are put in that order, column by column, and so is what is reported of them put
-back: each copy has many reads under way at once, where the loop, which needs an event's columns
-before it can go on, would wait for each of them.
+The events themselves are copied in that order, column by column, and their reports are copied back.
+Such a copy has many reads of memory in progress at the same time, whereas the loop, which needs an
+event's columns before it can continue, would wait for each of them.
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
@@ -25,12 +25,12 @@ ctypedef fused item_t:
     int64_t
 
 cdef enum:
-    VISITS_LEAST = 256          # events from which an order of their own pays
+    VISITS_LEAST = 256          # the number of events from which ordering them pays off
     DIGITS = 256
 
 
 cdef bint are_distinct(const uint32_t *ids, Py_ssize_t count) noexcept nogil:
-    """Whether ids ascend, as those of new members do: then none occurs twice."""
+    """Return whether ids ascend, as those of new members do, so that none occurs twice."""
     cdef Py_ssize_t i
     for i in range(1, count):
         if ids[i - 1] >= ids[i]:
@@ -39,7 +39,7 @@ cdef bint are_distinct(const uint32_t *ids, Py_ssize_t count) noexcept nogil:
 
 
 cdef void spread(const Visit *visits, Visit *to, Py_ssize_t count, int shift) noexcept nogil:
-    """Order visits by one byte of their keys, those alike as they were."""
+    """Sort visits by one byte of their keys, stably."""
     cdef Py_ssize_t starts[DIGITS]
     cdef Py_ssize_t start = 0
     cdef Py_ssize_t i, size
@@ -56,7 +56,8 @@ cdef void spread(const Visit *visits, Visit *to, Py_ssize_t count, int shift) no
 
 
 cdef const Visit *sort_visits(Visit *visits, Visit *spare, Py_ssize_t count) noexcept nogil:
-    """Order visits by their keys; where they are then. O(n) for each byte in which keys differ."""
+    """Sort visits by their keys; return where the result is. O(n) for each byte in which keys
+    differ."""
     cdef uint64_t differing = 0
     cdef Visit *swapped
     cdef Py_ssize_t i
@@ -73,7 +74,7 @@ cdef const Visit *sort_visits(Visit *visits, Visit *spare, Py_ssize_t count) noe
 
 
 cdef bint are_members_distinct(const Job *job) noexcept nogil:
-    """Whether every event is plainly of another member, in all windows."""
+    """Return whether every event is certainly of another member, in all windows."""
     cdef int window
     for window in range(job.windows):
         if job.ids[window] != job.ids[0]:
@@ -82,7 +83,8 @@ cdef bint are_members_distinct(const Job *job) noexcept nogil:
 
 
 cdef const Visit *order_visits(const Job *job, Visit *visits) noexcept nogil:
-    """The events of a job in the order of their first values, in room for two visits of each."""
+    """Return the events of a job in the order of their first values; `visits` has room for two of
+    each."""
     cdef Py_ssize_t count = job.stop - job.start
     cdef Py_ssize_t i
     for i in range(count):
@@ -92,21 +94,22 @@ cdef const Visit *order_visits(const Job *job, Visit *visits) noexcept nogil:
 
 
 cdef Py_ssize_t room_of(const Job *job) noexcept nogil:
-    """Bytes that suffice for all columns of a job and for two visits of each event."""
+    """Return a number of bytes that suffices for all columns of a job and two visits of each
+    event."""
     cdef Py_ssize_t columns = 6 + 3 * job.windows + 3 * job.rule.columns + 3
     return (job.stop - job.start + 1) * (columns * <Py_ssize_t>sizeof(uint64_t)
                                          + 2 * <Py_ssize_t>sizeof(Visit))
 
 
 cdef void *cut(Visiting *visiting, Py_ssize_t width) noexcept nogil:
-    """Room for an item of each event."""
+    """Return memory for a column with an item for each event."""
     cdef char *column = visiting.free
     visiting.free += (width * visiting.job.stop + 7) & ~<Py_ssize_t>7
     return column
 
 
 cdef const item_t *pick(Visiting *visiting, const item_t *column) noexcept nogil:
-    """A column (NULL: none) in the order of the visits."""
+    """Return a column (NULL: none) in the order of the visits."""
     cdef item_t *picked
     cdef Py_ssize_t i
     if column == NULL:
@@ -118,14 +121,14 @@ cdef const item_t *pick(Visiting *visiting, const item_t *column) noexcept nogil
 
 
 cdef void put_back(const Visiting *visiting, const item_t *column, item_t *reported) noexcept nogil:
-    """Put what was told of each visit where it is told of the event."""
+    """Copy the report of each visit to the position of its event."""
     cdef Py_ssize_t i
     for i in range(visiting.job.stop):
         reported[visiting.order[i].event - visiting.given.start] = column[i]
 
 
 cdef void pick_columns(Visiting *visiting) noexcept nogil:
-    """Give the job its columns, in the order of the visits."""
+    """Set the columns of the job, in the order of the visits."""
     cdef const Job *given = visiting.given
     cdef Job *job = &visiting.job
     cdef int window, column
@@ -145,7 +148,8 @@ cdef void pick_columns(Visiting *visiting) noexcept nogil:
 
 
 cdef void note_places(Visiting *visiting) noexcept nogil:
-    """Note where each event is in the caller's columns, which traces are written to directly."""
+    """Note the position of each event in the caller's columns, since traces are written there
+    directly."""
     cdef uint32_t *places = <uint32_t *>cut(visiting, sizeof(uint32_t))
     cdef Py_ssize_t i
     for i in range(visiting.job.stop):
@@ -154,7 +158,7 @@ cdef void note_places(Visiting *visiting) noexcept nogil:
 
 
 cdef void cut_reports(Visiting *visiting) noexcept nogil:
-    """Give the job columns of its own to report in."""
+    """Set columns of the job's own for its reports."""
     cdef Job *job = &visiting.job
     cdef int column
     if job.watch < 0:
@@ -167,8 +171,8 @@ cdef void cut_reports(Visiting *visiting) noexcept nogil:
 
 
 cdef bint begin_visiting(const Job *given, Visiting *visiting) noexcept nogil:
-    """Put the events of a job in an order that leads from neighbour to neighbour; False where they
-    are to be counted as they came."""
+    """Put the events of a job in an order that leads from neighbour to neighbour; return False if
+    they should be counted as they came."""
     cdef Py_ssize_t count = given.stop - given.start
     if count < VISITS_LEAST or not are_members_distinct(given):
         return False
@@ -189,7 +193,7 @@ cdef bint begin_visiting(const Job *given, Visiting *visiting) noexcept nogil:
 
 
 cdef void end_visiting(Visiting *visiting) noexcept nogil:
-    """Report of the events as they came, and give back the room."""
+    """Copy the reports back to the order of the events, and free the memory."""
     cdef const Job *given = visiting.given
     cdef const Job *job = &visiting.job
     cdef int column

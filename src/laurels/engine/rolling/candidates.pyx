@@ -9,13 +9,13 @@ steps: the oldest is the best of the window (its stamp the least among equals, s
 with steps), and when it leaves, the one after it is next. The newest step with an event is always
 the last candidate, and the live entry names it.
 
-A cell is the best tuple of its step, the least stamp with which that was reached, and two links: how
-many steps it is to the candidate before and to the one after, 0 for none. A link back to a step that
-has left the window counts as none.
+A cell is the best tuple of its step, the least stamp with which that was reached, and two links:
+how many steps it is to the candidate before and to the one after, 0 for none. A link back to a step
+that has left the window counts as none.
 
 **Cost.** An event of the newest step drops the candidates it beats from the end; each is dropped
-once, so this is O(1) amortised. An event of an older step without a cell there has to find its place
-from the end: O(candidates newer than it).
+once, so this is O(1) amortised. An event of an older step without a cell there has to find its
+place from the end: O(candidates newer than it).
 """
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memcpy
@@ -44,12 +44,12 @@ cdef inline void seek_candidate(const Rolling *rolling, uint32_t member, int64_t
 
 
 cdef inline int64_t *back(const Rolling *rolling, Candidate *candidate) noexcept nogil:
-    """The link to the candidate before."""
+    """Return the link to the candidate before."""
     return &candidate.row[rolling.rule.words]
 
 
 cdef inline int64_t *ahead(const Rolling *rolling, Candidate *candidate) noexcept nogil:
-    """The link to the candidate after."""
+    """Return the link to the candidate after."""
     return &candidate.row[rolling.rule.words + 1]
 
 
@@ -73,7 +73,7 @@ cdef inline void seek_after(const Rolling *rolling, uint32_t member, Candidate *
 
 cdef bint write_candidate(Rolling *rolling, uint32_t member, const Candidate *candidate,
                           Notes *book) noexcept nogil:
-    """Write a cell; False without memory."""
+    """Write a cell; return False without memory."""
     cdef Cells *cells = cells_for(rolling, candidate.step)
     return note_cell(book, cells, member) and put_cell(cells, member, candidate.row)
 
@@ -89,7 +89,8 @@ cdef bint drop_candidate(Rolling *rolling, uint32_t member, const Candidate *can
 
 cdef bint prune(Rolling *rolling, uint32_t member, const int64_t *row, Candidate *last,
                 Notes *book) noexcept nogil:
-    """Drop candidates, from `last` backwards, that a tuple strictly beats; False without memory.
+    """Drop candidates, from `last` backwards, that a tuple strictly beats; return False without
+    memory.
 
     `last` becomes the one that stays, if any.
     """
@@ -104,7 +105,7 @@ cdef bint prune(Rolling *rolling, uint32_t member, const int64_t *row, Candidate
 
 cdef bint link(Rolling *rolling, uint32_t member, Candidate *before, Candidate *own,
                Candidate *after, Notes *book) noexcept nogil:
-    """Write a cell between its neighbours, and their links to it; False without memory."""
+    """Write a cell between its neighbours, and their links to it; return False without memory."""
     back(rolling, own)[0] = own.step - before.step if before.present else 0
     ahead(rolling, own)[0] = after.step - own.step if after.present else 0
     if not write_candidate(rolling, member, own, book):

@@ -5,8 +5,8 @@ All tallies keep their members in one hash order, so a share is a stretch of pla
 lie in it are added up, step by step from the oldest, into a row for each member, and the rows are
 entered in `prepared`. A member is visited once, whatever the number of steps, and O(cells) is all
 that a build costs. Rows are found by another hash than that of the tallies, in which the members of
-a stretch lie side by side. What is counted behind the place the build has come to is counted in `prepared`
-as well (`counting.pyx`); what is counted before it is found there.
+a stretch lie side by side. What is counted behind the place the build has come to is counted in
+`prepared` as well (`counting.pyx`); what is counted before it is found there.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
@@ -35,7 +35,7 @@ cdef struct Sums:
 
 
 cdef inline uint32_t slot_of(const Sums *sums, uint32_t member) noexcept nogil:
-    """The slot of a member, or the free one where it is to be put."""
+    """Return the slot of a member, or the free one where it is to be put."""
     cdef uint32_t mixed = member
     cdef uint32_t mask = 2 * sums.room - 1
     mixed = (mixed ^ (mixed >> 16)) * <uint32_t>0x85EBCA6B
@@ -47,7 +47,7 @@ cdef inline uint32_t slot_of(const Sums *sums, uint32_t member) noexcept nogil:
 
 
 cdef bint make_room(Sums *sums) noexcept nogil:
-    """Make room for one row more; False without memory."""
+    """Make room for one row more; return False without memory."""
     cdef uint32_t room = 2 * sums.room if sums.room else ROOM
     cdef uint32_t i
     cdef uint32_t *slots
@@ -76,7 +76,7 @@ cdef void close_sums(Sums *sums) noexcept nogil:
 
 cdef bint add(const Rolling *rolling, Sums *sums, uint32_t member,
               const int64_t *cell) noexcept nogil:
-    """Add a cell to the row of its member; False without memory."""
+    """Add a cell to the row of its member; return False without memory."""
     cdef uint32_t slot
     if not make_room(sums):
         return False
@@ -92,7 +92,7 @@ cdef bint add(const Rolling *rolling, Sums *sums, uint32_t member,
 
 
 cdef uint64_t count_cells(const Rolling *rolling) noexcept nogil:
-    """The cells of all steps that the window counts. O(steps)."""
+    """Return the cells of all steps that the window counts. O(steps)."""
     cdef uint64_t total = 0
     cdef int64_t step
     cdef Cells *cells
@@ -105,7 +105,7 @@ cdef uint64_t count_cells(const Rolling *rolling) noexcept nogil:
 
 cdef bint add_tally(const Rolling *rolling, Sums *sums, const Cells *cells, uint64_t start,
                     uint64_t end) noexcept nogil:
-    """Add the cells of a tally from one place to before another; False without memory."""
+    """Add the cells of a tally from one place to before another; return False without memory."""
     cdef Spot spots[BUCKET_MOST]
     cdef int64_t cell[WORDS_MOST]
     cdef uint32_t member
@@ -123,7 +123,7 @@ cdef bint add_tally(const Rolling *rolling, Sums *sums, const Cells *cells, uint
 
 
 cdef bint add_all(const Rolling *rolling, Sums *sums, uint64_t start, uint64_t end) noexcept nogil:
-    """Add the cells of all steps, from one place to before another; False without memory."""
+    """Add the cells of all steps, from one place to before another; return False without memory."""
     cdef int64_t step
     cdef Cells *cells
     for step in range(leaving_of(rolling), rolling.running + 1):
@@ -134,7 +134,7 @@ cdef bint add_all(const Rolling *rolling, Sums *sums, uint64_t start, uint64_t e
 
 
 cdef bint enter(Rolling *rolling, const Sums *sums) noexcept nogil:
-    """Enter rows in `prepared`; False without memory."""
+    """Enter rows in `prepared`; return False without memory."""
     cdef Write write
     cdef uint32_t i
     for i in range(sums.size):
@@ -146,8 +146,8 @@ cdef bint enter(Rolling *rolling, const Sums *sums) noexcept nogil:
 
 
 cdef bint build_on(Rolling *rolling, int64_t limit) noexcept nogil:
-    """Prepare the members of about `limit` more cells; False without memory, and then another call
-    does the same again."""
+    """Prepare the members of about `limit` more cells; return False without memory, and then
+    another call does the same again."""
     cdef uint64_t total = count_cells(rolling)
     cdef uint64_t end = PLACES
     cdef Sums sums
@@ -178,8 +178,8 @@ cdef const char *check_rows(Rolling *rolling, const Sums *sums) noexcept nogil:
 
 
 cdef const char *check_build(Rolling *rolling) noexcept nogil:
-    """Assert that what is prepared is what the tallies add up to, for those whom the build has come
-    to; the first fault found, or NULL. O(cells)."""
+    """Check that what is prepared is what the tallies add up to, for those whom the build has come
+    to; return the first fault found, or NULL. O(cells)."""
     cdef const char *fault = "there is no memory to check with"
     cdef Sums sums
     memset(&sums, 0, sizeof(Sums))

@@ -27,7 +27,8 @@ cdef enum:
 
 cdef bint take_next_best(const Rolling *rolling, uint32_t member, const int64_t *cell,
                          int64_t *row) noexcept nogil:
-    """Put the candidate after a leaving one in its place in a row; False when there is none."""
+    """Put the candidate after a leaving one in its place in a row; return False when there is
+    none."""
     cdef int64_t distance = cell[rolling.rule.words + 1]
     cdef int64_t candidate[WORDS_MOST]
     cdef Cells *cells
@@ -69,7 +70,8 @@ cdef bint are_rows_equal(const int64_t *left, const int64_t *right, int words) n
 
 cdef bint prepare(Rolling *rolling, uint32_t member, const int64_t *live, const Hint *hint,
                   Notes *book) noexcept nogil:
-    """Assign a member's prepared entry, given the live one (NULL: none). False without memory."""
+    """Assign a member's prepared entry, given the live one (NULL: none). Return False without
+    memory."""
     cdef int64_t row[WORDS_MOST]
     cdef Write write
     write.hint = hint[0]
@@ -101,7 +103,7 @@ cdef void foresee_prepared(Rolling *rolling, uint32_t member, const int64_t *liv
 
 
 cdef int gather(const Cells *cells, uint64_t *place, int64_t most, uint32_t *ids) noexcept nogil:
-    """The members of whole buckets from a place on, about `most`; the place moves on."""
+    """Return the members of whole buckets from a place on, about `most`; the place moves on."""
     cdef Spot spots[BUCKET_MOST]
     cdef int count = 0
     cdef int buckets = 0
@@ -140,7 +142,7 @@ cdef inline bint read_live(const Rolling *rolling, uint32_t member, int64_t *liv
 
 
 cdef bint visit(Rolling *rolling, const uint32_t *ids, int count) noexcept nogil:
-    """Prepare members; False without memory."""
+    """Prepare members; return False without memory."""
     cdef int64_t live[WORDS_MOST]
     cdef Hint hints[NEXT]
     cdef bint looking = rolling.live.size > LARGE or rolling.prepared.size > LARGE
@@ -162,7 +164,7 @@ cdef bint visit(Rolling *rolling, const uint32_t *ids, int count) noexcept nogil
 
 
 cdef bint pass_on(Rolling *rolling, int64_t limit) noexcept nogil:
-    """Visit about `limit` members that the pass has still to visit; False without memory."""
+    """Visit about `limit` members that the pass has still to visit; return False without memory."""
     cdef uint32_t ids[BLOCK + BUCKET_MOST]
     cdef Cells *cells
     cdef uint64_t *place

@@ -32,7 +32,7 @@ cdef struct Count:
 
 
 cdef Row *row_of(Count *count, uint32_t member, bint *new) noexcept nogil:
-    """The row of a member, made where there is none; NULL without memory."""
+    """Return the row of a member, made where there is none, or NULL without memory."""
     cdef uint32_t at = table_get(&count.places, member)
     cdef uint32_t room = 2 * count.room + 64
     cdef Row *rows
@@ -144,7 +144,7 @@ cdef const char *count_tally(const Rolling *rolling, Count *count, const Cells *
 
 
 cdef bint holds(Tree *tree, uint32_t member, const int64_t *expected) noexcept nogil:
-    """Whether a member's entry is as expected (NULL: none)."""
+    """Return whether a member's entry is as expected (NULL: none)."""
     cdef int64_t entry[WORDS_MOST]
     cdef Spot spot
     cdef int word
@@ -160,14 +160,14 @@ cdef bint holds(Tree *tree, uint32_t member, const int64_t *expected) noexcept n
 
 
 cdef inline bint is_left_to_visit(const Rolling *rolling, uint32_t member) noexcept nogil:
-    """Whether the tally that left brings the pass to a member."""
+    """Return whether the tally that left brings the pass to a member."""
     cdef const Cells *left = cells_for(rolling, leaving_of(rolling) - 1)
     cdef Spot spot
     return left != NULL and rolling.left_place < PLACES and find_cell(left, member, &spot)
 
 
 cdef inline bint is_to_visit(const Rolling *rolling, uint32_t member) noexcept nogil:
-    """Whether the pass has still to come to a member."""
+    """Return whether the pass has still to come to a member."""
     cdef const Cells *leaving = cells_for(rolling, leaving_of(rolling))
     cdef Spot spot
     if is_left_to_visit(rolling, member):
@@ -237,7 +237,8 @@ cdef const char *count_all(Rolling *rolling, Count *count) noexcept nogil:
 
 
 cdef const char *recount(Rolling *rolling) noexcept nogil:
-    """Assert that the rankings are what the tallies add up to; the first fault found, or NULL.
+    """Check that the rankings are what the tallies add up to; return the first fault found, or
+    NULL.
 
     The rankings and tallies themselves are sound. O(cells).
     """

@@ -19,13 +19,13 @@ windows, the *newest* step in which the member has an event: it tells whether an
 a tally leaves. For sums the cell is taken off; the value of `last` columns and the stamps are those
 of the newest step, which stays. Best values are not taken off but followed: see `candidates.pyx`.
 
-**Deferred.** A set that is *deferred* ranks only when it is told to. An event writes the cell of its
-step and nothing else, so cells of best columns are no candidates but the best of their step. `live`
-stands as it was refreshed last; `prepared` is what the tallies add up to, for the members whose
-places in hash order are below `built`: a *build* goes on there in shares (`deferred.pyx`), and an event
-of a member it has been to is counted in `prepared` by the same rule. When the build is complete,
-`prepared` takes the place of `live` and another begins with nobody, whenever it is wanted. A step that
-passes begins it anew.
+**Deferred.** A set that is *deferred* ranks only when it is told to. An event writes the cell of
+its step and nothing else, so cells of best columns are no candidates but the best of their step.
+`live` stands as it was refreshed last; `prepared` is what the tallies add up to, for the members
+whose places in hash order are below `built`: a *build* goes on there in shares (`deferred.pyx`),
+and an event of a member it has been to is counted in `prepared` by the same rule. When the build is
+complete, `prepared` takes the place of `live` and another begins with nobody, whenever it is
+wanted. A step that passes begins it anew.
 
 **Modules.** `prepare.pyx` states what must be prepared and runs the pass, `candidates.pyx` keeps
 what best columns need, `recount.pyx` checks, `rolling.pyx` is the Python face and owns the ring.
@@ -54,24 +54,24 @@ cdef struct Rolling:
     uint64_t built              # of a deferred set: up to which place members are in prepared
 
 cdef inline int newest_of(const Rolling *rolling) noexcept nogil:
-    """The word of an entry that tells the member's newest step."""
+    """Return the word of an entry that tells the member's newest step."""
     return rolling.rule.words
 
 cdef inline int64_t leaving_of(const Rolling *rolling) noexcept nogil:
-    """The number of the step whose tally is about to leave."""
+    """Return the number of the step whose tally is about to leave."""
     return rolling.running - rolling.steps + 1
 
 cdef inline Cells **slot_for(const Rolling *rolling, int64_t number) noexcept nogil:
-    """The ring's slot for a step from running - steps to running."""
+    """Return the ring's slot for a step from running - steps to running."""
     cdef int64_t slot = rolling.running_slot - (rolling.running - number)
     return rolling.ring + (slot + rolling.steps + 1 if slot < 0 else slot)
 
 cdef inline Cells *cells_for(const Rolling *rolling, int64_t number) noexcept nogil:
-    """The tally of a step from running - steps to running, or NULL."""
+    """Return the tally of a step from running - steps to running, or NULL."""
     return slot_for(rolling, number)[0]
 
 cdef inline Tree *ranking_of(const Rolling *rolling, uint32_t member) noexcept nogil:
-    """The ranking in which an event of a member is counted; NULL: none."""
+    """Return the ranking in which an event of a member is counted; NULL: none."""
     if not rolling.deferred:
         return rolling.live
     return rolling.prepared if place_of(member) < rolling.built else NULL

@@ -34,7 +34,7 @@ cdef enum:
 
 
 cdef inline bint are_rules_equal(const Rule *left, const Rule *right) noexcept:
-    """Whether entries of two rules have the same words with the same meaning."""
+    """Return whether entries of two rules have the same words with the same meaning."""
     cdef int column
     for column in range(left.columns):
         if left.ops[column] != right.ops[column]:
@@ -44,7 +44,7 @@ cdef inline bint are_rules_equal(const Rule *left, const Rule *right) noexcept:
 
 
 cdef inline uint64_t cells_after(const Cells *cells, uint64_t place) noexcept:
-    """About how many cells stand from a place on."""
+    """Return about how many cells stand from a place on."""
     if cells == NULL or place >= PLACES:
         return 0
     return <uint64_t>cells.size if cells.draining else (cells.size * (PLACES - place)) >> 32
@@ -100,18 +100,18 @@ cdef class RollingSet:
             free(self.rolling.ring)
 
     cdef bint serves(self, Rule rule):
-        """Whether the set was made for that write rule."""
+        """Return whether the set was made for that write rule."""
         return are_rules_equal(&self.rolling.rule, &rule)
 
     cdef RankedSet empty(self):
-        """A ranking of this set that holds nobody."""
+        """Return a ranking of this set that holds nobody."""
         cdef const Rule *rule = &self.rolling.rule
         return RankedSet(self.roster, columns=rule.columns, tie=rule.tie != 0,
                          stamped=rule.stamped, dense=self.dense,
                          stepped=not self.rolling.deferred)
 
     cdef Tally at(self, int64_t number):
-        """The tally of a step, None without one."""
+        """Return the tally of a step, None without one."""
         cdef Cells *cells
         if not leaving_of(&self.rolling) - 1 <= number <= self.rolling.running:
             return None
@@ -204,11 +204,11 @@ cdef class RollingSet:
                 + self.prepared.nbytes)
 
     def tally(self, number: int) -> Tally | None:
-        """The tally of a step, None without one."""
+        """Return the tally of a step, None without one."""
         return self.at(number)
 
     def numbers(self) -> list[int]:
-        """The numbers, ascending, of the steps whose tallies have cells. O(steps).
+        """Return the numbers, ascending, of the steps whose tallies have cells. O(steps).
 
         The step that left last is among them until the pass has been through its tally.
         """
@@ -222,9 +222,9 @@ cdef class RollingSet:
         return numbers
 
     def open_tally(self, number: int) -> Tally:
-        """The tally of a step that the window counts, made where there is none.
+        """Return the tally of a step that the window counts, made where there is none.
 
-        ValueError for another step.
+        Raises ValueError for another step.
         """
         cdef Tally tally
         self.check_number(number)
@@ -237,7 +237,7 @@ cdef class RollingSet:
         return tally
 
     def advance(self, limit: int) -> bool:
-        """Prepare about `limit` more members (whole buckets); whether all is prepared now.
+        """Prepare about `limit` more members (whole buckets); return whether all is prepared now.
 
         O(limit * log n). Long stretches release the GIL.
         """
@@ -257,8 +257,8 @@ cdef class RollingSet:
     def turn(self) -> None:
         """Go to the next step: the rankings change places, and a new pass begins. O(1).
 
-        Tallies that were left without cells may be given up. RuntimeError unless all is prepared,
-        and of a deferred set.
+        Tallies that were left without cells may be given up. Raises RuntimeError unless all is
+        prepared, and of a deferred set.
         """
         if self.rolling.deferred:
             raise RuntimeError("a deferred set goes on by `pass_to`")
@@ -292,7 +292,8 @@ cdef class RollingSet:
 
     @property
     def built(self) -> bool:
-        """Whether a build of a deferred set is complete: `prepared` is what the tallies add up to."""
+        """Whether a build of a deferred set is complete: `prepared` is what the tallies add up
+        to."""
         return self.rolling.built >= PLACES
 
     @property
@@ -301,7 +302,8 @@ cdef class RollingSet:
         return (count_cells(&self.rolling) * ((PLACES - self.rolling.built) >> 16)) >> 16
 
     def build(self, limit: int) -> bool:
-        """Add up about `limit` more cells of a deferred set; whether `prepared` is complete now.
+        """Add up about `limit` more cells of a deferred set; return whether `prepared` is complete
+        now.
 
         O(limit * log n + steps).
         """
@@ -323,7 +325,7 @@ cdef class RollingSet:
     def refresh(self) -> RankedSet:
         """Put what was built in the place of `live`; the ranking that was there. O(1).
 
-        RuntimeError before the build is complete.
+        Raises RuntimeError before the build is complete.
         """
         cdef RankedSet before = self.live
         if self.rolling.built < PLACES:
@@ -370,7 +372,7 @@ cdef class RollingSet:
         self.begin_pass()
 
     def discard(self, ids: object) -> int:
-        """Remove members everywhere; how many were in the live ranking. O(steps) each."""
+        """Remove members everywhere; return how many were in the live ranking. O(steps) each."""
         cdef int64_t number
         cdef Tally tally
         for number in range(leaving_of(&self.rolling) - 1, self.rolling.running + 1):
@@ -383,7 +385,7 @@ cdef class RollingSet:
     def load(self, number: int, ids: object, words: object) -> None:
         """Restore cells of a step's tally, as `Tally.scan` gave them; the pass begins anew.
 
-        ValueError for a step that the window does not count, IndexError for an id the roster
+        Raises ValueError for a step that the window does not count, IndexError for an id the roster
         never gave.
         """
         cdef Borrowed held
@@ -418,7 +420,7 @@ cdef class RollingSet:
         self.begin_pass()
 
     def check(self) -> None:
-        """Assert every invariant; CheckFailed names the first that does not hold. O(cells).
+        """Check every invariant; CheckFailed names the first that does not hold. O(cells).
 
         Live is what the tallies add up to, for every member, and prepared what is to be left of
         it when the oldest tally leaves, for every member but those whom the pass has to visit. In a

@@ -31,7 +31,7 @@ cdef inline Group *group_of(const Names *names, uint32_t member) noexcept nogil:
 
 cdef inline const uint8_t *name_of(const Names *names, uint32_t member,
                                    uint32_t *length) noexcept nogil:
-    """The bytes of a member of the roster and their number. O(1)."""
+    """Return the bytes of a member of the roster and their number. O(1)."""
     cdef const Group *group = group_of(names, member)
     cdef uint32_t place = member % GROUP
     cdef uint32_t start = group.ends[place - 1] if place else 0
@@ -40,7 +40,8 @@ cdef inline const uint8_t *name_of(const Names *names, uint32_t member,
 
 cdef inline int compare_bytes(const uint8_t *left, uint32_t left_length,
                               const uint8_t *right, uint32_t right_length) noexcept nogil:
-    """Negative, 0 or positive: bytes ascending, the shorter first where one begins the other."""
+    """Return negative, 0 or positive: bytes ascending, the shorter first where one begins the
+    other."""
     cdef int order = memcmp(left, right, min(left_length, right_length))
     if order != 0:
         return order

@@ -55,7 +55,7 @@ cdef inline uint64_t fold_multiply(uint64_t left, uint64_t right) noexcept nogil
 
 
 cdef uint32_t hash_bytes(const uint8_t *start, uint32_t length, uint64_t seed) noexcept nogil:
-    """The tag of a member: 32 bits of a seeded hash of its bytes."""
+    """Return the tag of a member: 32 bits of a seeded hash of its bytes."""
     cdef uint64_t mixed = seed ^ (length * <uint64_t>0x9E3779B97F4A7C15)
     cdef uint64_t word
     cdef uint32_t left = length
@@ -72,7 +72,7 @@ cdef uint32_t hash_bytes(const uint8_t *start, uint32_t length, uint64_t seed) n
 
 
 cdef inline bint are_same(const uint8_t *left, const uint8_t *right, uint32_t length) noexcept nogil:
-    """Whether so many bytes are the same; without a call, for they are few."""
+    """Return whether so many bytes are the same; without a call, for they are few."""
     cdef uint64_t one, other
     while length >= 8:
         memcpy(&one, left, 8)
@@ -91,7 +91,7 @@ cdef inline bint are_same(const uint8_t *left, const uint8_t *right, uint32_t le
 
 cdef inline bint is_named(const Names *names, uint32_t member, const uint8_t *start,
                           uint32_t length) noexcept nogil:
-    """Whether a member of the roster has these bytes."""
+    """Return whether a member of the roster has these bytes."""
     cdef uint32_t its_length = 0
     cdef const uint8_t *its = name_of(names, member, &its_length)
     return its_length == length and are_same(its, start, length)
@@ -99,7 +99,7 @@ cdef inline bint is_named(const Names *names, uint32_t member, const uint8_t *st
 
 cdef uint32_t find_member(Names *names, const uint8_t *start, uint32_t length,
                           uint32_t tag) noexcept nogil:
-    """The id of a member, or NONE."""
+    """Return the id of a member, or NONE."""
     cdef Segment *segment = segment_of(&names.table, tag)
     cdef Slot *slots = slots_of(segment)
     cdef uint32_t at = home_of(segment, tag)
@@ -111,7 +111,7 @@ cdef uint32_t find_member(Names *names, const uint8_t *start, uint32_t length,
 
 
 cdef uint32_t guess_member(Names *names, uint32_t tag) noexcept nogil:
-    """The first id with the tag (almost always the only one), or NONE: what to prefetch."""
+    """Return the first id with the tag (almost always the only one), or NONE: what to prefetch."""
     cdef Segment *segment = segment_of(&names.table, tag)
     cdef Slot *slots = slots_of(segment)
     cdef uint32_t at = home_of(segment, tag)
@@ -164,7 +164,7 @@ cdef uint32_t shelves_made(const Names *names) noexcept nogil:
 
 
 cdef bint begin_group(Names *names) noexcept nogil:
-    """Make place for the next sixteen members; False without memory."""
+    """Make place for the next sixteen members; return False without memory."""
     if names.free_end - names.free_start < <int64_t>(sizeof(Group) + GROUP * LONGEST):
         if not add_chunk(names):
             return False
@@ -178,7 +178,7 @@ cdef bint begin_group(Names *names) noexcept nogil:
 
 cdef uint32_t add_member(Names *names, const uint8_t *start, uint32_t length,
                          uint32_t tag) noexcept nogil:
-    """Take in a member that is not there; its id, or NONE without memory."""
+    """Take in a member that is not there; return its id, or NONE without memory."""
     cdef uint32_t member = names.count
     cdef uint32_t place = member % GROUP
     cdef Group *group
@@ -200,7 +200,8 @@ cdef uint32_t add_member(Names *names, const uint8_t *start, uint32_t length,
 
 cdef int intern_all(Names *names, const uint8_t *arena, const uint8_t *lengths, Py_ssize_t count,
                     uint32_t *members) noexcept nogil:
-    """The ids of members that lie one after another, new ones taken in; -1 without memory.
+    """Return the ids of members that lie one after another, new ones taken in, or -1 without
+    memory.
 
     A find waits for the table, the group and the bytes in turn, so members go in blocks: each
     block asks for all its lines of one kind before it touches the first.
@@ -240,7 +241,7 @@ cdef int intern_all(Names *names, const uint8_t *arena, const uint8_t *lengths, 
 
 
 cdef const uint8_t *bytes_of_text(object text, Py_ssize_t *length) except NULL:
-    """The bytes of a member given as str or bytes."""
+    """Return the bytes of a member given as str or bytes."""
     if PyBytes_Check(text):
         length[0] = PyBytes_GET_SIZE(text)
         return <const uint8_t *>PyBytes_AS_STRING(text)
@@ -248,7 +249,7 @@ cdef const uint8_t *bytes_of_text(object text, Py_ssize_t *length) except NULL:
 
 
 cdef uint32_t find_name(Names *names, object text) except? 0:
-    """The id of a member given as str or bytes, or NONE."""
+    """Return the id of a member given as str or bytes, or NONE."""
     cdef Py_ssize_t length = 0
     cdef const uint8_t *start = bytes_of_text(text, &length)
     if not 0 < length <= LONGEST:
@@ -292,7 +293,8 @@ cdef int find_block(Names *names, list texts, Py_ssize_t first, Py_ssize_t count
 
 cdef int find_names(Names *names, list texts, Py_ssize_t first, Py_ssize_t count,
                     uint32_t *found) except -1:
-    """The ids of `count` members (str or bytes) from the first on, NONE for each never seen."""
+    """Return the ids of `count` members (str or bytes) from the first on, NONE for each never
+    seen."""
     cdef Py_ssize_t done
     for done in range(0, count, AHEAD):
         find_block(names, texts, first + done, min(count - done, <Py_ssize_t>AHEAD), found + done)
@@ -320,7 +322,7 @@ cdef bint is_in_chunk(const Names *names, const uint8_t *start, uint32_t length)
 
 
 cdef const char *check_names(Names *names) noexcept nogil:
-    """The first invariant of a roster found broken, or NULL."""
+    """Return the first invariant of a roster found broken, or NULL."""
     cdef const char *fault = table_check(&names.table, names.count)
     cdef const uint8_t *start
     cdef uint32_t length = 0
@@ -375,9 +377,10 @@ cdef class Roster:
                 + self.book.chunk_room * sizeof(uint8_t *))
 
     def intern(self, arena: object, lengths: object) -> array.array:
-        """The ids of members given one after another in `arena` (lengths: one byte each).
+        """Return the ids of members given one after another in `arena` (lengths: one byte each).
 
-        New ones are taken in. O(bytes). ValueError when the lengths do not add up or one is 0.
+        New ones are taken in. O(bytes). Raises ValueError when the lengths do not add up or one is
+        0.
         """
         cdef Borrowed held
         cdef Py_ssize_t count
@@ -407,12 +410,12 @@ cdef class Roster:
             give_back(&held)
 
     def find(self, member: bytes) -> int:
-        """The id of a member, -1 when it was never seen. O(bytes)."""
+        """Return the id of a member, -1 when it was never seen. O(bytes)."""
         cdef uint32_t found = find_name(&self.book, member)
         return -1 if found == NONE else <int64_t>found
 
     def find_many(self, members: object) -> array.array:
-        """The ids of members (str or bytes), -1 for each never seen. O(bytes)."""
+        """Return the ids of members (str or bytes), -1 for each never seen. O(bytes)."""
         cdef list texts = list(members)
         cdef array.array ids = array.clone(IDS, len(texts), False)
         cdef array.array found = array.clone(FOUND, len(texts), False)
@@ -425,13 +428,14 @@ cdef class Roster:
         return found
 
     def name(self, id: int) -> str:
-        """The member of an id; IndexError for an id never given. O(bytes)."""
+        """Return the member of an id. Raises IndexError for an id never given. O(bytes)."""
         if not 0 <= id < self.book.count:
             raise IndexError(f"no member has the id {id}")
         return text_of(&self.book, id)
 
     def names(self, ids: object) -> list[str]:
-        """The members of a u32 buffer of ids, in its order; IndexError as `name`. O(bytes)."""
+        """Return the members of a u32 buffer of ids, in its order; IndexError as `name`.
+        O(bytes)."""
         cdef Borrowed held
         cdef const uint32_t *wanted
         cdef Py_ssize_t i, count
@@ -454,8 +458,8 @@ cdef class Roster:
 
     def export(self, bytearray flags not None, Py_ssize_t start,
                Py_ssize_t stop) -> tuple[array.array, bytes, bytes]:
-        """The members from id start to before stop whose flag is 1, which becomes 2: their ids,
-        their bytes one after another, and how many bytes each has. O(bytes)."""
+        """Return the members from id start to before stop whose flag is 1, which becomes 2: their
+        ids, their bytes one after another, and how many bytes each has. O(bytes)."""
         cdef Py_ssize_t last = min(stop, min(<Py_ssize_t>len(flags), <Py_ssize_t>self.book.count))
         cdef list arena = []
         cdef bytearray lengths = bytearray()
@@ -473,7 +477,7 @@ cdef class Roster:
         return array.array("I", ids), b"".join(arena), bytes(lengths)
 
     def check(self) -> None:
-        """Assert every invariant; CheckFailed names the first that does not hold. O(bytes)."""
+        """Check every invariant; CheckFailed names the first that does not hold. O(bytes)."""
         cdef const char *fault
         with nogil:
             fault = check_names(&self.book)
@@ -482,7 +486,8 @@ cdef class Roster:
 
 
 def mark(bytearray flags not None, object ids) -> None:
-    """Set the flag of each id (u32) to 1 where it is 0. IndexError for an id without a flag."""
+    """Set the flag of each id (u32) to 1 where it is 0. Raises IndexError for an id without a
+    flag."""
     cdef Borrowed held
     cdef Py_ssize_t i, count
     cdef Py_ssize_t most = len(flags)
@@ -501,7 +506,8 @@ def mark(bytearray flags not None, object ids) -> None:
 
 
 def renumber(object ids, object numbers) -> array.array:
-    """Each id (u32) replaced by the number (u32) at its place. IndexError beyond the last."""
+    """Each id (u32) replaced by the number (u32) at its place. Raises IndexError beyond the
+    last."""
     cdef Borrowed held
     cdef Py_ssize_t i, count, most
     cdef array.array found

@@ -41,9 +41,9 @@ cdef inline uint32_t *places_of(Segment *segment) noexcept nogil:
     return <uint32_t *>(segment + 1)
 
 cdef inline uint32_t home_of(const Segment *segment, uint32_t tag) noexcept nogil:
-    """The slot where the search for the tag begins: hashing of its undirected bits as Fibonacci's,
-    but by the square root of 2. By the golden ratio, in whose order tallies keep their members,
-    those that are put in that order would all begin at the same slots."""
+    """Return the slot where the search for the tag begins: hashing of its undirected bits as
+    Fibonacci's, but by the square root of 2. By the golden ratio, in whose order tallies keep their
+    members, those that are put in that order would all begin at the same slots."""
     cdef uint32_t mixed = (tag >> segment.depth) * <uint32_t>0x6A09E667
     return <uint32_t>((<uint64_t>mixed * segment.room) >> 32)
 
@@ -52,7 +52,7 @@ cdef inline uint32_t slot_after(const Segment *segment, uint32_t at) noexcept no
     return 0 if at == segment.room else at
 
 cdef inline uint32_t table_get(Table *table, uint32_t tag) noexcept nogil:
-    """The value of a tag in a table of unique tags, or NONE. O(1)."""
+    """Return the value of a tag in a table of unique tags, or NONE. O(1)."""
     cdef Segment *segment = segment_of(table, tag)
     cdef uint32_t at
     cdef Slot *slots

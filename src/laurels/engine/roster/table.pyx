@@ -62,7 +62,7 @@ cdef void place(Segment *segment, uint32_t tag, uint32_t value) noexcept nogil:
 
 cdef void plan_form(const Slot *taken, uint32_t count, uint32_t low, uint32_t depth, bint unique,
                     bint *dense, uint32_t *room) noexcept nogil:
-    """The smaller form for these tags, with room to grow by about an eighth.
+    """Return the smaller form for these tags, with room to grow by about an eighth.
 
     How much exactly differs from class to class (`low`): segments fill alike, and would otherwise
     all be rebuilt within one batch of inserts.
@@ -83,7 +83,7 @@ cdef void plan_form(const Slot *taken, uint32_t count, uint32_t low, uint32_t de
 
 cdef Segment *build(const Slot *taken, uint32_t count, uint32_t low, uint32_t depth,
                     bint unique) noexcept nogil:
-    """A segment of these entries in the form that suits them; NULL without memory."""
+    """Return a segment of these entries in the form that suits them, or NULL without memory."""
     cdef bint dense = False
     cdef uint32_t room = 0
     cdef uint32_t i
@@ -103,7 +103,7 @@ cdef Segment *build(const Slot *taken, uint32_t count, uint32_t low, uint32_t de
 
 
 cdef uint32_t unload(Segment *segment, uint32_t low, Slot *taken) noexcept nogil:
-    """Copy the entries of a segment whose tags end in the bits `low`; their number."""
+    """Copy the entries of a segment whose tags end in the bits `low`; return their number."""
     cdef uint32_t count = 0
     cdef uint32_t i
     for i in range(segment.room):
@@ -159,7 +159,7 @@ cdef void halve_directory(Table *table) noexcept nogil:
 
 cdef bint split(Table *table, uint32_t low, uint32_t depth, Slot *taken,
                 uint32_t count) noexcept nogil:
-    """Give the entries of a segment to two of the next depth; False without memory."""
+    """Give the entries of a segment to two of the next depth; return False without memory."""
     cdef uint32_t zeros = 0
     cdef uint32_t i
     cdef Slot swapped
@@ -185,7 +185,8 @@ cdef bint split(Table *table, uint32_t low, uint32_t depth, Slot *taken,
 
 
 cdef bint rebuild(Table *table, uint32_t tag, uint32_t value) noexcept nogil:
-    """Rebuild the segment of the tag with it (unless value is NONE); False without memory."""
+    """Rebuild the segment of the tag with it (unless value is NONE); return False without
+    memory."""
     cdef Segment *old = segment_of(table, tag)
     cdef Segment *new
     cdef uint32_t low = tag & ((<uint32_t>1 << old.depth) - 1)
@@ -244,7 +245,7 @@ cdef void merge(Table *table, uint32_t tag) noexcept nogil:
 
 
 cdef int table_open(Table *table, bint unique) noexcept nogil:
-    """Make an empty table; -1 without memory."""
+    """Make an empty table; return -1 without memory."""
     table.depth = 0
     table.mask = 0
     table.unique = unique
@@ -275,7 +276,8 @@ cdef void table_close(Table *table) noexcept nogil:
 
 
 cdef int table_add(Table *table, uint32_t tag, uint32_t value) noexcept nogil:
-    """Add an entry without looking for its tag. O(1) amortised; -1 without memory, unchanged."""
+    """Add an entry without looking for its tag. O(1) amortised; return -1 without memory,
+    unchanged."""
     cdef Segment *segment = segment_of(table, tag)
     if segment.dense:
         if tag >> segment.depth < segment.room:
@@ -343,7 +345,7 @@ cdef void table_drop(Table *table, uint32_t tag) noexcept nogil:
 
 
 cdef uint64_t table_bytes(Table *table) noexcept nogil:
-    """Bytes allocated, without the Table itself. O(directory)."""
+    """Return the bytes allocated, without the Table itself. O(directory)."""
     cdef uint64_t i
     cdef uint64_t total = 0
     cdef Segment *segment
@@ -394,7 +396,8 @@ cdef const char *check_dense(Table *table, Segment *segment) noexcept nogil:
 
 
 cdef const char *table_check(Table *table, uint64_t expected) noexcept nogil:
-    """Assert every invariant and the number of entries; the first fault found, or NULL. O(n)."""
+    """Check every invariant and the number of entries; return the first fault found, or NULL.
+    O(n)."""
     cdef uint64_t i
     cdef uint64_t total = 0
     cdef uint32_t low
@@ -425,7 +428,7 @@ cdef const char *table_check(Table *table, uint64_t expected) noexcept nogil:
 
 cdef uint32_t room_for_many(bint dense, uint64_t count, uint32_t tags, uint32_t low,
                             uint32_t depth) noexcept nogil:
-    """The room of a segment in which an even share of the entries leaves some to grow, as in
+    """Return the room of a segment in which an even share of the entries leaves some to grow, as in
     `plan_form`."""
     cdef uint64_t spread = low * <uint32_t>0x9E3779B1
     cdef uint64_t share = (tags if dense else count) >> depth
@@ -436,7 +439,7 @@ cdef uint32_t room_for_many(bint dense, uint64_t count, uint32_t tags, uint32_t 
 
 cdef int table_open_for(Table *table, bint unique, uint64_t count, uint32_t tags) noexcept nogil:
     """Make an empty table that holds about `count` entries, of tags less than `tags` where they are
-    unique, without splitting; -1 without memory, and no table."""
+    unique, without splitting; return -1 without memory, and no table."""
     cdef bint dense = unique and count > 0 and <uint64_t>tags * 2 <= count * 5
     cdef uint32_t most = DENSE_MOST if dense else HASHED_MOST
     cdef uint32_t depth = 0

@@ -32,15 +32,15 @@ cdef struct Cells:
     uint8_t draining            # whether buckets were given back: nothing is put any more
 
 cdef inline uint64_t place_of(uint32_t member) noexcept nogil:
-    """Where a member stands in hash order, of PLACES."""
+    """Return where a member stands in hash order, of PLACES."""
     return <uint32_t>(member * <uint32_t>0x9E3779B1)
 
 cdef inline Leaf *bucket_of(const Cells *cells, uint32_t member) noexcept nogil:
-    """The bucket a member's cell is in or belongs in, or NULL."""
+    """Return the bucket a member's cell is in or belongs in, or NULL."""
     return cells.directory[place_of(member) >> cells.shift]
 
 cdef inline bint find_cell(const Cells *cells, uint32_t member, Spot *spot) noexcept nogil:
-    """Find a member's cell; False when it has none. O(1)."""
+    """Find a member's cell; return False when it has none. O(1)."""
     spot.leaf = bucket_of(cells, member)
     if spot.leaf == NULL:
         return False
@@ -48,7 +48,7 @@ cdef inline bint find_cell(const Cells *cells, uint32_t member, Spot *spot) noex
     return spot.at >= 0
 
 cdef inline bint read_cell(const Cells *cells, uint32_t member, int64_t *row) noexcept nogil:
-    """All words of a member's cell; False when it has none. O(1)."""
+    """Return all words of a member's cell, or False when it has none. O(1)."""
     cdef Spot spot
     if not find_cell(cells, member, &spot):
         return False

@@ -5,10 +5,11 @@
 (`leaf.pyx`) for buckets. A member's *place* is its id times the golden ratio, modulo 2**32: ids are
 given in sequence, so the places of all members are spread evenly and no two are the same; even of
 members who were chosen to crowd in one stretch the directory takes less than a byte for each member
-of the roster. The directory's 2**depth pointers are indexed by the top bits of the place; a bucket of depth d holds the cells whose places agree in their top d bits, and 2**(depth - d)
-neighbouring pointers lead to it. A full bucket splits in two, and the directory doubles when the
-bucket was as deep as the directory; a bucket of few cells is joined with its buddy. While all cells
-fit into one bucket there is no directory.
+of the roster. The directory's 2**depth pointers are indexed by the top bits of the place; a bucket
+of depth d holds the cells whose places agree in their top d bits, and 2**(depth - d) neighbouring
+pointers lead to it. A full bucket splits in two, and the directory doubles when the bucket was as
+deep as the directory; a bucket of few cells is joined with its buddy. While all cells fit into one
+bucket there is no directory.
 
 **Hash order.** The directory runs through the places in ascending order, and buckets only ever
 split and join within it. So a scan that says up to which place it came, and goes on from there,
@@ -18,9 +19,9 @@ meets every cell that stays exactly once, whatever changes meanwhile.
 gives back its buckets as the pass comes by (`drain_to`), their pointers become NULL, and it takes
 no more cells.
 
-**Invariants** (`check_cells`): the pointers of a bucket's class all lead to it; each cell's place is
-of its bucket's class and no member is in it twice; `size`, `bytes` and `deepest` count what there
-is; no bucket holds more than BUCKET_MOST; only a tally that drains has NULL in its directory.
+**Invariants** (`check_cells`): the pointers of a bucket's class all lead to it; each cell's place
+is of its bucket's class and no member is in it twice; `size`, `bytes` and `deepest` count what
+there is; no bucket holds more than BUCKET_MOST; only a tally that drains has NULL in its directory.
 A bucket's depth is in its `slot`.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -44,12 +45,12 @@ cdef void open_cells(Cells *cells, int words) noexcept nogil:
 
 
 cdef inline uint64_t slots_in(const Cells *cells) noexcept nogil:
-    """Pointers in the directory."""
+    """Return the number of pointers in the directory."""
     return <uint64_t>1 << (32 - cells.shift)
 
 
 cdef inline uint64_t slots_of(const Cells *cells, const Leaf *leaf) noexcept nogil:
-    """Pointers that lead to a bucket."""
+    """Return the number of pointers that lead to a bucket."""
     return <uint64_t>1 << (32 - cells.shift - leaf.slot)
 
 
@@ -97,7 +98,7 @@ cdef void close_cells(Cells *cells) noexcept nogil:
 
 
 cdef bint double_directory(Cells *cells) noexcept nogil:
-    """Give every pointer a second one beside it; False without memory."""
+    """Give every pointer a second one beside it; return False without memory."""
     cdef uint64_t slots = slots_in(cells)
     cdef uint64_t slot
     cdef Leaf **wider = <Leaf **>malloc(2 * slots * sizeof(Leaf *))
@@ -117,8 +118,8 @@ cdef bint double_directory(Cells *cells) noexcept nogil:
 
 
 cdef int part(const Cells *cells, const Leaf *leaf, Stage *stage) noexcept nogil:
-    """Stage the cells of a bucket in two parts, by the first bit it does not share; the size of
-    the first part."""
+    """Stage the cells of a bucket in two parts, by the first bit it does not share; return the size
+    of the first part."""
     cdef const uint32_t *ids = ids_of(leaf, cells.words)
     cdef uint64_t bit = <uint64_t>1 << (31 - leaf.slot)
     cdef int zeros = 0
@@ -135,7 +136,7 @@ cdef int part(const Cells *cells, const Leaf *leaf, Stage *stage) noexcept nogil
 
 
 cdef bint split_bucket(Cells *cells, uint64_t place, Leaf *leaf) noexcept nogil:
-    """Split a bucket, in whose class the place is, in two; False without memory."""
+    """Split a bucket, in whose class the place is, in two; return False without memory."""
     cdef uint8_t depth = <uint8_t>(leaf.slot + 1)
     cdef uint64_t bit = <uint64_t>1 << (32 - depth)
     cdef Stage stage
@@ -159,7 +160,7 @@ cdef bint split_bucket(Cells *cells, uint64_t place, Leaf *leaf) noexcept nogil:
 
 
 cdef bint plant(Cells *cells, uint32_t member, const int64_t *row) noexcept nogil:
-    """Begin an empty map with one cell; False without memory."""
+    """Begin an empty map with one cell; return False without memory."""
     cdef Stage stage
     stage.size = 0
     stage_insert(&stage, cells.words, 0, member, row)
@@ -207,7 +208,8 @@ cdef bint put_cell_at(Cells *cells, uint32_t member, const int64_t *row, Spot *s
 
 
 cdef bint put_cell(Cells *cells, uint32_t member, const int64_t *row) noexcept nogil:
-    """Assign a member's cell. O(1) amortised; False without memory (or draining), all as it was."""
+    """Assign a member's cell. O(1) amortised; return False without memory (or draining), all as it
+    was."""
     cdef Spot spot
     cdef bint present = find_cell(cells, member, &spot)
     return put_cell_at(cells, member, row, &spot, present)
@@ -217,7 +219,8 @@ cdef bint put_cell(Cells *cells, uint32_t member, const int64_t *row) noexcept n
 
 
 cdef bint halve_directory(Cells *cells) noexcept nogil:
-    """Drop every second pointer, when none leads to a bucket of its own; False without memory."""
+    """Drop every second pointer, when none leads to a bucket of its own; return False without
+    memory."""
     cdef uint64_t slots = slots_in(cells) >> 1
     cdef uint64_t slot
     cdef Leaf **narrower
@@ -243,7 +246,8 @@ cdef bint halve_directory(Cells *cells) noexcept nogil:
 
 
 cdef bint join_buckets(Cells *cells, uint64_t place, Leaf *leaf) noexcept nogil:
-    """Join a bucket with its buddy where both together are half empty; whether it was done."""
+    """Join a bucket with its buddy where both together are half empty; return whether it was
+    done."""
     cdef uint64_t other = place ^ (<uint64_t>1 << (32 - leaf.slot))
     cdef Leaf *buddy = cells.directory[other >> cells.shift] if leaf.slot else NULL
     cdef Stage stage
@@ -276,7 +280,7 @@ cdef void thin_bucket(Cells *cells, uint64_t place) noexcept nogil:
 
 
 cdef bint remove_cell(Cells *cells, uint32_t member) noexcept nogil:
-    """Take out a member's cell; whether it had one. O(1) amortised; never fails."""
+    """Take out a member's cell; return whether it had one. O(1) amortised; never fails."""
     cdef uint64_t place = place_of(member)
     cdef uint64_t old_bytes
     cdef Spot spot
@@ -298,14 +302,15 @@ cdef bint remove_cell(Cells *cells, uint32_t member) noexcept nogil:
 
 
 cdef uint64_t bucket_end(const Cells *cells, uint64_t place) noexcept nogil:
-    """The place after the last one of a place's bucket."""
+    """Return the place after the last one of a place's bucket."""
     cdef Leaf *leaf = cells.directory[place >> cells.shift]
     cdef int bits = cells.shift if leaf == NULL else 32 - leaf.slot
     return ((place >> bits) + 1) << bits
 
 
 cdef int take_bucket(const Cells *cells, uint64_t *place, Spot *spots) noexcept nogil:
-    """The cells of the bucket at a place, from that place on, at most BUCKET_MOST; their number.
+    """Return the cells of the bucket at a place, from that place on, at most BUCKET_MOST; return
+    their number.
 
     The place becomes that after the bucket.
     """
@@ -365,7 +370,7 @@ cdef const char *check_bucket(const Cells *cells, uint64_t slot, const Leaf *lea
 
 
 cdef const char *check_cells(const Cells *cells) noexcept nogil:
-    """Assert every invariant; the first fault found, or NULL. O(cells)."""
+    """Check every invariant; return the first fault found, or NULL. O(cells)."""
     cdef uint64_t slot = 0
     cdef uint64_t size = 0
     cdef uint64_t deepest = 0

@@ -41,7 +41,7 @@ cdef inline void look_ahead(const Cells *cells, const uint32_t *ids, Py_ssize_t 
 
 cdef bint put_cells(Cells *cells, const uint32_t *ids, const Rows *rows, Py_ssize_t first,
                     Py_ssize_t last) noexcept nogil:
-    """Assign cells in order; False without memory."""
+    """Assign cells in order; return False without memory."""
     cdef int64_t row[WORDS_MOST]
     cdef Py_ssize_t i
     for i in range(first, last):
@@ -75,7 +75,7 @@ cdef void read_cells(const Cells *cells, const uint32_t *ids, Py_ssize_t count, 
 
 cdef Py_ssize_t copy_cells(const Cells *cells, uint64_t *place, Py_ssize_t limit, uint32_t *ids,
                            int64_t **columns) noexcept nogil:
-    """Copy whole buckets in hash order until there are `limit` cells; their number."""
+    """Copy whole buckets in hash order until there are `limit` cells; return their number."""
     cdef Spot spots[BUCKET_MOST]
     cdef Py_ssize_t done = 0
     cdef int i, count, word
@@ -92,7 +92,7 @@ cdef Py_ssize_t copy_cells(const Cells *cells, uint64_t *place, Py_ssize_t limit
 
 
 cdef Tally new_tally(int words, int64_t number):
-    """The empty tally of a step."""
+    """Return the empty tally of a step."""
     cdef Tally tally = Tally.__new__(Tally, columns=1, tie=False, stamped=False, linked=False)
     tally.cells.words = <unsigned char>words
     tally.cells.number = number
@@ -142,7 +142,7 @@ cdef class Tally:
         """Assign the cells of members. O(1) each.
 
         `words` is one buffer of int64 per word, `ids` one of uint32; only the items from start to
-        before stop are read. ValueError for a tally whose step has left its window.
+        before stop are read. Raises ValueError for a tally whose step has left its window.
         """
         cdef Borrowed held
         cdef Rows rows
@@ -165,7 +165,7 @@ cdef class Tally:
             give_back(&held)
 
     def discard(self, ids: object) -> int:
-        """Remove members; how many of them were there. O(1) each."""
+        """Remove members; return how many of them were there. O(1) each."""
         cdef Borrowed held
         cdef Py_ssize_t removed
         held.count = 0
@@ -181,7 +181,8 @@ cdef class Tally:
             give_back(&held)
 
     def words(self, ids: object) -> tuple[bytearray, list[array.array]]:
-        """Which of the members are there (1 or 0), and their words, 0 where absent. O(1) each."""
+        """Return which of the members are there (1 or 0), and their words, 0 where absent. O(1)
+        each."""
         cdef Borrowed held
         cdef int64_t *columns[WORDS_MOST]
         cdef Py_ssize_t count
@@ -203,7 +204,7 @@ cdef class Tally:
             give_back(&held)
 
     def scan(self, position: int, limit: int) -> tuple[array.array, list[array.array], int]:
-        """Ids and words of cells in hash order, from a position (0 to 2**32) on.
+        """Return ids and words of cells in hash order, from a position (0 to 2**32) on.
 
         Stops after the bucket with which there are `limit` cells or more; the last item is the
         position to go on from, 2**32 at the end. Between calls cells may come, change and go: one
@@ -227,7 +228,7 @@ cdef class Tally:
         return ids, words, place
 
     def check(self) -> None:
-        """Assert every invariant; CheckFailed names the first that does not hold. O(cells)."""
+        """Check every invariant; CheckFailed names the first that does not hold. O(cells)."""
         cdef const char *fault
         with nogil:
             fault = check_cells(&self.cells)

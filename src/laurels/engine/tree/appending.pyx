@@ -46,7 +46,7 @@ cdef inline Leaf *last_leaf(const Tree *tree) noexcept nogil:
 
 cdef inline bint is_after(const Tree *tree, uint32_t before, const int64_t *entry, uint32_t member,
                           const Rows *rows, Py_ssize_t at) noexcept nogil:
-    """Whether a row's entry stands after one."""
+    """Return whether a row's entry stands after one."""
     cdef Key key
     cdef int word
     for word in range(tree.ordered):
@@ -58,7 +58,7 @@ cdef inline bint is_after(const Tree *tree, uint32_t before, const int64_t *entr
 
 cdef inline bint is_ascending(const Tree *tree, const uint32_t *ids, const Rows *rows,
                               Py_ssize_t at) noexcept nogil:
-    """Whether a row's entry stands after that of the row before."""
+    """Return whether a row's entry stands after that of the row before."""
     cdef int64_t entry[WORDS_MOST]
     cdef int64_t this, last
     cdef int word
@@ -72,7 +72,7 @@ cdef inline bint is_ascending(const Tree *tree, const uint32_t *ids, const Rows 
 
 cdef bint follow(const Tree *tree, const Leaf *last, const uint32_t *ids, const Rows *rows,
                  Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
-    """Whether the entries of rows ascend and stand behind those of the last leaf."""
+    """Return whether the entries of rows ascend and stand behind those of the last leaf."""
     cdef int64_t entry[WORDS_MOST]
     cdef Py_ssize_t at
     leaf_read(last, tree.words, last.size - 1, entry)
@@ -85,7 +85,8 @@ cdef bint follow(const Tree *tree, const Leaf *last, const uint32_t *ids, const 
 
 
 cdef bint lead_new(Tree *tree, const Stage *stage, uint32_t number) noexcept nogil:
-    """Lead members to a leaf; False, and nobody led, when one is known already or without memory."""
+    """Lead members to a leaf; False, and nobody led, when one is known already or without
+    memory."""
     cdef int i
     for i in range(stage.size):
         if table_get(&tree.places, stage.ids[i]) != NONE or (
@@ -130,8 +131,9 @@ cdef bint place(Tree *tree, Leaf *last, Leaf *leaf, const Stage *stage) noexcept
 
 cdef int append_leaf(Tree *tree, const uint32_t *ids, const Rows *rows, Py_ssize_t start,
                      Py_ssize_t stop) noexcept nogil:
-    """Append as many of the rows from start to before stop as fill a leaf; how many, 0 when they
-    do not follow the last entry in order, or not enough of them, or the tree is a single leaf."""
+    """Append as many of the rows from start to before stop as fill a leaf; return how many, 0 when
+    they do not follow the last entry in order, or not enough of them, or the tree is a single
+    leaf."""
     cdef Stage stage
     cdef Leaf *last
     cdef Leaf *leaf

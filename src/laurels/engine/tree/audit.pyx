@@ -21,7 +21,7 @@ cdef struct Audit:              # what a check has seen so far
 
 
 cdef int edges_at_or_before(Tree *tree, const Branch *branch, Leaf *leaf, int at) noexcept nogil:
-    """How many edges of a branch stand at or before an entry."""
+    """Return how many edges of a branch stand at or before an entry."""
     cdef int64_t entry[WORDS_MOST]
     cdef Key key
     leaf_read(leaf, tree.words, at, entry)
@@ -30,7 +30,7 @@ cdef int edges_at_or_before(Tree *tree, const Branch *branch, Leaf *leaf, int at
 
 
 cdef Leaf *end_leaf(Page *page, int levels, bint last) noexcept nogil:
-    """The first or last leaf under a page."""
+    """Return the first or last leaf under a page."""
     while levels > 0:
         page = children_of(page)[page.size - 1 if last else 0]
         levels -= 1
@@ -38,7 +38,7 @@ cdef Leaf *end_leaf(Page *page, int levels, bint last) noexcept nogil:
 
 
 cdef bint are_edges_true(Tree *tree, Branch *branch, int slot, int level) noexcept nogil:
-    """Whether the first and the last entry under a slot belong there by the edges."""
+    """Return whether the first and the last entry under a slot belong there by the edges."""
     cdef Leaf *first = end_leaf(children_of(branch)[slot], level - 1, False)
     cdef Leaf *last = end_leaf(children_of(branch)[slot], level - 1, True)
     return edges_at_or_before(tree, branch, first, 0) == slot and (
@@ -126,7 +126,7 @@ cdef const char *check_totals(Tree *tree, Audit *audit) noexcept nogil:
 
 
 cdef const char *tree_check(Tree *tree) noexcept nogil:
-    """Assert every invariant; the first fault found, or NULL. O(n)."""
+    """Check every invariant; return the first fault found, or NULL. O(n)."""
     cdef Audit audit
     cdef const char *fault = NULL
     memset(&audit, 0, sizeof(Audit))

@@ -27,7 +27,7 @@ cdef inline uint32_t *runs_of(const Branch *branch) noexcept nogil:
     return counts_of(branch) + branch.room
 
 cdef inline int slot_of_child(const Branch *parent, const Page *child, int guess) noexcept nogil:
-    """The slot of a child of a branch, sought outward from a guess."""
+    """Return the slot of a child of a branch, sought outward from a guess."""
     cdef Page **children = children_of(parent)
     cdef int low = min(guess, parent.size - 1)
     cdef int high = low + 1
@@ -42,7 +42,7 @@ cdef inline int slot_of_child(const Branch *parent, const Page *child, int guess
             high += 1
 
 cdef inline int slot_of(Page *page) noexcept nogil:
-    """The slot in its parent of a page that has one; mostly where it was the last time."""
+    """Return the slot in its parent of a page that has one; mostly where it was the last time."""
     cdef int slot = page.slot
     if slot < page.up.size and children_of(page.up)[slot] == page:
         return slot
@@ -51,7 +51,8 @@ cdef inline int slot_of(Page *page) noexcept nogil:
     return slot
 
 cdef inline uint32_t total_of(const uint32_t *numbers, int count) noexcept nogil:
-    """The sum of the first `count` numbers (of entries, of which there are less than 2**32)."""
+    """Return the sum of the first `count` numbers (of entries, of which there are less than
+    2**32)."""
     cdef uint32_t total = 0
     cdef int i
     for i in range(count):

@@ -26,12 +26,12 @@ cdef inline uint64_t block_bytes(int room, Shape shape) noexcept nogil:
 
 
 cdef uint64_t branch_bytes(const Branch *branch, Shape shape) noexcept nogil:
-    """Bytes allocated for the branch and its edges."""
+    """Return the bytes allocated for the branch and its edges."""
     return block_bytes(branch.room, shape) + leaf_bytes(edges_of(branch), shape.words)
 
 
 cdef Branch *branch_new(int room, Shape shape) noexcept nogil:
-    """A branch without children, edges or parent; NULL without memory."""
+    """Return a branch without children, edges or parent, or NULL without memory."""
     cdef Stage stage
     cdef Leaf *edges
     cdef Branch *branch = <Branch *>malloc(block_bytes(room, shape))

@@ -24,7 +24,7 @@ from .tree cimport Spot, Tree, keep_leaf, leaf_numbered, set_key
 
 
 cdef inline Leaf *descend(const Tree *tree, Key *key) noexcept nogil:
-    """The leaf in which a key that is not there belongs."""
+    """Return the leaf in which a key that is not there belongs."""
     cdef Page *page = tree.root
     cdef int level
     for level in range(tree.height):
@@ -33,7 +33,7 @@ cdef inline Leaf *descend(const Tree *tree, Key *key) noexcept nogil:
 
 
 cdef bint seek(Tree *tree, uint32_t member, Spot *spot) noexcept nogil:
-    """Find a member's entry; False when it has none. O(1)."""
+    """Find a member's entry; return False when it has none. O(1)."""
     cdef uint32_t number
     spot.leaf = tree.root
     if tree.root == NULL:
@@ -61,7 +61,7 @@ cdef inline void forget(Tree *tree, uint32_t member) noexcept nogil:
 
 
 cdef bint plant(Tree *tree, uint32_t member, const int64_t *entry) noexcept nogil:
-    """Begin an empty tree with one entry; False without memory."""
+    """Begin an empty tree with one entry; return False without memory."""
     cdef Stage stage
     cdef int word
     stage.size = 1
@@ -78,7 +78,7 @@ cdef bint plant(Tree *tree, uint32_t member, const int64_t *entry) noexcept nogi
 
 cdef inline bint find_hinted(const Tree *tree, Key *key, const Hint *hint,
                              Spot *gap) noexcept nogil:
-    """Find the gap for a key inside the leaf a hint names; False when it is not there."""
+    """Find the gap for a key inside the leaf a hint names; return False when it is not there."""
     if hint == NULL or hint.target == NULL or hint.epoch != tree.epoch or (
             hint.slot >= hint.target.size):
         return False
@@ -94,7 +94,7 @@ cdef void find_gap(const Tree *tree, Key *key, Spot *gap) noexcept nogil:
 
 
 cdef bint fill_gap(Tree *tree, Key *key, Spot *gap) noexcept nogil:
-    """Put in an entry where it belongs; False without memory."""
+    """Put in an entry where it belongs; return False without memory."""
     cdef Leaf *leaf
     cdef uint64_t old_bytes
     if gap.leaf.size == LEAF_MOST:
@@ -116,7 +116,7 @@ cdef bint fill_gap(Tree *tree, Key *key, Spot *gap) noexcept nogil:
 
 cdef bint insert(Tree *tree, uint32_t member, const int64_t *entry,
                  const Hint *hint) noexcept nogil:
-    """Put in the entry of a member who has none. O(log n); False without memory."""
+    """Put in the entry of a member who has none. O(log n); return False without memory."""
     cdef Key key
     cdef Spot gap
     if tree.root == NULL:
@@ -148,7 +148,7 @@ cdef void take_out(Tree *tree, const Spot *spot) noexcept nogil:
 
 
 cdef bint send_away(Tree *tree, const Spot *spot, Key *key, Spot *gap) noexcept nogil:
-    """Move an entry to a gap in another leaf (NULL: not yet known); False without memory."""
+    """Move an entry to a gap in another leaf (NULL: not yet known); return False without memory."""
     cdef uint32_t epoch = tree.epoch
     take_out(tree, spot)
     if tree.root == NULL:
@@ -162,7 +162,8 @@ cdef bint send_away(Tree *tree, const Spot *spot, Key *key, Spot *gap) noexcept 
 
 
 cdef int edge_order(const Tree *tree, const Branch *branch, int edge, Key *key) noexcept nogil:
-    """Negative, 0 or positive as a full key stands before, at or after an edge of a branch."""
+    """Return negative, 0 or positive as a full key stands before, at or after an edge of a
+    branch."""
     cdef Leaf *edges = edges_of(branch)
     cdef int word
     cdef int64_t its
@@ -174,7 +175,7 @@ cdef int edge_order(const Tree *tree, const Branch *branch, int edge, Key *key) 
 
 
 cdef bint owns(const Tree *tree, Page *page, Key *key) noexcept nogil:
-    """Whether the key's place is in a leaf, by the edges above it."""
+    """Return whether the key's place is in a leaf, by the edges above it."""
     cdef bint above = False
     cdef bint below = False
     cdef int slot
@@ -193,14 +194,16 @@ cdef bint owns(const Tree *tree, Page *page, Key *key) noexcept nogil:
 
 
 cdef inline int side_of(const Leaf *leaf, const int64_t *entry) noexcept nogil:
-    """-1 or 1 when an entry's first word stands before or after all of the leaf's, else 0."""
+    """Return -1 or 1 when an entry's first word stands before or after all of the leaf's, else
+    0."""
     if entry[0] < leaf_get(leaf, 0, 0):
         return -1
     return entry[0] > leaf_get(leaf, 0, leaf.size - 1)
 
 
 cdef inline int where_in(const Tree *tree, const Leaf *leaf, Key *key) noexcept nogil:
-    """How many entries of a leaf stand before the key; told by its ends where they suffice."""
+    """Return how many entries of a leaf stand before the key; told by its ends where they
+    suffice."""
     cdef int side = side_of(leaf, key.words)
     if side:
         return 0 if side < 0 else leaf.size
@@ -217,7 +220,7 @@ cdef bint are_ordered_alike(const Tree *tree, const Spot *spot,
 
 
 cdef bint move_within(Tree *tree, const Spot *spot, int to, const int64_t *entry) noexcept nogil:
-    """Give an entry that stays in its leaf new words; False without memory."""
+    """Give an entry that stays in its leaf new words; return False without memory."""
     cdef uint64_t old_bytes = leaf_bytes(spot.leaf, tree.words)
     cdef Leaf *leaf
     leaf = leaf_move(spot.leaf, tree.words, spot.at, to, entry)
@@ -230,7 +233,7 @@ cdef bint move_within(Tree *tree, const Spot *spot, int to, const int64_t *entry
 
 cdef bint assign_at(Tree *tree, uint32_t member, const int64_t *entry, const Spot *spot,
                     const Hint *hint) noexcept nogil:
-    """Give a member's entry at a spot new words. O(log n); False without memory."""
+    """Give a member's entry at a spot new words. O(log n); return False without memory."""
     cdef Key key
     cdef Spot gap
     cdef int to
@@ -284,7 +287,7 @@ cdef void foresee(Tree *tree, uint32_t member, const int64_t *entry, const Spot 
 
 
 cdef bint discard(Tree *tree, uint32_t member) noexcept nogil:
-    """Remove a member's entry; whether it had one. O(log n)."""
+    """Remove a member's entry; return whether it had one. O(log n)."""
     cdef Spot spot
     if not seek(tree, member, &spot):
         return False

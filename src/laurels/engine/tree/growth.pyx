@@ -76,7 +76,7 @@ cdef void adopt(Branch *branch, int first) noexcept nogil:
 
 
 cdef Branch *widen(Tree *tree, Branch *branch, int size) noexcept nogil:
-    """The branch with room for so many children, maybe elsewhere; NULL without memory."""
+    """Return the branch with room for so many children, maybe elsewhere, or NULL without memory."""
     cdef Shape shape = shape_of(tree)
     cdef int room = branch.room
     cdef Branch *wider
@@ -115,7 +115,8 @@ cdef void set_child(Tree *tree, Branch *branch, int slot, Page *child, uint32_t 
 
 
 cdef bint open_slot(Tree *tree, Page *page, const Stage *stage, int at) noexcept nogil:
-    """Open a slot after a page in its parent, behind a staged key as edge; False without memory.
+    """Open a slot after a page in its parent, behind a staged key as edge; return False without
+    memory.
 
     The parent has room. The new child is named next, by `set_child`.
     """
@@ -147,7 +148,7 @@ cdef uint32_t runs_under_root(const Tree *tree) noexcept nogil:
 
 
 cdef bint raise_root(Tree *tree) noexcept nogil:
-    """Put a new branch above the root; False without memory."""
+    """Put a new branch above the root; return False without memory."""
     cdef Branch *branch = branch_new(4, shape_of(tree))
     if branch == NULL or (tree.height == 0 and not open_directory(tree)):
         branch_free(branch)
@@ -161,7 +162,8 @@ cdef bint raise_root(Tree *tree) noexcept nogil:
 
 
 cdef bint make_room(Tree *tree, Page *page) noexcept nogil:
-    """See that a page has a parent and this room for one more child; False without memory."""
+    """See that a page has a parent and this room for one more child; return False without
+    memory."""
     if page.up == NULL and not raise_root(tree):
         return False
     if page.up.size < BRANCH_MOST:
@@ -170,7 +172,7 @@ cdef bint make_room(Tree *tree, Page *page) noexcept nogil:
 
 
 cdef bint split_branch(Tree *tree, Branch *branch) noexcept nogil:
-    """Split a full branch whose parent has room; False without memory."""
+    """Split a full branch whose parent has room; return False without memory."""
     cdef Shape shape = shape_of(tree)
     cdef int half = branch.size // 2
     cdef Branch *right = branch_new(branch.room, shape)
@@ -216,7 +218,7 @@ cdef void part_children(Tree *tree, Branch *branch, Branch *right, int half) noe
 
 
 cdef int where_to_cut(Leaf *leaf, int at) noexcept nogil:
-    """The size of the left part when a full leaf is split to insert at a position."""
+    """Return the size of the left part when a full leaf is split to insert at a position."""
     if at == LEAF_MOST and neighbour(leaf, 1) == NULL:
         return LEAF_MOST - 1
     if at == 0 and neighbour(leaf, -1) == NULL:
@@ -225,7 +227,7 @@ cdef int where_to_cut(Leaf *leaf, int at) noexcept nogil:
 
 
 cdef bint split_leaf(Tree *tree, Leaf *leaf, int at) noexcept nogil:
-    """Split a full leaf in which an entry is to go to a position; False without memory."""
+    """Split a full leaf in which an entry is to go to a position; return False without memory."""
     cdef int cut = where_to_cut(leaf, at)
     cdef uint32_t number = NONE
     cdef Leaf *left
@@ -323,7 +325,8 @@ cdef void drop_child(Tree *tree, Branch *branch, int slot) noexcept nogil:
 
 
 cdef Page *partner(Page *page, int most) noexcept nogil:
-    """The sibling to join a page with, so that both hold at most so many; NULL without one."""
+    """Return the sibling to join a page with, so that both hold at most so many, or NULL without
+    one."""
     cdef Page **siblings = children_of(page.up)
     cdef int slot = slot_of(page)
     if slot + 1 < page.up.size and page.size + siblings[slot + 1].size <= most:

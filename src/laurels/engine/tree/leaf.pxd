@@ -41,7 +41,7 @@ cdef inline char *packed_of(const Leaf *leaf, int word) noexcept nogil:
     return <char *>leaf + word_of(leaf, word).offset
 
 cdef inline int64_t leaf_get(const Leaf *leaf, int word, int at) noexcept nogil:
-    """One word of the entry at a position."""
+    """Return one word of the entry at a position."""
     cdef const Word *how = word_of(leaf, word)
     cdef char *packed = <char *>leaf + how.offset
     cdef uint64_t over = 0
@@ -59,16 +59,16 @@ cdef inline uint32_t aligned(uint32_t size) noexcept nogil:
     return (size + 7) & ~<uint32_t>7
 
 cdef inline uint64_t leaf_bytes(const Leaf *leaf, int words) noexcept nogil:
-    """Bytes allocated for the leaf."""
+    """Return the bytes allocated for the leaf."""
     cdef const Word *last = word_of(leaf, words - 1)
     return last.offset + aligned(leaf.room * last.width)
 
 cdef inline int leaf_find(const Leaf *leaf, int words, uint32_t member) noexcept nogil:
-    """The position of a member's entry, or -1."""
+    """Return the position of a member's entry, or -1."""
     return find_id(ids_of(leaf, words), leaf.size, member)
 
 cdef inline void leaf_read(const Leaf *leaf, int words, int at, int64_t *entry) noexcept nogil:
-    """All words of the entry at a position."""
+    """Return all words of the entry at a position."""
     cdef int word
     for word in range(words):
         entry[word] = leaf_get(leaf, word, at)

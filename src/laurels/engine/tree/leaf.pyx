@@ -43,12 +43,12 @@ cdef struct Header:
 
 
 cdef inline uint64_t largest(uint32_t width) noexcept nogil:
-    """The greatest item of a width in bytes."""
+    """Return the greatest item of a width in bytes."""
     return <uint64_t>0xFFFFFFFFFFFFFFFF if width == 8 else (<uint64_t>1 << 8 * width) - 1
 
 
 cdef inline int room_for(int size) noexcept nogil:
-    """How many entries a new leaf of this size has room for."""
+    """Return how many entries a new leaf of this size has room for."""
     if size <= 8:
         return (size + 1) & ~1
     return (size + 3) & ~3 if size <= 32 else min((size + size // 16 + 7) & ~7, <int>ROOM_MOST)
@@ -66,7 +66,8 @@ cdef uint32_t lay_out(Leaf *leaf, int words) noexcept nogil:
 
 
 cdef void choose_width(Word *how, const int64_t *items, int size) noexcept nogil:
-    """The narrowest width for the items, with the base that leaves equal slack on both sides."""
+    """Return the narrowest width for the items, with the base that leaves equal slack on both
+    sides."""
     cdef int64_t least = items[0] if size else 0
     cdef int64_t most = least
     cdef uint64_t span, slack
@@ -119,7 +120,7 @@ cdef void pack_word(Leaf *leaf, int word, const int64_t *items) noexcept nogil:
 
 cdef void leaf_unpack(const Leaf *leaf, int word, int first, int last,
                       int64_t *items) noexcept nogil:
-    """One word of the entries from first to before last."""
+    """Return one word of the entries from first to before last."""
     cdef const Word *how = word_of(leaf, word)
     cdef char *packed = packed_of(leaf, word)
     cdef int i
@@ -210,7 +211,7 @@ cdef inline bint narrow_word(const Leaf *leaf, int word, int64_t wanted, int *lo
 
 cdef int leaf_bound(const Leaf *leaf, int words, const Names *names, Key *key,
                     bint right) noexcept nogil:
-    """How many entries stand before the key (or at it, when right)."""
+    """Return how many entries stand before the key (or at it, when right)."""
     cdef int low = 0
     cdef int high = leaf.size
     cdef int word
@@ -264,7 +265,7 @@ cdef void stage_remove(Stage *stage, int words, int at) noexcept nogil:
 
 
 cdef Leaf *leaf_pack(const Stage *stage, int words, int first, int last) noexcept nogil:
-    """A new leaf of the staged entries from first to before last."""
+    """Return a new leaf of the staged entries from first to before last."""
     cdef Header header
     cdef Leaf *plan = &header.leaf
     cdef Leaf *leaf
@@ -288,7 +289,7 @@ cdef Leaf *leaf_pack(const Stage *stage, int words, int first, int last) noexcep
 
 
 cdef Leaf *replace(Leaf *leaf, int words, const Stage *stage) noexcept nogil:
-    """The staged entries in place of the leaf's."""
+    """Return the staged entries in place of the leaf's."""
     cdef Leaf *new = leaf_pack(stage, words, 0, stage.size)
     if new != NULL:
         new.up = leaf.up
@@ -311,7 +312,8 @@ cdef inline void shift(Leaf *leaf, int words, int start, int to, int count) noex
 
 
 cdef Leaf *grow(Leaf *leaf, int words) noexcept nogil:
-    """The same leaf with room for more entries, at the same widths; NULL without memory."""
+    """Return the same leaf with room for more entries, at the same widths, or NULL without
+    memory."""
     cdef Header header
     cdef Leaf *wider
     cdef int word
@@ -384,7 +386,7 @@ cdef Leaf *leaf_move(Leaf *leaf, int words, int at, int to, const int64_t *entry
 
 cdef bint are_ascending(const Leaf *leaf, int words, int ordered, const Names *names,
                         int at) noexcept nogil:
-    """Whether the entry at a position stands after the one before it."""
+    """Return whether the entry at a position stands after the one before it."""
     cdef Key key
     cdef int word
     for word in range(ordered):
@@ -396,7 +398,7 @@ cdef bint are_ascending(const Leaf *leaf, int words, int ordered, const Names *n
 
 
 cdef const char *leaf_check_form(const Leaf *leaf, int words) noexcept nogil:
-    """Assert that a leaf is laid out as it says; the first fault found, or NULL."""
+    """Check that a leaf is laid out as it says; return the first fault found, or NULL."""
     cdef uint32_t end = <uint32_t>(sizeof(Leaf) + words * sizeof(Word))
     cdef const Word *how
     cdef int word
@@ -413,7 +415,7 @@ cdef const char *leaf_check_form(const Leaf *leaf, int words) noexcept nogil:
 
 cdef const char *leaf_check(const Leaf *leaf, int words, int ordered,
                             const Names *names) noexcept nogil:
-    """Assert the invariants of a leaf in order; the first fault found, or NULL. O(size)."""
+    """Check the invariants of a leaf in order; return the first fault found, or NULL. O(size)."""
     cdef const char *fault = leaf_check_form(leaf, words)
     cdef int at
     for at in range(1, leaf.size):

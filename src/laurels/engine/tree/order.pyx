@@ -32,7 +32,7 @@ cdef uint64_t runs_before(Page *page) noexcept nogil:
 
 
 cdef uint64_t rank_by_columns(Tree *tree, const Spot *spot) noexcept nogil:
-    """The number of entries whose columns stand before those of an entry."""
+    """Return the number of entries whose columns stand before those of an entry."""
     cdef int64_t entry[WORDS_MOST]
     cdef Key key
     cdef int at
@@ -45,7 +45,7 @@ cdef uint64_t rank_by_columns(Tree *tree, const Spot *spot) noexcept nogil:
 
 
 cdef uint64_t rank_of(Tree *tree, const Spot *spot, int style) noexcept nogil:
-    """The rank from 0 of an entry in a style. O(log n)."""
+    """Return the rank from 0 of an entry in a style. O(log n)."""
     if style == ORDINAL:
         return entries_before(spot.leaf) + spot.at
     if style == COMPETITION:
@@ -55,7 +55,7 @@ cdef uint64_t rank_of(Tree *tree, const Spot *spot, int style) noexcept nogil:
 
 
 cdef uint64_t bound(const Tree *tree, Key *key, bint right) noexcept nogil:
-    """The number of entries before the key, or at it too (right). O(log n)."""
+    """Return the number of entries before the key, or at it too (right). O(log n)."""
     cdef Page *page = tree.root
     cdef uint64_t before = 0
     cdef int level, slot
@@ -69,7 +69,7 @@ cdef uint64_t bound(const Tree *tree, Key *key, bint right) noexcept nogil:
 
 
 cdef void select(const Tree *tree, uint64_t position, Spot *spot) noexcept nogil:
-    """The entry at a position that exists. O(log n)."""
+    """Return the entry at a position that exists. O(log n)."""
     cdef Page *page = tree.root
     cdef int level, slot
     for level in range(tree.height):

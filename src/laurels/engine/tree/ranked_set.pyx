@@ -70,7 +70,8 @@ cdef void foresee_put(Tree *tree, uint32_t member, const int64_t *entry, Hint *h
 
 cdef bint put_all(Tree *tree, const uint32_t *ids, const Rows *rows, Py_ssize_t start,
                   Py_ssize_t stop) noexcept nogil:
-    """Assign entries in order, as whole leaves where they follow the last; False without memory."""
+    """Assign entries in order, as whole leaves where they follow the last; return False without
+    memory."""
     cdef int64_t entry[WORDS_MOST]
     cdef Hint hints[NEXT]
     cdef Py_ssize_t i
@@ -166,8 +167,8 @@ cdef bint are_columns_equal(Tree *tree, const Spot *left, const Spot *right) noe
 
 cdef void ranks_in_order(Tree *tree, uint64_t start, uint64_t count, int style,
                          int64_t *ranks) noexcept nogil:
-    """The ranks of successive entries: their positions, or one search, then a step from each to
-    the next."""
+    """Return the ranks of successive entries: their positions, or one search, then a step from each
+    to the next."""
     cdef uint64_t i
     cdef Spot spot, before
     if style == 0:
@@ -198,7 +199,7 @@ cdef int check_style(Tree *tree, int style) except -1:
 
 
 cdef list ranks_of(RankedSet ranked, list members, int style, int first, object absent):
-    """The ranks of members, counted from `first`; `absent` for those that are not there."""
+    """Return the ranks of members, counted from `first`; `absent` for those that are not there."""
     cdef uint32_t ids[BLOCK]
     cdef int64_t ranks[BLOCK]
     cdef list found = []
@@ -272,7 +273,7 @@ cdef class RankedSet:
         """Assign the entries of members: insert them, or give them new words. O(log n) each.
 
         `words` is one buffer of int64 per word, `ids` one of uint32; only the items from start to
-        before stop are read. IndexError for an id the roster never gave.
+        before stop are read. Raises IndexError for an id the roster never gave.
         """
         cdef Borrowed held
         cdef Rows rows
@@ -294,7 +295,7 @@ cdef class RankedSet:
             give_back(&held)
 
     def discard(self, ids: object) -> int:
-        """Remove members; how many of them were there. O(log n) each."""
+        """Remove members; return how many of them were there. O(log n) each."""
         cdef Borrowed held
         cdef Py_ssize_t removed
         held.count = 0
@@ -315,7 +316,8 @@ cdef class RankedSet:
             tree_close(&self.tree)
 
     def words(self, ids: object) -> tuple[bytearray, list[array.array]]:
-        """Which of the members are there (1 or 0), and their words, 0 where absent. O(1) each."""
+        """Return which of the members are there (1 or 0), and their words, 0 where absent. O(1)
+        each."""
         cdef Borrowed held
         cdef int64_t *columns[WORDS_MOST]
         cdef Py_ssize_t count
@@ -337,7 +339,7 @@ cdef class RankedSet:
             give_back(&held)
 
     def rank(self, uint32_t id, int style) -> int:
-        """The rank of a member from 0, -1 when absent. O(log n).
+        """Return the rank of a member from 0, -1 when absent. O(log n).
 
         ORDINAL: the entries before it; COMPETITION: those whose columns stand before its columns;
         DENSE: the different columns among those (ValueError unless the set is dense).
@@ -348,7 +350,7 @@ cdef class RankedSet:
             seek(&self.tree, id, &spot)) else -1
 
     def ranks(self, ids: object, int style) -> array.array:
-        """The ranks of members, as `rank`. O(log n) each."""
+        """Return the ranks of members, as `rank`. O(log n) each."""
         cdef Borrowed held
         cdef array.array ranks
         cdef Py_ssize_t count
@@ -370,8 +372,8 @@ cdef class RankedSet:
             give_back(&held)
 
     def rank_of(self, member: object, int style) -> int:
-        """The rank of a member (str or bytes), as `rank`; -1 as well for one the roster never saw.
-        O(log n)."""
+        """Return the rank of a member (str or bytes), as `rank`; -1 as well for one the roster
+        never saw. O(log n)."""
         cdef uint32_t id = find_name(&self.roster.book, member)
         cdef Spot spot
         check_style(&self.tree, style)
@@ -379,16 +381,16 @@ cdef class RankedSet:
             seek(&self.tree, id, &spot)) else -1
 
     def ranks_of(self, members: object, int style) -> list[int]:
-        """The ranks of members (str or bytes), as `rank`; -1 as well for those the roster never
-        saw. O(log n) each."""
+        """Return the ranks of members (str or bytes), as `rank`; -1 as well for those the roster
+        never saw. O(log n) each."""
         return ranks_of(self, list(members), style, 0, -1)
 
     def ranks_from(self, members: object, int style, int first) -> list[int | None]:
-        """The same, counted from `first`, and None for those that are not there."""
+        """Return the same, counted from `first`, and None for those that are not there."""
         return ranks_of(self, list(members), style, first, None)
 
     def slice(self, start: int, stop: int) -> tuple[array.array, list[array.array]]:
-        """The ids and words of the entries from position start to before stop, in order.
+        """Return the ids and words of the entries from position start to before stop, in order.
 
         Positions past the end are left out, as in a list. O(log n + entries).
         """
@@ -406,8 +408,8 @@ cdef class RankedSet:
 
     def listed(self, start: int, stop: int, int style) -> tuple[
             list[str], list[int], list[list[int]]]:
-        """The members, the ranks and, column by column, the words of the entries that `slice` would
-        give. O(log n + entries)."""
+        """Return the members, the ranks and, column by column, the words of the entries that
+        `slice` would give. O(log n + entries)."""
         cdef uint32_t ids[BLOCK]
         cdef int64_t ranks[BLOCK]
         cdef int64_t words[WORDS_MOST][BLOCK]
@@ -436,7 +438,7 @@ cdef class RankedSet:
         return names, places, shown
 
     def bound(self, words: object, member: bytes | None = None, *, bint right = False) -> int:
-        """How many entries stand before a key, or before and at it (right). O(log n).
+        """Return how many entries stand before a key, or before and at it (right). O(log n).
 
         The key is the first one or more ordering words, or all of them and a member's bytes (who
         need not be in the roster); a shorter key is at every entry that begins with it.
@@ -460,7 +462,7 @@ cdef class RankedSet:
         return bound(&self.tree, &key, right)
 
     def check(self) -> None:
-        """Assert every invariant; CheckFailed names the first that does not hold. O(n)."""
+        """Check every invariant; CheckFailed names the first that does not hold. O(n)."""
         cdef const char *fault
         with nogil:
             fault = tree_check(&self.tree)

@@ -21,7 +21,7 @@ from .tree cimport CHUNK, Tree, shape_of
 
 
 cdef bint lead_all(Tree *tree, const Page *page, int level) noexcept nogil:
-    """Lead the members of all leaves under a page to them; False without memory."""
+    """Lead the members of all leaves under a page to them; return False without memory."""
     cdef int slot
     if level == 0:
         return lead_members(tree, page, page.number)
@@ -32,7 +32,8 @@ cdef bint lead_all(Tree *tree, const Page *page, int level) noexcept nogil:
 
 
 cdef bint expect_members(Tree *tree, uint64_t count) noexcept nogil:
-    """Have the table of a tree's members ready for so many; False without memory, as it was."""
+    """Have the table of a tree's members ready for so many; return False without memory, as it
+    was."""
     cdef Table old = tree.places
     if tree.height == 0 or count <= tree.size:
         return True
@@ -63,7 +64,7 @@ cdef Leaf *copy_leaf(Tree *to, const Leaf *leaf) noexcept nogil:
 
 
 cdef Branch *copy_branch(const Branch *branch, Shape shape) noexcept nogil:
-    """A branch with the same edges and counts, and no children yet."""
+    """Return a branch with the same edges and counts, and no children yet."""
     cdef uint64_t size = branch_bytes(branch, shape) - leaf_bytes(edges_of(branch), shape.words)
     cdef Branch *copy = <Branch *>malloc(size)
     cdef Leaf *edges = <Leaf *>malloc(leaf_bytes(edges_of(branch), shape.words))
@@ -80,7 +81,8 @@ cdef Branch *copy_branch(const Branch *branch, Shape shape) noexcept nogil:
 
 
 cdef Page *copy_page(Tree *to, const Page *page, int level, bint *whole) noexcept nogil:
-    """A page and all under it; without memory less of it, or NULL, and `whole` becomes False."""
+    """Return a page and all under it; without memory less of it, or NULL, and `whole` becomes
+    False."""
     cdef Page *copy
     cdef Page *child
     cdef int slot
@@ -101,7 +103,7 @@ cdef Page *copy_page(Tree *to, const Page *page, int level, bint *whole) noexcep
 
 
 cdef bint copy_directory(Tree *to, const Tree *tree) noexcept nogil:
-    """The numbers of leaves, those that are free included; False without memory."""
+    """Return the numbers of leaves, those that are free included, or False without memory."""
     cdef uint32_t chunks = (tree.numbers + CHUNK - 1) // CHUNK
     cdef uint32_t chunk
     to.leaves = <Leaf ***>malloc(tree.chunk_room * sizeof(Leaf **))
@@ -119,7 +121,7 @@ cdef bint copy_directory(Tree *to, const Tree *tree) noexcept nogil:
 
 
 cdef bint copy_table(Table *to, const Table *table) noexcept nogil:
-    """A table with the same entries; False without memory, and no table."""
+    """Return a table with the same entries, or False without memory, and no table."""
     cdef uint64_t i, size
     cdef Segment *segment
     to[0] = table[0]
@@ -151,8 +153,8 @@ cdef void forget_segments(Table *to, const Table *table, uint64_t stop) noexcept
 
 
 cdef bint tree_copy(Tree *to, const Tree *tree) noexcept nogil:
-    """Make an empty tree the same as another one of its form; False without memory, and empty.
-    O(leaves)."""
+    """Make an empty tree the same as another one of its form; return False without memory, and
+    empty. O(leaves)."""
     cdef bint done = True
     if tree.root == NULL:
         return True

@@ -26,7 +26,7 @@ cdef int borrow_rows(Borrowed *held, object ids, object words, int width, Rows *
 
 cdef int take_bounds(Borrowed *held, object start, object stop, Py_ssize_t *first,
                      Py_ssize_t *last) except -1:
-    """The stretch of the borrowed rows that is asked for; stop None: to the end."""
+    """Return the stretch of the borrowed rows that is asked for; stop None: to the end."""
     first[0] = start
     last[0] = items(held, 0) if stop is None else stop
     if not 0 <= first[0] <= last[0] <= items(held, 0):
@@ -62,7 +62,7 @@ cdef int check_ids(uint32_t members, const uint32_t *ids, Py_ssize_t count) exce
 
 
 def negated(column: object) -> array.array:
-    """The items of a column (q) with their signs changed."""
+    """Return the items of a column (q) with their signs changed."""
     cdef Borrowed held
     cdef array.array found
     cdef Py_ssize_t i, count

@@ -14,7 +14,7 @@ from .tree cimport Tree
 
 
 cdef Leaf *neighbour(Leaf *leaf, int step) noexcept nogil:
-    """The leaf before (-1) or after (1) a leaf, or NULL. O(1) amortised over a scan."""
+    """Return the leaf before (-1) or after (1) a leaf, or NULL. O(1) amortised over a scan."""
     cdef Page *page = leaf
     cdef int levels = 0
     cdef int slot
@@ -34,7 +34,8 @@ cdef Leaf *neighbour(Leaf *leaf, int step) noexcept nogil:
 
 
 cdef bint begins_run(const Tree *tree, Leaf *leaf) noexcept nogil:
-    """Whether the columns of a leaf's first entry differ from those of the entry before it."""
+    """Return whether the columns of a leaf's first entry differ from those of the entry before
+    it."""
     cdef Leaf *before = neighbour(leaf, -1)
     cdef int column
     while before != NULL and before.size == 0:
@@ -48,7 +49,7 @@ cdef bint begins_run(const Tree *tree, Leaf *leaf) noexcept nogil:
 
 
 cdef uint32_t inner_runs(const Tree *tree, const Leaf *leaf, int at) noexcept nogil:
-    """The runs that begin at the positions from 1 to `at` of a leaf."""
+    """Return the runs that begin at the positions from 1 to `at` of a leaf."""
     cdef uint8_t marks[STAGE_MOST]
     cdef uint32_t runs = 0
     cdef int i
@@ -59,7 +60,7 @@ cdef uint32_t inner_runs(const Tree *tree, const Leaf *leaf, int at) noexcept no
 
 
 cdef uint32_t runs_in(const Tree *tree, Leaf *leaf) noexcept nogil:
-    """The runs that begin in a leaf."""
+    """Return the runs that begin in a leaf."""
     if leaf.size == 0:
         return 0
     return begins_run(tree, leaf) + inner_runs(tree, leaf, leaf.size - 1)

@@ -25,7 +25,7 @@ cdef struct Key:
     uint32_t length
 
 cdef inline int lower(const packed_t *sorted, int low, int high, packed_t wanted) noexcept nogil:
-    """The first position in [low, high) whose item is not less than wanted, else high.
+    """Return the first position in [low, high) whose item is not less than wanted, else high.
 
     Halves without a branch. Of narrow items the last 64 are counted instead: several at once, and
     their cache lines come together rather than one after another.
@@ -44,7 +44,7 @@ cdef inline int lower(const packed_t *sorted, int low, int high, packed_t wanted
     return <int>(base - sorted) + <int>less
 
 cdef inline int upper(const packed_t *sorted, int low, int high, packed_t wanted) noexcept nogil:
-    """The first position in [low, high) whose item is greater than wanted, else high."""
+    """Return the first position in [low, high) whose item is greater than wanted, else high."""
     cdef int step = 1
     while low + step < high and sorted[low + step] <= wanted:
         low += step
@@ -60,7 +60,7 @@ cdef inline int upper(const packed_t *sorted, int low, int high, packed_t wanted
 
 cdef inline bint narrow(const packed_t *packed, packed_t wanted, int *low,
                         int *high) noexcept nogil:
-    """Shrink [low, high) to the items equal to wanted; False when there are none."""
+    """Shrink [low, high) to the items equal to wanted; return False when there are none."""
     low[0] = lower(packed, low[0], high[0], wanted)
     if low[0] == high[0] or packed[low[0]] != wanted:
         return False
@@ -71,7 +71,8 @@ cdef inline bint narrow(const packed_t *packed, packed_t wanted, int *low,
     return True
 
 cdef inline int order_to_member(const Names *names, Key *key, uint32_t member) noexcept nogil:
-    """Negative, 0 or positive as the key's member stands before, at or after a roster member."""
+    """Return negative, 0 or positive as the key's member stands before, at or after a roster
+    member."""
     cdef uint32_t length = 0
     cdef const uint8_t *start
     if key.member == member:
@@ -83,10 +84,10 @@ cdef inline int order_to_member(const Names *names, Key *key, uint32_t member) n
 
 cdef inline int bound_members(const Names *names, const uint32_t *members, int low, int high,
                               Key *key, bint right) noexcept nogil:
-    """How many of the first `high` members stand before the key's (or at it, when right).
+    """Return how many of the first `high` members stand before the key's (or at it, when right).
 
-    Each costs a wait for its bytes. Many are taken in by their names, each after all that are there,
-    so the last is asked first.
+    Each costs a wait for its bytes. Many are taken in by their names, each after all that are
+    there, so the last is asked first.
     """
     cdef int middle, order
     if low < high:

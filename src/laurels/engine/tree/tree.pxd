@@ -78,7 +78,7 @@ cdef inline void keep_leaf(Tree *tree, Leaf *old, Leaf *leaf, uint64_t old_bytes
 
 cdef inline void set_key(Key *key, const Tree *tree, uint32_t member,
                          const int64_t *entry) noexcept nogil:
-    """The whole key of an entry."""
+    """Return the whole key of an entry."""
     key.words = entry
     key.count = tree.ordered
     key.named = True

@@ -50,7 +50,8 @@ cdef inline Decayed sum_of(Decayed one, Decayed other) noexcept nogil:
 
 cdef inline void add_decayed(const int64_t *old, int64_t value, int64_t exponent, int64_t mantissa,
                          int64_t *new) noexcept nogil:
-    """The words of a total to which a value is added, weighing mantissa * 2^(exponent - 52)."""
+    """Return the words of a total to which a value is added, weighing mantissa * 2^(exponent -
+    52)."""
     cdef Decayed total
     cdef Decayed amount = normal(<double>value * <double>mantissa, exponent - (BITS - 1))
     total.mantissa = <double>old[1]

@@ -1,11 +1,12 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
-"""Weights of instants, and totals that decay, for Python; see `laurels.model.windows.weighing` and `decay.pxd`.
+"""Weights of instants, and totals that decay, for Python; see `laurels.model.windows.weighing` and
+`decay.pxd`.
 
-The weight of an instant is 2^(at / H): the exponent is the quotient, the mantissa the double nearest
-to 2^(rest / H). That is found in 64-bit integers, from four tables of 256 powers and a linear term.
-What is cut off on the way adds up to less than UNSURE in the last bit: 4 in the tables, 6 in their
-products, 6 in rest / H, 2 in the linear term. Where so many bits cannot tell which double is nearest,
-about once in fifty times, `nearest` is asked, which has more.
+The weight of an instant is 2^(at / H): the exponent is the quotient, the mantissa the double
+nearest to 2^(rest / H). That is found in 64-bit integers, from four tables of 256 powers and a
+linear term. What is cut off on the way adds up to less than UNSURE in the last bit: 4 in the
+tables, 6 in their products, 6 in rest / H, 2 in the linear term. Where so many bits cannot tell
+which double is nearest, about once in fifty times, `nearest` is asked, which has more.
 """
 from cpython cimport array
 from libc.stdint cimport int64_t, uint64_t
@@ -25,7 +26,7 @@ cdef extern from *:
 
 
 cdef inline uint64_t high(uint64_t one, uint64_t other) noexcept nogil:
-    """The upper half of a product of 128 bits."""
+    """Return the upper half of a product of 128 bits."""
     cdef uint64_t a = one >> 32
     cdef uint64_t b = one & <uint64_t>0xFFFFFFFF
     cdef uint64_t c = other >> 32
@@ -36,7 +37,7 @@ cdef inline uint64_t high(uint64_t one, uint64_t other) noexcept nogil:
 
 
 cdef inline int64_t mantissa_of(const uint64_t *powers, uint64_t share) noexcept nogil:
-    """The double nearest to 2^(share / 2^64) times 2^52; 0 where that cannot be told."""
+    """Return the double nearest to 2^(share / 2^64) times 2^52; 0 where that cannot be told."""
     cdef uint64_t found, low
     cdef int part
     found = powers[share >> 56]
@@ -52,7 +53,7 @@ cdef inline int64_t mantissa_of(const uint64_t *powers, uint64_t share) noexcept
 
 
 def weights(ats: object, int64_t half_life, powers: object, nearest: object) -> tuple:
-    """The weights of instants: a column of exponents and one of mantissas, of 53 bits.
+    """Return the weights of instants: a column of exponents and one of mantissas, of 53 bits.
 
     `powers` are 2^(i / 256^(k + 1)) times 2^63, less 2^64, of k = 0 to 3 and in each i = 0 to 255;
     `nearest(rest, half_life)` is the mantissa found with more bits. The half-life is below 2^47.
@@ -95,7 +96,7 @@ def weights(ats: object, int64_t half_life, powers: object, nearest: object) -> 
 
 
 def add(tuple total not None, int64_t value, int64_t exponent, int64_t mantissa) -> tuple:
-    """The words of a total to which a value of this weight is added."""
+    """Return the words of a total to which a value of this weight is added."""
     cdef int64_t old[2]
     cdef int64_t new[2]
     old[0], old[1] = total

@@ -34,7 +34,7 @@ cdef struct Draft:              # an entry as it is and as it will be
     int64_t new[WORDS_MOST]
 
 cdef inline int order_of(const Rule *rule, const int64_t *left, const int64_t *right) noexcept nogil:
-    """Negative, 0 or positive as a tuple is better than, equal to or worse than another."""
+    """Return negative, 0 or positive as a tuple is better than, equal to or worse than another."""
     cdef int column
     for column in range(rule.columns):
         if left[column] != right[column]:
@@ -42,12 +42,12 @@ cdef inline int order_of(const Rule *rule, const int64_t *left, const int64_t *r
     return 0
 
 cdef inline bint is_earlier(const Rule *rule, const int64_t *row, const int64_t *other) noexcept nogil:
-    """Whether an equal tuple was reached with a lesser stamp."""
+    """Return whether an equal tuple was reached with a lesser stamp."""
     cdef int tie = rule.columns
     return rule.tie and rule.tie * row[tie] < rule.tie * other[tie]
 
 cdef inline int64_t latest_tie(int tie, int64_t stamp, bint present, int64_t word) noexcept nogil:
-    """The tie word of the greatest stamp, given that of the entry as it is."""
+    """Return the tie word of the greatest stamp, given that of the entry as it is."""
     return word if present and tie * word > stamp else tie * stamp
 
 cdef bint draft_entry(const Rule *rule, const int64_t *values, int64_t stamp, int64_t at,

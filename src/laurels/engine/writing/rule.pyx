@@ -22,7 +22,8 @@ cdef inline bint is_within(const Rule *rule, int column, int64_t value) noexcept
 
 cdef bint draft_best(const Rule *rule, const int64_t *values, int64_t stamp,
                      Draft *draft) noexcept nogil:
-    """Keep the better tuple; of equal ones the least stamp. False when a value is out of range."""
+    """Keep the better tuple; of equal ones the least stamp. Return False when a value is out of
+    range."""
     cdef int column, order
     for column in range(rule.columns):
         if not is_within(rule, column, values[column]):
@@ -38,7 +39,8 @@ cdef bint draft_best(const Rule *rule, const int64_t *values, int64_t stamp,
 
 cdef bint draft_running(const Rule *rule, const int64_t *values, int64_t stamp, int64_t at,
                         Draft *draft) noexcept nogil:
-    """Sums and last values; the greatest stamp. False when a value or total is out of range."""
+    """Sums and last values; the greatest stamp. Return False when a value or total is out of
+    range."""
     cdef int column
     cdef int tie = rule.columns
     cdef int64_t newest = at
@@ -70,7 +72,8 @@ cdef bint draft_entry(const Rule *rule, const int64_t *values, int64_t stamp, in
                       Draft *draft) noexcept nogil:
     """Draft the entry that an event of these values makes of the old one.
 
-    Of an absent member `old` is all 0. False when the event is out of range: it must not count.
+    Of an absent member `old` is all 0. Return False when the event is out of range: it must not
+    count.
     """
     if rule.best:
         return draft_best(rule, values, stamp, draft)
