@@ -1,1 +1,1 @@
-"""A rolling window: its tallies, its two rankings and the pass between steps."""
+"""Rolling windows: their tallies, their two rankings and the pass between steps."""

@@ -5,9 +5,9 @@ from laurels.engine.writing.journal cimport Notes
 from .ring cimport Rolling
 
 cdef enum:
-    SAME = 0                    # the candidates stay as they are
+    SAME = 0                    # the candidates are unchanged
     OTHER = 1                   # a cell was written
-    FAILED = -1                 # no memory
+    FAILED = -1                 # out of memory
 
 cdef int add_candidate(Rolling *rolling, uint32_t member, const int64_t *row, int64_t step,
                        const int64_t *live, Notes *book) noexcept nogil

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
-"""The candidates of best columns: what a member falls back to when its best step leaves.
+"""The candidates of best columns: the steps that may become a member's best when older ones leave.
 
 **Method.** The sliding-window maximum by a monotonic queue (known as such since at least Knuth, and
 to programmers as "sliding window minimum"), one queue per member, kept in the tallies themselves. A
@@ -9,9 +9,9 @@ steps: the oldest is the best of the window (its stamp the least among equals, s
 with steps), and when it leaves, the one after it is next. The newest step with an event is always
 the last candidate, and the live entry names it.
 
-A cell is the best tuple of its step, the least stamp with which that was reached, and two links:
-how many steps it is to the candidate before and to the one after, 0 for none. A link back to a step
-that has left the window counts as none.
+A cell has the best tuple of its step, the least stamp with which that was reached, and two links:
+the number of steps back to the previous candidate and on to the next one, 0 for none. A link back
+to a step that has left the window counts as none.
 
 **Cost.** An event of the newest step drops the candidates it beats from the end; each is dropped
 once, so this is O(1) amortised. An event of an older step without a cell there has to find its
@@ -26,7 +26,7 @@ from laurels.engine.tree.leaf cimport WORDS_MOST
 from laurels.engine.writing.rule cimport is_earlier, order_of
 from .ring cimport Rolling, cells_for, leaving_of, newest_of
 
-cdef struct Candidate:          # a cell and where it is
+cdef struct Candidate:          # a cell and its place
     bint present
     int64_t step
     int64_t row[WORDS_MOST]
@@ -34,7 +34,7 @@ cdef struct Candidate:          # a cell and where it is
 
 cdef inline void seek_candidate(const Rolling *rolling, uint32_t member, int64_t step,
                                 Candidate *candidate) noexcept nogil:
-    """Read the cell of a step; absent where the step has none or is not of the window."""
+    """Read the cell of a step; it is absent if the step has none or is not in the window."""
     cdef Cells *cells
     candidate.step = step
     candidate.present = False
@@ -44,18 +44,18 @@ cdef inline void seek_candidate(const Rolling *rolling, uint32_t member, int64_t
 
 
 cdef inline int64_t *back(const Rolling *rolling, Candidate *candidate) noexcept nogil:
-    """Return the link to the candidate before."""
+    """Return the link to the previous candidate."""
     return &candidate.row[rolling.rule.words]
 
 
 cdef inline int64_t *ahead(const Rolling *rolling, Candidate *candidate) noexcept nogil:
-    """Return the link to the candidate after."""
+    """Return the link to the next candidate."""
     return &candidate.row[rolling.rule.words + 1]
 
 
 cdef inline void seek_before(const Rolling *rolling, uint32_t member, Candidate *candidate,
                              Candidate *before) noexcept nogil:
-    """Read the candidate before one; absent where there is none."""
+    """Read the candidate before one; it is absent if there is none."""
     cdef int64_t distance = back(rolling, candidate)[0]
     before.present = False
     if distance > 0:
@@ -64,7 +64,7 @@ cdef inline void seek_before(const Rolling *rolling, uint32_t member, Candidate 
 
 cdef inline void seek_after(const Rolling *rolling, uint32_t member, Candidate *candidate,
                             Candidate *after) noexcept nogil:
-    """Read the candidate after one; absent where there is none."""
+    """Read the candidate after one; it is absent if there is none."""
     cdef int64_t distance = ahead(rolling, candidate)[0]
     after.present = False
     if distance > 0:
@@ -92,7 +92,7 @@ cdef bint prune(Rolling *rolling, uint32_t member, const int64_t *row, Candidate
     """Drop candidates, from `last` backwards, that a tuple strictly beats; return False without
     memory.
 
-    `last` becomes the one that stays, if any.
+    `last` becomes the newest that stays, if any.
     """
     cdef Candidate before
     while last.present and order_of(&rolling.rule, row, last.row) < 0:
@@ -122,7 +122,7 @@ cdef bint link(Rolling *rolling, uint32_t member, Candidate *before, Candidate *
 
 cdef int better_own(Rolling *rolling, uint32_t member, const int64_t *row, Candidate *own,
                     Notes *book) noexcept nogil:
-    """Take an event into the cell of its step."""
+    """Count an event in the cell of its step; return SAME, OTHER or FAILED."""
     cdef int order = order_of(&rolling.rule, row, own.row)
     cdef Candidate before, after
     if order > 0 or (order == 0 and not is_earlier(&rolling.rule, row, own.row)):
@@ -139,9 +139,10 @@ cdef int better_own(Rolling *rolling, uint32_t member, const int64_t *row, Candi
 
 cdef int add_candidate(Rolling *rolling, uint32_t member, const int64_t *row, int64_t step,
                        const int64_t *live, Notes *book) noexcept nogil:
-    """Take an event (tuple and tie word) of a step into the member's candidates.
+    """Count an event (tuple and tie word) of a step in the member's candidates.
 
-    `live` is the member's entry before the event, NULL when there is none. SAME, OTHER or FAILED.
+    `live` is the member's entry before the event, NULL if there is none. Return SAME, OTHER or
+    FAILED.
     """
     cdef Candidate own, before, after
     seek_candidate(rolling, member, step, &own)

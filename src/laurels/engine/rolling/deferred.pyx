@@ -1,12 +1,12 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
-"""What a deferred rolling window ranks: what its tallies add up to, made in shares.
+"""The build of a deferred rolling window: its ranking is made from its tallies, in shares.
 
-All tallies keep their members in one hash order, so a share is a stretch of places: the cells that
-lie in it are added up, step by step from the oldest, into a row for each member, and the rows are
-entered in `prepared`. A member is visited once, whatever the number of steps, and O(cells) is all
-that a build costs. Rows are found by another hash than that of the tallies, in which the members of
-a stretch lie side by side. What is counted behind the place the build has come to is counted in
-`prepared` as well (`counting.pyx`); what is counted before it is found there.
+All tallies keep their members in the same hash order, so a share is a range of places: the cells in
+it are added up, step by step from the oldest, into a row for each member, and the rows are entered
+in `prepared`. A member is visited once, whatever the number of steps, so a build costs O(cells).
+Rows are found by another hash than that of the tallies, in which the members of a range are
+adjacent. An event of a member that the build has passed is counted in `prepared`, too
+(`counting.pyx`); for any other member the build will find its cell.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
@@ -21,21 +21,21 @@ from laurels.engine.tree.tree cimport Spot
 from laurels.engine.writing.write cimport Write, clear_hint, read_entry, write_entry
 
 cdef enum:
-    ROOM = 64                   # rows at the beginning; capacities are powers of 2
+    ROOM = 64                   # the initial number of rows; capacities are powers of 2
 
-cdef struct Row:                # what the cells of a member add up to
+cdef struct Row:                # the total of a member's cells
     uint32_t member
     int64_t words[WORDS_MOST]
 
 cdef struct Sums:
     Row *rows
-    uint32_t *slots             # by a hash of the member: its row, from 1; twice as many as room
+    uint32_t *slots             # by a hash of the member: its row, from 1; twice as many as rows
     uint32_t size
     uint32_t room
 
 
 cdef inline uint32_t slot_of(const Sums *sums, uint32_t member) noexcept nogil:
-    """Return the slot of a member, or the free one where it is to be put."""
+    """Return the slot of a member, or the free one where it belongs."""
     cdef uint32_t mixed = member
     cdef uint32_t mask = 2 * sums.room - 1
     mixed = (mixed ^ (mixed >> 16)) * <uint32_t>0x85EBCA6B
@@ -47,7 +47,7 @@ cdef inline uint32_t slot_of(const Sums *sums, uint32_t member) noexcept nogil:
 
 
 cdef bint make_room(Sums *sums) noexcept nogil:
-    """Make room for one row more; return False without memory."""
+    """Make room for another row; return False without memory."""
     cdef uint32_t room = 2 * sums.room if sums.room else ROOM
     cdef uint32_t i
     cdef uint32_t *slots
@@ -92,7 +92,7 @@ cdef bint add(const Rolling *rolling, Sums *sums, uint32_t member,
 
 
 cdef uint64_t count_cells(const Rolling *rolling) noexcept nogil:
-    """Return the cells of all steps that the window counts. O(steps)."""
+    """Return the number of cells in all steps that the window counts. O(steps)."""
     cdef uint64_t total = 0
     cdef int64_t step
     cdef Cells *cells

@@ -1,9 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
-"""What must be prepared for the next step, and the pass that prepares it.
+"""The entries prepared for the next step, and the pass that prepares them.
 
-`row_after` states it for one member; events and the pass both go through it (`prepare`), so it
+`row_after` computes the entry of one member. Events and the pass both assign it (`prepare`), so it
 does not matter which comes first or how often. The pass visits the tally that left, whose buckets
-it gives back as it goes, then the one about to leave, both in hash order and from where it was.
+it frees as it goes, and then the one about to leave, both in hash order, continuing from its last
+place.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
@@ -22,13 +23,12 @@ from laurels.engine.tree.tree cimport Spot
 from laurels.engine.writing.write cimport Write, clear_hint, read_entry, write_entry
 
 cdef enum:
-    BLOCK = 512                 # members the pass gathers before it visits them
+    BLOCK = 512                 # how many members the pass gathers before it visits them
 
 
 cdef bint take_next_best(const Rolling *rolling, uint32_t member, const int64_t *cell,
                          int64_t *row) noexcept nogil:
-    """Put the candidate after a leaving one in its place in a row; return False when there is
-    none."""
+    """Replace a leaving candidate in a row by the next one; return False if there is none."""
     cdef int64_t distance = cell[rolling.rule.words + 1]
     cdef int64_t candidate[WORDS_MOST]
     cdef Cells *cells
@@ -43,7 +43,8 @@ cdef bint take_next_best(const Rolling *rolling, uint32_t member, const int64_t 
 
 cdef bint row_after(const Rolling *rolling, uint32_t member, const int64_t *live,
                     int64_t *row) noexcept nogil:
-    """What is left of a member's live entry when the oldest tally leaves; False: nothing."""
+    """Compute a member's entry after the oldest tally has left, from the live one; return False if
+    nothing is left."""
     cdef Cells *leaving = cells_for(rolling, leaving_of(rolling))
     cdef int64_t cell[WORDS_MOST]
     cdef int column
@@ -89,7 +90,7 @@ cdef bint prepare(Rolling *rolling, uint32_t member, const int64_t *live, const 
 
 cdef void foresee_prepared(Rolling *rolling, uint32_t member, const int64_t *live,
                            Hint *hint) noexcept nogil:
-    """Ask for the leaf to which `prepare` will bring a member, as things stand."""
+    """Prefetch the leaf to which `prepare` will move a member's entry, as of now."""
     cdef int64_t row[WORDS_MOST]
     cdef Spot spot
     clear_hint(hint)
@@ -103,7 +104,8 @@ cdef void foresee_prepared(Rolling *rolling, uint32_t member, const int64_t *liv
 
 
 cdef int gather(const Cells *cells, uint64_t *place, int64_t most, uint32_t *ids) noexcept nogil:
-    """Return the members of whole buckets from a place on, about `most`; the place moves on."""
+    """Gather the members of whole buckets from a place on, about `most`, and advance the place;
+    return their number."""
     cdef Spot spots[BUCKET_MOST]
     cdef int count = 0
     cdef int buckets = 0
@@ -119,7 +121,7 @@ cdef int gather(const Cells *cells, uint64_t *place, int64_t most, uint32_t *ids
 
 cdef inline void look_ahead(const Rolling *rolling, const uint32_t *ids, int at,
                             int count) noexcept nogil:
-    """Ask for what the members to come will need, as `fold` does for events."""
+    """Prefetch the memory that the next members will need, as `fold` does for events."""
     cdef Cells *leaving = cells_for(rolling, leaving_of(rolling))
     if at + FAR < count:
         ask_for_place(rolling.live, ids[at + FAR])
@@ -164,7 +166,7 @@ cdef bint visit(Rolling *rolling, const uint32_t *ids, int count) noexcept nogil
 
 
 cdef bint pass_on(Rolling *rolling, int64_t limit) noexcept nogil:
-    """Visit about `limit` members that the pass has still to visit; return False without memory."""
+    """Visit about `limit` of the members left in the pass; return False without memory."""
     cdef uint32_t ids[BLOCK + BUCKET_MOST]
     cdef Cells *cells
     cdef uint64_t *place

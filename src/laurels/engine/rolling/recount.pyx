@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
-"""The check of a rolling window: its rankings counted anew from its tallies.
+"""The check of a rolling window: its rankings are counted again from its tallies.
 
-All cells are added up, step by step from the oldest, into one row a member, by what the operators
-mean and not by how events are written; then both rankings are compared with the rows.
+All cells are added up, step by step from the oldest, into one row for each member, by the meaning
+of the operators, not by the code that counts events; then both rankings are compared with the rows.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
@@ -20,19 +20,19 @@ from laurels.engine.tree.runs cimport neighbour
 from laurels.engine.roster.table cimport NONE, Table, table_add, table_close, table_get, table_open
 from laurels.engine.tree.tree cimport Spot, Tree
 
-cdef struct Row:                # what the cells of a member add up to
-    int64_t words[WORDS_MOST]   # as an entry of `live`
+cdef struct Row:                # the total of a member's cells
+    int64_t words[WORDS_MOST]   # like an entry of `live`
     int64_t last[WORDS_MOST]    # the newest cell so far
 
 cdef struct Count:
-    Table places                # member id to its row's position
+    Table places                # from a member id to the position of its row
     Row *rows
     uint32_t size
     uint32_t room
 
 
 cdef Row *row_of(Count *count, uint32_t member, bint *new) noexcept nogil:
-    """Return the row of a member, made where there is none, or NULL without memory."""
+    """Return the row of a member, created if there is none, or NULL without memory."""
     cdef uint32_t at = table_get(&count.places, member)
     cdef uint32_t room = 2 * count.room + 64
     cdef Row *rows
@@ -52,7 +52,7 @@ cdef Row *row_of(Count *count, uint32_t member, bint *new) noexcept nogil:
 
 
 cdef inline int64_t exact_at(const Rule *rule, const int64_t *words) noexcept nogil:
-    """When a cell's `last` columns were reported."""
+    """Return the time of the event that a cell's `last` columns come from."""
     return words[rule.words - 1] if rule.stamped else rule.tie * words[rule.columns]
 
 
@@ -73,7 +73,7 @@ cdef void add_running(const Rule *rule, int64_t *words, const int64_t *cell) noe
 
 
 cdef void add_best(const Rule *rule, int64_t *words, const int64_t *cell) noexcept nogil:
-    """Add a cell of best values: the better tuple, of equal ones the least stamp."""
+    """Add a cell of best values: keep the better tuple; if they are equal, the least stamp."""
     cdef int order = order_of(rule, cell, words)
     if order < 0 or (order == 0 and is_earlier(rule, cell, words)):
         memcpy(words, cell, rule.words * sizeof(int64_t))
@@ -92,7 +92,7 @@ cdef void add_cell(const Rule *rule, int64_t *words, const int64_t *cell,
 
 cdef const char *check_links(const Rolling *rolling, const Row *row, const int64_t *cell,
                              int64_t step, bint first) noexcept nogil:
-    """Check a candidate against the one before it."""
+    """Check a candidate against the previous one."""
     cdef const Rule *rule = &rolling.rule
     cdef int64_t distance = cell[rule.words]
     if first:
@@ -160,14 +160,14 @@ cdef bint holds(Tree *tree, uint32_t member, const int64_t *expected) noexcept n
 
 
 cdef inline bint is_left_to_visit(const Rolling *rolling, uint32_t member) noexcept nogil:
-    """Return whether the tally that left brings the pass to a member."""
+    """Return whether the pass will still visit a member in the tally that left."""
     cdef const Cells *left = cells_for(rolling, leaving_of(rolling) - 1)
     cdef Spot spot
     return left != NULL and rolling.left_place < PLACES and find_cell(left, member, &spot)
 
 
 cdef inline bint is_to_visit(const Rolling *rolling, uint32_t member) noexcept nogil:
-    """Return whether the pass has still to come to a member."""
+    """Return whether the pass still has to visit a member."""
     cdef const Cells *leaving = cells_for(rolling, leaving_of(rolling))
     cdef Spot spot
     if is_left_to_visit(rolling, member):
@@ -194,7 +194,7 @@ cdef const char *check_member(Rolling *rolling, const Count *count, uint32_t mem
 
 
 cdef const char *check_entries(Rolling *rolling, const Count *count, Tree *tree) noexcept nogil:
-    """Check every member of live, or that nobody is only in prepared without a reason."""
+    """Check every member of `live`, or that no member is only in `prepared` without a reason."""
     cdef int64_t entry[WORDS_MOST]
     cdef const char *fault = NULL
     cdef Spot spot, other
@@ -237,10 +237,9 @@ cdef const char *count_all(Rolling *rolling, Count *count) noexcept nogil:
 
 
 cdef const char *recount(Rolling *rolling) noexcept nogil:
-    """Check that the rankings are what the tallies add up to; return the first fault found, or
-    NULL.
+    """Check that the rankings are the totals of the tallies; return the first fault found, or NULL.
 
-    The rankings and tallies themselves are sound. O(cells).
+    The structures of the rankings and tallies must have been checked before. O(cells).
     """
     cdef Count count
     cdef const char *fault

@@ -2,36 +2,37 @@
 """A rolling window's state: the tallies of its steps in a ring, and two rankings over them.
 
 **The method.** While step i runs, a window of n steps counts the steps i-n+1 to i. The ranking
-`live` holds what they add up to; the ranking `prepared` is being made ready for step i+1, when the
-oldest tally, of step i-n+1, *leaves*. Entries of `prepared` are assigned, never decremented:
+`live` has their totals; the ranking `prepared` is being made ready for step i+1, when the oldest
+tally, of step i-n+1, *leaves*. Entries of `prepared` are assigned, never decremented:
 
-    prepared[m] := live[m] less m's cell in the leaving tally,
-                   or absent when m has no event newer than that tally
+    prepared[m] := live[m] minus m's cell in the leaving tally,
+                   or absent if m has no event newer than that tally
 
 Every event of m makes this assignment, and so does the *pass* over the members of two tallies: the
 one that *left* when step i began (prepared was live until then and still counts it) and the one
-about to leave. Nobody else differs: prepared was live in step i-1. When the pass is complete the
-rankings may change places (`turn`). What an event costs does not depend on n.
+about to leave. All other entries are right already: prepared was live in step i-1. When the pass is
+complete, the rankings can swap roles (`turn`). The cost of an event does not depend on n.
 
-**Cells.** In a tally a member has what the step's events alone would have made of an empty ranking,
-written by the same rule (`rule.pyx`). An entry of a ranking has one word more than in other
-windows, the *newest* step in which the member has an event: it tells whether anything is left when
-a tally leaves. For sums the cell is taken off; the value of `last` columns and the stamps are those
-of the newest step, which stays. Best values are not taken off but followed: see `candidates.pyx`.
+**Cells.** A member's cell in a tally is the entry that the step's events alone would make in an
+empty ranking, by the same rule (`rule.pyx`). An entry of a ranking has one word more than in other
+windows, the *newest* step in which the member has an event: it decides whether anything is left
+when a tally leaves. For sums the cell is subtracted; the value of `last` columns and the stamps are
+those of the newest step, which stays. Best values cannot be subtracted: see `candidates.pyx`.
 
-**Deferred.** A set that is *deferred* ranks only when it is told to. An event writes the cell of
-its step and nothing else, so cells of best columns are no candidates but the best of their step.
-`live` stands as it was refreshed last; `prepared` is what the tallies add up to, for the members
-whose places in hash order are below `built`: a *build* goes on there in shares (`deferred.pyx`),
-and an event of a member it has been to is counted in `prepared` by the same rule. When the build is
-complete, `prepared` takes the place of `live` and another begins with nobody, whenever it is
-wanted. A step that passes begins it anew.
+**Deferred.** A *deferred* set changes its ranking only by a refresh. An event writes the cell of
+its step and nothing else, so with best columns a cell is the best of its step and not a candidate.
+`live` stays as of the last refresh; `prepared` has the totals of the tallies for the members whose
+places in hash order are below `built`. A *build* continues there in shares (`deferred.pyx`), and an
+event of a member that it has visited is counted in `prepared` by the same rule. When the build is
+complete, `prepared` can take the place of `live`, and the next build begins with an empty ranking.
+When a step ends, the build begins again.
 
-**Modules.** `prepare.pyx` states what must be prepared and runs the pass, `candidates.pyx` keeps
-what best columns need, `recount.pyx` checks, `rolling.pyx` is the Python face and owns the ring.
+**Modules.** `prepare.pyx` computes the prepared entries and runs the pass, `candidates.pyx`
+maintains the candidates of best columns, `recount.pyx` checks, `rolling.pyx` is the Python
+interface and owns the ring.
 
-**Invariants** (`recount.pyx`): live is what the tallies of the window add up to, member by member;
-prepared is as above for every member but those the pass has still to visit.
+**Invariants** (`recount.pyx`): live has the totals of the window's tallies, for every member;
+prepared is as above for every member except those that the pass still has to visit.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -40,21 +41,21 @@ from laurels.engine.writing.rule cimport Rule
 from laurels.engine.tree.tree cimport Tree
 
 cdef struct Rolling:
-    Rule rule                   # of the rankings
-    Rule step_rule              # of cells: a step's total is bound more narrowly
+    Rule rule                   # for the rankings
+    Rule step_rule              # for cells: a step's total has narrower bounds
     Tree *live
     Tree *prepared
-    Cells **ring                # steps + 1 tallies: of the window's steps and the one that left
+    Cells **ring                # steps + 1 tallies: those of the window's steps and the one that left
     int64_t running             # the number of the running step
     int running_slot            # its slot in the ring
-    int steps                   # of the window
-    uint64_t left_place         # up to which the pass has visited the tally that left,
+    int steps                   # the number of steps of the window
+    uint64_t left_place         # the place up to which the pass has visited the tally that left,
     uint64_t leaving_place      # and the one about to leave
-    bint deferred               # whether live is only refreshed
-    uint64_t built              # of a deferred set: up to which place members are in prepared
+    bint deferred               # whether live changes only by refreshes
+    uint64_t built              # in a deferred set: the place up to which members are in prepared
 
 cdef inline int newest_of(const Rolling *rolling) noexcept nogil:
-    """Return the word of an entry that tells the member's newest step."""
+    """Return the index of the word with the member's newest step."""
     return rolling.rule.words
 
 cdef inline int64_t leaving_of(const Rolling *rolling) noexcept nogil:
@@ -71,7 +72,7 @@ cdef inline Cells *cells_for(const Rolling *rolling, int64_t number) noexcept no
     return slot_for(rolling, number)[0]
 
 cdef inline Tree *ranking_of(const Rolling *rolling, uint32_t member) noexcept nogil:
-    """Return the ranking in which an event of a member is counted; NULL: none."""
+    """Return the ranking in which an event of a member is counted, or NULL."""
     if not rolling.deferred:
         return rolling.live
     return rolling.prepared if place_of(member) < rolling.built else NULL

@@ -14,7 +14,7 @@ cdef class RollingSet:
     cdef readonly RankedSet prepared
     cdef Roster roster
     cdef bint dense
-    cdef int swept              # the slot up to which empty tallies were given up
+    cdef int swept              # the slot up to which empty tallies were released
 
     cdef bint serves(self, Rule rule)
     cdef RankedSet empty(self)

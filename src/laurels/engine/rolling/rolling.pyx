@@ -1,8 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
 """The rolling set: one rolling window of one board, its tallies and its two rankings.
 
-The method is in `ring.pxd`. This is the Python face, and it owns the ring: a slot holds one
-reference to its tally. Not thread safe by itself: whoever shares it holds a lock around each call.
+The method is in `ring.pxd`. This is the Python interface, and it owns the ring: a slot has one
+reference to its tally. Not thread safe by itself: threads that share it need a lock around each
+call.
 """
 cimport cython
 from cpython.ref cimport Py_DECREF, Py_INCREF
@@ -29,8 +30,8 @@ from laurels.errors import CheckFailed
 
 cdef enum:
     STEPS_MOST = 10000
-    MANY = 1000                 # members for which the GIL is released
-    SWEEP = 256                 # slots of the ring looked through for empty tallies at a turn
+    MANY = 1000                 # the number of members from which the GIL is released
+    SWEEP = 256                 # how many slots of the ring are searched for empty tallies at a turn
 
 
 cdef inline bint are_rules_equal(const Rule *left, const Rule *right) noexcept:
@@ -44,7 +45,7 @@ cdef inline bint are_rules_equal(const Rule *left, const Rule *right) noexcept:
 
 
 cdef inline uint64_t cells_after(const Cells *cells, uint64_t place) noexcept:
-    """Return about how many cells stand from a place on."""
+    """Return about how many cells there are from a place on."""
     if cells == NULL or place >= PLACES:
         return 0
     return <uint64_t>cells.size if cells.draining else (cells.size * (PLACES - place)) >> 32
@@ -53,12 +54,12 @@ cdef inline uint64_t cells_after(const Cells *cells, uint64_t place) noexcept:
 @cython.final
 @cython.no_gc
 cdef class RollingSet:
-    """The state of a rolling window of `steps` steps (2 to 10,000), with nothing counted.
+    """The state of a rolling window of `steps` steps (2 to 10,000), initially empty.
 
-    `lows` and `highs` bound a step's total, in signed words, of the sum columns; `dense` is as in
-    a ranked set; `running` numbers the step that runs; a `deferred` set ranks only what `build` and
-    `refresh` had it rank. An empty one takes 8 bytes a step. Not
-    collected by the garbage collector: it refers to nothing that refers to it.
+    `lows` and `highs` bound the step's totals of the sum columns, in signed words; `dense` is as in
+    a ranked set; `running` is the number of the running step; a `deferred` set changes its ranking
+    only by `build` and `refresh`. An empty set takes 8 bytes per step. It is not tracked by the
+    garbage collector: it is never part of a reference cycle.
     """
 
     def __cinit__(self, Roster roster not None, Shape shape not None, *, int steps, object lows,
@@ -100,11 +101,11 @@ cdef class RollingSet:
             free(self.rolling.ring)
 
     cdef bint serves(self, Rule rule):
-        """Return whether the set was made for that write rule."""
+        """Return whether the set was made for this write rule."""
         return are_rules_equal(&self.rolling.rule, &rule)
 
     cdef RankedSet empty(self):
-        """Return a ranking of this set that holds nobody."""
+        """Return a new empty ranking for this set."""
         cdef const Rule *rule = &self.rolling.rule
         return RankedSet(self.roster, columns=rule.columns, tie=rule.tie != 0,
                          stamped=rule.stamped, dense=self.dense,
@@ -119,7 +120,7 @@ cdef class RollingSet:
         return None if cells == NULL else <Tally>cells.owner
 
     cdef int release(self, Cells **slot) except -1:
-        """Take a tally, if there is one, out of the ring."""
+        """Remove a tally from the ring, if there is one."""
         cdef Cells *cells = slot[0]
         slot[0] = NULL
         if cells != NULL:
@@ -133,7 +134,7 @@ cdef class RollingSet:
         return 0
 
     cdef int sweep(self) except -1:
-        """Give up empty tallies, of a bounded number of slots at a time."""
+        """Release the empty tallies in a bounded number of slots."""
         cdef int slots = self.rolling.steps + 1
         cdef Cells **slot
         for _ in range(min(slots, <int>SWEEP)):
@@ -144,7 +145,7 @@ cdef class RollingSet:
         return 0
 
     cdef int begin_pass(self) except -1:
-        """Have the pass visit both tallies from their beginning; nobody, where they are empty."""
+        """Begin the pass over both tallies; if they are empty, it is complete."""
         cdef Cells *left = cells_for(&self.rolling, leaving_of(&self.rolling) - 1)
         cdef Cells *leaving = cells_for(&self.rolling, leaving_of(&self.rolling))
         if self.rolling.deferred:
@@ -166,22 +167,22 @@ cdef class RollingSet:
 
     @property
     def steps(self) -> int:
-        """How many steps the window counts, the running one included."""
+        """How many steps the window counts, including the running one."""
         return self.rolling.steps
 
     @property
     def leaving(self) -> int:
-        """The number of the oldest step counted, whose tally leaves next."""
+        """The number of the oldest counted step, whose tally leaves next."""
         return leaving_of(&self.rolling)
 
     @property
     def complete(self) -> bool:
-        """Whether all is prepared for the next step."""
+        """Whether the next step is completely prepared."""
         return is_complete(&self.rolling)
 
     @property
     def todo(self) -> int:
-        """About how many members the pass has still to visit."""
+        """About how many members the pass still has to visit."""
         return cells_after(
             cells_for(&self.rolling, leaving_of(&self.rolling) - 1), self.rolling.left_place
         ) + cells_after(
@@ -199,7 +200,7 @@ cdef class RollingSet:
 
     @property
     def nbytes(self) -> int:
-        """Bytes allocated, this object, tallies and rankings included. O(steps)."""
+        """Bytes allocated, including this object, tallies and rankings. O(steps)."""
         return (<uint64_t>RollingSet.__basicsize__ + self.tally_nbytes + self.live.nbytes
                 + self.prepared.nbytes)
 
@@ -210,7 +211,7 @@ cdef class RollingSet:
     def numbers(self) -> list[int]:
         """Return the numbers, ascending, of the steps whose tallies have cells. O(steps).
 
-        The step that left last is among them until the pass has been through its tally.
+        The step that left last is among them until the pass has visited its whole tally.
         """
         cdef int64_t number
         cdef Cells *cells
@@ -222,7 +223,7 @@ cdef class RollingSet:
         return numbers
 
     def open_tally(self, number: int) -> Tally:
-        """Return the tally of a step that the window counts, made where there is none.
+        """Return the tally of a step that the window counts, created if there is none.
 
         Raises ValueError for another step.
         """
@@ -237,9 +238,9 @@ cdef class RollingSet:
         return tally
 
     def advance(self, limit: int) -> bool:
-        """Prepare about `limit` more members (whole buckets); return whether all is prepared now.
+        """Prepare about `limit` more members (whole buckets); return whether the pass is complete.
 
-        O(limit * log n). Long stretches release the GIL.
+        O(limit * log n). Releases the GIL for many members.
         """
         cdef int64_t most = min(limit, <int64_t>1 << 62)
         cdef bint done
@@ -255,7 +256,7 @@ cdef class RollingSet:
         return is_complete(&self.rolling)
 
     def turn(self) -> None:
-        """Go to the next step: the rankings change places, and a new pass begins. O(1).
+        """Go to the next step: the rankings swap roles, and a new pass begins. O(1).
 
         Tallies that were left without cells may be given up. Raises RuntimeError unless all is
         prepared, and of a deferred set.
@@ -277,7 +278,7 @@ cdef class RollingSet:
 
     @property
     def deferred(self) -> bool:
-        """Whether `live` is only refreshed."""
+        """Whether `live` changes only by refreshes."""
         return self.rolling.deferred
 
     @property
@@ -287,18 +288,18 @@ cdef class RollingSet:
 
     @property
     def building(self) -> bool:
-        """Whether a build of a deferred set has begun: events are counted in it."""
+        """Whether a build of a deferred set has begun, so that events are counted in it."""
         return self.rolling.built > 0
 
     @property
     def built(self) -> bool:
-        """Whether a build of a deferred set is complete: `prepared` is what the tallies add up
-        to."""
+        """Whether a build of a deferred set is complete: `prepared` has the totals of the
+        tallies."""
         return self.rolling.built >= PLACES
 
     @property
     def to_build(self) -> int:
-        """About how many cells a build has still to visit. O(steps)."""
+        """About how many cells a build still has to visit. O(steps)."""
         return (count_cells(&self.rolling) * ((PLACES - self.rolling.built) >> 16)) >> 16
 
     def build(self, limit: int) -> bool:
@@ -323,7 +324,7 @@ cdef class RollingSet:
         return self.rolling.built >= PLACES
 
     def refresh(self) -> RankedSet:
-        """Put what was built in the place of `live`; the ranking that was there. O(1).
+        """Replace `live` by the ranking that was built; return the old one. O(1).
 
         Raises RuntimeError before the build is complete.
         """
@@ -336,7 +337,7 @@ cdef class RollingSet:
         return before
 
     def give_up(self) -> RankedSet:
-        """Begin the build of a deferred set anew; what there was of it."""
+        """Begin the build of a deferred set again; return the discarded ranking."""
         cdef RankedSet before = self.prepared
         self.prepared = self.empty()
         self.rolling.prepared = &self.prepared.tree
@@ -344,8 +345,8 @@ cdef class RollingSet:
         return before
 
     def pass_to(self, running: int) -> list[RankedSet | Tally]:
-        """Bring a deferred set to a later step; what it let go: tallies that left, and what was
-        built. O(steps that left)."""
+        """Move a deferred set to a later step; return what is discarded: the tallies that left, and
+        the ranking being built. O(steps that left)."""
         cdef list left = [self.give_up()]
         cdef int64_t step = leaving_of(&self.rolling)
         cdef int64_t missed = running - self.rolling.running
@@ -363,7 +364,7 @@ cdef class RollingSet:
         return left
 
     def reset(self, running: int) -> None:
-        """Begin anew at a step, with nothing counted. O(steps + cells / 100)."""
+        """Discard everything and begin again at a step. O(steps + cells / 100)."""
         self.release_all()
         self.live.clear()
         self.prepared.clear()
@@ -407,8 +408,8 @@ cdef class RollingSet:
         self.begin_pass()
 
     def prepare(self) -> None:
-        """Make `prepared` anew, after the tallies were restored by `load` and `live` by its own
-        `put`: neither it nor how far the pass was need be kept. O(n / 100)."""
+        """Derive `prepared` again, after the tallies were restored by `load` and `live` by its own
+        `put`, so that neither it nor the place of the pass need be stored. O(n / 100)."""
         cdef bint done
         if self.rolling.deferred:
             return
@@ -422,9 +423,9 @@ cdef class RollingSet:
     def check(self) -> None:
         """Check every invariant; CheckFailed names the first that does not hold. O(cells).
 
-        Live is what the tallies add up to, for every member, and prepared what is to be left of
-        it when the oldest tally leaves, for every member but those whom the pass has to visit. In a
-        deferred set what is built is what the tallies add up to.
+        `live` has the totals of the tallies, for every member, and `prepared` the totals after the
+        oldest tally has left, for every member except those that the pass still has to visit. In a
+        deferred set the part that is built has the totals of the tallies.
         """
         cdef const char *fault
         cdef int64_t number

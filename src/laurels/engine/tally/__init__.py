@@ -1,1 +1,1 @@
-"""What each member made in one step."""
+"""Tallies: the totals of members in one step of a rolling window."""

@@ -17,22 +17,22 @@ cdef extern from *:
     const int BUCKET_MOST "LAURELS_BUCKET_MOST"     # cells of a bucket
 
 cdef enum:
-    BUCKET_LINES = 8            # cache lines of a bucket to ask for: its head and most of its ids
+    BUCKET_LINES = 8            # how many cache lines of a bucket to prefetch: its head and most ids
 
 cdef struct Cells:
     Leaf *only                  # the one bucket while there is no directory; NULL: no cells
-    Leaf **directory            # by the top bits of a place; leads to `only` when there is but one
+    Leaf **directory            # by the top bits of a place; points to `only` if that is the only one
     void *owner                 # the Tally whose cells these are
-    int64_t number              # of the step
-    uint64_t bytes              # of buckets and the directory
-    uint32_t size               # cells
-    uint32_t deepest            # buckets as deep as the directory
+    int64_t number              # the number of the step
+    uint64_t bytes              # the size of buckets and the directory
+    uint32_t size               # the number of cells
+    uint32_t deepest            # the number of buckets as deep as the directory
     uint8_t shift               # a place >> shift is its slot in the directory
-    uint8_t words               # of a cell
-    uint8_t draining            # whether buckets were given back: nothing is put any more
+    uint8_t words               # the number of words of a cell
+    uint8_t draining            # whether buckets were freed: no cell is added any more
 
 cdef inline uint64_t place_of(uint32_t member) noexcept nogil:
-    """Return where a member stands in hash order, of PLACES."""
+    """Return the place of a member in hash order, below PLACES."""
     return <uint32_t>(member * <uint32_t>0x9E3779B1)
 
 cdef inline Leaf *bucket_of(const Cells *cells, uint32_t member) noexcept nogil:
@@ -48,7 +48,7 @@ cdef inline bint find_cell(const Cells *cells, uint32_t member, Spot *spot) noex
     return spot.at >= 0
 
 cdef inline bint read_cell(const Cells *cells, uint32_t member, int64_t *row) noexcept nogil:
-    """Return all words of a member's cell, or False when it has none. O(1)."""
+    """Read all words of a member's cell; return False when it has none. O(1)."""
     cdef Spot spot
     if not find_cell(cells, member, &spot):
         return False
@@ -56,11 +56,11 @@ cdef inline bint read_cell(const Cells *cells, uint32_t member, int64_t *row) no
     return True
 
 cdef inline void ask_for_bucket(const Cells *cells, uint32_t member) noexcept nogil:
-    """Ask, well before a cell is used, for the directory's word of its bucket."""
+    """Prefetch the directory's pointer to a member's bucket, well before its cell is used."""
     prefetch(cells.directory + (place_of(member) >> cells.shift))
 
 cdef inline void ask_for_cell(const Cells *cells, uint32_t member) noexcept nogil:
-    """Ask, shortly before a cell is used, for its bucket."""
+    """Prefetch a member's bucket, shortly before its cell is used."""
     cdef Leaf *leaf = bucket_of(cells, member)
     cdef int line
     if leaf != NULL:

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
-"""The cells of a tally: member to a row of words, in no order, as compact as a leaf.
+"""The cells of a tally: a map from members to rows of words, unordered, as compact as a leaf.
 
 **Structure.** Extendible hashing (Fagin, Nievergelt, Pippenger, Strong 1979) with packed leaves
 (`leaf.pyx`) for buckets. A member's *place* is its id times the golden ratio, modulo 2**32: ids are
@@ -11,18 +11,18 @@ pointers lead to it. A full bucket splits in two, and the directory doubles when
 deep as the directory; a bucket of few cells is joined with its buddy. While all cells fit into one
 bucket there is no directory.
 
-**Hash order.** The directory runs through the places in ascending order, and buckets only ever
-split and join within it. So a scan that says up to which place it came, and goes on from there,
-meets every cell that stays exactly once, whatever changes meanwhile.
+**Hash order.** The directory has the places in ascending order, and buckets only ever split and
+join within it. So a scan that continues from the place it has reached returns every cell that stays
+exactly once, whatever changes meanwhile.
 
-**Draining.** Nothing large is ever freed at once: the tally of a step that has left its window
-gives back its buckets as the pass comes by (`drain_to`), their pointers become NULL, and it takes
-no more cells.
+**Draining.** Nothing large is ever freed at once: the buckets of a tally whose step has left the
+window are freed as the pass visits them (`drain_to`), their pointers become NULL, and no cell is
+added any more.
 
-**Invariants** (`check_cells`): the pointers of a bucket's class all lead to it; each cell's place
-is of its bucket's class and no member is in it twice; `size`, `bytes` and `deepest` count what
-there is; no bucket holds more than BUCKET_MOST; only a tally that drains has NULL in its directory.
-A bucket's depth is in its `slot`.
+**Invariants** (`check_cells`): all pointers of a bucket's class point to it; each cell's place is
+in its bucket's class and no member is in it twice; `size`, `bytes` and `deepest` are right; no
+bucket has more than BUCKET_MOST cells; only a draining tally has NULL in its directory. A bucket's
+depth is in its `slot`.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
@@ -37,7 +37,7 @@ from laurels.engine.tree.tree cimport Spot
 
 
 cdef void open_cells(Cells *cells, int words) noexcept nogil:
-    """Make an empty map where it stays; it allocates nothing."""
+    """Initialize an empty map in place; it allocates nothing."""
     memset(cells, 0, sizeof(Cells))
     cells.directory = &cells.only
     cells.shift = 32
@@ -50,7 +50,7 @@ cdef inline uint64_t slots_in(const Cells *cells) noexcept nogil:
 
 
 cdef inline uint64_t slots_of(const Cells *cells, const Leaf *leaf) noexcept nogil:
-    """Return the number of pointers that lead to a bucket."""
+    """Return the number of pointers to a bucket."""
     return <uint64_t>1 << (32 - cells.shift - leaf.slot)
 
 
@@ -59,7 +59,7 @@ cdef inline uint64_t directory_bytes(const Cells *cells) noexcept nogil:
 
 
 cdef void lead_places(Cells *cells, uint64_t place, Leaf *leaf) noexcept nogil:
-    """Lead every place of the bucket's class, in which the given one is, to the bucket."""
+    """Set all pointers of a bucket's class, which `place` is in, to the bucket."""
     cdef uint64_t count = slots_of(cells, leaf)
     cdef uint64_t first = (place >> cells.shift) & ~(count - 1)
     cdef uint64_t slot
@@ -76,7 +76,7 @@ cdef void drop_directory(Cells *cells) noexcept nogil:
 
 
 cdef void close_cells(Cells *cells) noexcept nogil:
-    """Give all memory back; the map is empty and usable. O(buckets)."""
+    """Free all memory; the map is empty and usable. O(buckets)."""
     cdef uint64_t slot = 0
     cdef uint64_t slots = slots_in(cells)
     cdef uint64_t step
@@ -98,7 +98,7 @@ cdef void close_cells(Cells *cells) noexcept nogil:
 
 
 cdef bint double_directory(Cells *cells) noexcept nogil:
-    """Give every pointer a second one beside it; return False without memory."""
+    """Duplicate every pointer of the directory; return False without memory."""
     cdef uint64_t slots = slots_in(cells)
     cdef uint64_t slot
     cdef Leaf **wider = <Leaf **>malloc(2 * slots * sizeof(Leaf *))
@@ -118,8 +118,8 @@ cdef bint double_directory(Cells *cells) noexcept nogil:
 
 
 cdef int part(const Cells *cells, const Leaf *leaf, Stage *stage) noexcept nogil:
-    """Stage the cells of a bucket in two parts, by the first bit it does not share; return the size
-    of the first part."""
+    """Stage the cells of a bucket in two parts, by the first bit in which their places differ;
+    return the size of the first part."""
     cdef const uint32_t *ids = ids_of(leaf, cells.words)
     cdef uint64_t bit = <uint64_t>1 << (31 - leaf.slot)
     cdef int zeros = 0
@@ -136,7 +136,7 @@ cdef int part(const Cells *cells, const Leaf *leaf, Stage *stage) noexcept nogil
 
 
 cdef bint split_bucket(Cells *cells, uint64_t place, Leaf *leaf) noexcept nogil:
-    """Split a bucket, in whose class the place is, in two; return False without memory."""
+    """Split a bucket, whose class `place` is in, in two; return False without memory."""
     cdef uint8_t depth = <uint8_t>(leaf.slot + 1)
     cdef uint64_t bit = <uint64_t>1 << (32 - depth)
     cdef Stage stage
@@ -175,7 +175,7 @@ cdef bint plant(Cells *cells, uint32_t member, const int64_t *row) noexcept nogi
 
 cdef inline void keep_bucket(Cells *cells, uint64_t place, Leaf *old, Leaf *leaf,
                              uint64_t old_bytes) noexcept nogil:
-    """Take note of a bucket's present address and size."""
+    """Record a bucket's new address and size."""
     cells.bytes += leaf_bytes(leaf, cells.words) - old_bytes
     if leaf != old:
         lead_places(cells, place, leaf)
@@ -183,7 +183,7 @@ cdef inline void keep_bucket(Cells *cells, uint64_t place, Leaf *old, Leaf *leaf
 
 cdef bint put_cell_at(Cells *cells, uint32_t member, const int64_t *row, Spot *spot,
                       bint present) noexcept nogil:
-    """Assign the cell of a member whom `find_cell` has just found or not. As `put_cell`."""
+    """Assign a member's cell, like `put_cell`, given the result of `find_cell` just before."""
     cdef uint64_t place = place_of(member)
     cdef uint64_t old_bytes
     cdef Leaf *leaf
@@ -208,8 +208,8 @@ cdef bint put_cell_at(Cells *cells, uint32_t member, const int64_t *row, Spot *s
 
 
 cdef bint put_cell(Cells *cells, uint32_t member, const int64_t *row) noexcept nogil:
-    """Assign a member's cell. O(1) amortised; return False without memory (or draining), all as it
-    was."""
+    """Assign a member's cell. O(1) amortised; return False without memory (or while draining), with
+    nothing changed."""
     cdef Spot spot
     cdef bint present = find_cell(cells, member, &spot)
     return put_cell_at(cells, member, row, &spot, present)
@@ -219,7 +219,7 @@ cdef bint put_cell(Cells *cells, uint32_t member, const int64_t *row) noexcept n
 
 
 cdef bint halve_directory(Cells *cells) noexcept nogil:
-    """Drop every second pointer, when none leads to a bucket of its own; return False without
+    """Drop every second pointer, if none is the only one to its bucket; return False without
     memory."""
     cdef uint64_t slots = slots_in(cells) >> 1
     cdef uint64_t slot
@@ -246,8 +246,8 @@ cdef bint halve_directory(Cells *cells) noexcept nogil:
 
 
 cdef bint join_buckets(Cells *cells, uint64_t place, Leaf *leaf) noexcept nogil:
-    """Join a bucket with its buddy where both together are half empty; return whether it was
-    done."""
+    """Join a bucket with its buddy if both together fill at most half a bucket; return whether it
+    was done."""
     cdef uint64_t other = place ^ (<uint64_t>1 << (32 - leaf.slot))
     cdef Leaf *buddy = cells.directory[other >> cells.shift] if leaf.slot else NULL
     cdef Stage stage
@@ -271,7 +271,7 @@ cdef bint join_buckets(Cells *cells, uint64_t place, Leaf *leaf) noexcept nogil:
 
 
 cdef void thin_bucket(Cells *cells, uint64_t place) noexcept nogil:
-    """After a removal: join a bucket of few cells as often as may be."""
+    """Join a bucket with few cells as often as possible, after a removal."""
     cdef Leaf *leaf = cells.directory[place >> cells.shift]
     while leaf.size <= BUCKET_MOST // 4 and join_buckets(cells, place, leaf):
         leaf = cells.directory[place >> cells.shift]
@@ -280,7 +280,7 @@ cdef void thin_bucket(Cells *cells, uint64_t place) noexcept nogil:
 
 
 cdef bint remove_cell(Cells *cells, uint32_t member) noexcept nogil:
-    """Take out a member's cell; return whether it had one. O(1) amortised; never fails."""
+    """Remove a member's cell; return whether it had one. O(1) amortised; never fails."""
     cdef uint64_t place = place_of(member)
     cdef uint64_t old_bytes
     cdef Spot spot
@@ -302,17 +302,17 @@ cdef bint remove_cell(Cells *cells, uint32_t member) noexcept nogil:
 
 
 cdef uint64_t bucket_end(const Cells *cells, uint64_t place) noexcept nogil:
-    """Return the place after the last one of a place's bucket."""
+    """Return the place after the last one of the bucket at a place."""
     cdef Leaf *leaf = cells.directory[place >> cells.shift]
     cdef int bits = cells.shift if leaf == NULL else 32 - leaf.slot
     return ((place >> bits) + 1) << bits
 
 
 cdef int take_bucket(const Cells *cells, uint64_t *place, Spot *spots) noexcept nogil:
-    """Return the cells of the bucket at a place, from that place on, at most BUCKET_MOST; return
+    """Find the cells of the bucket at a place, from that place on, at most BUCKET_MOST; return
     their number.
 
-    The place becomes that after the bucket.
+    The place is set to that after the bucket.
     """
     cdef Leaf *leaf = cells.directory[place[0] >> cells.shift]
     cdef int count = 0
@@ -328,7 +328,7 @@ cdef int take_bucket(const Cells *cells, uint64_t *place, Spot *spots) noexcept 
 
 
 cdef void drain_to(Cells *cells, uint64_t place, uint64_t end) noexcept nogil:
-    """Give back the buckets from a place to an end, both of which begin one."""
+    """Free the buckets from a place to an end; a bucket begins at each of the two."""
     cdef uint64_t after
     cdef uint64_t slot
     cdef Leaf *leaf

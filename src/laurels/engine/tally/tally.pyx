@@ -1,11 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
-"""The tally: what each member made in one step, in no order.
+"""The tally: the members' totals in one step, unordered.
 
-This is the Python face of `cells.pyx`: it takes and gives whole columns as buffers and loops in C.
-A cell is a row of 64-bit words: the columns, then the tie (where ties go by time), then the stamp
-(where `last` needs it), then two links (where columns are `best`: how many steps it is from here
-to the member's candidate before and to the one after, 0 where there is none). A cell says what the
-step's events alone would make of an empty ranking. Not thread safe by itself.
+This is the Python interface of `cells.pyx`: it takes and returns whole columns as buffers and loops
+in C. A cell is a row of 64-bit words: the columns, then the tie (if ties go by time), then the
+stamp (if `last` columns need it), then two links (with `best` columns: the number of steps back to
+the member's previous candidate and on to the next one, 0 for none). A cell is the entry that the
+step's events alone would make in an empty ranking. Not thread safe by itself.
 """
 cimport cython
 from cpython cimport array
@@ -27,12 +27,12 @@ cdef extern from "Python.h":
     char *PyByteArray_AS_STRING(object array) noexcept nogil
 
 cdef enum:
-    MANY = 1000                 # cells for which the GIL is released
+    MANY = 1000                 # the number of cells from which the GIL is released
 
 
 cdef inline void look_ahead(const Cells *cells, const uint32_t *ids, Py_ssize_t at,
                             Py_ssize_t last) noexcept nogil:
-    """Ask for what the cells to come will need."""
+    """Prefetch the memory that the next cells will need."""
     if at + FAR < last:
         ask_for_bucket(cells, ids[at + FAR])
     if at + NEAR < last:
@@ -125,17 +125,17 @@ cdef class Tally:
 
     @property
     def width(self) -> int:
-        """Words of a cell."""
+        """The number of words of a cell."""
         return self.cells.words
 
     @property
     def number(self) -> int:
-        """The number of the step; 0 for a tally of no rolling window."""
+        """The number of the step; 0 for a tally outside of a rolling window."""
         return self.cells.number
 
     @property
     def nbytes(self) -> int:
-        """Bytes allocated, this object included. O(1)."""
+        """Bytes allocated, including this object. O(1)."""
         return <uint64_t>Tally.__basicsize__ + self.cells.bytes
 
     def put(self, ids: object, words: object, start: int = 0, stop: int | None = None) -> None:
@@ -207,8 +207,8 @@ cdef class Tally:
         """Return ids and words of cells in hash order, from a position (0 to 2**32) on.
 
         Stops after the bucket with which there are `limit` cells or more; the last item is the
-        position to go on from, 2**32 at the end. Between calls cells may come, change and go: one
-        that is there throughout is met exactly once. O(cells + buckets).
+        position from which to continue, 2**32 at the end. Between calls cells may be added, changed
+        and removed: one that is there throughout is returned exactly once. O(cells + buckets).
         """
         cdef int64_t *columns[WORDS_MOST]
         cdef uint64_t place

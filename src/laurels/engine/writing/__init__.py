@@ -1,1 +1,1 @@
-"""The write rule, decay totals, and the journal of what a batch overwrites."""
+"""The write rule, totals with decay, and the journal for undoing a batch."""

@@ -1,10 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Totals that decay, as two words, and how they are added to; see `laurels.model.windows.weighing`.
+"""Totals with decay, as two words, and additions to them; see `laurels.model.windows.weighing`.
 
-The words of a total m * 2^e, with m an integer of 53 bits, are e + BIAS and m, negative both for a
-negative total, 0 both for zero: so they order totals as the numbers do. An amount is a value times
-the weight of its instant, rounded once to 53 bits, and a sum is rounded once. All of it is done in
-IEEE doubles whose exponents are kept apart, so every platform, and Lua, finds the same bits.
+The words of a total m * 2^e, with m an integer of 53 bits, are e + BIAS and m, both negative for a
+negative total, both 0 for zero, so the words sort like the totals. An amount is a value times the
+weight of its time, rounded once to 53 bits, and a sum is rounded once. All computations use IEEE
+doubles with separate exponents, so every platform, and Lua, computes the same bits.
 """
 from libc.stdint cimport int64_t
 
@@ -20,7 +20,7 @@ cdef extern from *:
 
 cdef enum:
     BITS = 53
-    NEGLIGIBLE = 64             # what is smaller by so many powers of two changes no bit of a sum
+    NEGLIGIBLE = 64             # an amount smaller by this many powers of two changes no bit of a sum
 
 cdef struct Decayed:              # mantissa * 2^exponent; the mantissa has 53 bits, or is 0
     double mantissa
@@ -50,8 +50,7 @@ cdef inline Decayed sum_of(Decayed one, Decayed other) noexcept nogil:
 
 cdef inline void add_decayed(const int64_t *old, int64_t value, int64_t exponent, int64_t mantissa,
                          int64_t *new) noexcept nogil:
-    """Return the words of a total to which a value is added, weighing mantissa * 2^(exponent -
-    52)."""
+    """Add a value with the weight mantissa * 2^(exponent - 52) to the words of a total."""
     cdef Decayed total
     cdef Decayed amount = normal(<double>value * <double>mantissa, exponent - (BITS - 1))
     total.mantissa = <double>old[1]

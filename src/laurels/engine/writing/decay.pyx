@@ -2,11 +2,11 @@
 """Weights of instants, and totals that decay, for Python; see `laurels.model.windows.weighing` and
 `decay.pxd`.
 
-The weight of an instant is 2^(at / H): the exponent is the quotient, the mantissa the double
-nearest to 2^(rest / H). That is found in 64-bit integers, from four tables of 256 powers and a
-linear term. What is cut off on the way adds up to less than UNSURE in the last bit: 4 in the
-tables, 6 in their products, 6 in rest / H, 2 in the linear term. Where so many bits cannot tell
-which double is nearest, about once in fifty times, `nearest` is asked, which has more.
+The weight of a time is 2^(at / H): the exponent is the quotient, the mantissa the double nearest to
+2^(rest / H). It is computed in 64-bit integers, from four tables of 256 powers and a linear term.
+The rounding errors add up to less than UNSURE in the last bit: 4 from the tables, 6 from their
+products, 6 from rest / H, 2 from the linear term. If that does not suffice to decide which double
+is nearest, about once in fifty times, `nearest` is called, which computes with more bits.
 """
 from cpython cimport array
 from libc.stdint cimport int64_t, uint64_t
@@ -16,7 +16,7 @@ from laurels.engine.tree.rows cimport new_columns
 
 cdef enum:
     SPARE = 11                  # bits of the product beyond those of a double
-    UNSURE = 20                 # how far off the product may be, in its last bit
+    UNSURE = 20                 # the error bound of the product, in its last bit
 
 cdef extern from *:
     """
@@ -26,7 +26,7 @@ cdef extern from *:
 
 
 cdef inline uint64_t high(uint64_t one, uint64_t other) noexcept nogil:
-    """Return the upper half of a product of 128 bits."""
+    """Return the upper half of the 128-bit product."""
     cdef uint64_t a = one >> 32
     cdef uint64_t b = one & <uint64_t>0xFFFFFFFF
     cdef uint64_t c = other >> 32
@@ -37,7 +37,7 @@ cdef inline uint64_t high(uint64_t one, uint64_t other) noexcept nogil:
 
 
 cdef inline int64_t mantissa_of(const uint64_t *powers, uint64_t share) noexcept nogil:
-    """Return the double nearest to 2^(share / 2^64) times 2^52; 0 where that cannot be told."""
+    """Return the double nearest to 2^(share / 2^64), times 2^52; 0 if it cannot be determined."""
     cdef uint64_t found, low
     cdef int part
     found = powers[share >> 56]
@@ -56,7 +56,8 @@ def weights(ats: object, int64_t half_life, powers: object, nearest: object) -> 
     """Return the weights of instants: a column of exponents and one of mantissas, of 53 bits.
 
     `powers` are 2^(i / 256^(k + 1)) times 2^63, less 2^64, of k = 0 to 3 and in each i = 0 to 255;
-    `nearest(rest, half_life)` is the mantissa found with more bits. The half-life is below 2^47.
+    `nearest(rest, half_life)` returns the mantissa, computed with more bits. The half-life is below
+    2^47.
     """
     cdef Borrowed held
     cdef int64_t *found[2]
@@ -96,7 +97,7 @@ def weights(ats: object, int64_t half_life, powers: object, nearest: object) -> 
 
 
 def add(tuple total not None, int64_t value, int64_t exponent, int64_t mantissa) -> tuple:
-    """Return the words of a total to which a value of this weight is added."""
+    """Return the words of a total after adding a value with this weight."""
     cdef int64_t old[2]
     cdef int64_t new[2]
     old[0], old[1] = total

@@ -5,7 +5,7 @@ from laurels.engine.tally.cells cimport Cells
 from laurels.engine.tree.leaf cimport WORDS_MOST
 from laurels.engine.tree.tree cimport Tree
 
-cdef struct Note:               # what a member had before a write
+cdef struct Note:               # a member's entry or cell before a write
     Tree *tree                  # the ranking written to, or NULL
     Cells *cells                # the tally written to, or NULL
     uint32_t member
@@ -19,7 +19,7 @@ cdef struct Notes:
 
 cdef class Journal:
     cdef Notes book
-    cdef set kept               # the objects whose insides the notes name
+    cdef set kept               # the objects that own the structures in the notes
 
 cdef bint note_entry(Notes *book, Tree *tree, uint32_t member) noexcept nogil
 cdef bint note_cell(Notes *book, Cells *cells, uint32_t member) noexcept nogil

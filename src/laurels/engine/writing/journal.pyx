@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
-"""The journal: what a batch overwrites, for a batch that is to count whole or not at all.
+"""The journal: the data that a batch overwrites, for undoing an all-or-nothing batch.
 
-Before each write of an entry or a cell, what the member had there is noted; undoing puts all back,
-newest first. Of several notes of one entry the oldest is put back last, so nothing need be sought.
+Before each write of an entry or a cell its old content is noted; undoing restores these, newest
+first. If an entry has several notes, the oldest is restored last, so no search is needed.
 """
 cimport cython
 from libc.stdint cimport uint32_t
@@ -32,8 +32,7 @@ cdef Note *add_note(Notes *book, uint32_t member) noexcept nogil:
 
 
 cdef bint note_entry(Notes *book, Tree *tree, uint32_t member) noexcept nogil:
-    """Before a write: note a member's entry (book NULL: nothing is kept). Return False without
-    memory."""
+    """Note a member's entry before a write (book NULL: do nothing). Return False without memory."""
     cdef Note *note
     cdef Spot spot
     if book == NULL:
@@ -49,7 +48,7 @@ cdef bint note_entry(Notes *book, Tree *tree, uint32_t member) noexcept nogil:
 
 
 cdef bint note_cell(Notes *book, Cells *cells, uint32_t member) noexcept nogil:
-    """As `note_entry`, of a member's cell."""
+    """Note a member's cell before a write, like `note_entry`."""
     cdef Note *note
     if book == NULL:
         return True
@@ -88,7 +87,7 @@ cdef bint put_all_back(Notes *book) noexcept nogil:
 
 @cython.final
 cdef class Journal:
-    """Notes of what `apply` overwrote, in one or more calls."""
+    """Notes of the data that `apply` has overwritten, in one or more calls."""
 
     def __cinit__(self) -> None:
         self.kept = set()
@@ -100,11 +99,11 @@ cdef class Journal:
         return self.book.count
 
     def undo(self) -> None:
-        """Put back all that was overwritten; the journal is empty then. O(log n) a write.
+        """Restore everything that was overwritten; the journal is empty then. O(log n) per write.
 
-        This also takes back the half of a batch that was counted when `apply` ran out of memory.
-        Between the calls noted and this one nothing else may have changed the rankings and
-        tallies, nor a rolling window have turned or gone on with its pass.
+        This also undoes the part of a batch that was counted before `apply` ran out of memory.
+        Since the noted calls, nothing else may have changed the rankings and tallies, and no
+        rolling window may have turned or continued its pass.
         """
         cdef bint done
         with nogil:

@@ -13,7 +13,7 @@ cdef extern from *:
     """
     #define LAURELS_SANE ((int64_t)1 << 54)
     """
-    const int64_t SANE "LAURELS_SANE"   # no value of an event, or difference to one, is beyond
+    const int64_t SANE "LAURELS_SANE"   # a bound of events' values, and of differences to them
 
 cdef struct Rule:
     int columns
@@ -26,15 +26,16 @@ cdef struct Rule:
     int64_t lows[COLUMNS_MOST]
     int64_t highs[COLUMNS_MOST]
 
-cdef struct Draft:              # an entry as it is and as it will be
+cdef struct Draft:              # an entry before and after an event
     bint present
     bint write                  # whether any word differs
-    bint changed                # whether the member was entered, or a column or the tie differs
+    bint changed                # whether the member is new, or a column or the tie differs
     int64_t old[WORDS_MOST]
     int64_t new[WORDS_MOST]
 
 cdef inline int order_of(const Rule *rule, const int64_t *left, const int64_t *right) noexcept nogil:
-    """Return negative, 0 or positive as a tuple is better than, equal to or worse than another."""
+    """Return a negative number, 0 or a positive one if a tuple is better than another, equal or
+    worse."""
     cdef int column
     for column in range(rule.columns):
         if left[column] != right[column]:
@@ -47,7 +48,7 @@ cdef inline bint is_earlier(const Rule *rule, const int64_t *row, const int64_t 
     return rule.tie and rule.tie * row[tie] < rule.tie * other[tie]
 
 cdef inline int64_t latest_tie(int tie, int64_t stamp, bint present, int64_t word) noexcept nogil:
-    """Return the tie word of the greatest stamp, given that of the entry as it is."""
+    """Return the tie word of the greatest stamp, given the current tie word of the entry."""
     return word if present and tie * word > stamp else tie * stamp
 
 cdef bint draft_entry(const Rule *rule, const int64_t *values, int64_t stamp, int64_t at,

@@ -1,17 +1,17 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
-"""The write rule: what an event makes of a member's entry in one ranking.
+"""The write rule: the new entry of a member in one ranking after an event.
 
-All scores come signed (ascending is standing order), so the rule knows neither directions nor
-scales. Per operator of a column:
+All scores are signed so that ascending order is ranking order, so the rule knows neither directions
+nor scales. By the operator of a column, the new word is:
 - *sum*: the total and the value.
 - *last*: the value, unless a later one was taken: an event is taken when its exact `at` is not less
   than the greatest exact `at` so far in that ranking.
 - *best* (all columns): the better whole tuple.
 
-*Reached* is kept in the tie word, as tie * stamp: for sum and last the greatest stamp among the
-events counted, for best the least among those equal to the best tuple. Where the tie word cannot
-tell the exact `at` (ties by member, or a coarser resolution) and a `last` column needs it, a last
-word, which does not order, keeps the greatest `at`.
+The time at which a score was reached is in the tie word, as tie * stamp: for sum and last the
+greatest stamp of the counted events, for best the least among those equal to the best tuple. If a
+`last` column needs the exact `at` and the tie word does not have it (ties by member, or a coarser
+resolution), one more word, which does not affect the order, has the greatest `at`.
 """
 from libc.stdint cimport int64_t
 
@@ -22,8 +22,8 @@ cdef inline bint is_within(const Rule *rule, int column, int64_t value) noexcept
 
 cdef bint draft_best(const Rule *rule, const int64_t *values, int64_t stamp,
                      Draft *draft) noexcept nogil:
-    """Keep the better tuple; of equal ones the least stamp. Return False when a value is out of
-    range."""
+    """Keep the better tuple; if they are equal, the least stamp. Return False when a value is out
+    of range."""
     cdef int column, order
     for column in range(rule.columns):
         if not is_within(rule, column, values[column]):
@@ -39,7 +39,7 @@ cdef bint draft_best(const Rule *rule, const int64_t *values, int64_t stamp,
 
 cdef bint draft_running(const Rule *rule, const int64_t *values, int64_t stamp, int64_t at,
                         Draft *draft) noexcept nogil:
-    """Sums and last values; the greatest stamp. Return False when a value or total is out of
+    """Draft sums and last values, with the greatest stamp. Return False when a total is out of
     range."""
     cdef int column
     cdef int tie = rule.columns
@@ -70,9 +70,9 @@ cdef bint draft_running(const Rule *rule, const int64_t *values, int64_t stamp, 
 
 cdef bint draft_entry(const Rule *rule, const int64_t *values, int64_t stamp, int64_t at,
                       Draft *draft) noexcept nogil:
-    """Draft the entry that an event of these values makes of the old one.
+    """Draft the new entry after an event with these values.
 
-    Of an absent member `old` is all 0. Return False when the event is out of range: it must not
+    For an absent member `old` is all 0. Return False when the event is out of range and must not
     count.
     """
     if rule.best:

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
-"""What the write rule (`rule.pyx`) must know of a board, as Python gives it."""
+"""The properties of a board that the write rule (`rule.pyx`) needs, as a Python object."""
 cimport cython
 
 from .rule cimport COLUMNS_MOST, OP_BEST, OP_LAST, OP_SUM
@@ -11,11 +11,11 @@ BEST = OP_BEST
 
 @cython.final
 cdef class Shape:
-    """What the write rule must know of a board: operators, ranges, ties.
+    """The properties of a board that the write rule needs: operators, ranges, ties.
 
     `lows` and `highs` bound the signed words of each column; `tie` is 1 (first), -1 (last) or 0 (by
-    member); `stamped` says that entries carry the exact `at` (needed for `last` columns when tie is
-    0 or stamps are coarser than `at`). ValueError for a shape that cannot be.
+    member); `stamped` means that entries have the exact `at` (needed for `last` columns if tie is
+    0 or stamps are coarser than `at`). Raises ValueError for an impossible shape.
     """
 
     def __cinit__(self, ops: object, lows: object, highs: object, int tie,

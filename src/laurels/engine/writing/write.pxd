@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""A write of an entry: found, drafted, noted, made."""
+"""The write of an entry: it is found, drafted, noted in the journal, and written."""
 from libc.stdint cimport int64_t, uint32_t
 
 from laurels.engine.tree.entries cimport Hint, assign_at, insert, seek_near
@@ -9,10 +9,10 @@ from .rule cimport Draft
 from laurels.engine.roster.table cimport NONE
 from laurels.engine.tree.tree cimport Spot, Tree
 
-cdef struct Write:              # an entry on its way
+cdef struct Write:              # an entry being written
     Tree *tree                  # the ranking; NULL: nothing is read or written
     Spot spot                   # where the entry is, if present
-    Hint hint                   # where it was foreseen to be and to go
+    Hint hint                   # where it is expected to be, and to move to
     Draft draft
 
 cdef inline void clear_hint(Hint *hint) noexcept nogil:
@@ -20,7 +20,7 @@ cdef inline void clear_hint(Hint *hint) noexcept nogil:
     hint.target = NULL
 
 cdef inline void read_entry(Tree *tree, uint32_t member, Write *write) noexcept nogil:
-    """Read what the member has in a ranking (NULL: nothing)."""
+    """Read the member's entry in a ranking (NULL: none)."""
     cdef Draft *draft = &write.draft
     cdef int word
     write.tree = tree
@@ -35,7 +35,7 @@ cdef inline void read_entry(Tree *tree, uint32_t member, Write *write) noexcept 
 
 cdef inline bint write_entry(Write *write, uint32_t member, const int64_t *entry,
                              Notes *book) noexcept nogil:
-    """Write a member's entry as read before; return False without memory."""
+    """Write a member's entry that `read_entry` has found; return False without memory."""
     if not note_entry(book, write.tree, member):
         return False
     if write.draft.present:
