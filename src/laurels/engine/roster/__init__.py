@@ -1,1 +1,1 @@
-"""Members under dense ids, and the hash table they are found by."""
+"""Dense ids for members, and the hash table that finds them."""

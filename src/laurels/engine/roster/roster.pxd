@@ -5,22 +5,22 @@ from libc.string cimport memcmp
 from .table cimport Table
 
 cdef enum:
-    GROUP = 16                  # members that share a pointer into the arena
-    SHELF = 4096                # members of one allocation of groups
-    LONGEST = 255               # bytes of a member
+    GROUP = 16                  # how many members share a pointer into the arena
+    SHELF = 4096                # how many members share an allocation of such pointers
+    LONGEST = 255               # the most bytes of a member
 
 cdef struct Group:              # followed by its members' bytes, one after another
-    uint16_t ends[GROUP]        # member j lies from ends[j - 1] (0 for the first) to ends[j]
+    uint16_t ends[GROUP]        # member j is from ends[j - 1] (0 for the first) to ends[j]
 
 cdef struct Names:
     Group ***shelves            # of SHELF // GROUP groups each
     uint32_t count
-    uint32_t groups             # begun
-    uint32_t shelf_room         # pointers allocated in shelves
+    uint32_t groups             # the number of groups
+    uint32_t shelf_room         # the number of pointers allocated in shelves
     uint8_t **chunks
     uint32_t chunk_count
-    uint32_t chunk_room         # pointers allocated in chunks
-    uint8_t *free_start         # what is left of the last chunk
+    uint32_t chunk_room         # the number of pointers allocated in chunks
+    uint8_t *free_start         # the unused rest of the last chunk
     uint8_t *free_end
     uint64_t seed
     uint64_t chunk_bytes
@@ -31,7 +31,7 @@ cdef inline Group *group_of(const Names *names, uint32_t member) noexcept nogil:
 
 cdef inline const uint8_t *name_of(const Names *names, uint32_t member,
                                    uint32_t *length) noexcept nogil:
-    """Return the bytes of a member of the roster and their number. O(1)."""
+    """Return the bytes of a member of the roster, and set their number. O(1)."""
     cdef const Group *group = group_of(names, member)
     cdef uint32_t place = member % GROUP
     cdef uint32_t start = group.ends[place - 1] if place else 0
@@ -40,8 +40,8 @@ cdef inline const uint8_t *name_of(const Names *names, uint32_t member,
 
 cdef inline int compare_bytes(const uint8_t *left, uint32_t left_length,
                               const uint8_t *right, uint32_t right_length) noexcept nogil:
-    """Return negative, 0 or positive: bytes ascending, the shorter first where one begins the
-    other."""
+    """Compare bytes in ascending order, a prefix first: return a negative number, 0 or a positive
+    one."""
     cdef int order = memcmp(left, right, min(left_length, right_length))
     if order != 0:
         return order

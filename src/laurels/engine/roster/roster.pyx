@@ -1,21 +1,21 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
-"""The roster: every member once, for ever, under a dense 32-bit id.
+"""The roster: assigns each member a permanent, dense 32-bit id.
 
-Rankings hold ids of four bytes instead of members; ids are given in the order members are first
-seen, and never change or return, so an id may be kept anywhere.
+Rankings store ids of four bytes instead of members. Ids are assigned in the order in which members
+are first seen, and never change or are reused, so an id may be stored anywhere.
 
-**Structure.** Sixteen members in sequence are a group: sixteen 16-bit ends, then their bytes one
-after another. Groups lie in an arena of chunks that are never moved, so an insert copies no more
-than its own bytes; pointers to them lie on shelves of 4,096 members each. So a member's bytes are
-one cache miss away (the shelves are small), and finding them takes 2.5 bytes a member. A table
-(`table.pyx`) leads from the hash of the bytes to the ids that have it; the bytes decide. All in
-all about 15 bytes a member besides its own.
+**Structure.** Sixteen consecutive members are a group: sixteen 16-bit ends, then the members' bytes
+one after another. Groups are in an arena of chunks that are never moved, so an insert copies only
+its own bytes; the pointers to groups are on shelves of 4,096 members each. So a member's bytes are
+one cache miss away (the shelves are small), and locating them takes 2.5 bytes per member. A table
+(`table.pyx`) maps the hash of the bytes to the ids with that hash; then the bytes are compared. The
+overhead is about 15 bytes per member in total.
 
 **Hash.** 64-bit multiply and fold over words of eight bytes (after Lehmer; the mixing step of
-wyhash), begun from a secret seed, so that nobody who chooses members can aim at one slot.
+wyhash), begun from a secret seed, so that nobody can choose members that collide.
 
-**Invariants** (`check`): the ends of a group ascend and each group lies in one chunk; every member
-is found under its own hash with its own id; the table holds exactly the members.
+**Invariants** (`check`): the ends of a group ascend and each group is in one chunk; every member is
+found under its own hash with its own id; the table has exactly the members.
 """
 from cpython cimport array
 from cpython.bytes cimport (
@@ -41,9 +41,9 @@ cdef extern from *:
     char *PyByteArray_AS_STRING(object array) noexcept
 
 cdef enum:
-    SMALLEST_CHUNK = 16384      # bytes; each chunk is twice the last, up to 1 MiB
-    AHEAD = 16                  # members whose cache lines are asked for together
-    MANY = 1000                 # members for which the GIL is released
+    SMALLEST_CHUNK = 16384      # in bytes; each chunk is twice as large as the last, up to 1 MiB
+    AHEAD = 16                  # how many members' cache lines are prefetched together
+    MANY = 1000                 # the number of members from which the GIL is released
 
 cdef array.array IDS = array.array("I")
 cdef array.array FOUND = array.array("q")
@@ -72,7 +72,7 @@ cdef uint32_t hash_bytes(const uint8_t *start, uint32_t length, uint64_t seed) n
 
 
 cdef inline bint are_same(const uint8_t *left, const uint8_t *right, uint32_t length) noexcept nogil:
-    """Return whether so many bytes are the same; without a call, for they are few."""
+    """Return whether `length` bytes are equal; inlined, since they are few."""
     cdef uint64_t one, other
     while length >= 8:
         memcpy(&one, left, 8)
@@ -111,7 +111,7 @@ cdef uint32_t find_member(Names *names, const uint8_t *start, uint32_t length,
 
 
 cdef uint32_t guess_member(Names *names, uint32_t tag) noexcept nogil:
-    """Return the first id with the tag (almost always the only one), or NONE: what to prefetch."""
+    """Return the first id with a tag, almost always the only one, or NONE; used for prefetching."""
     cdef Segment *segment = segment_of(&names.table, tag)
     cdef Slot *slots = slots_of(segment)
     cdef uint32_t at = home_of(segment, tag)
@@ -164,7 +164,7 @@ cdef uint32_t shelves_made(const Names *names) noexcept nogil:
 
 
 cdef bint begin_group(Names *names) noexcept nogil:
-    """Make place for the next sixteen members; return False without memory."""
+    """Allocate the next group of sixteen members; return False without memory."""
     if names.free_end - names.free_start < <int64_t>(sizeof(Group) + GROUP * LONGEST):
         if not add_chunk(names):
             return False
@@ -178,7 +178,7 @@ cdef bint begin_group(Names *names) noexcept nogil:
 
 cdef uint32_t add_member(Names *names, const uint8_t *start, uint32_t length,
                          uint32_t tag) noexcept nogil:
-    """Take in a member that is not there; return its id, or NONE without memory."""
+    """Add a new member; return its id, or NONE without memory."""
     cdef uint32_t member = names.count
     cdef uint32_t place = member % GROUP
     cdef Group *group
@@ -200,11 +200,10 @@ cdef uint32_t add_member(Names *names, const uint8_t *start, uint32_t length,
 
 cdef int intern_all(Names *names, const uint8_t *arena, const uint8_t *lengths, Py_ssize_t count,
                     uint32_t *members) noexcept nogil:
-    """Return the ids of members that lie one after another, new ones taken in, or -1 without
-    memory.
+    """Find or add the members in an arena, and set their ids; return -1 without memory.
 
-    A find waits for the table, the group and the bytes in turn, so members go in blocks: each
-    block asks for all its lines of one kind before it touches the first.
+    A search waits for the table, the group and the bytes, one after the other. So members are
+    handled in blocks: each block prefetches all cache lines of one kind before it uses the first.
     """
     cdef uint32_t tags[AHEAD]
     cdef uint32_t guesses[AHEAD]
@@ -260,7 +259,7 @@ cdef uint32_t find_name(Names *names, object text) except? 0:
 
 cdef int find_block(Names *names, list texts, Py_ssize_t first, Py_ssize_t count,
                     uint32_t *found) except -1:
-    """Find up to AHEAD members from the first on; as `intern_all`, line by line together."""
+    """Find up to AHEAD members from the first on, prefetching as in `intern_all`."""
     cdef const uint8_t *starts[AHEAD]
     cdef Py_ssize_t lengths[AHEAD]
     cdef uint32_t tags[AHEAD]
@@ -293,8 +292,8 @@ cdef int find_block(Names *names, list texts, Py_ssize_t first, Py_ssize_t count
 
 cdef int find_names(Names *names, list texts, Py_ssize_t first, Py_ssize_t count,
                     uint32_t *found) except -1:
-    """Return the ids of `count` members (str or bytes) from the first on, NONE for each never
-    seen."""
+    """Find the ids of `count` members (str or bytes) from the first on, NONE for each unknown
+    one."""
     cdef Py_ssize_t done
     for done in range(0, count, AHEAD):
         find_block(names, texts, first + done, min(count - done, <Py_ssize_t>AHEAD), found + done)
@@ -322,7 +321,7 @@ cdef bint is_in_chunk(const Names *names, const uint8_t *start, uint32_t length)
 
 
 cdef const char *check_names(Names *names) noexcept nogil:
-    """Return the first invariant of a roster found broken, or NULL."""
+    """Check every invariant of a roster; return the first fault found, or NULL."""
     cdef const char *fault = table_check(&names.table, names.count)
     cdef const uint8_t *start
     cdef uint32_t length = 0
@@ -347,7 +346,7 @@ cdef str text_of(const Names *names, uint32_t member):
 cdef class Roster:
     """Members of 1 to 255 bytes and their ids. Not thread safe by itself.
 
-    `seed` (64 bits) keys the hash; choose it at random where members come from strangers.
+    `seed` (64 bits) keys the hash; choose it at random if members come from untrusted sources.
     """
 
     def __cinit__(self, seed: int) -> None:
@@ -377,10 +376,9 @@ cdef class Roster:
                 + self.book.chunk_room * sizeof(uint8_t *))
 
     def intern(self, arena: object, lengths: object) -> array.array:
-        """Return the ids of members given one after another in `arena` (lengths: one byte each).
+        """Return the ids of members that are concatenated in `arena` (lengths: one byte each).
 
-        New ones are taken in. O(bytes). Raises ValueError when the lengths do not add up or one is
-        0.
+        New members are added. O(bytes). Raises ValueError if the lengths do not add up or one is 0.
         """
         cdef Borrowed held
         cdef Py_ssize_t count
@@ -410,12 +408,12 @@ cdef class Roster:
             give_back(&held)
 
     def find(self, member: bytes) -> int:
-        """Return the id of a member, -1 when it was never seen. O(bytes)."""
+        """Return the id of a member, -1 if it is unknown. O(bytes)."""
         cdef uint32_t found = find_name(&self.book, member)
         return -1 if found == NONE else <int64_t>found
 
     def find_many(self, members: object) -> array.array:
-        """Return the ids of members (str or bytes), -1 for each never seen. O(bytes)."""
+        """Return the ids of members (str or bytes), -1 for each unknown one. O(bytes)."""
         cdef list texts = list(members)
         cdef array.array ids = array.clone(IDS, len(texts), False)
         cdef array.array found = array.clone(FOUND, len(texts), False)
@@ -428,14 +426,14 @@ cdef class Roster:
         return found
 
     def name(self, id: int) -> str:
-        """Return the member of an id. Raises IndexError for an id never given. O(bytes)."""
+        """Return the member with an id. Raises IndexError for an unknown id. O(bytes)."""
         if not 0 <= id < self.book.count:
             raise IndexError(f"no member has the id {id}")
         return text_of(&self.book, id)
 
     def names(self, ids: object) -> list[str]:
-        """Return the members of a u32 buffer of ids, in its order; IndexError as `name`.
-        O(bytes)."""
+        """Return the members with the ids in a u32 buffer, in its order. Raises IndexError for an
+        unknown id. O(bytes)."""
         cdef Borrowed held
         cdef const uint32_t *wanted
         cdef Py_ssize_t i, count
@@ -458,8 +456,8 @@ cdef class Roster:
 
     def export(self, bytearray flags not None, Py_ssize_t start,
                Py_ssize_t stop) -> tuple[array.array, bytes, bytes]:
-        """Return the members from id start to before stop whose flag is 1, which becomes 2: their
-        ids, their bytes one after another, and how many bytes each has. O(bytes)."""
+        """Return the members from id start to before stop whose flag is 1, and set these flags to
+        2: the ids, the concatenated bytes, and the number of bytes of each. O(bytes)."""
         cdef Py_ssize_t last = min(stop, min(<Py_ssize_t>len(flags), <Py_ssize_t>self.book.count))
         cdef list arena = []
         cdef bytearray lengths = bytearray()
@@ -506,8 +504,8 @@ def mark(bytearray flags not None, object ids) -> None:
 
 
 def renumber(object ids, object numbers) -> array.array:
-    """Each id (u32) replaced by the number (u32) at its place. Raises IndexError beyond the
-    last."""
+    """Return the number (u32) at the index of each id (u32). Raises IndexError for an id beyond the
+    last number."""
     cdef Borrowed held
     cdef Py_ssize_t i, count, most
     cdef array.array found

@@ -41,9 +41,10 @@ cdef inline uint32_t *places_of(Segment *segment) noexcept nogil:
     return <uint32_t *>(segment + 1)
 
 cdef inline uint32_t home_of(const Segment *segment, uint32_t tag) noexcept nogil:
-    """Return the slot where the search for the tag begins: hashing of its undirected bits as
-    Fibonacci's, but by the square root of 2. By the golden ratio, in whose order tallies keep their
-    members, those that are put in that order would all begin at the same slots."""
+    """Return the slot where the search for a tag begins. The bits that the directory does not use
+    are hashed as in Fibonacci hashing, but with the square root of 2: tallies order members by the
+    golden ratio, so with that, members that are added in this order would all begin at the same
+    slots."""
     cdef uint32_t mixed = (tag >> segment.depth) * <uint32_t>0x6A09E667
     return <uint32_t>((<uint64_t>mixed * segment.room) >> 32)
 
@@ -68,7 +69,7 @@ cdef inline uint32_t table_get(Table *table, uint32_t tag) noexcept nogil:
     return NONE
 
 cdef inline void table_prefetch(Table *table, uint32_t tag) noexcept nogil:
-    """Ask for the cache line where the search for the tag begins."""
+    """Prefetch the cache line where the search for a tag begins."""
     cdef Segment *segment = segment_of(table, tag)
     if not segment.dense:
         prefetch(slots_of(segment) + home_of(segment, tag))

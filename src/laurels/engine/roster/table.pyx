@@ -11,14 +11,14 @@ rebuilds more than one segment (tens of microseconds), however large the table.
 **Segments** come in two forms, chosen anew whenever one is rebuilt:
 - *hashed*: open addressing with linear probing, 8 bytes a slot, filled to between 62 and 80 in 100.
   A removal shifts later slots back, so there are no tombstones.
-- *dense*: an array indexed by the undirected bits of the tag, 4 bytes a place. It is taken where at
-  least two in five places are used, because there it is smaller; it is faster as well. Only tables
-  of unique tags have dense segments.
+- *dense*: an array indexed by the bits of the tag that the directory does not use, 4 bytes a place.
+It is chosen if at least two in five places are used, because then it is smaller; it is also
+faster. Only tables of unique tags have dense segments.
 
-**Tags.** The roster's tags are hashes and may repeat (the roster tells members apart by their
-bytes); it walks the slots itself. The ranked set's tags are member ids as they are: ids are given
-in sequence, so their low bits spread them evenly over the segments, and a segment that holds most
-members of its class is dense whatever the others are.
+**Tags.** The roster's tags are hashes and may repeat (the roster distinguishes members by their
+bytes); it walks the slots itself. The ranked set's tags are the member ids themselves: ids are
+assigned in sequence, so their low bits spread them evenly over the segments, and a segment that has
+most members of its class is dense whatever the others are.
 
 **Invariants** (`table_check`): directory entries that share a segment agree in its low bits; every
 tag is in the segment of its low bits, reachable from its home without crossing a free slot; `used`
@@ -33,7 +33,7 @@ cdef enum:
     HASHED_MOST = 8192      # slots; beyond, a segment splits
     DENSE_MOST = 20480      # places; beyond, a segment splits
     DEEPEST = 20            # beyond this depth a segment grows instead
-    MERGE_BELOW = 1024      # a segment this empty looks for its buddy
+    MERGE_BELOW = 1024      # the size below which a segment may be joined with its buddy
 
 
 cdef inline uint64_t size_of(bint dense, uint64_t room) noexcept nogil:
@@ -45,7 +45,7 @@ cdef inline bint is_hashed_full(const Segment *segment) noexcept nogil:
 
 
 cdef void place(Segment *segment, uint32_t tag, uint32_t value) noexcept nogil:
-    """Put a tag that is not there into a segment that has room for it."""
+    """Add a new tag to a segment that has room for it."""
     cdef uint32_t at
     cdef Slot *slots
     segment.used += 1
@@ -62,9 +62,9 @@ cdef void place(Segment *segment, uint32_t tag, uint32_t value) noexcept nogil:
 
 cdef void plan_form(const Slot *taken, uint32_t count, uint32_t low, uint32_t depth, bint unique,
                     bint *dense, uint32_t *room) noexcept nogil:
-    """Return the smaller form for these tags, with room to grow by about an eighth.
+    """Choose the smaller form for these tags, with room to grow by about an eighth.
 
-    How much exactly differs from class to class (`low`): segments fill alike, and would otherwise
+    The exact room differs from class to class (`low`): segments fill evenly, and would otherwise
     all be rebuilt within one batch of inserts.
     """
     cdef uint32_t widest = 0
@@ -117,7 +117,7 @@ cdef uint32_t unload(Segment *segment, uint32_t low, Slot *taken) noexcept nogil
 
 
 cdef void point(Table *table, uint32_t low, uint32_t depth, Segment *segment) noexcept nogil:
-    """Lead every directory entry that ends in the `depth` bits `low` to the segment."""
+    """Set every directory entry whose index ends in the `depth` bits `low` to the segment."""
     cdef uint64_t i = low
     while i <= table.mask:
         table.directory[i] = segment
@@ -139,7 +139,7 @@ cdef bint double_directory(Table *table) noexcept nogil:
 
 
 cdef void halve_directory(Table *table) noexcept nogil:
-    """Drop upper halves of the directory that repeat the lower ones."""
+    """Halve the directory while its upper half repeats the lower one."""
     cdef uint32_t half, i
     cdef Segment **narrower
     while table.depth > 0:
@@ -159,7 +159,8 @@ cdef void halve_directory(Table *table) noexcept nogil:
 
 cdef bint split(Table *table, uint32_t low, uint32_t depth, Slot *taken,
                 uint32_t count) noexcept nogil:
-    """Give the entries of a segment to two of the next depth; return False without memory."""
+    """Divide the entries of a segment between two of the next depth; return False without
+    memory."""
     cdef uint32_t zeros = 0
     cdef uint32_t i
     cdef Slot swapped
@@ -185,7 +186,7 @@ cdef bint split(Table *table, uint32_t low, uint32_t depth, Slot *taken,
 
 
 cdef bint rebuild(Table *table, uint32_t tag, uint32_t value) noexcept nogil:
-    """Rebuild the segment of the tag with it (unless value is NONE); return False without
+    """Rebuild the segment of a tag, adding the tag (unless value is NONE); return False without
     memory."""
     cdef Segment *old = segment_of(table, tag)
     cdef Segment *new
@@ -216,7 +217,7 @@ cdef bint rebuild(Table *table, uint32_t tag, uint32_t value) noexcept nogil:
 
 
 cdef void merge(Table *table, uint32_t tag) noexcept nogil:
-    """Join the segment of the tag with its buddy when both together are small."""
+    """Join the segment of a tag with its buddy if both together are small."""
     cdef Segment *segment = segment_of(table, tag)
     cdef Segment *buddy
     cdef Segment *joined
@@ -261,7 +262,7 @@ cdef int table_open(Table *table, bint unique) noexcept nogil:
 
 
 cdef void table_close(Table *table) noexcept nogil:
-    """Give all memory back; a table that was never opened (directory NULL) is left alone."""
+    """Free all memory; do nothing for a table that was never opened (directory NULL)."""
     cdef uint64_t i
     if table.directory == NULL:
         return
@@ -290,7 +291,8 @@ cdef int table_add(Table *table, uint32_t tag, uint32_t value) noexcept nogil:
 
 
 cdef int table_set(Table *table, uint32_t tag, uint32_t value) noexcept nogil:
-    """Assign the value of a unique tag. Cannot fail when the tag is there; else as `table_add`."""
+    """Assign the value of a unique tag. It cannot fail if the tag exists; otherwise like
+    `table_add`."""
     cdef Segment *segment = segment_of(table, tag)
     cdef uint32_t at
     cdef Slot *slots
@@ -311,7 +313,7 @@ cdef int table_set(Table *table, uint32_t tag, uint32_t value) noexcept nogil:
 
 
 cdef void close_gap(Segment *segment, uint32_t gap) noexcept nogil:
-    """Shift back the slots after a freed one, so that each stays reachable from its home."""
+    """Shift the slots after a freed one back, so that each tag stays reachable from its home."""
     cdef Slot *slots = slots_of(segment)
     cdef uint32_t at = gap
     cdef uint32_t home
@@ -328,7 +330,7 @@ cdef void close_gap(Segment *segment, uint32_t gap) noexcept nogil:
 
 
 cdef void table_drop(Table *table, uint32_t tag) noexcept nogil:
-    """Remove a unique tag that is there. O(1) amortised; shrinks and merges where it can."""
+    """Remove an existing unique tag. O(1) amortised; shrinks and joins segments if possible."""
     cdef Segment *segment = segment_of(table, tag)
     cdef uint32_t at
     if segment.dense:
@@ -423,12 +425,12 @@ cdef const char *table_check(Table *table, uint64_t expected) noexcept nogil:
     return NULL
 
 
-# Made ready for many
+# Tables of a known size
 
 
 cdef uint32_t room_for_many(bint dense, uint64_t count, uint32_t tags, uint32_t low,
                             uint32_t depth) noexcept nogil:
-    """Return the room of a segment in which an even share of the entries leaves some to grow, as in
+    """Return the room of a segment for an even share of the entries, with some room to grow, as in
     `plan_form`."""
     cdef uint64_t spread = low * <uint32_t>0x9E3779B1
     cdef uint64_t share = (tags if dense else count) >> depth
@@ -438,8 +440,8 @@ cdef uint32_t room_for_many(bint dense, uint64_t count, uint32_t tags, uint32_t 
 
 
 cdef int table_open_for(Table *table, bint unique, uint64_t count, uint32_t tags) noexcept nogil:
-    """Make an empty table that holds about `count` entries, of tags less than `tags` where they are
-    unique, without splitting; return -1 without memory, and no table."""
+    """Make an empty table that can take about `count` entries without splitting; unique tags are
+    less than `tags`. Return -1 without memory, with no table."""
     cdef bint dense = unique and count > 0 and <uint64_t>tags * 2 <= count * 5
     cdef uint32_t most = DENSE_MOST if dense else HASHED_MOST
     cdef uint32_t depth = 0
@@ -469,7 +471,7 @@ cdef int table_open_for(Table *table, bint unique, uint64_t count, uint32_t tags
 
 
 cdef void close_until(Table *table, uint64_t stop) noexcept nogil:
-    """Give back a table of segments of its own depth, of which so many were made."""
+    """Free a table of which only the first `stop` segments were made."""
     cdef uint64_t low
     for low in range(stop):
         free(table.directory[low])

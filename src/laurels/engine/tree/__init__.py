@@ -1,1 +1,1 @@
-"""The tree behind a ranked set: entries in order, counted, found by member."""
+"""The tree of a ranked set: entries in order, with counts, found by member."""

@@ -1,14 +1,14 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
-"""Appending: entries that come in order become whole leaves behind the last one.
+"""Appending: entries that are put in ranking order become whole leaves after the last one.
 
-Who restores a ranking puts its entries in standing order. One by one each would be sought from the
-root and pushed into a leaf that is packed anew every few entries; so rows that follow the last
-entry are packed into a leaf at once, and the leaf gets its place in the tree by the same steps as
-the right half of a split. Rows that do not follow, in order and each member new, are left to be put
-in one by one.
+A restored ranking is put in ranking order. One by one, each entry would need a search from the
+root, and its leaf would be packed again every few entries. So rows that follow the last entry are
+packed into a leaf together, and the leaf is added to the tree by the same steps as the right half
+of a split. Rows that are not in order, or whose member is not new, are left to be put one by one.
 
-Members are led to a leaf in the order of their entries, so each waits for a line of the table that
-is in no cache. So the lines of a leaf are asked for while the leaf before it is packed.
+The table is set for a leaf's members in the order of their entries, so each waits for a cache line
+of the table that is in no cache. Therefore the lines for a leaf are prefetched while the previous
+leaf is packed.
 """
 from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport free
@@ -28,11 +28,11 @@ from laurels.engine.roster.table cimport NONE, table_add, table_drop, table_get,
 from .tree cimport Tree, set_key
 
 cdef enum:
-    LEAST = 16                  # rows for which it pays to try
+    LEAST = 16                  # the least number of rows for which trying it pays off
 
 
 cdef inline int filling() noexcept nogil:
-    """Entries of a leaf made so: an eighth is left for what comes between them."""
+    """Return the number of entries in such a leaf: an eighth is left for entries between them."""
     return LEAF_MOST - LEAF_MOST // 8
 
 
@@ -46,7 +46,7 @@ cdef inline Leaf *last_leaf(const Tree *tree) noexcept nogil:
 
 cdef inline bint is_after(const Tree *tree, uint32_t before, const int64_t *entry, uint32_t member,
                           const Rows *rows, Py_ssize_t at) noexcept nogil:
-    """Return whether a row's entry stands after one."""
+    """Return whether a row's entry sorts after another entry."""
     cdef Key key
     cdef int word
     for word in range(tree.ordered):
@@ -58,7 +58,7 @@ cdef inline bint is_after(const Tree *tree, uint32_t before, const int64_t *entr
 
 cdef inline bint is_ascending(const Tree *tree, const uint32_t *ids, const Rows *rows,
                               Py_ssize_t at) noexcept nogil:
-    """Return whether a row's entry stands after that of the row before."""
+    """Return whether a row's entry sorts after that of the previous row."""
     cdef int64_t entry[WORDS_MOST]
     cdef int64_t this, last
     cdef int word
@@ -72,7 +72,7 @@ cdef inline bint is_ascending(const Tree *tree, const uint32_t *ids, const Rows 
 
 cdef bint follow(const Tree *tree, const Leaf *last, const uint32_t *ids, const Rows *rows,
                  Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
-    """Return whether the entries of rows ascend and stand behind those of the last leaf."""
+    """Return whether the entries of rows ascend and sort after those of the last leaf."""
     cdef int64_t entry[WORDS_MOST]
     cdef Py_ssize_t at
     leaf_read(last, tree.words, last.size - 1, entry)
@@ -85,8 +85,8 @@ cdef bint follow(const Tree *tree, const Leaf *last, const uint32_t *ids, const 
 
 
 cdef bint lead_new(Tree *tree, const Stage *stage, uint32_t number) noexcept nogil:
-    """Lead members to a leaf; False, and nobody led, when one is known already or without
-    memory."""
+    """Add the members of a leaf to the table; return False, with none added, if one is there
+    already or without memory."""
     cdef int i
     for i in range(stage.size):
         if table_get(&tree.places, stage.ids[i]) != NONE or (
@@ -103,7 +103,7 @@ cdef void forget_led(Tree *tree, const Stage *stage, int count) noexcept nogil:
 
 
 cdef bint place(Tree *tree, Leaf *last, Leaf *leaf, const Stage *stage) noexcept nogil:
-    """Give a new leaf its place behind the last one; False, and the tree as it was, when its
+    """Add a new leaf to the tree after the last one; return False, with the tree unchanged, if its
     members are not new or without memory."""
     cdef uint32_t number = take_number(tree)
     cdef Page *page
@@ -131,9 +131,8 @@ cdef bint place(Tree *tree, Leaf *last, Leaf *leaf, const Stage *stage) noexcept
 
 cdef int append_leaf(Tree *tree, const uint32_t *ids, const Rows *rows, Py_ssize_t start,
                      Py_ssize_t stop) noexcept nogil:
-    """Append as many of the rows from start to before stop as fill a leaf; return how many, 0 when
-    they do not follow the last entry in order, or not enough of them, or the tree is a single
-    leaf."""
+    """Append as many of the rows from `start` to before `stop` as fill a leaf; return their number,
+    or 0 if too few of them follow the last entry in order, or if the tree is a single leaf."""
     cdef Stage stage
     cdef Leaf *last
     cdef Leaf *leaf

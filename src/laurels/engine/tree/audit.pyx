@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
-"""The check of a tree: every invariant its essay (`tree.pxd`) names, in one pass over all pages."""
+"""The check of a tree: every invariant in its essay (`tree.pxd`), in one pass over all pages."""
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memset
 
@@ -14,14 +14,14 @@ from laurels.engine.roster.table cimport NONE, table_check, table_get
 from .tree cimport CHUNK, Tree, leaf_numbered, set_key, shape_of
 
 
-cdef struct Audit:              # what a check has seen so far
+cdef struct Audit:              # the totals of a check so far
     uint64_t entries
     uint64_t bytes
     uint32_t leaves
 
 
 cdef int edges_at_or_before(Tree *tree, const Branch *branch, Leaf *leaf, int at) noexcept nogil:
-    """Return how many edges of a branch stand at or before an entry."""
+    """Return the number of edges of a branch that are at or before an entry."""
     cdef int64_t entry[WORDS_MOST]
     cdef Key key
     leaf_read(leaf, tree.words, at, entry)
@@ -38,7 +38,7 @@ cdef Leaf *end_leaf(Page *page, int levels, bint last) noexcept nogil:
 
 
 cdef bint are_edges_true(Tree *tree, Branch *branch, int slot, int level) noexcept nogil:
-    """Return whether the first and the last entry under a slot belong there by the edges."""
+    """Return whether the first and the last entry under a slot are between its edges."""
     cdef Leaf *first = end_leaf(children_of(branch)[slot], level - 1, False)
     cdef Leaf *last = end_leaf(children_of(branch)[slot], level - 1, True)
     return edges_at_or_before(tree, branch, first, 0) == slot and (
@@ -67,7 +67,7 @@ cdef uint64_t runs_under(Tree *tree, Page *page, int level) noexcept nogil:
 
 cdef const char *check_slot(Tree *tree, Branch *branch, int slot, int level,
                             Audit *audit) noexcept nogil:
-    """Check one child of a branch and what the branch says of it."""
+    """Check one child of a branch, and its counts in the branch."""
     cdef Page *child = children_of(branch)[slot]
     cdef uint64_t entries = audit.entries
     cdef const char *fault
@@ -107,7 +107,7 @@ cdef const char *check_branch(Tree *tree, Branch *branch, int level, Audit *audi
 
 
 cdef const char *check_totals(Tree *tree, Audit *audit) noexcept nogil:
-    """Check the totals after all pages were seen."""
+    """Check the totals after all pages were visited."""
     cdef uint32_t number = tree.free_number
     if audit.entries != tree.size:
         return "the tree miscounts its entries"

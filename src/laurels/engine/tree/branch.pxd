@@ -4,8 +4,8 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from .leaf cimport Leaf
 from .page cimport Branch, Page
 
-cdef struct Shape:              # what all branches of a tree have in common
-    int words                   # of an edge
+cdef struct Shape:              # the properties that all branches of a tree share
+    int words                   # the number of words of an edge
     bint dense                  # whether runs are counted
 
 # A branch is a Page, followed by Leaf *edges, Page *children[room], uint32_t counts[room] and, if
@@ -27,7 +27,7 @@ cdef inline uint32_t *runs_of(const Branch *branch) noexcept nogil:
     return counts_of(branch) + branch.room
 
 cdef inline int slot_of_child(const Branch *parent, const Page *child, int guess) noexcept nogil:
-    """Return the slot of a child of a branch, sought outward from a guess."""
+    """Return the slot of a child of a branch, searched outward from a guess."""
     cdef Page **children = children_of(parent)
     cdef int low = min(guess, parent.size - 1)
     cdef int high = low + 1
@@ -42,7 +42,7 @@ cdef inline int slot_of_child(const Branch *parent, const Page *child, int guess
             high += 1
 
 cdef inline int slot_of(Page *page) noexcept nogil:
-    """Return the slot in its parent of a page that has one; mostly where it was the last time."""
+    """Return the slot of a page in its parent; it is mostly the same as the last time."""
     cdef int slot = page.slot
     if slot < page.up.size and children_of(page.up)[slot] == page:
         return slot

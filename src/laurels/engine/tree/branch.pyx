@@ -1,12 +1,12 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
-"""A branch: up to 240 children in order, with what a search and a rank need of each.
+"""A branch: up to 240 children in order, with the data for searches and ranks.
 
-**Structure.** Arrays of the children, of the entries under each and, where dense ranks are kept, of
-the runs under each; and the *edges* between them, one less than children. An edge is a key (the
-ordered words and a member) at or before all entries of the child after it and after all entries of
-the child before it; it need not be an entry's key any more, since members stay in the roster for
-ever. Edges are kept as a leaf keeps entries (`leaf.pyx`): narrow and in arrays, so the child to
-search in is simply the number of edges at or before a key.
+**Structure.** Arrays of the children, of the number of entries under each and, for dense ranks, of
+the number of runs under each; and the *edges* between them, one less than children. An edge is a
+key (the ordered words and a member) at or before all entries of the child after it and after all
+entries of the child before it. It need not be the key of an entry any more, since members stay in
+the roster for ever. Edges are stored like the entries of a leaf (`leaf.pyx`): in narrow arrays, so
+the child to search in is simply the number of edges at or before a key.
 
 A *run* begins at an entry whose columns differ from those of the entry before it in the ranking;
 the runs before an entry are its dense rank.
@@ -59,7 +59,7 @@ cdef void branch_free(Branch *branch) noexcept nogil:
 
 cdef void branch_copy(Branch *to, int to_slot, const Branch *source, int slot, int count,
                       Shape shape) noexcept nogil:
-    """Copy `count` children with their counts, not the edges; they may overlap."""
+    """Copy `count` children with their counts, without the edges; the ranges may overlap."""
     cdef uint64_t size = count * sizeof(uint32_t)
     memmove(children_of(to) + to_slot, children_of(source) + slot, count * sizeof(Page *))
     memmove(counts_of(to) + to_slot, counts_of(source) + slot, size)

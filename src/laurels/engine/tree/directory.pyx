@@ -1,10 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
-"""The directory of a tree's leaves: numbers that stay while leaves move, and who is in which.
+"""The directory of a tree's leaves: numbers that stay the same when leaves move in memory.
 
-The table leads from a member to the number of its leaf, and the directory from the number to the
-leaf. So a leaf laid out anew elsewhere costs one pointer, and only members who go to another leaf
-are led anew. Pointers lie in chunks of 32, which are never moved. A number given back is kept in a
-list through the free pointers themselves, which are odd: no leaf's are.
+The table maps a member to the number of its leaf, and the directory maps the number to the leaf. So
+when a leaf moves in memory, only one pointer changes, and the table changes only for members that
+go to another leaf. Pointers are in chunks of 32, which are never moved. Free numbers form a list
+through the free pointers themselves, which are odd, as no leaf's address is.
 """
 from libc.stdint cimport uint32_t, uintptr_t
 from libc.stdlib cimport free, malloc, realloc
@@ -16,7 +16,7 @@ from .tree cimport CHUNK, Tree, leaf_numbered
 
 
 cdef bint add_chunk(Tree *tree) noexcept nogil:
-    """Make place for more numbers; return False without memory."""
+    """Allocate a chunk for more numbers; return False without memory."""
     cdef uint32_t chunk = tree.numbers // CHUNK
     cdef uint32_t room = 2 * tree.chunk_room + 1
     cdef Leaf ***leaves
@@ -60,7 +60,8 @@ cdef void enter_leaf(Tree *tree, Leaf *leaf, uint32_t number) noexcept nogil:
 
 
 cdef bint lead_members(Tree *tree, const Leaf *leaf, uint32_t number) noexcept nogil:
-    """Lead all members of a leaf to a number; cannot fail when the table knows them already."""
+    """Set the number of all members of a leaf in the table; cannot fail if they are there
+    already."""
     cdef uint32_t *members = ids_of(leaf, tree.words)
     cdef int i
     for i in range(leaf.size):
@@ -72,7 +73,8 @@ cdef bint lead_members(Tree *tree, const Leaf *leaf, uint32_t number) noexcept n
 
 
 cdef bint open_directory(Tree *tree) noexcept nogil:
-    """From one leaf to a directory and a table; return False without memory, the tree as it was."""
+    """Create a directory and a table for a tree of one leaf; return False without memory, with the
+    tree unchanged."""
     cdef uint32_t number
     if table_open(&tree.places, True) < 0:
         return False
@@ -85,7 +87,7 @@ cdef bint open_directory(Tree *tree) noexcept nogil:
 
 
 cdef void close_directory(Tree *tree) noexcept nogil:
-    """Forget all numbers and places: the tree is one leaf again, or empty."""
+    """Free the directory and the table: the tree is one leaf again, or empty."""
     cdef uint32_t chunk
     for chunk in range((tree.numbers + CHUNK - 1) // CHUNK):
         free(tree.leaves[chunk])

@@ -12,34 +12,34 @@ cdef extern from *:
     #define LAURELS_LARGE 65536
     #endif
     """
-    const uint32_t LARGE "LAURELS_LARGE"    # entries from which looking ahead pays: beyond a cache
+    const uint32_t LARGE "LAURELS_LARGE"    # the size from which looking ahead pays off: beyond a cache
 
-cdef enum:                      # how a batch looks ahead, in entries
-    FAR = 24                    # whose places are asked for
-    NEAR = 16                   # whose leaves are asked for
-    NEXT = 8                    # whose writes are foreseen
-    LINES = 12                  # cache lines of a leaf to ask for
+cdef enum:                      # how far a batch looks ahead, in entries
+    FAR = 24                    # to prefetch places
+    NEAR = 16                   # to prefetch leaves
+    NEXT = 8                    # to foresee writes
+    LINES = 12                  # how many cache lines of a leaf to prefetch
 
-cdef struct Hint:               # what was foreseen of a write
-    uint32_t epoch              # of the tree at that time
+cdef struct Hint:               # the expected places of a write
+    uint32_t epoch              # the epoch of the tree at that time
     uint32_t source             # the leaf the entry is in, by number; NONE: none, or not known
     int at                      # its position there
-    int slot                    # of the leaf it will go to
+    int slot                    # the slot of the leaf it will move to
     Branch *target              # the parent of that leaf; NULL: it stays, or not known
 
 cdef inline void ask_for_leaf(const Leaf *leaf) noexcept nogil:
-    """Ask for all cache lines of a leaf of common size."""
+    """Prefetch all cache lines of a leaf of common size."""
     cdef int line
     for line in range(LINES):
         prefetch(<char *>leaf + 64 * line)
 
 cdef inline void ask_for_place(Tree *tree, uint32_t member) noexcept nogil:
-    """First ask, well before a member's entry is used: for its place in the table."""
+    """Prefetch a member's place in the table, well before its entry is used."""
     if tree.height:
         table_prefetch(&tree.places, member)
 
 cdef inline void ask_for_entry(Tree *tree, uint32_t member) noexcept nogil:
-    """Second ask, shortly before: for its leaf."""
+    """Prefetch a member's leaf, shortly before its entry is used."""
     cdef uint32_t number
     if tree.height:
         number = table_get(&tree.places, member)
@@ -48,7 +48,7 @@ cdef inline void ask_for_entry(Tree *tree, uint32_t member) noexcept nogil:
 
 cdef inline bint seek_near(Tree *tree, uint32_t member, const Hint *hint,
                            Spot *spot) noexcept nogil:
-    """As `seek`, first where the hint says."""
+    """Find a member's entry like `seek`, but look first where the hint says."""
     cdef Leaf *leaf
     if hint.source != NONE and hint.epoch == tree.epoch and tree.height:
         leaf = leaf_numbered(tree, hint.source)

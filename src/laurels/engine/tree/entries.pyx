@@ -1,12 +1,12 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
-"""Entries of a tree: found by member, put in, given new words, taken out.
+"""Entries of a tree: find them by member, insert, change and remove them.
 
-An entry whose new key stays within its leaf's edges moves inside the leaf; otherwise it is taken
-out and put in where it belongs. A new place is found from the root, or by a hint: who writes a
-batch lets the tree *foresee* each write a few events ahead, which finds the two leaves it will
-touch and asks the memory for them. By the time of the write others may have changed the tree; a
-hint is then checked, never trusted: a key that stands between two entries of one leaf belongs
-there, and an entry is where its member's id is.
+An entry whose new key stays within its leaf's edges moves inside the leaf; otherwise it is removed
+and inserted where it belongs. A new place is found from the root, or by a hint: the loop over a
+batch lets the tree *foresee* each write a few events ahead, which finds the two leaves it will use
+and prefetches them. By the time of the write the tree may have changed, so a hint is always
+verified: a key that sorts between two entries of one leaf belongs there, and an entry is where its
+member's id is.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -24,7 +24,7 @@ from .tree cimport Spot, Tree, keep_leaf, leaf_numbered, set_key
 
 
 cdef inline Leaf *descend(const Tree *tree, Key *key) noexcept nogil:
-    """Return the leaf in which a key that is not there belongs."""
+    """Return the leaf in which a new key belongs."""
     cdef Page *page = tree.root
     cdef int level
     for level in range(tree.height):
@@ -48,7 +48,7 @@ cdef bint seek(Tree *tree, uint32_t member, Spot *spot) noexcept nogil:
 
 
 cdef inline void add_above(Page *page, int entries) noexcept nogil:
-    """Add to the counts of all branches above a page."""
+    """Add a number of entries to the counts of all branches above a page."""
     while page.up != NULL:
         counts_of(page.up)[slot_of(page)] += entries
         page = page.up
@@ -78,7 +78,7 @@ cdef bint plant(Tree *tree, uint32_t member, const int64_t *entry) noexcept nogi
 
 cdef inline bint find_hinted(const Tree *tree, Key *key, const Hint *hint,
                              Spot *gap) noexcept nogil:
-    """Find the gap for a key inside the leaf a hint names; return False when it is not there."""
+    """Find the gap for a key inside the leaf of a hint; return False when it is not there."""
     if hint == NULL or hint.target == NULL or hint.epoch != tree.epoch or (
             hint.slot >= hint.target.size):
         return False
@@ -88,13 +88,13 @@ cdef inline bint find_hinted(const Tree *tree, Key *key, const Hint *hint,
 
 
 cdef void find_gap(const Tree *tree, Key *key, Spot *gap) noexcept nogil:
-    """Find the gap for a key that is not there, from the root."""
+    """Find the gap for a new key, from the root."""
     gap.leaf = descend(tree, key)
     gap.at = leaf_bound(gap.leaf, tree.words, tree.names, key, True)
 
 
 cdef bint fill_gap(Tree *tree, Key *key, Spot *gap) noexcept nogil:
-    """Put in an entry where it belongs; return False without memory."""
+    """Insert an entry in its gap; return False without memory."""
     cdef Leaf *leaf
     cdef uint64_t old_bytes
     if gap.leaf.size == LEAF_MOST:
@@ -116,7 +116,7 @@ cdef bint fill_gap(Tree *tree, Key *key, Spot *gap) noexcept nogil:
 
 cdef bint insert(Tree *tree, uint32_t member, const int64_t *entry,
                  const Hint *hint) noexcept nogil:
-    """Put in the entry of a member who has none. O(log n); return False without memory."""
+    """Insert the entry of a member that has none. O(log n); return False without memory."""
     cdef Key key
     cdef Spot gap
     if tree.root == NULL:
@@ -162,8 +162,8 @@ cdef bint send_away(Tree *tree, const Spot *spot, Key *key, Spot *gap) noexcept 
 
 
 cdef int edge_order(const Tree *tree, const Branch *branch, int edge, Key *key) noexcept nogil:
-    """Return negative, 0 or positive as a full key stands before, at or after an edge of a
-    branch."""
+    """Compare a full key with an edge of a branch: return a negative number, 0 or a positive
+    one."""
     cdef Leaf *edges = edges_of(branch)
     cdef int word
     cdef int64_t its
@@ -175,7 +175,7 @@ cdef int edge_order(const Tree *tree, const Branch *branch, int edge, Key *key) 
 
 
 cdef bint owns(const Tree *tree, Page *page, Key *key) noexcept nogil:
-    """Return whether the key's place is in a leaf, by the edges above it."""
+    """Return whether a key belongs in a leaf, by the edges above it."""
     cdef bint above = False
     cdef bint below = False
     cdef int slot
@@ -194,7 +194,7 @@ cdef bint owns(const Tree *tree, Page *page, Key *key) noexcept nogil:
 
 
 cdef inline int side_of(const Leaf *leaf, const int64_t *entry) noexcept nogil:
-    """Return -1 or 1 when an entry's first word stands before or after all of the leaf's, else
+    """Return -1 if an entry's first word is less than all of the leaf's, 1 if it is greater, else
     0."""
     if entry[0] < leaf_get(leaf, 0, 0):
         return -1
@@ -202,7 +202,7 @@ cdef inline int side_of(const Leaf *leaf, const int64_t *entry) noexcept nogil:
 
 
 cdef inline int where_in(const Tree *tree, const Leaf *leaf, Key *key) noexcept nogil:
-    """Return how many entries of a leaf stand before the key; told by its ends where they
+    """Return the number of a leaf's entries that sort before a key; from the leaf's ends if these
     suffice."""
     cdef int side = side_of(leaf, key.words)
     if side:
@@ -220,7 +220,7 @@ cdef bint are_ordered_alike(const Tree *tree, const Spot *spot,
 
 
 cdef bint move_within(Tree *tree, const Spot *spot, int to, const int64_t *entry) noexcept nogil:
-    """Give an entry that stays in its leaf new words; return False without memory."""
+    """Set the words of an entry that stays in its leaf; return False without memory."""
     cdef uint64_t old_bytes = leaf_bytes(spot.leaf, tree.words)
     cdef Leaf *leaf
     leaf = leaf_move(spot.leaf, tree.words, spot.at, to, entry)
@@ -233,7 +233,7 @@ cdef bint move_within(Tree *tree, const Spot *spot, int to, const int64_t *entry
 
 cdef bint assign_at(Tree *tree, uint32_t member, const int64_t *entry, const Spot *spot,
                     const Hint *hint) noexcept nogil:
-    """Give a member's entry at a spot new words. O(log n); return False without memory."""
+    """Set the words of a member's entry at a spot. O(log n); return False without memory."""
     cdef Key key
     cdef Spot gap
     cdef int to
@@ -250,16 +250,17 @@ cdef bint assign_at(Tree *tree, uint32_t member, const int64_t *entry, const Spo
 
 
 cdef inline void ask_for_parent(const Leaf *leaf) noexcept nogil:
-    """Ask for what a change of a leaf's count will touch first, but not wait for any of it."""
+    """Prefetch the memory that a change of a leaf's count will use first, without waiting for
+    it."""
     prefetch(leaf.up)
     prefetch(children_of(leaf.up) + leaf.slot)
 
 
 cdef void foresee(Tree *tree, uint32_t member, const int64_t *entry, const Spot *spot,
                   Hint *hint) noexcept nogil:
-    """Note where an entry (spot NULL: a new one) is and where it will go, and ask for that leaf.
+    """Note where an entry (spot NULL: a new one) is and where it will move, and prefetch that leaf.
 
-    The leaf itself is not looked at: that would be to wait for it.
+    The leaf itself is not read, since that would wait for it.
     """
     cdef Key key
     cdef Branch *branch = tree.root

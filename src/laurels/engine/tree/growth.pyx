@@ -1,12 +1,13 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
-"""How a tree grows and shrinks: pages split, join, are dropped; the root rises and sinks.
+"""Growth and shrinking of a tree: pages are split, joined and dropped; levels are added and
+removed.
 
-A full leaf is split in halves (at the ends of the ranking beside the new entry, so that appending
+A full leaf is split in halves (at the ends of the ranking next to the new entry, so that appending
 fills leaves); a full branch above it is split first, so a parent always has room. Since a leaf's
-memory follows its size, splitting needs no help from the neighbours to keep memory down. A leaf
-under a quarter full is joined with a neighbour under the same parent when both together fill at
-most three quarters; so are branches; what is empty is dropped, and a root with one child gives way
-to it. Joining saves memory and steps, nothing depends on it: without memory for it, it is left.
+memory follows its size, no entries are moved to neighbours to save memory. A leaf less than a
+quarter full is joined with a neighbour under the same parent if both together fill at most three
+quarters, and so are branches. Empty pages are dropped, and a root with one child is replaced by the
+child. Joining only saves memory and steps: if there is no memory for it, it is skipped.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
@@ -32,7 +33,7 @@ from .tree cimport Tree, shape_of
 
 cdef void tree_open(Tree *tree, const Names *names, int columns, int ordered, int words,
                     bint dense) noexcept nogil:
-    """Make an empty tree; it allocates nothing."""
+    """Initialize an empty tree; it allocates nothing."""
     memset(tree, 0, sizeof(Tree))
     tree.names = names
     tree.columns = <uint8_t>columns
@@ -43,7 +44,7 @@ cdef void tree_open(Tree *tree, const Names *names, int columns, int ordered, in
 
 
 cdef void free_under(Page *page, int level) noexcept nogil:
-    """Free a page and all under it; leaves are at level 0."""
+    """Free a page and all pages under it; leaves are at level 0."""
     cdef int slot
     if level == 0:
         free(page)
@@ -54,7 +55,7 @@ cdef void free_under(Page *page, int level) noexcept nogil:
 
 
 cdef void tree_close(Tree *tree) noexcept nogil:
-    """Give all memory back; the tree is empty and usable. O(leaves)."""
+    """Free all memory; the tree is empty and usable. O(leaves)."""
     if tree.root != NULL:
         free_under(tree.root, tree.height)
     close_directory(tree)
@@ -68,7 +69,7 @@ cdef void tree_close(Tree *tree) noexcept nogil:
 
 
 cdef void adopt(Branch *branch, int first) noexcept nogil:
-    """Tell the children of a branch, from a slot on, whose they are."""
+    """Set the parent of a branch's children, from a slot on."""
     cdef int slot
     for slot in range(first, branch.size):
         children_of(branch)[slot].up = branch
@@ -76,7 +77,7 @@ cdef void adopt(Branch *branch, int first) noexcept nogil:
 
 
 cdef Branch *widen(Tree *tree, Branch *branch, int size) noexcept nogil:
-    """Return the branch with room for so many children, maybe elsewhere, or NULL without memory."""
+    """Return the branch with room for `size` children, possibly moved, or NULL without memory."""
     cdef Shape shape = shape_of(tree)
     cdef int room = branch.room
     cdef Branch *wider
@@ -105,7 +106,7 @@ cdef Branch *widen(Tree *tree, Branch *branch, int size) noexcept nogil:
 
 cdef void set_child(Tree *tree, Branch *branch, int slot, Page *child, uint32_t count,
                     uint32_t runs) noexcept nogil:
-    """Name a child of a branch and what is under it."""
+    """Set a child of a branch and its counts."""
     children_of(branch)[slot] = child
     counts_of(branch)[slot] = count
     if tree.dense:
@@ -115,10 +116,10 @@ cdef void set_child(Tree *tree, Branch *branch, int slot, Page *child, uint32_t 
 
 
 cdef bint open_slot(Tree *tree, Page *page, const Stage *stage, int at) noexcept nogil:
-    """Open a slot after a page in its parent, behind a staged key as edge; return False without
-    memory.
+    """Open a slot after a page in its parent, with a staged key as the edge between; return False
+    without memory.
 
-    The parent has room. The new child is named next, by `set_child`.
+    The parent has room. The caller sets the new child next, by `set_child`.
     """
     cdef Branch *branch = page.up
     cdef Shape shape = shape_of(tree)
@@ -148,7 +149,7 @@ cdef uint32_t runs_under_root(const Tree *tree) noexcept nogil:
 
 
 cdef bint raise_root(Tree *tree) noexcept nogil:
-    """Put a new branch above the root; return False without memory."""
+    """Add a new branch above the root; return False without memory."""
     cdef Branch *branch = branch_new(4, shape_of(tree))
     if branch == NULL or (tree.height == 0 and not open_directory(tree)):
         branch_free(branch)
@@ -162,8 +163,7 @@ cdef bint raise_root(Tree *tree) noexcept nogil:
 
 
 cdef bint make_room(Tree *tree, Page *page) noexcept nogil:
-    """See that a page has a parent and this room for one more child; return False without
-    memory."""
+    """Ensure that a page has a parent with room for one more child; return False without memory."""
     if page.up == NULL and not raise_root(tree):
         return False
     if page.up.size < BRANCH_MOST:
@@ -200,7 +200,7 @@ cdef bint split_branch(Tree *tree, Branch *branch) noexcept nogil:
 
 
 cdef void part_children(Tree *tree, Branch *branch, Branch *right, int half) noexcept nogil:
-    """Move the children from a slot on to a new branch, for which the parent has a slot open."""
+    """Move the children from a slot on to a new branch, for which the parent has an open slot."""
     cdef Branch *parent = branch.up
     cdef int slot = slot_of(branch)
     cdef uint32_t count
@@ -218,7 +218,7 @@ cdef void part_children(Tree *tree, Branch *branch, Branch *right, int half) noe
 
 
 cdef int where_to_cut(Leaf *leaf, int at) noexcept nogil:
-    """Return the size of the left part when a full leaf is split to insert at a position."""
+    """Return the size of the left part if a full leaf is split to insert at a position."""
     if at == LEAF_MOST and neighbour(leaf, 1) == NULL:
         return LEAF_MOST - 1
     if at == 0 and neighbour(leaf, -1) == NULL:
@@ -227,7 +227,7 @@ cdef int where_to_cut(Leaf *leaf, int at) noexcept nogil:
 
 
 cdef bint split_leaf(Tree *tree, Leaf *leaf, int at) noexcept nogil:
-    """Split a full leaf in which an entry is to go to a position; return False without memory."""
+    """Split a full leaf, before inserting at a position; return False without memory."""
     cdef int cut = where_to_cut(leaf, at)
     cdef uint32_t number = NONE
     cdef Leaf *left
@@ -255,7 +255,7 @@ cdef bint split_leaf(Tree *tree, Leaf *leaf, int at) noexcept nogil:
 
 
 cdef void place_halves(Tree *tree, Leaf *old, Leaf *left, Leaf *right) noexcept nogil:
-    """Put two leaves in the place of one, for which the parent has a slot open."""
+    """Replace a leaf by two, for the second of which the parent has an open slot."""
     cdef Branch *branch = old.up
     cdef int slot = slot_of(old)
     cdef uint32_t runs = runs_of(branch)[slot] if tree.dense else 0
@@ -283,9 +283,9 @@ cdef inline void give_branch(Tree *tree, Branch *branch) noexcept nogil:
 
 
 cdef void lower_root(Tree *tree) noexcept nogil:
-    """While the root has a single child, let the child be the root; without any, be empty.
+    """Replace the root by its child while it has only one; without children the tree is empty.
 
-    A root that rose for a split that then had no memory sinks by this as well.
+    This also removes a root that was added for a split which then had no memory.
     """
     cdef Branch *branch
     while tree.height > 0 and tree.root.size <= 1:
@@ -304,7 +304,7 @@ cdef void lower_root(Tree *tree) noexcept nogil:
 
 
 cdef void drop_child(Tree *tree, Branch *branch, int slot) noexcept nogil:
-    """Remove a child that is given up from a branch, and the branch when it was the last."""
+    """Remove a dropped child from a branch, and also the branch if it was the last child."""
     cdef Shape shape = shape_of(tree)
     cdef Branch *parent = branch.up
     tree.bytes -= branch_bytes(branch, shape)
@@ -325,8 +325,7 @@ cdef void drop_child(Tree *tree, Branch *branch, int slot) noexcept nogil:
 
 
 cdef Page *partner(Page *page, int most) noexcept nogil:
-    """Return the sibling to join a page with, so that both hold at most so many, or NULL without
-    one."""
+    """Return a sibling to join a page with, if both together have at most `most` items, or NULL."""
     cdef Page **siblings = children_of(page.up)
     cdef int slot = slot_of(page)
     if slot + 1 < page.up.size and page.size + siblings[slot + 1].size <= most:
@@ -337,7 +336,7 @@ cdef Page *partner(Page *page, int most) noexcept nogil:
 
 
 cdef void thin_branch(Tree *tree, Branch *branch) noexcept nogil:
-    """Join a branch of few children with a sibling where both fit well."""
+    """Join a branch with few children with a sibling, if both fit well."""
     cdef Branch *other = partner(branch, BRANCH_MOST // 4 * 3)
     if other == NULL:
         return
@@ -348,7 +347,7 @@ cdef void thin_branch(Tree *tree, Branch *branch) noexcept nogil:
 
 
 cdef void join_branches(Tree *tree, Branch *branch, Branch *right) noexcept nogil:
-    """Move the children of a branch to its sibling before it."""
+    """Move the children of a branch to the previous sibling."""
     cdef Branch *parent = branch.up
     cdef Shape shape = shape_of(tree)
     cdef int slot = slot_of(right)
@@ -379,14 +378,14 @@ cdef void join_branches(Tree *tree, Branch *branch, Branch *right) noexcept nogi
 
 
 cdef inline void merge_slots(Tree *tree, Branch *branch, int slot) noexcept nogil:
-    """Add what is counted under a slot to the slot before it."""
+    """Add the counts of a slot to the previous slot."""
     counts_of(branch)[slot - 1] += counts_of(branch)[slot]
     if tree.dense:
         runs_of(branch)[slot - 1] += runs_of(branch)[slot]
 
 
 cdef void thin_leaf(Tree *tree, Leaf *leaf) noexcept nogil:
-    """Join a leaf of few entries under a branch with a sibling; drop it when it is empty."""
+    """Join a leaf with few entries with a sibling; drop it if it is empty."""
     cdef Leaf *other
     if leaf.size == 0:
         drop_leaf(tree, leaf)
@@ -401,7 +400,7 @@ cdef void thin_leaf(Tree *tree, Leaf *leaf) noexcept nogil:
 
 
 cdef void drop_leaf(Tree *tree, Leaf *leaf) noexcept nogil:
-    """Remove a leaf whose entries are gone."""
+    """Remove an empty leaf."""
     cdef Branch *branch = leaf.up
     cdef int slot = slot_of(leaf)
     tree.bytes -= leaf_bytes(leaf, tree.words)
@@ -411,7 +410,7 @@ cdef void drop_leaf(Tree *tree, Leaf *leaf) noexcept nogil:
 
 
 cdef void join_leaves(Tree *tree, Leaf *leaf, Leaf *right) noexcept nogil:
-    """Move the entries of a leaf to its sibling before it."""
+    """Move the entries of a leaf to the previous sibling."""
     cdef Branch *branch = leaf.up
     cdef int slot = slot_of(right)
     cdef Leaf *joined

@@ -12,21 +12,21 @@ cdef extern from *:
     #define LAURELS_BRANCH_MOST 240
     #endif
     """
-    const int LEAF_MOST "LAURELS_LEAF_MOST"         # entries of a ranking in a leaf
-    const int BRANCH_MOST "LAURELS_BRANCH_MOST"     # children of a branch
+    const int LEAF_MOST "LAURELS_LEAF_MOST"         # the most entries of a ranking in a leaf
+    const int BRANCH_MOST "LAURELS_BRANCH_MOST"     # the most children of a branch
 
 cdef enum:
-    STAGE_MOST = 256            # entries of a stage; more than a leaf or the edges of a branch
+    STAGE_MOST = 256            # the most entries of a stage; more than a leaf or the edges of a branch
     WORDS_MOST = 7              # four columns, the tie, the stamp, the newest step
 
-cdef struct Word:               # how one word of all entries is kept
+cdef struct Word:               # the layout of one word of all entries
     int64_t base
-    uint32_t offset             # of the packed array, from the start of the leaf
-    uint32_t width              # bytes an item: 0 (all equal to base), 1, 2, 4 or 8
+    uint32_t offset             # the packed array's, from the start of the leaf
+    uint32_t width              # bytes per item: 0 (all equal to base), 1, 2, 4 or 8
 
 # A leaf is a Page, followed by Word[words], uint32_t ids[room] and the packed arrays.
 
-cdef struct Stage:              # entries at full width, on their way into a leaf
+cdef struct Stage:              # entries at full width, to be packed into a leaf
     int64_t words[WORDS_MOST][STAGE_MOST]
     uint32_t ids[STAGE_MOST]
     int size
@@ -68,7 +68,7 @@ cdef inline int leaf_find(const Leaf *leaf, int words, uint32_t member) noexcept
     return find_id(ids_of(leaf, words), leaf.size, member)
 
 cdef inline void leaf_read(const Leaf *leaf, int words, int at, int64_t *entry) noexcept nogil:
-    """Return all words of the entry at a position."""
+    """Read all words of the entry at a position."""
     cdef int word
     for word in range(words):
         entry[word] = leaf_get(leaf, word, at)

@@ -1,26 +1,27 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
 """A leaf: entries in order, up to 128 of them, each word as narrow as the values allow.
 
-**Structure.** One block of memory: a header, a descriptor per word, the member ids, then one
-packed array per word (struct of arrays). A word of an entry is the descriptor's `base` plus an
-unsigned item of 0, 1, 2, 4 or 8 bytes. Neighbours in a ranking have near scores and often near
-stamps, so of 16 bytes for a column and its tie 4 to 8 remain, and a search touches fewer cache
-lines. The base is chosen so that the range has slack on both sides; an entry that does not fit
-makes the leaf be packed anew, which is rare. Blocks have room for a few entries more than they
-hold, so memory follows the size whatever the tree does.
+**Structure.** One block of memory: a header, a descriptor per word, the member ids, then one packed
+array per word (struct of arrays). A word of an entry is the descriptor's `base` plus an unsigned
+item of 0, 1, 2, 4 or 8 bytes. Neighbours in a ranking have similar scores and often similar stamps,
+so a column and its tie take 4 to 8 bytes instead of 16, and a search uses fewer cache lines. The
+base is chosen so that the range has slack on both sides; if an entry does not fit, the leaf is
+packed again, which is rare. Blocks have room for only a few entries more than they have, so memory
+follows the size.
 
-**Search** goes word by word: within the range of positions equal in the words before, binary
-search in one contiguous array of narrow items; members' bytes are compared only within a run equal
-in every word.
+**Search** goes word by word: within the range of positions with equal previous words, binary search
+in one contiguous array of narrow items; members' bytes are compared only among entries that are
+equal in every word.
 
-**Changes** shift the tails of the arrays. What needs another layout (no room, a value that does
-not fit, too much room, a split) goes through a `Stage`, the same entries at full width. A function
-that may lay out anew returns the leaf's present address, or NULL without memory, the old intact.
+**Changes** shift the tails of the arrays. A change that needs another layout (no room, a value that
+does not fit, too much room, a split) goes through a `Stage`, the same entries at full width. A
+function that may change the layout returns the leaf's new address, or NULL without memory, with the
+old leaf intact.
 
-A tally (`cells.pyx`) keeps its cells in leaves as well, in no order.
+A tally (`cells.pyx`) also keeps its cells in leaves, unordered.
 
-**Invariants** (`leaf_check`): 0 <= size <= room <= ROOM_MOST; the arrays lie one after another,
-each from a multiple of 8, as `lay_out` puts them; entries of a ranking ascend strictly.
+**Invariants** (`leaf_check`): 0 <= size <= room <= ROOM_MOST; the arrays follow each other, each at
+a multiple of 8, as `lay_out` places them; entries of a ranking ascend strictly.
 """
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
@@ -34,7 +35,7 @@ from laurels.engine.roster.table cimport NONE
 
 cdef enum:
     ROOM_MOST = STAGE_MOST - 8
-    GROWN_MOST = 4              # then a leaf that grows is packed anew: its widths may shrink
+    GROWN_MOST = 4              # after this many growths a leaf is packed again, perhaps more narrowly
 
 
 cdef struct Header:
@@ -55,7 +56,8 @@ cdef inline int room_for(int size) noexcept nogil:
 
 
 cdef uint32_t lay_out(Leaf *leaf, int words) noexcept nogil:
-    """Place the packed arrays by the leaf's room and widths; the bytes of the whole leaf."""
+    """Place the packed arrays by the leaf's room and widths; return the size of the leaf in
+    bytes."""
     cdef uint32_t end = <uint32_t>(sizeof(Leaf) + words * sizeof(Word))
     cdef int word
     end += aligned(leaf.room * sizeof(uint32_t))
@@ -66,7 +68,7 @@ cdef uint32_t lay_out(Leaf *leaf, int words) noexcept nogil:
 
 
 cdef void choose_width(Word *how, const int64_t *items, int size) noexcept nogil:
-    """Return the narrowest width for the items, with the base that leaves equal slack on both
+    """Choose the narrowest width for the items, with a base that leaves equal slack on both
     sides."""
     cdef int64_t least = items[0] if size else 0
     cdef int64_t most = least
@@ -120,7 +122,7 @@ cdef void pack_word(Leaf *leaf, int word, const int64_t *items) noexcept nogil:
 
 cdef void leaf_unpack(const Leaf *leaf, int word, int first, int last,
                       int64_t *items) noexcept nogil:
-    """Return one word of the entries from first to before last."""
+    """Unpack one word of the entries from first to before last."""
     cdef const Word *how = word_of(leaf, word)
     cdef char *packed = packed_of(leaf, word)
     cdef int i
@@ -138,7 +140,8 @@ cdef void leaf_unpack(const Leaf *leaf, int word, int first, int last,
 
 
 cdef void leaf_breaks(const Leaf *leaf, int columns, uint8_t *marks) noexcept nogil:
-    """Mark with 1 the entries whose columns differ from the entry before; the first gets 0."""
+    """Mark the entries whose columns differ from those of the previous entry with 1; the first gets
+    0."""
     cdef int column
     cdef char *packed
     memset(marks, 0, leaf.size)
@@ -211,7 +214,7 @@ cdef inline bint narrow_word(const Leaf *leaf, int word, int64_t wanted, int *lo
 
 cdef int leaf_bound(const Leaf *leaf, int words, const Names *names, Key *key,
                     bint right) noexcept nogil:
-    """Return how many entries stand before the key (or at it, when right)."""
+    """Return the number of entries before a key, with `right` before or at it."""
     cdef int low = 0
     cdef int high = leaf.size
     cdef int word
@@ -289,7 +292,7 @@ cdef Leaf *leaf_pack(const Stage *stage, int words, int first, int last) noexcep
 
 
 cdef Leaf *replace(Leaf *leaf, int words, const Stage *stage) noexcept nogil:
-    """Return the staged entries in place of the leaf's."""
+    """Replace a leaf by one with the staged entries; return it, or NULL without memory."""
     cdef Leaf *new = leaf_pack(stage, words, 0, stage.size)
     if new != NULL:
         new.up = leaf.up
@@ -334,7 +337,7 @@ cdef Leaf *grow(Leaf *leaf, int words) noexcept nogil:
 
 cdef Leaf *leaf_insert(Leaf *leaf, int words, int at, uint32_t member,
                        const int64_t *entry) noexcept nogil:
-    """Insert an entry at its position into a leaf of fewer than ROOM_MOST."""
+    """Insert an entry at its position into a leaf of fewer than ROOM_MOST entries."""
     cdef Stage stage
     cdef bint fitting = are_fitting(leaf, words, entry)
     if fitting and leaf.size == leaf.room and leaf.grown < GROWN_MOST:
@@ -353,7 +356,7 @@ cdef Leaf *leaf_insert(Leaf *leaf, int words, int at, uint32_t member,
 
 
 cdef Leaf *leaf_remove(Leaf *leaf, int words, int at) noexcept nogil:
-    """Take out the entry at a position; never fails."""
+    """Remove the entry at a position; never fails."""
     cdef Stage stage
     cdef Leaf *smaller
     shift(leaf, words, at + 1, at, leaf.size - at - 1)
@@ -367,7 +370,7 @@ cdef Leaf *leaf_remove(Leaf *leaf, int words, int at) noexcept nogil:
 
 
 cdef Leaf *leaf_move(Leaf *leaf, int words, int at, int to, const int64_t *entry) noexcept nogil:
-    """Give the entry at a position new words, with which it stands at position `to`."""
+    """Set the words of the entry at a position, with which it moves to position `to`."""
     cdef Stage stage
     cdef uint32_t member = ids_of(leaf, words)[at]
     if are_fitting(leaf, words, entry):
@@ -386,7 +389,7 @@ cdef Leaf *leaf_move(Leaf *leaf, int words, int at, int to, const int64_t *entry
 
 cdef bint are_ascending(const Leaf *leaf, int words, int ordered, const Names *names,
                         int at) noexcept nogil:
-    """Return whether the entry at a position stands after the one before it."""
+    """Return whether the entry at a position sorts after the previous one."""
     cdef Key key
     cdef int word
     for word in range(ordered):
@@ -398,7 +401,7 @@ cdef bint are_ascending(const Leaf *leaf, int words, int ordered, const Names *n
 
 
 cdef const char *leaf_check_form(const Leaf *leaf, int words) noexcept nogil:
-    """Check that a leaf is laid out as it says; return the first fault found, or NULL."""
+    """Check the layout of a leaf; return the first fault found, or NULL."""
     cdef uint32_t end = <uint32_t>(sizeof(Leaf) + words * sizeof(Word))
     cdef const Word *how
     cdef int word
@@ -415,7 +418,8 @@ cdef const char *leaf_check_form(const Leaf *leaf, int words) noexcept nogil:
 
 cdef const char *leaf_check(const Leaf *leaf, int words, int ordered,
                             const Names *names) noexcept nogil:
-    """Check the invariants of a leaf in order; return the first fault found, or NULL. O(size)."""
+    """Check every invariant of a leaf of a ranking; return the first fault found, or NULL.
+    O(size)."""
     cdef const char *fault = leaf_check_form(leaf, words)
     cdef int at
     for at in range(1, leaf.size):

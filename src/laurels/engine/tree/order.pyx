@@ -1,8 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
-"""Positions in a tree: the rank of an entry, the entry at a rank, the entries before a key.
+"""Positions in a tree: the rank of an entry, the entry at a position, the entries before a key.
 
-A rank adds up what the branches count before the entry's path, from its leaf to the root; the
-others walk down from the root. Each level costs one search and one sum over an array of counts.
+A rank is the sum of the branches' counts before the entry's path, from its leaf to the root; the
+other functions walk down from the root. Each level costs one search and one sum over an array of
+counts.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -32,7 +33,7 @@ cdef uint64_t runs_before(Page *page) noexcept nogil:
 
 
 cdef uint64_t rank_by_columns(Tree *tree, const Spot *spot) noexcept nogil:
-    """Return the number of entries whose columns stand before those of an entry."""
+    """Return the number of entries whose columns sort before those of an entry."""
     cdef int64_t entry[WORDS_MOST]
     cdef Key key
     cdef int at
@@ -45,7 +46,7 @@ cdef uint64_t rank_by_columns(Tree *tree, const Spot *spot) noexcept nogil:
 
 
 cdef uint64_t rank_of(Tree *tree, const Spot *spot, int style) noexcept nogil:
-    """Return the rank from 0 of an entry in a style. O(log n)."""
+    """Return the rank of an entry, from 0, in a rank style. O(log n)."""
     if style == ORDINAL:
         return entries_before(spot.leaf) + spot.at
     if style == COMPETITION:
@@ -55,7 +56,7 @@ cdef uint64_t rank_of(Tree *tree, const Spot *spot, int style) noexcept nogil:
 
 
 cdef uint64_t bound(const Tree *tree, Key *key, bint right) noexcept nogil:
-    """Return the number of entries before the key, or at it too (right). O(log n)."""
+    """Return the number of entries before a key, with `right` before or at it. O(log n)."""
     cdef Page *page = tree.root
     cdef uint64_t before = 0
     cdef int level, slot
@@ -69,7 +70,7 @@ cdef uint64_t bound(const Tree *tree, Key *key, bint right) noexcept nogil:
 
 
 cdef void select(const Tree *tree, uint64_t position, Spot *spot) noexcept nogil:
-    """Return the entry at a position that exists. O(log n)."""
+    """Find the entry at an existing position. O(log n)."""
     cdef Page *page = tree.root
     cdef int level, slot
     for level in range(tree.height):

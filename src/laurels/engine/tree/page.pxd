@@ -4,11 +4,11 @@ from libc.stdint cimport uint8_t, uint32_t
 
 cdef struct Page:
     Page *up                    # the parent; NULL for the root
-    uint32_t number             # of a leaf under a branch: by which the table knows it
-    uint8_t size                # entries or children
-    uint8_t room                # for how many there is room
-    uint8_t slot                # where the parent last had it: a guess, not an invariant
-    uint8_t grown               # of a leaf: how often since it was packed
+    uint32_t number             # for a leaf under a branch: its number in the table
+    uint8_t size                # the number of entries or children
+    uint8_t room                # for how many of them there is room
+    uint8_t slot                # the last known slot in the parent: a guess, not an invariant
+    uint8_t grown               # for a leaf: how often it has grown since it was packed
 
 ctypedef Page Leaf
 ctypedef Page Branch

@@ -1,15 +1,15 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
-"""The ranked set: members in standing order, by rank and by member, in O(log n).
+"""The ranked set: members in ranking order, found by rank and by member, in O(log n).
 
-This is the Python face of `tree.pxd`: it takes and gives whole columns as buffers and loops in C.
-An entry is a row of 64-bit words, first the columns, then the tie (where ties go by time), then
-the stamp (where `last` needs it), then the newest step (in rolling windows); the columns and the
-tie order the entries, ascending, then the member's bytes. What a word means, its direction
-included, is the caller's business.
+This is the Python interface of `tree.pxd`: it takes and returns whole columns as buffers and loops
+in C. An entry is a row of 64-bit words: first the columns, then the tie (if ties go by time), then
+the stamp (if `last` columns need it), then the newest step (in rolling windows). Entries are in
+ascending order of the columns and the tie, then of the member's bytes. The meaning of the words,
+including their direction, is up to the caller.
 
-Ranks and positions start at 0. A member is named by its id in the roster and is in the set at most
-once. Not thread safe by itself: whoever shares a set holds a lock around each call. Calls over
-many entries release the GIL.
+Ranks and positions start at 0. A member is identified by its id in the roster and is in the set at
+most once. Not thread safe by itself: threads that share a set need a lock around each call. Calls
+over many entries release the GIL.
 """
 cimport cython
 from cpython cimport array
@@ -45,15 +45,15 @@ COMPETITION = 1
 DENSE = 2
 
 cdef enum:
-    MANY = 1000                 # entries for which the GIL is released
-    BLOCK = 256                 # members found, and ranked, together
+    MANY = 1000                 # the number of entries from which the GIL is released
+    BLOCK = 256                 # how many members are found, and ranked, together
 
 cdef array.array LONGS = array.array("q")
 
 
 cdef inline void look_ahead(Tree *tree, const uint32_t *ids, Py_ssize_t at,
                             Py_ssize_t stop) noexcept nogil:
-    """Ask for what the entries to come will need."""
+    """Prefetch the memory that the next entries will need."""
     if at + FAR < stop:
         ask_for_place(tree, ids[at + FAR])
     if at + NEAR < stop:
@@ -70,7 +70,7 @@ cdef void foresee_put(Tree *tree, uint32_t member, const int64_t *entry, Hint *h
 
 cdef bint put_all(Tree *tree, const uint32_t *ids, const Rows *rows, Py_ssize_t start,
                   Py_ssize_t stop) noexcept nogil:
-    """Assign entries in order, as whole leaves where they follow the last; return False without
+    """Assign entries in order, as whole leaves if they follow the last one; return False without
     memory."""
     cdef int64_t entry[WORDS_MOST]
     cdef Hint hints[NEXT]
@@ -167,8 +167,8 @@ cdef bint are_columns_equal(Tree *tree, const Spot *left, const Spot *right) noe
 
 cdef void ranks_in_order(Tree *tree, uint64_t start, uint64_t count, int style,
                          int64_t *ranks) noexcept nogil:
-    """Return the ranks of successive entries: their positions, or one search, then a step from each
-    to the next."""
+    """Compute the ranks of consecutive entries: their positions, or by one search and then a step
+    from each entry to the next."""
     cdef uint64_t i
     cdef Spot spot, before
     if style == 0:
@@ -199,7 +199,8 @@ cdef int check_style(Tree *tree, int style) except -1:
 
 
 cdef list ranks_of(RankedSet ranked, list members, int style, int first, object absent):
-    """Return the ranks of members, counted from `first`; `absent` for those that are not there."""
+    """Return the ranks of members, starting at `first`; `absent` for members that are not in the
+    set."""
     cdef uint32_t ids[BLOCK]
     cdef int64_t ranks[BLOCK]
     cdef list found = []
@@ -228,10 +229,10 @@ cdef int add_all(list items, const int64_t *values, uint64_t count) except -1:
 cdef class RankedSet:
     """An ordered set of members of a roster.
 
-    `columns` words of score (1 to 4), then one word for the tie if `tie`, then one that does not
-    order if `stamped`, and another if `stepped`. `dense` keeps what dense ranks need (4 bytes a
-    hundred entries, and time).
-    Not collected by the garbage collector: it refers to nothing but its roster.
+    An entry has `columns` words of score (1 to 4), then one word for the tie if `tie`, then one
+    that does not affect the order if `stamped`, and another one if `stepped`. `dense` maintains the
+    counts for dense ranks (4 bytes per hundred entries, and time). It is not tracked by the garbage
+    collector: it refers only to its roster.
     """
 
     def __cinit__(self, Roster roster not None, *, int columns, bint tie, bint stamped,
@@ -256,21 +257,21 @@ cdef class RankedSet:
 
     @property
     def width(self) -> int:
-        """Words of an entry."""
+        """The number of words of an entry."""
         return self.tree.words
 
     @property
     def ordered(self) -> int:
-        """Words that decide the order of an entry, before its member does."""
+        """The number of words that decide the order of an entry, before its member."""
         return self.tree.ordered
 
     @property
     def nbytes(self) -> int:
-        """Bytes allocated, this object included. O(segments of the table)."""
+        """Bytes allocated, including this object. O(segments of the table)."""
         return <uint64_t>RankedSet.__basicsize__ + self.tree.bytes + table_bytes(&self.tree.places)
 
     def put(self, ids: object, words: object, start: int = 0, stop: int | None = None) -> None:
-        """Assign the entries of members: insert them, or give them new words. O(log n) each.
+        """Assign the entries of members: insert them, or change their words. O(log n) each.
 
         `words` is one buffer of int64 per word, `ids` one of uint32; only the items from start to
         before stop are read. Raises IndexError for an id the roster never gave.
@@ -311,7 +312,7 @@ cdef class RankedSet:
             give_back(&held)
 
     def clear(self) -> None:
-        """Remove every member and give the memory back. O(n / 100)."""
+        """Remove every member and free the memory. O(n / 100)."""
         with nogil:
             tree_close(&self.tree)
 
@@ -339,10 +340,11 @@ cdef class RankedSet:
             give_back(&held)
 
     def rank(self, uint32_t id, int style) -> int:
-        """Return the rank of a member from 0, -1 when absent. O(log n).
+        """Return the rank of a member, from 0, or -1 if it is absent. O(log n).
 
-        ORDINAL: the entries before it; COMPETITION: those whose columns stand before its columns;
-        DENSE: the different columns among those (ValueError unless the set is dense).
+        ORDINAL is the number of entries before it, COMPETITION the number of entries whose columns
+        sort before its columns, DENSE the number of distinct columns among these (raises ValueError
+        unless the set is dense).
         """
         cdef Spot spot
         check_style(&self.tree, style)
@@ -350,7 +352,7 @@ cdef class RankedSet:
             seek(&self.tree, id, &spot)) else -1
 
     def ranks(self, ids: object, int style) -> array.array:
-        """Return the ranks of members, as `rank`. O(log n) each."""
+        """Return the ranks of members, like `rank`. O(log n) each."""
         cdef Borrowed held
         cdef array.array ranks
         cdef Py_ssize_t count
@@ -372,8 +374,8 @@ cdef class RankedSet:
             give_back(&held)
 
     def rank_of(self, member: object, int style) -> int:
-        """Return the rank of a member (str or bytes), as `rank`; -1 as well for one the roster
-        never saw. O(log n)."""
+        """Return the rank of a member (str or bytes), like `rank`; also -1 for one that is not in
+        the roster. O(log n)."""
         cdef uint32_t id = find_name(&self.roster.book, member)
         cdef Spot spot
         check_style(&self.tree, style)
@@ -381,12 +383,13 @@ cdef class RankedSet:
             seek(&self.tree, id, &spot)) else -1
 
     def ranks_of(self, members: object, int style) -> list[int]:
-        """Return the ranks of members (str or bytes), as `rank`; -1 as well for those the roster
-        never saw. O(log n) each."""
+        """Return the ranks of members (str or bytes), like `rank`; also -1 for those that are not
+        in the roster. O(log n) each."""
         return ranks_of(self, list(members), style, 0, -1)
 
     def ranks_from(self, members: object, int style, int first) -> list[int | None]:
-        """Return the same, counted from `first`, and None for those that are not there."""
+        """Return the ranks of members, like `ranks_of`, but starting at `first`, and None for
+        absent members."""
         return ranks_of(self, list(members), style, first, None)
 
     def slice(self, start: int, stop: int) -> tuple[array.array, list[array.array]]:
@@ -409,7 +412,7 @@ cdef class RankedSet:
     def listed(self, start: int, stop: int, int style) -> tuple[
             list[str], list[int], list[list[int]]]:
         """Return the members, the ranks and, column by column, the words of the entries that
-        `slice` would give. O(log n + entries)."""
+        `slice` would return. O(log n + entries)."""
         cdef uint32_t ids[BLOCK]
         cdef int64_t ranks[BLOCK]
         cdef int64_t words[WORDS_MOST][BLOCK]
@@ -438,10 +441,11 @@ cdef class RankedSet:
         return names, places, shown
 
     def bound(self, words: object, member: bytes | None = None, *, bint right = False) -> int:
-        """Return how many entries stand before a key, or before and at it (right). O(log n).
+        """Return the number of entries before a key, with `right` before or at it. O(log n).
 
-        The key is the first one or more ordering words, or all of them and a member's bytes (who
-        need not be in the roster); a shorter key is at every entry that begins with it.
+        The key is one or more of the first ordering words, or all of them and the bytes of a
+        member, which need not be in the roster; a shorter key is at every entry that begins with
+        it.
         """
         cdef int64_t entry[WORDS_MOST]
         cdef Key key

@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
-"""What is known beforehand where a snapshot is restored: how many come, and that two are alike.
+"""Faster ways to restore a snapshot: tables of a known size, and copies of whole trees.
 
-A table that grows is built anew again and again; one that is made for all who will come is built
-once. And the ranking that a rolling window prepares begins as its live one: a copy of the pages and
-of the table costs a tenth of putting every entry once more.
+A table that grows is rebuilt again and again; one that is made for the final number of members is
+built once. And the prepared ranking of a rolling window begins as a copy of its live one: copying
+the pages and the table costs a tenth of putting every entry again.
 """
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
@@ -21,7 +21,7 @@ from .tree cimport CHUNK, Tree, shape_of
 
 
 cdef bint lead_all(Tree *tree, const Page *page, int level) noexcept nogil:
-    """Lead the members of all leaves under a page to them; return False without memory."""
+    """Add the members of all leaves under a page to the table; return False without memory."""
     cdef int slot
     if level == 0:
         return lead_members(tree, page, page.number)
@@ -32,8 +32,8 @@ cdef bint lead_all(Tree *tree, const Page *page, int level) noexcept nogil:
 
 
 cdef bint expect_members(Tree *tree, uint64_t count) noexcept nogil:
-    """Have the table of a tree's members ready for so many; return False without memory, as it
-    was."""
+    """Prepare the table of a tree for `count` members; return False without memory, with nothing
+    changed."""
     cdef Table old = tree.places
     if tree.height == 0 or count <= tree.size:
         return True
@@ -48,7 +48,7 @@ cdef bint expect_members(Tree *tree, uint64_t count) noexcept nogil:
     return True
 
 
-# The same tree once more
+# Copies of a tree
 
 
 cdef Leaf *copy_leaf(Tree *to, const Leaf *leaf) noexcept nogil:
@@ -64,7 +64,7 @@ cdef Leaf *copy_leaf(Tree *to, const Leaf *leaf) noexcept nogil:
 
 
 cdef Branch *copy_branch(const Branch *branch, Shape shape) noexcept nogil:
-    """Return a branch with the same edges and counts, and no children yet."""
+    """Return a copy of a branch with its edges and counts, without children."""
     cdef uint64_t size = branch_bytes(branch, shape) - leaf_bytes(edges_of(branch), shape.words)
     cdef Branch *copy = <Branch *>malloc(size)
     cdef Leaf *edges = <Leaf *>malloc(leaf_bytes(edges_of(branch), shape.words))
@@ -81,8 +81,8 @@ cdef Branch *copy_branch(const Branch *branch, Shape shape) noexcept nogil:
 
 
 cdef Page *copy_page(Tree *to, const Page *page, int level, bint *whole) noexcept nogil:
-    """Return a page and all under it; without memory less of it, or NULL, and `whole` becomes
-    False."""
+    """Return a copy of a page and everything under it; without memory a part of it, or NULL, and
+    `whole` is set to False."""
     cdef Page *copy
     cdef Page *child
     cdef int slot
@@ -103,7 +103,7 @@ cdef Page *copy_page(Tree *to, const Page *page, int level, bint *whole) noexcep
 
 
 cdef bint copy_directory(Tree *to, const Tree *tree) noexcept nogil:
-    """Return the numbers of leaves, those that are free included, or False without memory."""
+    """Copy the numbers of leaves, including free ones; return False without memory."""
     cdef uint32_t chunks = (tree.numbers + CHUNK - 1) // CHUNK
     cdef uint32_t chunk
     to.leaves = <Leaf ***>malloc(tree.chunk_room * sizeof(Leaf **))
@@ -121,7 +121,7 @@ cdef bint copy_directory(Tree *to, const Tree *tree) noexcept nogil:
 
 
 cdef bint copy_table(Table *to, const Table *table) noexcept nogil:
-    """Return a table with the same entries, or False without memory, and no table."""
+    """Copy a table; return False without memory, with no table made."""
     cdef uint64_t i, size
     cdef Segment *segment
     to[0] = table[0]
@@ -143,7 +143,7 @@ cdef bint copy_table(Table *to, const Table *table) noexcept nogil:
 
 
 cdef void forget_segments(Table *to, const Table *table, uint64_t stop) noexcept nogil:
-    """Give back the part of a copy that was made."""
+    """Free the part of a table that was copied."""
     cdef uint64_t i
     for i in range(stop):
         if i >> table.directory[i].depth == 0:
@@ -153,7 +153,7 @@ cdef void forget_segments(Table *to, const Table *table, uint64_t stop) noexcept
 
 
 cdef bint tree_copy(Tree *to, const Tree *tree) noexcept nogil:
-    """Make an empty tree the same as another one of its form; return False without memory, and
+    """Copy a tree into an empty one of the same form; return False without memory, leaving it
     empty. O(leaves)."""
     cdef bint done = True
     if tree.root == NULL:
@@ -174,7 +174,7 @@ cdef bint tree_copy(Tree *to, const Tree *tree) noexcept nogil:
 def expect(structure: Roster | RankedSet, uint64_t count) -> None:
     """Reserve space for `count` members in an empty roster or in a ranking.
 
-    No answer depends on it. A ranking that is one leaf is left as it is.
+    This affects only speed. A ranking of a single leaf is left unchanged.
     """
     cdef Roster roster
     cdef Table table

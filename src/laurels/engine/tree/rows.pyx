@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
-"""Rows of words at the border with Python: borrowed and given as one column per word."""
+"""Rows of words passed from and to Python, as one column per word."""
 from cpython cimport array
 from libc.stdint cimport int64_t, uint32_t
 
@@ -26,7 +26,7 @@ cdef int borrow_rows(Borrowed *held, object ids, object words, int width, Rows *
 
 cdef int take_bounds(Borrowed *held, object start, object stop, Py_ssize_t *first,
                      Py_ssize_t *last) except -1:
-    """Return the stretch of the borrowed rows that is asked for; stop None: to the end."""
+    """Set the range of the borrowed rows to use; with `stop` None it is to the end."""
     first[0] = start
     last[0] = items(held, 0) if stop is None else stop
     if not 0 <= first[0] <= last[0] <= items(held, 0):
@@ -39,7 +39,7 @@ cdef array.array new_ids(Py_ssize_t count):
 
 
 cdef list new_columns(int width, Py_ssize_t count, int64_t **columns):
-    """One array per word, and where their items are."""
+    """Return one array per word, and set the addresses of their items."""
     cdef list words = []
     cdef array.array column
     cdef int word
@@ -51,7 +51,7 @@ cdef list new_columns(int width, Py_ssize_t count, int64_t **columns):
 
 
 cdef int check_ids(uint32_t members, const uint32_t *ids, Py_ssize_t count) except -1:
-    """IndexError unless all ids are of the first so many members."""
+    """Raise IndexError unless all ids are less than `members`."""
     cdef uint32_t most = 0
     cdef Py_ssize_t i
     for i in range(count):

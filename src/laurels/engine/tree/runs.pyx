@@ -1,9 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, auto_pickle=False
-"""Runs, from which dense ranks come: how many begin in each leaf and under each branch.
+"""Runs, for dense ranks: the number of runs that begin in each leaf and under each branch.
 
-A run begins at an entry whose columns differ from those of the entry before it, so a change in a
-leaf concerns its own runs and, its last entry being another, the first entry of the leaf after it.
-Both are counted anew and the difference is added above: a change costs one pass over two leaves.
+A run begins at an entry whose columns differ from those of the previous entry. So a change in a
+leaf affects the leaf's own runs and, if its last entry changes, the first entry of the next leaf.
+Both are counted again and the difference is added to the branches above: a change costs one pass
+over two leaves.
 """
 from libc.stdint cimport uint8_t, uint32_t
 
@@ -34,8 +35,8 @@ cdef Leaf *neighbour(Leaf *leaf, int step) noexcept nogil:
 
 
 cdef bint begins_run(const Tree *tree, Leaf *leaf) noexcept nogil:
-    """Return whether the columns of a leaf's first entry differ from those of the entry before
-    it."""
+    """Return whether the columns of a leaf's first entry differ from those of the previous
+    entry."""
     cdef Leaf *before = neighbour(leaf, -1)
     cdef int column
     while before != NULL and before.size == 0:
@@ -49,7 +50,7 @@ cdef bint begins_run(const Tree *tree, Leaf *leaf) noexcept nogil:
 
 
 cdef uint32_t inner_runs(const Tree *tree, const Leaf *leaf, int at) noexcept nogil:
-    """Return the runs that begin at the positions from 1 to `at` of a leaf."""
+    """Return the number of runs that begin at the positions from 1 to `at` of a leaf."""
     cdef uint8_t marks[STAGE_MOST]
     cdef uint32_t runs = 0
     cdef int i
@@ -60,14 +61,14 @@ cdef uint32_t inner_runs(const Tree *tree, const Leaf *leaf, int at) noexcept no
 
 
 cdef uint32_t runs_in(const Tree *tree, Leaf *leaf) noexcept nogil:
-    """Return the runs that begin in a leaf."""
+    """Return the number of runs that begin in a leaf."""
     if leaf.size == 0:
         return 0
     return begins_run(tree, leaf) + inner_runs(tree, leaf, leaf.size - 1)
 
 
 cdef void count_runs(Tree *tree, Leaf *leaf) noexcept nogil:
-    """Count the runs of a leaf anew (NULL: of none) and correct all branches above it."""
+    """Count the runs of a leaf again and correct all branches above it; do nothing for NULL."""
     cdef Page *page = leaf
     cdef uint32_t more
     if leaf == NULL:

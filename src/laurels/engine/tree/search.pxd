@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """The order of entries, stated once: words ascending, then the member's bytes ascending.
 
-A key may be shorter than an entry's (a prefix of the words, no member): it then stands before or
-after everything that begins with it, as the caller asks.
+A key may be shorter than an entry's (a prefix of the words, no member): the caller chooses whether
+it sorts before or after everything that begins with it.
 """
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
@@ -18,8 +18,8 @@ ctypedef fused packed_t:
 
 cdef struct Key:
     const int64_t *words
-    int count                   # words given
-    bint named                  # whether the member counts (only with all ordered words)
+    int count                   # the number of words
+    bint named                  # whether it has a member (only with all ordered words)
     uint32_t member             # its id, or NONE when it need not be in the roster
     const uint8_t *start        # its bytes; NULL until looked up
     uint32_t length
@@ -27,8 +27,8 @@ cdef struct Key:
 cdef inline int lower(const packed_t *sorted, int low, int high, packed_t wanted) noexcept nogil:
     """Return the first position in [low, high) whose item is not less than wanted, else high.
 
-    Halves without a branch. Of narrow items the last 64 are counted instead: several at once, and
-    their cache lines come together rather than one after another.
+    A binary search without branches. Among the last 64 narrow items it counts instead: several are
+    compared at once, and their cache lines are loaded together rather than one after another.
     """
     cdef const packed_t *base = sorted + low
     cdef int left = high - low
@@ -60,7 +60,7 @@ cdef inline int upper(const packed_t *sorted, int low, int high, packed_t wanted
 
 cdef inline bint narrow(const packed_t *packed, packed_t wanted, int *low,
                         int *high) noexcept nogil:
-    """Shrink [low, high) to the items equal to wanted; return False when there are none."""
+    """Narrow [low, high) to the items equal to wanted; return False when there are none."""
     low[0] = lower(packed, low[0], high[0], wanted)
     if low[0] == high[0] or packed[low[0]] != wanted:
         return False
@@ -71,8 +71,8 @@ cdef inline bint narrow(const packed_t *packed, packed_t wanted, int *low,
     return True
 
 cdef inline int order_to_member(const Names *names, Key *key, uint32_t member) noexcept nogil:
-    """Return negative, 0 or positive as the key's member stands before, at or after a roster
-    member."""
+    """Compare the key's member with a member of the roster: return a negative number, 0 or a
+    positive one."""
     cdef uint32_t length = 0
     cdef const uint8_t *start
     if key.member == member:
@@ -84,10 +84,11 @@ cdef inline int order_to_member(const Names *names, Key *key, uint32_t member) n
 
 cdef inline int bound_members(const Names *names, const uint32_t *members, int low, int high,
                               Key *key, bint right) noexcept nogil:
-    """Return how many of the first `high` members stand before the key's (or at it, when right).
+    """Return how many of the first `high` members are before the key's, with `right` before or at
+    it.
 
-    Each costs a wait for its bytes. Many are taken in by their names, each after all that are
-    there, so the last is asked first.
+    Each comparison waits for a member's bytes. Members are often added in the order of their names,
+    each after all others, so the last one is compared first.
     """
     cdef int middle, order
     if low < high:
@@ -97,7 +98,7 @@ cdef inline int bound_members(const Names *names, const uint32_t *members, int l
         high -= 1
     while low < high:
         middle = (low + high) >> 1
-        if high - low > 3:                      # one of these is next
+        if high - low > 3:                      # one of these is compared next
             prefetch(group_of(names, members[(low + middle) >> 1]))
             prefetch(group_of(names, members[(middle + 1 + high) >> 1]))
         order = order_to_member(names, key, members[middle])

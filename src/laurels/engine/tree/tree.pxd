@@ -1,26 +1,26 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """The ranked set's tree: entries in order, counted, and found by member.
 
-**Structure.** A counted B+ tree: leaves (`leaf.pyx`) hold the entries, branches (`branch.pyx`) the
-number of entries under each child, so that a rank is a walk from a leaf up its parents and a
-select a walk down. A table (`table.pyx`) leads from a member to the number of its leaf; a directory
-of small chunks leads from the number to the leaf, so that a leaf may be laid out anew elsewhere
-while its members' places stay true, and no growth copies more than an index of chunks. Within the
-leaf the member is found among at most 128 ids. While all entries fit into one leaf there is neither
-branch nor directory nor table: a small ranking is one block of memory.
+**Structure.** A counted B+ tree: leaves (`leaf.pyx`) have the entries, branches (`branch.pyx`) the
+number of entries under each child, so that a rank is a walk from a leaf up its parents and a select
+a walk down. A table (`table.pyx`) maps a member to the number of its leaf; a directory of small
+chunks maps the number to the leaf, so that a leaf can move in memory without changes to the table,
+and no growth copies more than an index of chunks. Within the leaf the member is found among at most
+128 ids. While all entries fit into one leaf there is neither branch nor directory nor table: a
+small ranking is one block of memory.
 
 **Modules.** `entries.pyx` finds and writes entries, `growth.pyx` splits and joins pages,
-`directory.pyx` names leaves and leads members to them, `runs.pyx` keeps the counts of dense ranks,
-`order.pyx` answers by rank and by key, `audit.pyx` checks.
+`directory.pyx` numbers leaves and maps members to them, `runs.pyx` maintains the counts of dense
+ranks, `order.pyx` searches by rank and by key, `audit.pyx` checks.
 
-**Memory failures.** Every step that can fail comes before the first change of the step it serves;
-a failure then means that the entry was not put in. Only an entry on its way to another leaf may be
-lost.
+**Memory failures.** Every allocation of a write comes before its first change, so a failure means
+that the entry was not inserted. Only an entry that is moved to another leaf may be lost.
 
 **Invariants** (`audit.pyx`): entries ascend through all leaves; each edge is at or before all
-entries of the child after it and after those of the child before; counts and runs equal what lies
-under them; parents and children name each other; the table leads each member to the leaf that
-holds it and to nothing else; no leaf is empty and no branch is without children (the root has two).
+entries of the child after it and after those of the child before; counts and runs equal those of
+the pages under them; parents and children refer to each other; the table maps each member to the
+leaf that has its entry, and has no others; no leaf is empty and no branch is without children (the
+root has at least two).
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
@@ -32,26 +32,26 @@ from .search cimport Key
 from laurels.engine.roster.table cimport Table
 
 cdef enum:
-    CHUNK = 32                  # leaves of one allocation of the directory
+    CHUNK = 32                  # the number of leaves in one allocation of the directory
 
 cdef struct Tree:
     const Names *names
     Page *root                  # a leaf when height is 0, else a branch; NULL: no entries
-    Leaf ***leaves              # by number; a free number's pointer is odd and leads to the next
-    Table places                # member id to the number of its leaf; open when height > 0
+    Leaf ***leaves              # by number; the pointer of a free number is odd and has the next one
+    Table places                # from a member id to the number of its leaf; open when height > 0
     uint64_t bytes              # of leaves, branches and the directory
-    uint32_t size               # entries
-    uint32_t numbers            # ever given
-    uint32_t free_number        # the first one given back, or NONE
-    uint32_t epoch              # how often a page was given back, or a branch moved
-    uint32_t chunk_room         # chunks that `leaves` has room for
-    uint8_t height              # levels of branches
+    uint32_t size               # the number of entries
+    uint32_t numbers            # how many numbers have ever been assigned
+    uint32_t free_number        # the first free number, or NONE
+    uint32_t epoch              # how often a page was freed, or a branch moved
+    uint32_t chunk_room         # the number of chunks that `leaves` has room for
+    uint8_t height              # the number of levels of branches
     uint8_t columns
     uint8_t ordered             # columns and tie: the words that order
-    uint8_t words               # all words of an entry
+    uint8_t words               # the number of all words of an entry
     uint8_t dense
 
-cdef struct Spot:               # where an entry is, or would be; until the next change
+cdef struct Spot:               # the place of an entry, or the gap for one; valid until the next change
     Leaf *leaf
     int at
 
@@ -65,7 +65,7 @@ cdef inline Leaf *leaf_numbered(const Tree *tree, uint32_t number) noexcept nogi
     return tree.leaves[number // CHUNK][number % CHUNK]
 
 cdef inline void keep_leaf(Tree *tree, Leaf *old, Leaf *leaf, uint64_t old_bytes) noexcept nogil:
-    """Take note of a leaf's present address (the old one is freed) and size."""
+    """Record a leaf's new address and size; the old memory is freed already."""
     tree.bytes += leaf_bytes(leaf, tree.words) - old_bytes
     if old == leaf:
         return
@@ -78,7 +78,7 @@ cdef inline void keep_leaf(Tree *tree, Leaf *old, Leaf *leaf, uint64_t old_bytes
 
 cdef inline void set_key(Key *key, const Tree *tree, uint32_t member,
                          const int64_t *entry) noexcept nogil:
-    """Return the whole key of an entry."""
+    """Set a key to the whole key of an entry."""
     key.words = entry
     key.count = tree.ordered
     key.named = True
