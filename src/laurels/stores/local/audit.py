@@ -1,8 +1,8 @@
 """The audit log of a folder: a SQLite file of its own.
 
-It is not in `log.db`, whose one writer is the thread that commits: an administrative call then
-neither waits for a commit nor holds one up, and the log stays what boards are made from, whole
-with every snapshot and backup.
+It is not in `log.db`, which is written only by the committing thread. So an administrative call
+neither waits for a commit nor delays one, and the log has only the records that boards are made
+from, complete with every snapshot and backup.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _LAST_ID = (1 << 63) - 1
 
 
 class FolderAudit:
-    """Entries in a file of a folder; implements `AuditStore`. Raises StorageFailed,
+    """Implementation of `AuditStore`: entries in a file of a folder. Raises StorageFailed,
     FormatTooNew."""
 
     def __init__(self, folder: Path, most: int = MAX_ENTRIES) -> None:
@@ -74,7 +74,7 @@ class FolderAudit:
             self._connection.execute("DELETE FROM entry WHERE id <= ?", (last - self._most,))
 
     def newest(self, before: str | None, limit: int) -> list[AuditEntry]:
-        """Return as `page`. Blocks."""
+        """Return the entries of `page`. Blocks."""
         older_than = _LAST_ID if before is None else int(before)
         with self._lock, self._plain_errors():
             rows = self._connection.execute(_NEWEST, (older_than, limit)).fetchall()

@@ -1,7 +1,8 @@
 """Backups: one file with the content of a folder, taken while a process may be serving it.
 
-A backup is the folder's newest valid snapshot and the log from there on, as of one moment. Both can
-be read during writes: snapshots are never changed, and SQLite gives a reader one consistent state.
+A backup is the folder's newest valid snapshot and the log from there on, read in one transaction.
+Both can be read during writes: snapshots are never changed, and SQLite gives a reader one
+consistent state.
 The file has the format of snapshots (`snapshot/form.py`): a first section with the notes and a
 table of contents, the snapshot in pieces, the entries of the log. It gets its name after it was
 flushed and read back.
@@ -40,12 +41,12 @@ _PIECE = 1 << 20
 _ATTEMPTS = 5
 
 Progress = Callable[[int, int], None]
-"""Called with the bytes done and about how many there are."""
+"""A function that is called with the number of bytes done, and about how many there are."""
 
 
 class Backup(Struct, frozen=True):
-    """The content of a backup: boards up to `offset` of the log, whose entries from `log_from` on
-    it has; before that a snapshot of `snapshot_offset`, None without one."""
+    """The content of a backup: boards up to `offset` of the log. It has a snapshot of
+    `snapshot_offset`, None without one, and the entries of the log from `log_from` on."""
 
     offset: int
     log_from: int
@@ -67,8 +68,8 @@ def back_up(
 ) -> Backup:
     """Write the content of a folder to one file, also while another process serves the folder.
 
-    Raises BackupExists, FolderMissing, LogDamaged where the folder is damaged, FormatTooNew,
-    StorageFailed where the file cannot be written; an existing file of that name is then unchanged.
+    Raises BackupExists, FolderMissing, LogDamaged if the folder is damaged, FormatTooNew,
+    StorageFailed if the file cannot be written; an existing file of that name is then unchanged.
     """
     if not folder.is_dir():
         raise FolderMissing(f"there are no boards at {folder}")
@@ -80,7 +81,7 @@ def back_up(
             log = stack.enter_context(closing(LogView(folder / LOG_NAME)))
             offset = 0 if found is None else found[0].offset
             if log.first > offset + 1:
-                continue  # trimmed meanwhile to a newer snapshot
+                continue  # the log was trimmed meanwhile to a newer snapshot
             return _write(file, log, found, progress)
     raise LogDamaged(f"the log in {folder} begins after its good snapshots end")
 

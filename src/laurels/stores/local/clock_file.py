@@ -1,4 +1,4 @@
-"""The reference of a clock guard, in a file of the store's folder, for the next process."""
+"""The reference of a clock guard, stored in the folder for the next process."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +13,7 @@ CLOCK_NAME = "clock"
 
 
 class ClockFile:
-    """The reference of a folder. It is a convenience: where it cannot be written or read, the next
+    """The clock reference of a folder. It is optional: if it cannot be written or read, the next
     process trusts the clock, as after a reboot."""
 
     def __init__(self, folder: Path) -> None:

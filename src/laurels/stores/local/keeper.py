@@ -1,8 +1,8 @@
-"""Schedule snapshots: when one is due, and one at a time.
+"""Schedule snapshots: decide when one is due, and take one at a time.
 
-Due snapshots are taken by a thread of their own, so no commit waits for one. A failed one (a full
-disk, say) only makes recovery longer: it is reported in the store's statistics, and tried again
-when the log has grown by as much once more.
+Due snapshots are taken by a thread of their own, so no commit waits for one. A failed snapshot (on
+a full disk, for example) only makes recovery longer: it is reported in the store's statistics, and
+tried again when the log has grown by the same amount again.
 """
 
 import threading
@@ -29,21 +29,22 @@ class SnapshotScheduler:
         self._one = threading.Lock()
 
     def grown(self, nbytes: int) -> None:
-        """Note what was appended to the log."""
+        """Note the size of what was appended to the log."""
         self._log_bytes += nbytes
 
     def is_due(self) -> bool:
-        """Return whether the log has grown so far that a snapshot pays, and none is being taken."""
+        """Return whether the log has grown enough for a snapshot to pay off, and none is being
+        taken."""
         if self._one.locked():
             return False
         return is_due(self._log_bytes, self._nbytes)
 
     def is_due_on_close(self) -> bool:
-        """Return whether a snapshot pays before the store is closed."""
+        """Return whether a snapshot pays off before the store is closed."""
         return is_due_on_close(self._log_bytes, self._nbytes)
 
     def start(self, keep: Callable[[], int]) -> None:
-        """Take a snapshot in a thread of its own; does nothing while another is taken."""
+        """Take a snapshot in a thread of its own; do nothing while another one is being taken."""
         if not self._one.acquire(blocking=False):
             return
 
@@ -63,17 +64,17 @@ class SnapshotScheduler:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep snapshots from being taken, waiting for one that is."""
+        """Prevent snapshots inside, after waiting for one that is being taken."""
         with self._one:
             yield
 
     def took(self, taken: SnapshotFile) -> None:
-        """Note a snapshot."""
+        """Note that a snapshot was taken."""
         self._newest, self._log_bytes, self._failure = taken, 0, None
         self._nbytes = taken.nbytes
 
     def taken(self) -> float | None:
-        """Return when the newest snapshot was written, by its file; None without one."""
+        """Return the time of the newest snapshot, from its file; None without one."""
         if self._newest is None:
             return None
         with suppress(OSError):
@@ -81,12 +82,12 @@ class SnapshotScheduler:
         return None
 
     def wait(self) -> None:
-        """Wait for a snapshot that is being taken: it finds the store closed and gives up."""
+        """Wait for a snapshot that is being taken; it ends early, since the store is closed."""
         with suppress(LaurelsError), self._one:
             pass
 
     def kept(self, log_from: int, end_unverified: str | None) -> Kept:
-        """Return what a recovery would start from."""
+        """Return the snapshot and log from which a recovery would start."""
         newest = self._newest
         return Kept(
             log_from,

@@ -1,14 +1,14 @@
 """The keys of a folder: two files of the same content, `keys.json` and `keys.json.previous`.
 
-A change is written to `keys.json.previous` first and to `keys.json` last, which is when it counts.
-Each is written whole beside, synced, read back and renamed, so that at every moment at least one of
-the two is whole, whatever the disk or the process does. Where `keys.json` does not read back as it
-was written, the other one is used and a warning says so. A key that was revoked is in neither: a
-revocation is acknowledged when both are without it.
+A change is written to `keys.json.previous` first and then to `keys.json`, which makes it valid.
+Each file is written under a temporary name, synced, read back and renamed, so that at any time at
+least one of the two is complete, whatever happens to the disk or the process. If `keys.json` is
+damaged, the other file is used, with a warning. A revoked key is in neither: a revocation is
+acknowledged after it was removed from both.
 
-Format 2 has a checksum, so that a flipped bit in a board's name is damage and not another name.
-Format 1, which had none, is read as well. The setting that the folder needs keys is a note in its
-log: it stays when the files are gone, and a restored backup has it, though never the keys.
+Format 2 has a checksum, so that a flipped bit in a board's name is detected. Format 1, which had
+none, can still be read. The fact that the folder needs keys is a note in its log: it stays when the
+files are lost, and a restored backup has it, although a backup never has the keys.
 """
 
 import errno
@@ -57,8 +57,8 @@ class _Format1(Struct, frozen=True):
 
 
 class FolderKeyStore:
-    """Implements `KeyStore` in a folder that this process has locked; `warned` is called with
-    messages for the operator."""
+    """Implementation of `KeyStore` in a folder that this process has locked; `warned` is called
+    with messages for the operator."""
 
     def __init__(
         self, folder: Path, notes: Notes, warned: Callable[[str], None] = lambda _: None
@@ -108,7 +108,7 @@ class FolderKeyStore:
         try:
             return msgspec.json.decode(self._used.read_bytes(), type=dict[str, int])
         except (OSError, msgspec.MsgspecError):
-            return {}  # it only informs
+            return {}  # these times are only for information
 
     def store_last_used(self, used_ms: Mapping[str, int]) -> None:
         _write(self._used, msgspec.json.encode({**self.last_used(), **used_ms}))
@@ -120,7 +120,7 @@ class FolderKeyStore:
 
 
 def _read(path: Path) -> KeySet | None:
-    """Return the content of a file, None where there is none. Raise KeysDamaged, FormatTooNew,
+    """Return the content of a file, None if it does not exist. Raises KeysDamaged, FormatTooNew,
     StorageFailed."""
     try:
         content = path.read_bytes()
@@ -155,7 +155,8 @@ def _encoded(keys: KeySet) -> bytes:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Replace a file by one that only its owner may read, once that is completely on the disk."""
+    """Replace a file, after the new content is completely on the disk; only the owner may read
+    it."""
     unfinished = path.with_name(f"{path.name}.unfinished")
     try:
         _write_whole(unfinished, content)

@@ -1,8 +1,8 @@
 """Report the progress of opening a store.
 
-A `Report` is called with the phase, how much of it is done and how much there is. Opening happens
-deep below the code that can draw, in one call. So a report is set for a context: a thread, a task,
-and those they start.
+A `Report` is called with the phase, the amount done and the total. The code that opens a store is
+many calls below the code that can show progress. So a report is set in a context variable, for a
+thread or a task and those that it starts.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ def current_report() -> Report:
 
 @contextmanager
 def reporting(report: Report) -> Iterator[None]:
-    """Set the report for stores opened in this context."""
+    """Set the report for stores opened inside."""
     token = _report.set(report)
     try:
         yield

@@ -1,8 +1,8 @@
 """Recovery: make a fold from the newest valid snapshot and the log after it, or from the whole log.
 
-Nothing is guessed. A snapshot that is damaged is skipped for the older one, for which the log was
-kept. Where neither is valid and the log no longer begins at its beginning, or the log ends before a
-snapshot of it, opening fails and says what to do.
+Nothing is guessed. If a snapshot is damaged, the older one is used, from which the log was kept. If
+neither is valid and the log was trimmed, or if the log ends before a snapshot, opening fails with
+an error that says what to do.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -23,13 +23,13 @@ from laurels.stores.local.snapshot.taking import opened
 from .opening_progress import current_report
 
 _REPORT_EVERY = 64
-"""Entries between two progress reports."""
+"""The number of entries between two progress reports."""
 
 NewIndex = Callable[[], Index]
 
 
 class Recovered(Struct, frozen=True):
-    """A fold, the snapshot it began from, how much of the log was folded after that, and the
+    """A fold, the snapshot from which it began, how much of the log was folded after that, and the
     damaged snapshots that were skipped."""
 
     fold: Fold
@@ -42,10 +42,10 @@ class RecoveredRecorder(ChangeRecorder, Protocol):
     """A recorder of changes that keeps them from one run to the next."""
 
     def begin(self, states: Iterable[BoardState]) -> None:
-        """Take the boards as they are before the log is folded."""
+        """Get the boards before the log is folded."""
 
     def settle(self, states: Iterable[BoardState]) -> None:
-        """Take the boards as they are after the log was folded."""
+        """Get the boards after the log was folded."""
 
 
 def recovered(
@@ -54,9 +54,9 @@ def recovered(
     new_index: NewIndex,
     recorder: RecoveredRecorder | None = None,
 ) -> Recovered:
-    """Return the fold of a log, begun from the first valid snapshot. What changes is recorded.
+    """Return the fold of a log, begun from the first valid snapshot. A `recorder` gets the changes.
 
-    Raises LogDamaged where a part of the log is missing, FormatTooNew.
+    Raises LogDamaged if a part of the log is missing, FormatTooNew.
     """
     damaged: list[SnapshotFile] = []
     for snapshot in snapshots:
@@ -82,7 +82,7 @@ def recovered(
 
 
 def refolded(log: Log, snapshots: Sequence[SnapshotFile], new_index: NewIndex) -> Fold:
-    """Return the fold of as much of the log as there is, for comparison: from its beginning, else
+    """Return another fold of the log for comparison: from its beginning, or, if it was trimmed,
     from the oldest snapshot."""
     if log.first == 1:
         return recovered(log, [], new_index).fold
@@ -90,7 +90,7 @@ def refolded(log: Log, snapshots: Sequence[SnapshotFile], new_index: NewIndex) -
 
 
 def _follow(log: Log, fold: Fold, recorder: RecoveredRecorder | None) -> int:
-    """Fold the entries of the log after those of a fold; return their bytes."""
+    """Fold the entries of the log after the fold's offset; return their size in bytes."""
     if recorder is not None:
         recorder.begin(fold.boards.values())
         fold.recorder = recorder

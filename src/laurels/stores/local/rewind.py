@@ -1,14 +1,14 @@
-"""Rewind a folder whose newest records lie ahead of the clock.
+"""Rewind a folder whose newest records are ahead of the clock.
 
-Time in a store never goes back, so a folder that was written under a clock that was days ahead
+Time in a store never goes back. So if a folder was written while the clock was days ahead, its time
 stands still until those days have passed. Rewinding rewrites its log as if the clock had stopped at
-an instant: no record is later, and no event. The records keep their order and their offsets, so the
-rankings stay a function of the log and the time. Snapshots of a later instant are set aside, and
-the log is folded again from an older one.
+an instant: no record and no event is later than that. The records keep their order and their
+offsets, so the rankings stay a function of the log and the time. Snapshots of a later instant are
+set aside, and the log is folded again from an older one.
 
-Each event keeps its member, value, id and labels. What changes is when it happened, where that was
-ahead, and whatever depends on that: the period it counts in, its weight where scores decay, and
-whether it came too late for a window.
+Each event keeps its member, value, id and labels. Only times after the instant change, and whatever
+depends on them: the period in which an event counts, its weight in a window with decay, and whether
+it is too late for a window.
 """
 
 from array import array
@@ -29,8 +29,8 @@ from .clock_file import CLOCK_NAME
 
 
 class Rewound(Struct, frozen=True):
-    """The effect of rewinding to `until_ms`: how many entries of the log changed, the time of the
-    newest of them, and the snapshots set aside."""
+    """The effect of rewinding to `until_ms`: the number of changed entries of the log, the time of
+    the newest of them, and the snapshots that were set aside."""
 
     until_ms: int
     newest_ms: int
@@ -39,10 +39,10 @@ class Rewound(Struct, frozen=True):
 
 
 def rewind(folder: Path, log: RewritableLog, until_ms: int, *, dry_run: bool) -> Rewound:
-    """Rewind a folder, which is locked, to an instant; with `dry_run` only report what that
-    changes. It can be repeated after an interruption.
+    """Rewind a locked folder to an instant; with `dry_run` only report what would change. It can be
+    repeated after an interruption.
 
-    Raises CannotRewind where the log uses event time, or no longer reaches back to that instant;
+    Raises CannotRewind if the log uses event time, or no longer reaches back to that instant;
     LogDamaged, StorageFailed.
     """
     if log.note("clock") == "event":
@@ -61,8 +61,8 @@ def rewind(folder: Path, log: RewritableLog, until_ms: int, *, dry_run: bool) ->
 
 
 def _snapshots_ahead(folder: Path, log: RewritableLog, until_ms: int) -> list[SnapshotFile]:
-    """Return the snapshots of a later instant. CannotRewind where no older state is left to start
-    from."""
+    """Return the snapshots of a later instant. Raises CannotRewind if there is no older state to
+    start from."""
     ahead: list[SnapshotFile] = []
     reaches_back = log.first == 1
     for snapshot in SnapshotFiles(folder).newest_first():
@@ -86,7 +86,7 @@ def _latest_ms(body: bytes) -> int:
 
 
 def _rewriting(until_ms: int) -> Callable[[bytes], bytes | None]:
-    """Return a function that rewrites an entry, or returns None where it is unchanged."""
+    """Return a function that returns the rewritten entry, or None if it is unchanged."""
 
     def rewritten(body: bytes) -> bytes | None:
         found = records.decode(body)
@@ -100,7 +100,7 @@ def _rewriting(until_ms: int) -> Callable[[bytes], bytes | None]:
 
 
 def _earlier(found: list[records.Record], until_ms: int) -> Iterator[records.Record]:
-    """Yield records as they would be had time stopped at an instant."""
+    """Yield the records as they would be if time had stopped at an instant."""
     for each in found:
         if each.now_ms <= until_ms:
             yield each

@@ -1,10 +1,10 @@
-"""The service: accept → log → fold, and the moment a question is answered in.
+"""The store of one process: accept → log → fold, and queries from the index.
 
-Writes are gathered into commits (`commit`). A commit gives each write its `now`, appends all
-their records as one entry of the log, and only when that is durable folds them, under the lock
-that readers share. So no answer shows half a commit, none waits for a disk, and
-a failed append leaves the index untouched. `Leaderboards` and `AsyncLeaderboards` are the verbs
-on top of this.
+Writes are gathered into commits (`commit`). A commit gives each write its `now`, appends the
+records of all writes as one entry of the log, and folds them once that is durable, under the lock
+that readers take, too. So no answer shows half a commit, no read waits for a disk, and a failed
+append leaves the index unchanged. `Leaderboards` and `AsyncLeaderboards` are the verbs on top of
+this.
 """
 
 import asyncio
@@ -83,7 +83,7 @@ from .write_failures import WriteFailures
 
 SHARE_LEAST = 256
 BOARDS_SHOWN = 1_000
-"""Maximum number of boards with metrics of their own: more labels would overload a metrics
+"""The most boards with metrics of their own: more label values would overload a metrics
 collector."""
 
 T = TypeVar("T")
@@ -93,7 +93,7 @@ _log = logging.getLogger("laurels")
 class Service(Paced):
     """A log, an index folded from it, and a clock, whose name is noted in the log.
 
-    `rest` lets other threads run; `stopwatch` returns seconds, to measure commits.
+    `rest` lets other threads run; `stopwatch` returns seconds, for measuring commits.
     """
 
     def __init__(
@@ -142,28 +142,29 @@ class Service(Paced):
 
     @property
     def begun(self) -> bool:
-        """Whether anything was recorded besides the creation of boards."""
+        """Whether the log has any record other than the creation of boards."""
         return self._fold.now_ms > MIN_MS
 
     def on_close(self, action: Callable[[], None]) -> None:
-        """Call `action` when this is closed, after the log is."""
+        """Call `action` when this store is closed, after the log is."""
         self._on_close.append(action)
 
     def observe(self, observer: Callable[[int, float], None], clock: Callable[[], float]) -> None:
-        """Call `observer` after each commit, from the committing thread, with how many events it
-        had and how many seconds it took by `clock`."""
+        """Call `observer` after each commit, in the committing thread, with its number of events
+        and the seconds it took by `clock`."""
         self._observed = observer, clock
 
     def note(self, key: str) -> str | None:
-        """Return a small fact that is kept beside the log's entries and stays in backups."""
+        """Return a note, a small text that is stored in the log beside its entries and in
+        backups."""
         return self._log.note(key)
 
     def set_note(self, key: str, value: str) -> None:
-        """Keep a fact beside the log's entries; it is durable when this returns."""
+        """Store a note in the log beside its entries; it is durable when this returns."""
         self.commit(Task(partial(self._log.set_note, key, value)))
 
     def close(self) -> None:
-        """Commit what is queued and close; idempotent."""
+        """Commit all queued writes and close; idempotent."""
         if self._forks != forks() or not self._closing.acquire(blocking=False):
             return
         self._committer.close()
@@ -176,41 +177,41 @@ class Service(Paced):
     # Reading
 
     def reading(self) -> threading.RLock:
-        """Return the lock for reads: a commit holds it while it counts, and never during a disk
-        write. Raise when the store cannot be used."""
+        """Return the lock for reads: a commit holds it while it counts, but never during a disk
+        write. Raises an error if the store is unusable."""
         self.ensure_usable()
         return self._lock
 
     def lock_at_once(self) -> "threading.RLock | None":
-        """Return the same lock, acquired, or None where another thread holds it."""
+        """Return the same lock, acquired, or None if another thread holds it."""
         self.ensure_usable()
         return self._lock if self._lock.acquire(blocking=False) else None
 
     def ensure_usable(self) -> None:
-        """Raise Forked in a child of the process that opened this, Closed after the end."""
+        """Raise Forked in a child of the process that opened this store, Closed after `close`."""
         if self._forks != forks():
             raise Forked("the store was opened by the process that this one was forked from")
         if self._ended is not None:
             raise Closed(self._ended)
 
     def named(self, board: str) -> BoardState:
-        """Return the board of that name, as of the newest commit; needs no lock."""
+        """Return the board of that name, as of the newest commit. Takes no lock."""
         self.ensure_usable()
         return self._fold.named(board)
 
     def position(self, board: str, source: str) -> str | None:
-        """Return the position committed last for a source, None without one."""
+        """Return the last committed position of a source, None if there is none."""
         return self.named(board).positions.get(source)
 
     async def follow(self, boards: Collection[str]) -> None:
         """Do nothing: change tokens are exact."""
 
     def change_token(self, board: str) -> tuple[int, int, int, bool]:
-        """Return a token that changes whenever the board may have another list.
+        """Return a token that changes whenever the board's lists may have changed.
 
-        It consists of the board's number, how often it changed, the end up to which it was
-        advanced, and whether a period or step has ended since. Where scores decay, it changes every
-        second. Takes no lock; O(1).
+        It consists of the board's number, its number of changes, the next end of a period or step,
+        and whether that has passed. On a board with decay it changes every second. Takes no lock;
+        O(1).
         """
         state = self.named(board)
         return (state.number, state.changes, *time_token(state, self._time_of(state)))
@@ -225,10 +226,10 @@ class Service(Paced):
             return [self._fold.boards[name].board for name in sorted(self._fold.boards)]
 
     def ask(self, board: str, query: Query[T]) -> T:
-        """Return the answer to a query of a board, all from one state.
+        """Return the answer to a query about a board, made from a single state of it.
 
-        After a boundary, when much of a pass is left to do, it does that first, in shares, so that
-        others are not blocked. NotReady after MOST members: another call continues from there.
+        If much of a pass is left to do after a boundary, that is done first, in shares, so that
+        other callers are not blocked. Raises NotReady after MOST members: another call continues.
         """
         try:
             return self.ask_at_once(board, query)
@@ -240,8 +241,8 @@ class Service(Paced):
         return self.ask_at_once(board, query)
 
     def ask_at_once(self, board: str, query: Query[T]) -> T:
-        """Return the answer to a query, or raise NotReady where much of a pass would have to be
-        done first."""
+        """Return the answer to a query, or raise NotReady if much of a pass has to be done
+        first."""
         self.ensure_usable()
         with self._lock:
             state = self._advanced(board)
@@ -251,8 +252,8 @@ class Service(Paced):
             return plan.run_local(self._fold.index, self._fold.offset)
 
     async def ask_async(self, board: str, query: Query[T]) -> T:
-        """Return the answer to a query: on the loop where it is short and nothing blocks it, else
-        from a thread."""
+        """Return the answer to a query: on the loop if it is short and nothing blocks it, else from
+        a thread."""
         if query.size > ON_LOOP:
             return await asyncio.to_thread(self.ask, board, query)
         return await self.look_async(
@@ -260,14 +261,14 @@ class Service(Paced):
         )
 
     async def look_async(self, look: Callable[[bool], T]) -> T:
-        """Return the result of a short read: `look(False)` on the loop where no commit is being
+        """Return the result of a short read: `look(False)` on the loop if no commit is being
         counted and no step prepared, else `look(True)` in a thread."""
         lock = self.lock_at_once()
         if lock is not None:
             try:
                 return look(False)
             except NotReady:
-                pass  # the thread does what is left
+                pass  # the thread does the rest
             finally:
                 lock.release()
         return await asyncio.to_thread(look, True)
@@ -275,8 +276,8 @@ class Service(Paced):
     def cached_view(
         self, board: str, window: str | None, look: Callable[[Index, RankingKey], T]
     ) -> T | None:
-        """Return the result of `look` at the ranking of the running period over all events, if that
-        is all it takes: nothing is due and the view is cached. None where `ask` has to do more."""
+        """Return the result of `look` for the ranking of the running period over all events, if its
+        view is cached and no work is due; else None, and `ask` has to answer."""
         self.ensure_usable()
         with self._lock:
             fold = self._fold
@@ -289,8 +290,9 @@ class Service(Paced):
     def changes(
         self, board: str, after: str | None, limit: int, *, initial: bool = False
     ) -> ChangePage:
-        """Return a page of changes after a cursor, or, with `initial`, of all present entries
-        before them. Reads blocks that are no longer in memory from the disk, without a lock."""
+        """Return a page of changes after a cursor; with `initial` first of all current entries,
+        then of the changes after these. Blocks that are no longer in memory are read from the disk,
+        without a lock."""
         if initial or beginning.is_initial(after):
             cursor = beginning.cursor_of(after, partial(self._end_of_changes, board))
             state = self.named(board)
@@ -306,15 +308,15 @@ class Service(Paced):
     async def changes_async(
         self, board: str, after: str | None, limit: int, *, initial: bool = False
     ) -> ChangePage:
-        """Return what `changes` returns, made in a thread."""
+        """Return a page of changes, read in a thread; see `changes`."""
         return await asyncio.to_thread(self.changes, board, after, limit, initial=initial)
 
     def _times(self) -> list[tuple[BoardState, int]]:
-        """Return all boards with their current times; under the lock."""
+        """Return all boards with their current times. Called under the lock."""
         return [(state, self._fold.time_of(state)) for state in self._fold.boards.values()]
 
     def _are_scopes_advanced(self, state: BoardState, asks: Iterable[ReadRequest]) -> bool:
-        """Advance the scopes that are read, by a share of work; return whether that was enough."""
+        """Advance the scopes that are read by a share of work; return whether that was enough."""
         return self._fold.advance_scopes(state, {ask.key.scope for ask in asks}, SHARE) and all(
             self._fold.advance_listed(state, ask.scopes, SHARE)
             for ask in asks
@@ -322,8 +324,8 @@ class Service(Paced):
         )
 
     def board_stats(self, board: str, *, patient: bool = True) -> BoardStats:
-        """Return the statistics of a board; raise NotReady where `ask` would have to work first,
-        unless `patient`."""
+        """Return the statistics of a board. Unless `patient`, raise NotReady if much work has to be
+        done first."""
         for _ in range(0, MOST if patient else 0, SHARE):
             with suppress(NotReady):
                 return self.board_stats(board, patient=False)
@@ -338,8 +340,8 @@ class Service(Paced):
             return store_stats(self._fold, self._log.nbytes(), self.clock_status(), kept)
 
     def _advanced(self, board: str) -> BoardState:
-        """Return a board advanced to its current time, by a share of work; NotReady if more is
-        needed."""
+        """Return a board, advanced to its current time by a share of work. Raises NotReady if more
+        is needed."""
         state = self._fold.named(board)
         self._advance_clock()
         if not self._fold.advance(state, SHARE):
@@ -359,8 +361,8 @@ class Service(Paced):
         return left, max(0, until_ms)
 
     def pace(self, limit: int) -> tuple[int, int]:
-        """Do a share of the due work, as `work`, and write the refreshes that are due; not under
-        the lock, and not by the committing thread."""
+        """Do a share of the due work, like `work`, and write the refreshes that are due. Must not
+        be called under the lock or in the committing thread."""
         left, until_ms = self.work(limit)
         with self.reading():
             ready = not self._still and bool(self._fold.refreshes.ready(self._fold.now_ms))
@@ -374,16 +376,16 @@ class Service(Paced):
         return clock_status(self._clock, self._fold.now_ms)
 
     def accept_clock(self) -> ClockStatus:
-        """Follow the clock from now on, wherever it has leapt. InvalidClock for a clock without a
-        guard."""
+        """Follow the clock from now on, however far it has leapt. Raises InvalidClock for a clock
+        without a guard."""
         accept_clock(self._clock)
         return self.clock_status()
 
     def _now(self) -> int:
-        """Return the time of the clock, never less than that of the newest record.
+        """Return the time of the clock, never before that of the newest record.
 
-        While a commit is being written to the disk it is the commit's: reads are answered as of
-        then, so that no step passes between its plan and its fold.
+        While a commit is being written to the disk, this is the commit's time, also for reads, so
+        that no step ends between the commit's plan and its fold.
         """
         if self._committing_ms is not None:
             return self._committing_ms
@@ -400,7 +402,8 @@ class Service(Paced):
         return now_ms if now_ms > latest_ms else latest_ms
 
     def _advance_clock(self) -> None:
-        """Move the fold's clock to now; in event time each board is at its newest record."""
+        """Move the fold's clock to now. In event time do nothing: a board's time is that of its
+        newest record."""
         if not self._event_time:
             self._fold.advance_clock(self._now())
 
@@ -417,19 +420,19 @@ class Service(Paced):
         return submission(self.named(board), events, window, event_time=self._event_time, **how)
 
     def write(self, command: Command[T]) -> T:
-        """Carry out a command and return its result; raise what refused it."""
+        """Carry out a command and return its result; raise the error that refused it."""
         committed = self.commit(accepted(self, command))
         if (name := defined_by(command)) is not None:
             committed = self.definition(name)
         return result_of(command, committed)
 
     def commit(self, write: Write) -> Any:
-        """Commit a write and return its result; raise what refused it."""
+        """Commit a write and return its result; raise the error that refused it."""
         self.ensure_usable()
         return self._committer.submit(write)
 
     async def write_async(self, command: Command[T]) -> T:
-        """Carry out a command for a task of an event loop, which waits for no disk."""
+        """Carry out a command for a task of an event loop, without blocking the loop on a disk."""
         self.ensure_usable()
         committed: Any
         place = 0
@@ -446,7 +449,7 @@ class Service(Paced):
         return result_of(command, committed, place)
 
     def commit_async(self, write: Write) -> Future[Any]:
-        """Commit a write for a caller on an event loop: return a future of its result."""
+        """Commit a write for a caller on an event loop; return a future of its result."""
         self.ensure_usable()
         return self._committer.submit_async(write)
 
@@ -465,8 +468,8 @@ class Service(Paced):
         self, board: str, event: Any, window: str | None, scope: Sequence[str] | None
     ) -> Future[tuple[Receipts, int]] | None:
         """Commit one event together with others of its kind; return a future of the receipts of all
-        of them, and of its position there. None for an event that has to be accepted separately, as
-        always in event time: nothing is done then."""
+        of them, and of its position there. Do nothing and return None for an event that has to be
+        accepted separately, as every event in event time."""
         if self._event_time or not is_plain(event):
             return None
         state = self.named(board)
@@ -478,7 +481,7 @@ class Service(Paced):
         return self._committer.share_async((state.number, watched), accept, event)
 
     def _commit(self, tickets: list[Ticket]) -> None:
-        """Make a group of writes one entry of the log and fold it."""
+        """Append a group of writes to the log as one entry, and fold it."""
         if self._ended is not None:
             raise Closed(self._ended)
         began = 0.0 if self._observed is None else self._observed[1]()
@@ -486,7 +489,7 @@ class Service(Paced):
             self._committing_ms = self._now()
         try:
             if self._commit_at(self._committing_ms, tickets):
-                with suppress(StorageFailed):  # what is due stays due
+                with suppress(StorageFailed):  # the refreshes stay due
                     self._refresh()
         finally:
             self._committing_ms = None
@@ -497,8 +500,8 @@ class Service(Paced):
     def _refresh(self) -> None:
         """Write the refreshes that are due and ready, as an entry of their own.
 
-        A commit does so right after its own entry, before its writers are answered, so that their
-        next reads show it. Called by the committing thread, while time stands still.
+        A commit does this right after its own entry, before its writers are answered, so that their
+        next reads show the result. Called by the committing thread, while time stands still.
         """
         with self._lock:
             self._advance_clock()
@@ -533,19 +536,19 @@ class Service(Paced):
         return offset
 
     def _note_clock(self) -> None:
-        """Note in the log by which clock it is written, before the first entry by that clock."""
+        """Note the name of the clock in the log, before the first entry with that clock's time."""
         if self._clock_to_note is not None:
             self._log.set_note("clock", self._clock_to_note)
             self._clock_to_note = None
 
     def ensure_writable(self) -> None:
-        """Raise StorageFailed where the disk refused the last write and still does."""
+        """Raise StorageFailed if the disk refused the last write and still refuses writes."""
         if self.write_failures.reason is not None:
             self.commit(Task(self._try_to_write))
         self.write_failures.ensure_none()
 
     def _try_to_write(self) -> None:
-        """Write an entry without effect, to test the disk; by the committing thread."""
+        """Write an entry without effect, to test the disk. Called by the committing thread."""
         try:
             self._log.set_note("writable", "yes")
         except StorageFailed as error:
@@ -565,7 +568,7 @@ class Service(Paced):
                 drafted = write.records(self._fold, now_ms)
                 coded = [records.encode_one(record) for record in drafted]
                 write.plan(self._fold)
-            except Exception as error:  # any error of a write is its own; the other writes continue
+            except Exception as error:  # the error of one write must not affect the others
                 apart = [each for ticket in gathered for each in ticket.apart()]
                 if len(apart) == 1:
                     apart[0].fail(error)
@@ -590,7 +593,7 @@ class Service(Paced):
         return body is not None
 
     def _make_ready(self, write: FoldedWrite) -> None:
-        """Do the work before folding a write that can be done in shares."""
+        """Do the part of the work before folding a write that can be done in shares."""
         surveyed = False
         while not surveyed:
             with self._lock:
@@ -599,8 +602,8 @@ class Service(Paced):
             self._advance_board(write.board, write.scopes)
 
     def _advance_board(self, board: BoardState, scopes: Collection[str]) -> None:
-        """Advance a board and those of its scopes to the commit's time, in shares, letting readers
-        in between."""
+        """Advance a board and some of its scopes to the commit's time, in shares, so that readers
+        can run in between."""
         advanced = False
         while not advanced:
             with self._lock:
@@ -612,7 +615,8 @@ class Service(Paced):
                 )
 
     def _fold_all(self, accepted: list[tuple[list[Ticket], FoldedWrite]], offset: int) -> None:
-        """Fold the writes of a commit, piece by piece; pieces of one `now` count together."""
+        """Fold the writes of a commit, piece by piece; pieces with the same `now` count
+        together."""
         pieces = [
             (now_ms, write, piece)
             for _, write in accepted
@@ -636,7 +640,7 @@ class Service(Paced):
                     ticket.fail(error)
 
     def _afterwards(self, weight: int) -> None:
-        """Do a share of the due work after a commit, with its writers awake, unless a task of an
+        """Do a share of the due work after a commit, after waking its writers, unless a task of an
         event loop does it."""
         if self._ended is not None:
             return
@@ -649,8 +653,8 @@ class Service(Paced):
 
     @contextmanager
     def _sound(self) -> Iterator[None]:
-        """Stop serving when an entry may be in the log and not in the index (out of memory, say):
-        from then on answers would differ from the log."""
+        """Make the store unusable if folding an entry of the log fails (for lack of memory, for
+        example), since answers would differ from the log from then on."""
         try:
             yield
         except StorageFailed:
@@ -665,7 +669,7 @@ class Service(Paced):
         return [] if self._files is None else self._files.newest_first()
 
     async def ensure_healthy(self) -> None:
-        """Raise StorageFailed where the disk refused the last write and still does."""
+        """Raise StorageFailed if the disk refused the last write and still refuses writes."""
         if self.write_failures.reason is not None:
             await asyncio.to_thread(self.ensure_writable)
 
@@ -687,13 +691,13 @@ class Service(Paced):
         )
 
     def snapshot_taken(self) -> float | None:
-        """Return when the newest snapshot was written, in seconds since 1970; None without one."""
+        """Return the time of the newest snapshot, in seconds since 1970; None without one."""
         return self._keeper.taken()
 
     def snapshot(self) -> int:
-        """Take a snapshot while serving and trim the log to the one before; return its offset.
+        """Take a snapshot while serving, and trim the log to the previous one; return its offset.
 
-        Raises NothingToBackUp for a store without a folder, StorageFailed where the disk refuses a
+        Raises NothingToBackUp for a store without a folder, StorageFailed if the disk refuses a
         write.
         """
         self.ensure_usable()
@@ -701,15 +705,15 @@ class Service(Paced):
             return self._keep()
 
     def _keep(self) -> int:
-        """Take a snapshot, remove those before the last, and trim the log to that one."""
+        """Take a snapshot, remove all earlier ones but the last, and trim the log to that one."""
         offset, until = self._take_snapshot()
         while until and self.commit(Task(partial(self._log.trim, until))):
             pass
         return offset
 
     def _take_snapshot(self) -> tuple[int, int]:
-        """Take a snapshot and remove those before the last; return its offset, and up to which one
-        the log may be trimmed."""
+        """Take a snapshot and remove all earlier ones but the last; return its offset, and the
+        offset up to which the log may be trimmed."""
         if self._files is None:
             raise NothingToBackUp("the store is in memory: it has no snapshots")
         write_changes = partial(self._changes.write, self._lock, self._times)
@@ -721,13 +725,16 @@ class Service(Paced):
         return taken.offset, kept[-1].offset if trims else 0
 
     def _snapshot_on_close(self) -> None:
-        """Take a snapshot where the next start would fold for more than about a second, after the
-        last commit. Where that fails, the log is unchanged and the next start takes longer."""
+        """Take a snapshot after the last commit, if the next start would otherwise fold for more
+        than about a second. If that fails, the log is unchanged, and the next start takes
+        longer."""
         if self._files is None or self._ended is not None or not self._keeper.is_due_on_close():
             return
         try:
             with self._keeper.alone():
-                if self._keeper.is_due_on_close():  # not taken by the thread that was waited for
+                if (
+                    self._keeper.is_due_on_close()
+                ):  # unless the thread took one while we waited for it
                     _, until = self._take_snapshot()
                     while until and self._log.trim(until):
                         pass
@@ -738,8 +745,8 @@ class Service(Paced):
         return refolded(self._log, self._snapshots(), self._new_index)
 
     def check(self) -> CheckReport:
-        """Check every structure, and compare the index with a fold of the log (as far as there is
-        one)."""
+        """Check every structure, and compare the index with a fold of the log, as far as that is
+        kept."""
 
         def compared() -> CheckReport:
             for snapshot in self._snapshots():
@@ -765,7 +772,7 @@ class Service(Paced):
             self.commit(Task(exchange))
 
     def _advanced_alike(self, fold: Fold) -> Fold:
-        """Return another fold of this log, advanced to the same time as this one."""
+        """Advance another fold of the same log to the same time as this one, and return it."""
         fold.event_time = self._event_time
         fold.advance_clock(self._fold.clock_ms)
         for state in self._fold.boards.values():
@@ -775,8 +782,8 @@ class Service(Paced):
 
     @contextmanager
     def _standing_still(self) -> Iterator[None]:
-        """Keep the index unchanged as within a commit: every board is advanced to the commit's
-        time, so reads change nothing, and no pass continues."""
+        """Keep the index unchanged inside, like during a commit: every board is advanced to the
+        commit's time, so that reads change nothing, and no pass continues."""
         with self._lock:
             self._advance_clock()
             self._fold.advance_all()

@@ -13,7 +13,7 @@ _CHUNK = 10_000
 
 
 def compare(live: Fold, other: Fold) -> CheckReport:
-    """Compare all of two folds; CheckFailed names the first difference."""
+    """Compare two folds completely. CheckFailed names the first difference."""
     _same("offset", live.offset, other.offset)
     _same("time", live.now_ms, other.now_ms)
     _same("board names", sorted(live.boards), sorted(other.boards))

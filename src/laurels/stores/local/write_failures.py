@@ -1,4 +1,4 @@
-"""Failed writes: counted, and logged once a minute until one succeeds."""
+"""Count failed writes, and log them once a minute until one succeeds."""
 
 import logging
 from collections.abc import Callable
@@ -10,7 +10,7 @@ _log = logging.getLogger("laurels")
 
 
 class WriteFailures:
-    """Whether the log can be written; `count` is how many entries could not be, since the start.
+    """The failed writes of a log; `count` is the number of entries that failed since the start.
 
     `seconds` is a monotonic clock.
     """
@@ -24,7 +24,7 @@ class WriteFailures:
 
     @property
     def reason(self) -> str | None:
-        """Why the last write failed; None where it succeeded."""
+        """The reason why the last write failed, None if it succeeded."""
         return self._reason
 
     def failed(self, error: StorageFailed) -> None:
@@ -40,12 +40,12 @@ class WriteFailures:
             _log.error("writes fail, %d in a row so far: %s", self._in_a_row, error)
 
     def succeeded(self) -> None:
-        """Note that something was written."""
+        """Note that a write succeeded."""
         if self._reason is not None:
             self._reason = None
             _log.warning("writes succeed again, after %d that failed", self._in_a_row)
 
     def ensure_none(self) -> None:
-        """Raise StorageFailed where the last write failed."""
+        """Raise StorageFailed if the last write failed."""
         if self._reason is not None:
             raise StorageFailed(self._reason)

@@ -1,1 +1,1 @@
-"""The changes that boards of one process keep."""
+"""Kept changes of the boards in one process."""

@@ -1,4 +1,4 @@
-"""The protocol of what keeps blocks of changes that are no longer in the commits' memory."""
+"""The protocol of a store for blocks of changes that are no longer kept in memory."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
@@ -10,8 +10,8 @@ from laurels.core.changes.cursor import BlockPlace
 
 
 class StoredRow(Struct, frozen=True):
-    """A row of blocks without its body: from block `first` to `last`, whose tag it has, with how
-    many changes, the newest from `at_ms`."""
+    """A row of blocks without its body: the numbers of its first and last block, the tag of the
+    last one, the number of changes, and the time `at_ms` of the newest."""
 
     first: int
     last: int
@@ -38,7 +38,8 @@ class ChangeRows(Protocol):
         """Return the rows of a board, without their blocks, in order."""
 
     def read(self, board: int, first: int) -> Iterator[list[Block]]:
-        """Yield the blocks of a board, row by row, from the row that has block `first` on."""
+        """Yield the blocks of a board, row by row, beginning with the row that has block
+        `first`."""
 
     def write(
         self,
@@ -47,9 +48,9 @@ class ChangeRows(Protocol):
         *,
         durable: bool = False,
     ) -> None:
-        """Write rows of boards, and take away those up to new floors, all or nothing. With
-        `durable` all that was ever written is on the disk when this returns; without, a power cut
-        may lose it, and it is folded again. Raise StorageFailed where the disk refuses."""
+        """Write rows of boards, and remove those up to new floors, in one transaction. With
+        `durable` everything written so far is on the disk when this returns; otherwise a power cut
+        may lose it, and it is folded again. Raises StorageFailed if the disk refuses a write."""
 
     def forget(self, board: int) -> None:
         """Remove all blocks of a board."""

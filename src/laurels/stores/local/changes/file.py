@@ -1,7 +1,7 @@
-"""The file of kept changes: blocks in rows of some hundred, one SQLite database beside the log.
+"""The file of kept changes: a SQLite database beside the log, with rows of some hundred blocks.
 
-Rows are written behind the commits, by a thread of their own. What is lost with the process is
-folded again from the log, since a snapshot is valid only when the file has all changes up to it.
+Rows are written after the commits, by a thread of their own. Blocks that are lost with the process
+are made again from the log, since no snapshot is taken before the file has all changes up to it.
 """
 
 import os
@@ -19,7 +19,7 @@ from .base import RowOfBoard, StoredRow
 
 FORMAT = 1
 _CHECKPOINT_PAGES = 16_384
-"""Size of the write-ahead file at which SQLite copies it into the database: 64 MiB."""
+"""The size of the write-ahead file at which SQLite checkpoints it, in pages: 64 MiB."""
 _SCHEMA = """
 CREATE TABLE format (format INTEGER NOT NULL);
 CREATE TABLE floor (
@@ -34,7 +34,7 @@ CREATE TABLE blocks (
 
 
 class ChangeFile:
-    """Implements `ChangeRows`. The file is created by the first write: most stores have no
+    """Implementation of `ChangeRows`. The file is created by the first write: most stores have no
     board that keeps changes."""
 
     def __init__(self, path: Path) -> None:
@@ -107,7 +107,7 @@ class ChangeFile:
         try:
             self._writer.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
             self._writer.execute("BEGIN IMMEDIATE")
-            if durable:  # a commit without a change would sync nothing
+            if durable:  # SQLite does not sync a commit without a change
                 self._writer.execute("UPDATE format SET format = format")
             self._writer.executemany(
                 "INSERT OR REPLACE INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -150,7 +150,7 @@ class ChangeFile:
 
     @contextmanager
     def _plain_errors(self) -> Iterator[None]:
-        """Raise the errors of SQLite as those of laurels."""
+        """Translate the errors of SQLite raised inside into those of laurels."""
         try:
             yield
         except sqlite3.DatabaseError as error:

@@ -1,9 +1,9 @@
-"""The changes that boards of this process keep: recent blocks in memory, older ones in a file.
+"""The kept changes of the boards in this process: recent blocks in memory, older ones in a file.
 
 The fold appends a block for each record that changed a board. A thread writes blocks to the file
-behind the commits and takes away what has expired. Blocks between the newest snapshot and the end
-of the log are made again by the next start, with the same numbers and tags, so that nothing depends
-on when the thread wrote them last.
+after the commits and removes expired ones. The next start makes the blocks between the newest
+snapshot and the end of the log again, with the same numbers and tags, so nothing depends on which
+of them the thread had written.
 """
 
 import logging
@@ -23,14 +23,14 @@ from laurels.errors import LaurelsError
 from .base import ChangeRows, StoredRow
 
 WRITE_BEHIND = 100_000
-"""Cost of what is in memory from which on it is written to the file: changes, and for each block
-`BLOCK_COST`, since one of a single event takes some 3 KB."""
+"""The cost of the blocks in memory at which they are written to the file. The cost of a block is
+its number of changes and `BLOCK_COST`, since a block with a single event takes some 3 KB."""
 BLOCK_COST = 20
 TAIL = 16
-"""The newest blocks of a board that stay in memory when they are written: readers that follow a
-board read them from there."""
+"""How many of a board's newest blocks stay in memory after they were written, for readers that
+follow the board."""
 TAIL_CHANGES = 10_000
-"""The changes that these have at most, besides those of the newest."""
+"""The most changes in these blocks, without those of the newest block."""
 ROW_CHANGES = 5_000
 ROW_BLOCKS = 500
 
@@ -38,9 +38,9 @@ _log = logging.getLogger("laurels")
 
 
 class _BoardChanges(Struct):
-    """The blocks of one board: in rows of the file those up to `written`, in memory `recent`, which
-    follow each other without a gap. `floor` is the place before the oldest block that is kept, and
-    `stored` what the file has as that."""
+    """The blocks of one board: those up to `written` are in rows of the file, `recent` ones in
+    memory, without a gap. `floor` is the place before the oldest kept block, and `stored` is the
+    floor in the file."""
 
     floor: BlockPlace
     written: BlockPlace
@@ -51,12 +51,12 @@ class _BoardChanges(Struct):
 
     @property
     def first_recent(self) -> int:
-        """The sequence of the oldest block in memory; one past the newest where there is none."""
+        """The sequence number of the oldest block in memory, or the next one if there is none."""
         return self.recent[0].sequence if self.recent else self.written.sequence + 1
 
 
 class ChangeLog:
-    """Takes the blocks of a store as its `ChangeRecorder`, under the lock of the fold, and answers
+    """The `ChangeRecorder` of a store, which gets blocks under the lock of the fold, and answers
     readers."""
 
     def __init__(self, file: ChangeRows) -> None:
@@ -71,15 +71,15 @@ class ChangeLog:
     # Recording, under the lock of the fold
 
     def begin(self, states: Iterable[BoardState]) -> None:
-        """Take the state of all boards as a snapshot has it: what the file holds beyond it is of
-        this log only where the log's records make the same blocks again."""
+        """Begin with the state of all boards in a snapshot. Later blocks in the file are valid only
+        if the log's records make the same blocks again."""
         self._boards = {}
         self._floors = self._file.floors()
         for state in states:
             self._open(state.number, BlockPlace(state.sequence, state.tag))
 
     def _open(self, number: int, now: BlockPlace) -> _BoardChanges:
-        """Take the blocks of a board as far as the file has them without a gap up to a place."""
+        """Return the blocks of a board that the file has without a gap up to a place."""
         floor = self._floors.pop(number, None)
         kept = self._boards[number] = _BoardChanges(floor or now, now, floor)
         if floor is None:
@@ -96,7 +96,7 @@ class ChangeLog:
         if kept is None:
             kept = self._open(state.number, BlockPlace(block.sequence - 1))
         if block.sequence <= kept.written.sequence:
-            # It is in the file: the log is folded again.
+            # The block is already in the file: the log is being folded again.
             if block.sequence == kept.written.sequence and block.tag != kept.written.tag:
                 self._start_over(state.number, BlockPlace(block.sequence, block.tag))
             return
@@ -109,7 +109,7 @@ class ChangeLog:
         kept = self._boards.get(state.number)
         if kept is None:
             kept = self._open(state.number, now)
-        if kept.floor.sequence < now.sequence:  # and not the log that is folded again
+        if kept.floor.sequence < now.sequence:  # not while the log is folded again
             self._unwritten -= kept.unwritten
             self._boards[state.number] = _BoardChanges(now, now, kept.stored)
 
@@ -120,7 +120,7 @@ class ChangeLog:
             self._forgotten.append(board)
 
     def settle(self, states: Iterable[BoardState]) -> None:
-        """Take away what the file has beyond the end of the log, or of other boards."""
+        """Remove the blocks in the file that are after the end of the log, or of unknown boards."""
         by_number = {state.number: state for state in states}
         for number, kept in list(self._boards.items()):
             state = by_number.get(number)
@@ -130,7 +130,7 @@ class ChangeLog:
             self._file.forget(number)
 
     def _start_over(self, number: int, now: BlockPlace) -> _BoardChanges:
-        """Keep nothing of a board up to a place: what the file has is not what the log says."""
+        """Drop all blocks of a board up to a place: those in the file differ from the log."""
         kept = self._boards[number] = _BoardChanges(now, now, now)
         self._file.forget(number)
         self._file.write([], [(number, now)])
@@ -139,8 +139,8 @@ class ChangeLog:
     # Reading
 
     def read(self, state: BoardState, after: str | None, limit: int) -> "ChangeRead":
-        """Return what a page of changes is made of. Under the lock of the fold; the page itself is
-        made after it. Raises ChangesNotKept, ChangesExpired, CursorDiverged, InvalidCursor."""
+        """Return the data for a page of changes. Called under the lock of the fold; the page itself
+        is made without it. Raises ChangesNotKept, ChangesExpired, CursorDiverged, InvalidCursor."""
         ensure_kept(state)
         kept = self._boards.get(state.number)
         now = BlockPlace(state.sequence, state.tag)
@@ -164,11 +164,11 @@ class ChangeLog:
     # Writing behind
 
     def is_due(self) -> bool:
-        """Return whether enough has gathered in memory to be written or trimmed."""
+        """Return whether there are enough blocks in memory for a write."""
         return self._unwritten >= self._due_at and not self._writing.locked()
 
     def start(self, lock: "threading.RLock", states: Callable[[], "States"]) -> None:
-        """Write what has gathered, in a thread of its own; nothing while one runs."""
+        """Write the blocks in memory in a thread of its own; do nothing while one is running."""
         if not self._writing.acquire(blocking=False):
             return
 
@@ -187,8 +187,8 @@ class ChangeLog:
             self._writing.release()
 
     def write(self, lock: "threading.RLock", states: Callable[[], "States"]) -> None:
-        """Write everything recorded so far, so that it is on the disk, and take away what has
-        expired. Raises StorageFailed."""
+        """Write everything recorded so far durably, and remove expired blocks. Raises
+        StorageFailed."""
         with self._writing:
             self._write(lock, states, durable=True)
 
@@ -251,8 +251,8 @@ class ChangeLog:
         state: BoardState,
         now_ms: int,
     ) -> BlockPlace:
-        """Return the place before the oldest block that is still to be kept: younger than the
-        board's `changes`, and one of its newest `changes_max`."""
+        """Return the place before the oldest block that has to be kept: it is younger than the
+        board's `changes`, and has one of its newest `changes_max` changes."""
         rules = state.rules
         if not rules.changes_ms:
             return BlockPlace(state.sequence, state.tag)
@@ -276,7 +276,7 @@ class ChangeLog:
         return floor
 
     def close(self) -> None:
-        """Close the file, after a write that is under way."""
+        """Close the file, after waiting for a write in progress."""
         with self._writing:
             self._file.close()
 
@@ -286,8 +286,8 @@ States = Iterable[tuple[BoardState, int]]
 
 
 class ChangeRead(Struct, frozen=True):
-    """A page of changes to be made, without a lock: blocks that were in memory, and where older
-    ones are."""
+    """The data for a page of changes, made without a lock: the blocks in memory, and the places of
+    older ones."""
 
     context: ChangeContext
     number: int
@@ -298,13 +298,13 @@ class ChangeRead(Struct, frozen=True):
     file: ChangeRows | None
 
     def page(self) -> ChangePage:
-        """Return the page. Raises CursorDiverged where the block of the cursor has another tag,
-        ChangesExpired where it was taken away meanwhile."""
+        """Return the page. Raises CursorDiverged if the block of the cursor has another tag,
+        ChangesExpired if it was removed meanwhile."""
         blocks = ((0, block) for block in self._blocks())
         return make_page([self.context], [self.place], [self.newest], blocks, self.limit)
 
     def _blocks(self) -> Iterator[Block]:
-        """Yield the block of the cursor, where it is at hand, and those after it."""
+        """Yield the block of the cursor, if it is available, and those after it."""
         until = self.recent[0].sequence if self.recent else self.newest.sequence + 1
         if self.file is not None:
             for blocks in self.file.read(self.number, self.place.sequence):
@@ -319,7 +319,7 @@ class ChangeRead(Struct, frozen=True):
 
 
 def _follow_each_other(floor: BlockPlace, rows: Sequence[StoredRow]) -> bool:
-    """Return whether rows hold all blocks after a place, without a gap."""
+    """Return whether rows contain all blocks after a place, without a gap."""
     last = floor.sequence
     for row in rows:
         if row.first > last + 1:
@@ -331,7 +331,7 @@ def _follow_each_other(floor: BlockPlace, rows: Sequence[StoredRow]) -> bool:
 def _rows_of(
     blocks: Sequence[CountedBatch | WriteBlock],
 ) -> Iterator[tuple[StoredRow, list[Block]]]:
-    """Yield blocks as rows of the file."""
+    """Group blocks into rows of the file."""
     left = iter(blocks)
     while some := list(islice(left, 1)):
         count = some[0].count
@@ -347,7 +347,7 @@ def _rows_of(
 
 
 def _trim(kept: _BoardChanges, floor: BlockPlace) -> None:
-    """Take away blocks up to a place, and those in memory that are written and are not among the
+    """Drop blocks up to a place, and those in memory that were written and are not among the
     newest."""
     if floor.sequence > kept.floor.sequence:
         kept.floor = floor

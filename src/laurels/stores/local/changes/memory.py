@@ -1,4 +1,4 @@
-"""Kept changes of a store in memory: rows of blocks as bytes."""
+"""Kept changes of a store in memory, as rows of encoded blocks."""
 
 from collections.abc import Iterable, Iterator
 
@@ -11,7 +11,8 @@ _Row = tuple[StoredRow, bytes]
 
 
 class MemoryChanges:
-    """Implements `ChangeRows`. A list of rows is replaced as a whole, so readers need no lock."""
+    """Implementation of `ChangeRows`. A list of rows is replaced as a whole, so readers take no
+    lock."""
 
     exists = True
 
@@ -55,4 +56,4 @@ class MemoryChanges:
         return list({*self._rows, *self._floors})
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: there is no file."""

@@ -1,9 +1,9 @@
 """Apply a batch to the rankings of its board.
 
-This takes three steps: ids and lateness decide which events count, the native write rule
-(`engine.batch.fold`) counts them in all their windows at once, and the ids of counted events are
-remembered. An all-or-nothing batch keeps a journal of what it writes and is undone when one of its
-events is refused.
+There are three steps: ids and lateness decide which events count, the native write rule
+(`engine.batch.fold`) counts them in all their windows, and the ids of counted events are
+remembered. An all-or-nothing batch keeps a journal of its writes and is undone if one of its events
+is refused.
 """
 
 from array import array
@@ -31,7 +31,7 @@ from .remembered import key_of
 
 
 class BatchApplication:
-    """One batch being applied to the rankings of its board."""
+    """Applies one batch to the rankings of its board."""
 
     def __init__(
         self, board_store: BoardStore, roster: Roster, batch: Batch, plan: Plan, watch: int | None
@@ -72,7 +72,7 @@ class BatchApplication:
         self._trace = self._new_trace() if rules.changes_ms else None
 
     def _new_trace(self) -> BatchTrace:
-        """Return empty columns for the entries after each event."""
+        """Return a trace with empty columns for the entries after each event."""
         rules, size = self._board_store.rules, self._batch.size
 
         def columns(count: int) -> "list[array[int]]":
@@ -135,7 +135,8 @@ class BatchApplication:
         return found
 
     def settle(self) -> None:
-        """Forget touched structures that are empty, and note where refreshes will list members."""
+        """Drop touched structures that are empty, and note the scopes that the next refreshes will
+        list."""
         for target, store, rolling in zip(
             self._plan.targets, self._stores, self._rollings, strict=True
         ):
@@ -146,7 +147,7 @@ class BatchApplication:
                 self._board_store.drop_empty(target.key.scope)
 
     def _count(self, start: int, stop: int) -> None:
-        """Count the events of a run whose code is still 0."""
+        """Count those events from `start` to `stop` whose code is still 0."""
         if start == stop:
             return
         watched = fold.apply(
@@ -174,11 +175,11 @@ class BatchApplication:
             self._after.append(watched[1])
 
     def _count_once(self, ids: list[bytes | None]) -> None:
-        """Count events with ids, in runs within which every decision is independent.
+        """Count events with ids, in runs of events that do not affect each other's acceptance.
 
-        Whether an id is new depends on the outcome of the events before it: a run ends before an id
-        that is in the run already, before one that might find the table full, and where an id of
-        the run is forgotten.
+        Whether an id is new depends on the outcome of the events before it. So a run ends before an
+        id that is in the run already, before one for which there may be no room, and before the
+        time at which an id of the run is forgotten.
         """
         remembered, limit = self._board_store.remembered, self._board_store.rules.dedupe_max
         dedupe_ms, nows = self._board_store.rules.dedupe_ms, self._batch.nows
@@ -229,7 +230,8 @@ class BatchApplication:
 
 
 def _values_of(batch: Batch, label: str, roster: Roster) -> "array[int]":
-    """Return the values of a label as members, one for each event; of one without, any member."""
+    """Return the members that are the events' values of a label; any member for an event without
+    it."""
     if batch.labels is None:
         return array("I", bytes(4 * batch.size))
     values = [(value or "-").encode() for value in batch.labels.values(label)]
@@ -238,7 +240,7 @@ def _values_of(batch: Batch, label: str, roster: Roster) -> "array[int]":
 
 
 def _weights(weighing: Weighing | None, batch: Batch) -> Any:
-    """Return the weights of the events for the engine; None where scores do not decay."""
+    """Return the weights of the events for the engine, None in a window without decay."""
     if weighing is None:
         return None
     weights = batch.weights_in(weighing)

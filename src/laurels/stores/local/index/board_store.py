@@ -23,8 +23,8 @@ from .remembered import Remembered
 class ScopeStore(Struct, eq=False, gc=False):
     """One scope of a board: its rankings by window and instance, its rolling windows by name.
 
-    `generation` is the board's when the fold advanced the scope last, `refreshes` how many
-    refreshes of the board its rankings have followed.
+    `generation` is that of the board when the fold last advanced the scope, `refreshes` the number
+    of the board's refreshes that its rankings have followed.
     """
 
     rankings: dict[tuple[str, int], RankedSet] = field(default_factory=dict)
@@ -38,13 +38,13 @@ class ScopeStore(Struct, eq=False, gc=False):
 
     @property
     def nbytes(self) -> int:
-        """Memory of its rankings and tallies, in bytes. O(windows * steps)."""
+        """Return the memory of all rankings and tallies, in bytes. O(windows * steps)."""
         of_rankings = sum([ranking.nbytes for ranking in self.rankings.values()])
         return of_rankings + sum([rolling.nbytes for rolling in self.rolling.values()])
 
     def holds(self, id: int) -> bool:
-        """Return whether a member is in any ranking, or in a tally of a window that is refreshed,
-        which it is as soon as it has an event that counts."""
+        """Return whether a member is in any ranking, or in a tally of a refreshed window, which
+        comes before its ranking."""
         rankings = chain(self.rankings.values(), [each.live for each in self.rolling.values()])
         if any(ranking.rank(id, ORDINAL) >= 0 for ranking in rankings):
             return True
@@ -53,7 +53,8 @@ class ScopeStore(Struct, eq=False, gc=False):
         return any(tally.words(one)[0][0] for each in deferred for tally in tallies_of(each))
 
     def keys(self, board: int, scope: str) -> list[RankingKey]:
-        """Return the rankings with members; of a rolling window that of the running step."""
+        """Return the keys of the rankings with members; for a rolling window that of the running
+        step."""
         kept = [RankingKey(board, *name, scope) for name in self.rankings]
         running = [
             RankingKey(board, name, rolling.running, scope)
@@ -63,14 +64,14 @@ class ScopeStore(Struct, eq=False, gc=False):
         return kept + running
 
     def tallies(self, board: int, scope: str) -> Iterator[tuple[RankingKey, Tally]]:
-        """Return the tallies with members that still count."""
+        """Yield the tallies with members, for the steps that still count."""
         for window, rolling in self.rolling.items():
             for step in rolling.numbers():
                 if step >= rolling.leaving and (tally := rolling.tally(step)) is not None:
                     yield RankingKey(board, window, step, scope), tally
 
     def structures(self) -> list[RankedSet | Tally]:
-        """Return all rankings and tallies that count, except prepared rankings."""
+        """Return all rankings, and the tallies of steps that count, without prepared rankings."""
         found: list[RankedSet | Tally] = list(self.rankings.values())
         for rolling in self.rolling.values():
             found.append(rolling.live)
@@ -78,7 +79,7 @@ class ScopeStore(Struct, eq=False, gc=False):
         return found
 
     def drop_empty(self) -> None:
-        """Forget empty rankings and rolling windows."""
+        """Drop empty rankings and rolling windows."""
         for name in [name for name, ranking in self.rankings.items() if not len(ranking)]:
             del self.rankings[name]
         for window in [name for name, rolling in self.rolling.items() if is_empty(rolling)]:
@@ -86,14 +87,14 @@ class ScopeStore(Struct, eq=False, gc=False):
 
 
 class BoardStore(Struct, eq=False):
-    """One board: its parts by scope (the empty one ranks all events and always exists; `scopes`
-    lists the others), the event ids it remembers, the data of its members. With `stamped`, entries
+    """One board: its parts by scope (the empty scope ranks all events and always exists; `scopes`
+    lists the others), the remembered event ids, the data of its members. With `stamped`, entries
     have the exact time of their newest event beside the tie stamp.
 
-    `building` has the windows whose next refresh is being built, with the scopes in which it will
-    list anybody so far; new scopes are built from their first event on. `refreshes` counts the
-    refreshes that found everything built; `refreshed` has the number of the last one by window. A
-    part that has followed fewer still has the ranking to be shown in `prepared`.
+    `building` has the windows whose next refresh is being built, each with the scopes in which it
+    will have members; in a new scope it is built from the first event on. `refreshes` counts the
+    refreshes whose build was complete; `refreshed` has the number of the last one by window. A part
+    that has followed fewer of them still has the ranking to be shown in `prepared`.
     """
 
     rules: Rules
@@ -129,7 +130,7 @@ class BoardStore(Struct, eq=False):
     def open_rolling(
         self, scope: str, window: str, steps: int, running: int, roster: Roster
     ) -> RollingSet:
-        """Return the tallies and rankings of a rolling window, created if they are missing."""
+        """Return a rolling window of a scope, created if it is missing."""
         rolling = self.open_part(scope).rolling
         if window not in rolling:
             lows, highs = word_bounds(self.rules, steps)
@@ -155,8 +156,7 @@ class BoardStore(Struct, eq=False):
         return part
 
     def stale_windows(self, part: ScopeStore) -> list[RollingSet]:
-        """Return the rolling windows of a part whose rankings have not followed their last
-        refresh."""
+        """Return the rolling windows of a part that have not followed their last refresh."""
         return [
             part.rolling[window]
             for window, number in self.refreshed.items()
@@ -164,8 +164,8 @@ class BoardStore(Struct, eq=False):
         ]
 
     def prefetch(self, window: str, scope: str) -> None:
-        """Note whether the refresh being built of a window, if any, will list anybody in a scope.
-        To be called whenever the scope got its first cell or lost some. O(steps)."""
+        """Note whether the next refresh of a window, if one is being built, will have members in a
+        scope. To be called whenever the scope got its first cell or lost cells. O(steps)."""
         if (listed := self.building.get(window)) is None:
             return
         part = self.parts.get(scope)
@@ -176,8 +176,8 @@ class BoardStore(Struct, eq=False):
             listed.discard(scope)
 
     def check(self) -> None:
-        """Assert that every scope with a part is listed once and not empty, that pending refreshes
-        are built, and that builds know where they will list anybody."""
+        """Check that every scope with a part is listed once and not empty, that refreshes still to
+        be followed are built, and that builds know the scopes in which they will have members."""
         if sorted(self.scopes) != sorted(scope for scope in self.parts if scope):
             raise CheckFailed(
                 f"expected the scopes {list(self.parts)} to be listed, got {list(self.scopes)}"
@@ -201,7 +201,7 @@ class BoardStore(Struct, eq=False):
             raise CheckFailed(f"the next refresh of {window} lists somebody outside of {listed}")
 
     def drop_empty(self, scope: str) -> None:
-        """Forget the empty structures of a scope, and the scope when nothing is left."""
+        """Drop the empty structures of a scope, and the scope if nothing is left."""
         if (part := self.parts.get(scope)) is None:
             return
         part.drop_empty()
@@ -212,21 +212,21 @@ class BoardStore(Struct, eq=False):
 
 def is_empty(rolling: RollingSet) -> bool:
     """Return whether a rolling window has no members. A member with an event in a step that counts
-    is in the live ranking, whatever an expired tally still holds; where the window is refreshed, in
-    a tally."""
+    is in the live ranking, or, in a refreshed window, in a tally; an expired tally does not
+    matter."""
     return not len(rolling.live) and not (rolling.deferred and rolling.numbers())
 
 
 def tallies_of(rolling: RollingSet) -> list[Tally]:
-    """Return the tallies of the steps that count, empty ones included."""
+    """Return the tallies of the steps that count, including empty ones."""
     found = map(rolling.tally, range(rolling.leaving, rolling.running + 1))
     return [tally for tally in found if tally is not None]
 
 
 def changed_with(rolling: RollingSet, *, best: bool) -> list[RankedSet | Tally]:
-    """Return what an event may change besides the tally of its step: the live ranking, and on best
-    boards the cells of other steps, which may be beaten. In a deferred set it changes nothing
-    else."""
+    """Return the structures that an event may change besides the tally of its step: the live
+    ranking, and with best columns the tallies of other steps, whose cells may be beaten. In a
+    deferred set there are none."""
     if rolling.deferred:
         return []
     return [rolling.live, *(tallies_of(rolling) if best else ())]

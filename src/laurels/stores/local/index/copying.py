@@ -1,24 +1,24 @@
 """Copy the memory index in pieces while it changes.
 
 **Rows.** A copy is a row for each entry of a ranking and each cell of a tally: the structure, the
-member, the words. Where a structure has several rows of a member, the last one is valid, and one
+member, the words. If a structure has several rows of a member, the last one is valid, and one
 without words means that the member is not there. So a copy may begin with the current state, in any
 number of pieces, and catch up afterwards: each write reports which members of which structures it
-touched, and the next *round* reads those again. As a round is much faster than the writes it
-follows, what is left shrinks; when it is little, `finish` takes the rest at once, and that is the
+touched, and the next *round* reads those again. As a round is much faster than the writes during
+it, the remainder shrinks; when it is small, `finish` takes the rest at once, and that is the
 instant of the copy.
 
 **Order.** A ranking is copied in ranking order, continuing after the key of the last entry copied,
 a tally in the order of its hash: entries that are not touched are never skipped, whatever changes
 around them. Others are read again.
 
-**Structures** are numbered in the order they are found. Their names are written per board, and
-again when they change; only the structures that a board has at the end are read back. The prepared
-ranking of a rolling window is left out: it is derived from the live one. When a window rotates, the
-live ranking is another structure and copied from the start.
+**Structures** are numbered in the order in which they are reached. Their names are written for each
+board, and again when they change; only the structures that a board has at the end are read back.
+The prepared ranking of a rolling window is left out: it is derived from the live one. When a window
+rotates, the live ranking is another structure, which is copied from its beginning.
 
-**Members** are named last, only those that some row refers to, so members of no ranking are
-forgotten.
+**Members** are named last, and only those that a row refers to, so members of no ranking are left
+out.
 """
 
 from array import array
@@ -41,11 +41,11 @@ from .remembered import Remembered
 
 ROWS, NAMES, BOARD, DATA, IDS = b"R", b"N", b"B", b"D", b"I"
 CHUNK = 4_096
-"""Rows of a piece: about a millisecond for contiguous rows."""
+"""The number of rows in a piece: about a millisecond for contiguous rows."""
 SCATTERED = 8
-"""How many contiguous rows take as long as a row that is looked up by its member."""
+"""How many contiguous rows take as long as one row that is looked up by its member."""
 LITTLE = 2_048
-"""Rows or boards that may be left when a copy is finished."""
+"""The most rows or boards that are left for `finish`."""
 MOST_ROUNDS = 12
 _BOARDS = 64
 
@@ -53,7 +53,7 @@ Structure = RankedSet | Tally
 
 
 class Rows(Struct, frozen=True, array_like=True):
-    """Rows of a structure, in columns; without columns the members are not in it."""
+    """Rows of a structure, in columns; without columns these members are not in it."""
 
     structure: int
     ids: bytes
@@ -69,7 +69,7 @@ class Names(Struct, frozen=True, array_like=True):
 
 
 class Stored(Struct, frozen=True, array_like=True):
-    """A structure of a board: its name, its number in rows, its size."""
+    """A structure of a board: its name, the number by which rows refer to it, its size."""
 
     key: RankingKey
     structure: int
@@ -77,9 +77,9 @@ class Stored(Struct, frozen=True, array_like=True):
 
 
 class Contents(Struct, frozen=True, array_like=True):
-    """A scope of a board: the fold's description of the board (None: it was deleted), its
-    structures, the running steps of its rolling windows, and when the oldest remembered event id
-    was accepted."""
+    """A scope of a board: the fold's description of the board (None: it was deleted), the
+    structures of the scope, the running steps of its rolling windows, and the time at which the
+    oldest remembered event id was accepted."""
 
     number: int
     described: bytes | None
@@ -109,7 +109,8 @@ Unit = tuple[int, str]
 
 
 class Touched(Struct):
-    """What of a scope was written since it was copied; the data belongs to the board as a whole."""
+    """The parts of a scope that were written since it was copied; member data is that of the whole
+    board."""
 
     ids: set[int] = msgspec.field(default_factory=set)
     structures: set[Structure] = msgspec.field(default_factory=set)
@@ -145,7 +146,7 @@ class Copying:
         self._renewed = 0
         self._work: Iterator[list[Section]] | None = None
 
-    # What is written meanwhile
+    # Writes during the copy
 
     def touch(
         self,
@@ -154,8 +155,8 @@ class Copying:
         ids: Sequence[int] = (),
         structures: Sequence[Structure] = (),
     ) -> None:
-        """Note that members of structures, or only the list of structures of a scope, may have
-        changed."""
+        """Note that members of structures may have changed, or only a scope's list of
+        structures."""
         if (touched := self._touched.get((board, scope))) is None:
             touched = self._touched[board, scope] = Touched()
         touched.ids.update(ids)
@@ -176,14 +177,14 @@ class Copying:
         self._listing[board] = None
 
     def renew(self, structure: Structure) -> None:
-        """Note that all of a structure may have changed: it is copied again."""
+        """Note that a whole structure may have changed, so that it is copied again."""
         self._numbers.pop(structure, None)
         self._renewed += len(structure)
 
     # Pieces
 
     def step(self, describe: Describe) -> list[Section] | None:
-        """Return the next piece, about `CHUNK` rows; None when `finish` has little left to do."""
+        """Return the next piece, of about `CHUNK` rows; None when little is left for `finish`."""
         if self._work is None:
             if self._is_little():
                 return None
@@ -195,7 +196,7 @@ class Copying:
         return piece
 
     def finish(self, describe: Describe) -> list[Section]:
-        """Return all that is left: with it the copy is the index as it is now."""
+        """Return the rest: with it the copy has the current state of the index."""
         sections: list[Section] = []
         while (
             self._work is not None
@@ -226,8 +227,8 @@ class Copying:
         return 1 in self._flags or self._named_to < len(self._flags)
 
     def _pieces(self, describe: Describe) -> Iterator[list[Section]]:
-        """Yield the pieces of one round: boards that are new or touched, then the members named
-        since."""
+        """Yield the pieces of one round: boards that are new or touched, then the names of members
+        that are new in rows."""
         self._rounds += 1
         self._renewed = 0
         self._round, self._touched = self._touched, {}
@@ -252,7 +253,7 @@ class Copying:
             yield [name]
 
     def _scopes_of(self, boards: Sequence[int]) -> Iterator[Unit]:
-        """Yield the current scopes of boards, except those that are copied and have followed the
+        """Yield the current scopes of boards, without those that are copied and have followed the
         last refresh."""
         for board in boards:
             place: tuple[str, str] | None = None
@@ -271,8 +272,7 @@ class Copying:
     def _unit(
         self, unit: Unit, touched: Touched | None, describe: Describe
     ) -> Iterator[tuple[Section, int]]:
-        """Yield the sections of a scope with their weights, of a new one or of one that was
-        touched."""
+        """Yield the sections of a new or touched scope, with their weights."""
         number, scope = unit
         first = unit not in self._followed_units
         part = self._part(unit)
@@ -289,7 +289,8 @@ class Copying:
     def _of_board(
         self, number: int, touched: Touched | None, *, first: bool
     ) -> Iterator[tuple[Section, int]]:
-        """Yield what a board has once for all its scopes: member data and remembered ids."""
+        """Yield the sections that a board has once for all scopes: member data and remembered
+        ids."""
         if (store := self._store_of(number)) is None:
             return
         if first:
@@ -347,7 +348,7 @@ class Copying:
         return ROWS, _encode(Rows(number, ids.tobytes(), list(map(pack, words))))
 
     def _contents(self, unit: Unit, described: bytes | None) -> Section:
-        """Return the current contents of a scope, as far as they are copied."""
+        """Return the current contents of a scope, as far as they have been copied."""
         number, scope = unit
         store, part = self._store_of(number), self._part(unit)
         if store is None or part is None:
@@ -372,7 +373,7 @@ class Copying:
         return BOARD, _encode(contents)
 
     def _names(self) -> Iterator[Section]:
-        """Yield the members that rows referred to since the last round."""
+        """Yield the names of members that rows have referred to since the last round."""
         self._named_to = len(self._flags)
         for start in range(0, len(self._flags), CHUNK):
             if 1 in self._flags[start : start + CHUNK]:

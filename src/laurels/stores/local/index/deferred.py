@@ -1,14 +1,14 @@
-"""Windows of the memory index whose rankings are refreshed.
+"""The refreshed windows of the memory index.
 
 Each scope has a deferred `RollingSet`. The next ranking of a window is built scope by scope, in
-shares; new scopes are built from their first event on.
+shares; in a new scope it is built from the first event on.
 
-**A refresh.** When all scopes are built, the ranking shown and the one built change places in every
-scope. There may be a million scopes, so the refresh itself only increments a counter
+**A refresh.** When the build is complete in all scopes, the ranking shown and the one built swap
+roles in every scope. There may be a million scopes, so the refresh itself only increments a counter
 (`BoardStore.refreshes`); a scope *follows* when it is read or written, or when the fold advances it
-(`Fold.advance_scopes`). Until then nothing touches it, so what it has built is still what the
-refresh found. Where not all is built (in recovery, or because it is small), a refresh does all of
-it at once.
+(`Fold.advance_scopes`). Until then nothing changes it, so its built ranking is still that of the
+refresh. If a build is not complete (in recovery, or for a small ranking), the refresh builds the
+rest at once.
 """
 
 from laurels.engine.rolling.rolling import RollingSet
@@ -18,12 +18,12 @@ from .board_store import BoardStore, ScopeStore
 from .copying import Copying
 
 SCOPE_CELLS = 10
-"""Fixed cost of a scope, in cells."""
+"""The fixed cost of a scope, in cells."""
 _ALL = 2**62
 
 
 class Deferred:
-    """The operations of the memory index on windows that are refreshed."""
+    """The operations of the memory index on refreshed windows."""
 
     def __init__(self) -> None:
         self._boards: dict[int, BoardStore] = {}
@@ -79,8 +79,8 @@ class Deferred:
         return bool(listed)
 
     def _followed(self, board: int, scope: str) -> ScopeStore | None:
-        """Return the part of a scope, after it followed the last refreshes; None where there is
-        none, or none any more."""
+        """Return the part of a scope after it has followed the last refreshes; None if it does not
+        exist, or is empty after that."""
         store = self._boards[board]
         part = store.parts.get(scope)
         if part is None or part.refreshes == store.refreshes:

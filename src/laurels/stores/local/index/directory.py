@@ -34,12 +34,12 @@ class Directory:
                 del self._forms[form]
 
     def count(self, form: str) -> int:
-        """Return how many scopes there are of some labels."""
+        """Return the number of scopes of a form."""
         return len(self._forms.get(form, ()))
 
     def spread(self, most: int) -> Iterator[tuple[int, list[str]]]:
-        """Yield for each tuple of labels how many scopes it has, and up to `most` of them, evenly
-        spread. O(most * log n) for each tuple."""
+        """Yield, for each form, the number of its scopes, and up to `most` of these, evenly spread.
+        O(most * log n) for each form."""
         for scopes in self._forms.values():
             count = len(scopes)
             yield (
@@ -48,15 +48,15 @@ class Directory:
             )
 
     def after(self, form: str, scope: str, limit: int) -> list[str]:
-        """Return the next scopes of some labels after a scope, which need not be listed."""
+        """Return the next scopes of a form after a scope, which need not be listed."""
         scopes = self._forms.get(form)
         if scopes is None:
             return []
         return list(islice(scopes.irange(scope, inclusive=(False, True)), limit))
 
     def next(self, place: tuple[str, str] | None, limit: int) -> list[tuple[str, str]]:
-        """Return the next scopes of all, each as a place to continue from; scopes added before that
-        place are not returned."""
+        """Return the next scopes of any form, each as a place to continue from; scopes added before
+        that place are not returned."""
         found: list[tuple[str, str]] = []
         begun, behind = place or ("", "")
         for form in sorted(self._forms):

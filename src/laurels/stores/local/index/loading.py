@@ -1,8 +1,8 @@
 """Load a copy of the memory index.
 
 The sections are read twice: first the final structures of the boards and the names of members
-(`see`), then, into structures created for them (`open`), the rows (`take`). Rows of structures that
-no board has at the end are skipped. `finish` asserts that every structure has the expected size.
+(`see`), then the rows (`take`), into structures created for them (`open`). Rows of structures that
+no board has at the end are skipped. `finish` checks that every structure has the expected size.
 """
 
 from array import array
@@ -42,7 +42,7 @@ _data = msgspec.msgpack.Decoder(Data)
 _ids = msgspec.msgpack.Decoder(Ids)
 _NOBODY = 2**32 - 1
 _MOST_EXPECTED = 2**26
-"""Members for which a table is allocated ahead: half a gigabyte. Beyond, it grows."""
+"""The most members for which a table is allocated ahead (half a gigabyte); beyond that it grows."""
 _APART = -1
 """The lane of sections that are not rows: member data and ids of events."""
 _INTEGERS = {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}
@@ -67,7 +67,7 @@ class Loading:
     seen = frozenset({BOARD, NAMES})
 
     def lane(self, kind: bytes, begins: bytes) -> int:
-        """Return the number of the structure, with which rows begin."""
+        """Return the number of the structure, which rows begin with."""
         if kind != ROWS or len(begins) < 2:
             return _APART
         width = _INTEGERS.get(begins[1], 0)
@@ -82,7 +82,7 @@ class Loading:
             self._name(_names.decode(body))
 
     def described(self) -> Iterator[tuple[int, bytes]]:
-        """Return the boards by number, with the fold's description of each."""
+        """Yield the number and the fold's description of each board."""
         for number, scope in sorted(self._contents):
             described = self._contents[number, scope].described
             if not scope and described is not None:
@@ -113,7 +113,7 @@ class Loading:
             self._give(_data.decode(body))
 
     def finish(self) -> None:
-        """Raise SnapshotDamaged where a structure does not have the expected size."""
+        """Raise SnapshotDamaged if a structure does not have the expected size."""
         for rolling in self._live.values():
             rolling.prepare()
         for stored, structure in self._sizes:
@@ -135,14 +135,14 @@ class Loading:
             expect(self._roster, self._least_members())
         numbers = self._roster.intern(names.arena, names.lengths)
         self._same = self._same and ids == numbers
-        if ids and most - ids[0] == len(ids):  # no gaps, as ids ascend
+        if ids and most - ids[0] == len(ids):  # without gaps, since ids ascend
             self._numbers[ids[0] : most] = numbers
             return
         for id, number in zip(ids, numbers, strict=True):
             self._numbers[id] = number
 
     def _least_members(self) -> int:
-        """Return the size of the largest ranking in the boards seen."""
+        """Return the size of the largest ranking in the boards seen so far."""
         rankings = (each.rankings for each in self._contents.values())
         size = max((stored.size for each in rankings for stored in each), default=0)
         return max(0, min(size, _MOST_EXPECTED))
@@ -189,7 +189,7 @@ class Loading:
             expect(ranking, size)
 
     def _ranking(self, number: int) -> RankedSet:
-        """Return a ranking, or the live one of a rolling window, from which `finish` derives the
+        """Return a ranking; for a rolling window the live one, from which `finish` derives the
         prepared one."""
         rolling = self._live.get(number)
         return self._rankings[number] if rolling is None else rolling.live

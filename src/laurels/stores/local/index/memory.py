@@ -33,7 +33,7 @@ _STYLES = {"ordinal": ORDINAL, "competition": COMPETITION, "dense": DENSE}
 
 
 class MemoryIndex(Deferred):
-    """All rankings in memory; implements `Index`. Not thread-safe: the service holds the lock."""
+    """Implementation of `Index` in memory. Not thread-safe: the store holds the lock."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -208,18 +208,18 @@ class MemoryIndex(Deferred):
         self._touch(board)
 
     def copy(self) -> Copying:
-        """Begin a copy; there is one at a time."""
+        """Begin a copy; only one can be in progress."""
         self._copying = Copying(self._boards.get, self._followed, list(self._boards), self._roster)
         return self._copying
 
     def end_copy(self) -> None:
-        """End a copy, finished or not."""
+        """End the copy, finished or not."""
         if self._copying is not None:
             self._copying.end()
         self._copying = None
 
     def load(self) -> Loading:
-        """Begin to load a copy; this index is empty."""
+        """Begin to load a copy into this index, which has to be empty."""
         return Loading(self._boards, self._roster)
 
     def _touch(self, board: int, scope: str = "") -> None:

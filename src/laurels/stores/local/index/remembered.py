@@ -1,8 +1,8 @@
-"""The event ids a board remembers, so that each counts once.
+"""The event ids that a board remembers, so that each counts once.
 
-Two structures with one owner: a dict from (member, id) to the instant of acceptance, and a queue
-of the same keys in that order, grouped by instant, so that forgetting costs O(1) per id. The
-dict's keys are exactly the keys in the queue. While a copy is taken (`follow`), what is added is
+There are two structures: a dict from (member, id) to the time of acceptance, and a queue of the
+same keys in the order of these times, grouped by time, so that forgetting is O(1) for each id. The
+keys of the dict are exactly those in the queue. While a copy is taken (`follow`), additions are
 noted for it.
 """
 
@@ -17,7 +17,7 @@ def key_of(member: bytes, id: bytes) -> bytes:
 
 
 class Remembered:
-    """Ids by acceptance time; `add` with times that never decrease."""
+    """Ids by the time of acceptance, which must not decrease from one `add` to the next."""
 
     def __init__(self) -> None:
         self._accepted: dict[bytes, int] = {}
@@ -56,13 +56,13 @@ class Remembered:
                 self._queue.pop()
 
     def forget_until(self, instant_ms: int) -> None:
-        """Forget what was accepted at or before the instant."""
+        """Forget the ids accepted at or before an instant."""
         while self._queue and self._queue[0][0] <= instant_ms:
             for key in self._queue.popleft()[1]:
                 del self._accepted[key]
 
     def count_after(self, instant_ms: int) -> int:
-        """Return how many were accepted after the instant; O(groups forgotten)."""
+        """Return how many ids were accepted after an instant; O(groups to forget)."""
         count = len(self._accepted)
         for accepted_ms, keys in self._queue:
             if accepted_ms > instant_ms:
@@ -72,11 +72,11 @@ class Remembered:
 
     @property
     def oldest_ms(self) -> int | None:
-        """When the oldest id was accepted, None without any."""
+        """Return the time at which the oldest id was accepted, None if there are no ids."""
         return self._queue[0][0] if self._queue else None
 
     def follow(self) -> list[tuple[int, list[bytes]]]:
-        """Return all ids by acceptance, for a copy; from now on additions are noted for
+        """Return all ids by time of acceptance, for a copy; from now on note additions for
         `take_added`."""
         self._added = []
         groups = list(self._queue)
@@ -86,7 +86,7 @@ class Remembered:
         return groups
 
     def take_added(self) -> list[tuple[int, list[bytes]]]:
-        """Return what was added since the copy was begun, or since the last call."""
+        """Return the ids added since the copy was begun, or since the last call."""
         added = self._added or []
         if self._added is not None:
             self._added = []

@@ -9,29 +9,30 @@ class Log(Protocol):
 
     @property
     def offset(self) -> int:
-        """The offset of the newest entry, 0 when there is none."""
+        """The offset of the newest entry, 0 if there is none."""
 
     @property
     def first(self) -> int:
-        """The offset of the oldest entry still there; one past the newest when there is none."""
+        """The offset of the oldest entry that was not trimmed; one after the newest if there is
+        none."""
 
     @property
     def doubt(self) -> str | None:
-        """Why the log's end could not be verified when it was opened; None where it was."""
+        """The reason why the log's end could not be verified when it was opened, None if it was."""
 
     def append(self, body: bytes) -> int:
-        """Make an entry durable and return its offset; StorageFailed when that failed."""
+        """Append an entry durably and return its offset. Raises StorageFailed."""
 
     def read(self, after: int = 0) -> Iterator[tuple[int, bytes]]:
-        """Return the entries after an offset, in order; LogDamaged at the first that is not
-        whole."""
+        """Yield the entries after an offset, in order. Raises LogDamaged at the first damaged
+        one."""
 
     def trim(self, until: int) -> bool:
-        """Forget some of the entries up to and including an offset, as many as take little time;
-        return whether there are more. The newest entry always stays."""
+        """Remove a limited number of the entries up to and including an offset; return whether
+        there are more. The newest entry always stays."""
 
     def note(self, key: str) -> str | None:
-        """Return a small fact stored beside the entries, such as the clock they were written by."""
+        """Return a note, a small text stored beside the entries, such as the name of the clock."""
 
     def set_note(self, key: str, value: str) -> None: ...
 
@@ -42,8 +43,8 @@ class Log(Protocol):
 
 
 class RewritableLog(Log, Protocol):
-    """A log whose entries can be rewritten while nobody uses it."""
+    """A log whose entries can be rewritten while it is not in use."""
 
     def rewrite(self, change: Callable[[bytes], bytes | None], *, dry_run: bool) -> int:
-        """Replace every entry for which `change` returns another, all of them or none; return how
-        many those are. With `dry_run` they are only counted. StorageFailed, LogDamaged."""
+        """Replace every entry for which `change` returns another one, in one transaction; return
+        their number. With `dry_run` only count them. Raises StorageFailed, LogDamaged."""

@@ -1,4 +1,4 @@
-"""The folder of an embedded deployment: one process at a time."""
+"""The folder of a store in a process; only one process can use it at a time."""
 
 import errno
 import fcntl
@@ -23,8 +23,8 @@ _SERVED_NAME = "served-at"
 class Folder:
     """A folder locked for this process until `close`; the lock file has the pid of the owner.
 
-    The lock is the kernel's (flock), so it ends with the process in any case. A child made by fork
-    shares it and releases it at once, lest it outlive the parent in the child.
+    The lock is the kernel's (flock), so it ends with the process in any case. A forked child
+    shares it and closes it at once, so that it does not outlive the parent in the child.
     """
 
     def __init__(self, path: Path, *, create: bool) -> None:
@@ -36,7 +36,7 @@ class Folder:
             self._lock = create_file(path / _LOCK_NAME)
         except OSError as error:
             raise StorageFailed(f"{path} cannot be used as a folder: {error}") from error
-        # Also when nobody holds this any more, as in a notebook that opens it again.
+        # Also when this object is garbage, for instance in a notebook that opens the folder again.
         self.take_dropped = weakref.finalize(self, os.close, self._lock)
         self._take()
         _held.add(self)
@@ -56,7 +56,7 @@ class Folder:
                 raise StorageFailed(f"{self.path} cannot be locked: {error}") from error
             pid = int(holder) if holder.isdigit() else None
             raise self._locked(pid) from error
-        with suppress(OSError):  # the lock is held; the pid only helps whoever is refused
+        with suppress(OSError):  # the lock is acquired; the pid is only for the message to others
             os.ftruncate(self._lock, 0)
             os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
 
@@ -75,8 +75,8 @@ class Folder:
 
 
 def announce(path: Path, address: str | None) -> None:
-    """Write to a folder at which address this process serves it, None when it no longer does;
-    another process that is refused the folder reports it."""
+    """Write the address at which this process serves the folder to a file there, None when it stops
+    serving. A process that is refused the folder reports the address."""
     with suppress(OSError):
         if address is None:
             (path / _SERVED_NAME).unlink(missing_ok=True)

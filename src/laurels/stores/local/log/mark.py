@@ -1,10 +1,10 @@
 """The mark of a log: its newest offset, in a file of its own.
 
-SQLite takes a damaged end of its write-ahead file for one that was never finished, and discards it.
-The mark is written after each commit and not flushed, so it costs nothing and is never ahead of
-what is on the disk: a log that ends before its mark has lost something. A mark has a checksum of
-its own; a damaged or missing one proves nothing, which is logged and shown in the store's
-statistics. Earlier versions wrote 20 digits without a checksum.
+SQLite takes a damaged end of its write-ahead file for an unfinished transaction, and discards it.
+The mark is written after each commit and not flushed, so it costs little and is never ahead of the
+log on the disk: a log that ends before its mark has lost entries. A mark has a checksum; a damaged
+or missing mark proves nothing, which is logged and shown in the store's statistics. Earlier
+versions wrote 20 digits without a checksum.
 """
 
 import logging
@@ -27,7 +27,7 @@ def _encode(offset: int) -> bytes:
 
 
 def _decode(content: bytes) -> int | None:
-    """Return the offset in a mark; None where it is damaged."""
+    """Return the offset in a mark, None if it is damaged."""
     digits = content[:_DIGITS]
     if not digits.isdigit():
         return None
@@ -36,11 +36,11 @@ def _decode(content: bytes) -> int | None:
 
 
 class Mark:
-    """The mark beside a log; `doubt` is why it could not verify the log's end when the log was
-    opened, None where it did."""
+    """The mark beside a log; `doubt` is the reason why it could not verify the log's end when the
+    log was opened, None if it could."""
 
     def __init__(self, path: Path, log: Path, offset: int) -> None:
-        """Raise LogDamaged where the log ends at `offset`, before the mark."""
+        """Read the mark. Raises LogDamaged if the log ends, at `offset`, before it."""
         missing = not path.exists()
         self._file = create_file(path)
         self.doubt: str | None = None
@@ -66,8 +66,8 @@ class Mark:
             self.set(offset)
 
     def set(self, offset: int) -> None:
-        """Write the newest offset. Where that fails, the entry on the disk stays acknowledged: the
-        mark only proves less then."""
+        """Write the newest offset. If that fails, the entry is still acknowledged, since it is on
+        the disk: the mark only proves less then."""
         with suppress(OSError):
             os.pwrite(self._file, _encode(offset), 0)
 

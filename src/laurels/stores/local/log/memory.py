@@ -6,7 +6,7 @@ from laurels.errors import LogDamaged
 
 
 class MemoryLog:
-    """Entries in a list; implements `Log`. Grows with every entry and is gone with the process."""
+    """Implementation of `Log` in a list, which grows with every entry and ends with the process."""
 
     def __init__(self) -> None:
         self._entries: list[bytes] = []

@@ -1,12 +1,12 @@
 """The embedded log: one SQLite file, one row per commit.
 
-WAL mode with `synchronous=FULL`: the commit of a row returns when the row is on the disk, so
-what was acknowledged survives a kill and a power cut. Each row carries a CRC-32 of its body, and
-offsets follow each other without a gap, so damage is found where it is and named, never guessed
-around. The writer's connection is used by one thread at a time; a reader opens its own.
+In WAL mode with `synchronous=FULL` the commit of a row returns when the row is on the disk, so an
+acknowledged commit survives a kill and a power cut. Each row has a CRC-32 of its body, and offsets
+are consecutive, so damage is detected and reported with its place. The writer's connection is used
+by one thread at a time; each reader opens its own.
 
-SQLite takes a damaged end of its write-ahead file for one that was never finished, and forgets it.
-So the newest offset is also kept in a file of its own, the mark (`mark`).
+SQLite takes a damaged end of its write-ahead file for an unfinished transaction, and discards it.
+So the newest offset is also stored in a file of its own, the mark (`mark`).
 """
 
 import os
@@ -27,7 +27,7 @@ MARK_NAME = "log.mark"
 _FETCH = 64
 _CHECKPOINT_BYTES = 16 << 20
 _CHECKPOINT_PAGES = 16_384
-"""Size of the write-ahead file at which SQLite checkpoints within a commit: 64 MiB."""
+"""The size of the write-ahead file at which SQLite checkpoints in a commit, in pages: 64 MiB."""
 _PAGE = 4_096
 _TRIM_BYTES = 1 << 20
 _TRIM_ROWS = 256
@@ -38,7 +38,7 @@ CREATE TABLE log (offset INTEGER PRIMARY KEY, crc INTEGER NOT NULL, body BLOB NO
 
 
 class SqliteLog:
-    """A log in one SQLite file; implements `Log`."""
+    """Implementation of `Log` in one SQLite file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -73,8 +73,8 @@ class SqliteLog:
             )
 
     def _find_ends(self) -> None:
-        """Find the oldest and the newest offset. They are cached, so reading them does not wait for
-        a write in progress."""
+        """Read the oldest and the newest offset. They are cached, so that no reader of them waits
+        for a write in progress."""
         row = self._writer.execute("SELECT min(offset), max(offset) FROM log").fetchone()
         self._first, self._offset = (1, 0) if row[0] is None else (int(row[0]), int(row[1]))
 
@@ -164,7 +164,7 @@ class SqliteLog:
                 raise
 
     def fill(self, notes: dict[str, str], entries: Iterable[tuple[int, bytes]]) -> None:
-        """Put notes and entries, under their own offsets, into an empty log."""
+        """Write notes and entries, with their offsets, to an empty log."""
         rows = ((offset, zlib.crc32(body), body) for offset, body in entries)
         with _plain_errors(self._path):
             self._writer.execute("BEGIN")
@@ -185,7 +185,7 @@ class SqliteLog:
 
 
 class LogView:
-    """The log as of one moment, read while another process writes it."""
+    """A consistent state of the log, read while another process writes to it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -203,7 +203,7 @@ class LogView:
         return {str(key): str(value) for key, value in rows}
 
     def entries(self, start: int) -> Iterator[tuple[int, bytes]]:
-        """Return the entries from an offset on; LogDamaged at the first that is not whole."""
+        """Yield the entries from an offset on. Raises LogDamaged at the first damaged one."""
         with _plain_errors(self._path):
             rows = self._reader.execute(
                 "SELECT * FROM log WHERE offset >= ? ORDER BY offset", (start,)
@@ -215,7 +215,7 @@ class LogView:
 
 
 def write_log(path: Path, notes: dict[str, str], entries: Iterable[tuple[int, bytes]]) -> None:
-    """Write a log with all its entries in one commit. StorageFailed where that failed."""
+    """Write a log with all its entries in one commit. Raises StorageFailed."""
     log = SqliteLog(path)
     try:
         log.fill(notes, entries)
@@ -224,8 +224,8 @@ def write_log(path: Path, notes: dict[str, str], entries: Iterable[tuple[int, by
 
 
 class _Checkpoint:
-    """Copies the write-ahead file into the database now and then. No promise depends on it, so a
-    failed one is tried again later."""
+    """Copies the write-ahead file into the database from time to time. Durability does not depend
+    on it, so a failed attempt is repeated later."""
 
     def __init__(
         self, writer: sqlite3.Connection, connect: Callable[[], sqlite3.Connection]
@@ -236,7 +236,7 @@ class _Checkpoint:
         self._thread: threading.Thread | None = None
 
     def written(self, nbytes: int) -> None:
-        """Note a commit of so many bytes; called by the writer."""
+        """Note a commit of `nbytes` bytes; called by the writer."""
         self._since += nbytes + _PAGE
         if self._thread is None:
             if self._since >= _CHECKPOINT_BYTES:
@@ -257,7 +257,7 @@ class _Checkpoint:
 
 
 def _whole(rows: sqlite3.Cursor, expected: int, path: Path) -> Iterator[tuple[int, bytes]]:
-    """Return the entries in rows, verifying that each is intact and none is missing."""
+    """Yield the entries in rows, verifying that each is intact and none is missing."""
     while chunk := rows.fetchmany(_FETCH):
         for offset, crc, body in chunk:
             if offset != expected or zlib.crc32(body) != crc:
@@ -279,8 +279,8 @@ def _plain_errors(path: Path) -> Iterator[None]:
 
 
 def _is_sound(path: Path) -> bool:
-    """Return whether SQLite finds no damage in a file on second look: it takes a page that the disk
-    refused to give for a damaged one."""
+    """Return whether SQLite finds no damage in a file when it is read again: a failed read of the
+    disk also looks like damage to it."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as reader:
             return reader.execute("PRAGMA quick_check").fetchall() == [("ok",)]

@@ -1,8 +1,8 @@
 """The snapshot files of a folder: written under a temporary name, verified, renamed; two are kept.
 
 A snapshot of the log up to offset 17 is `snapshot-00000000000000000017.laurels`. It gets that name
-only after it was flushed and read back: so every file of such a name was complete once, and a crash
-at any moment leaves the older ones as they were.
+only after it was flushed and read back: so every file with such a name was once complete, and a
+crash at any moment leaves the older ones unchanged.
 """
 
 import os
@@ -38,8 +38,8 @@ class SnapshotFile(Struct, frozen=True):
         return self.path.stat().st_size
 
     def set_aside(self) -> None:
-        """Rename the file, since it is damaged: it is kept, but never used. Where that fails it
-        keeps its name and is skipped again."""
+        """Rename the damaged file, so that it is kept but never used. If that fails, it keeps its
+        name and is skipped again."""
         with suppress(OSError):
             self.path.replace(self.path.with_suffix(".damaged"))
 
@@ -51,7 +51,7 @@ class SnapshotFiles:
         self._folder = folder
 
     def newest_first(self) -> list[SnapshotFile]:
-        """Return all snapshots there are, valid or not."""
+        """Return all snapshots, valid or not, newest first."""
         found = [
             SnapshotFile(path, int(named[1]))
             for path in self._folder.iterdir()
@@ -60,13 +60,14 @@ class SnapshotFiles:
         return sorted(found, key=lambda snapshot: snapshot.offset, reverse=True)
 
     def clear_unfinished(self) -> None:
-        """Remove files a crash left incomplete; one that remains is overwritten."""
+        """Remove files that a crash has left incomplete; one that cannot be removed is overwritten
+        later."""
         with suppress(OSError):
             (self._folder / _UNFINISHED).unlink(missing_ok=True)
 
     def write(self, sections: Iterable[Section], offset: Callable[[], int]) -> SnapshotFile:
-        """Write a snapshot, verify it and rename it; StorageFailed, and nothing changed, where that
-        fails. `offset` is called when all sections are written."""
+        """Write a snapshot, verify it and rename it. If that fails, change nothing and raise
+        StorageFailed. `offset` is called after all sections are written."""
         unfinished = self._folder / _UNFINISHED
         try:
             with written_file(unfinished, _BUFFER) as file:
@@ -86,7 +87,8 @@ class SnapshotFiles:
         return SnapshotFile(path, offset())
 
     def prune(self) -> None:
-        """Remove all but the newest two; one that cannot be removed is removed the next time.
+        """Remove all but the newest two snapshots; one that cannot be removed is removed the next
+        time.
 
         A file is renamed durably before its content is removed: the log is trimmed next, and a
         power cut must not restore a snapshot that the log no longer continues.
@@ -100,7 +102,7 @@ class SnapshotFiles:
 
 
 def _flushed(sections: Iterable[Section], file: BinaryIO) -> Iterator[Section]:
-    """Yield the sections, and flush what is written of them little by little: one large flush at
+    """Yield the sections, and flush the file in small parts as they are written: one large flush at
     the end would block the commits of the log."""
     written = 0
     for kind, body in sections:
@@ -113,7 +115,7 @@ def _flushed(sections: Iterable[Section], file: BinaryIO) -> Iterator[Section]:
 
 
 def _shrink(path: Path) -> None:
-    """Free a file's blocks little by little: if they were freed at once, the next flush of the log
+    """Free a file's blocks in small parts: if they were freed at once, the next flush of the log
     would wait for the file system."""
     with path.open("r+b", buffering=0) as file:
         for left in range(path.stat().st_size - _FREED, 0, -_FREED):

@@ -27,7 +27,7 @@ _COUNT = struct.Struct("<Q")
 _BEGINS = 16
 
 Section = tuple[bytes, bytes]
-"""A kind, one byte, and a body."""
+"""A kind of one byte, and a body."""
 
 
 def write_sections(file: BinaryIO, sections: Iterable[Section]) -> int:
@@ -46,10 +46,10 @@ def _write(file: BinaryIO, kind: bytes, body: bytes) -> int:
 
 
 def read_sections(file: BinaryIO, called: str) -> Iterator[Section]:
-    """Return the sections of a snapshot without its end, each verified; the file is positioned
-    after the end.
+    """Yield the sections of a snapshot without its end, each verified; afterwards the file is
+    positioned after the end.
 
-    Raises SnapshotDamaged where a byte is wrong or missing, FormatTooNew; both name the file
+    Raises SnapshotDamaged if a byte is wrong or missing, FormatTooNew; the messages name the file
     `called`.
     """
     _judge(_exactly(file, len(MAGIC) + _VERSION.size, called), called)
@@ -104,8 +104,8 @@ def _ended(called: str) -> SnapshotDamaged:
 
 
 class FilePosition(NamedTuple):
-    """Where a section lies in a file, its header and the beginning of its body. They are unverified
-    until `read_at` reads the section."""
+    """The place of a section in a file, its header and the beginning of its body. These are
+    unverified until `read_at` reads the section."""
 
     at: int
     head: bytes
@@ -117,16 +117,15 @@ class FilePosition(NamedTuple):
 
     @property
     def length(self) -> int:
-        """Bytes of the body."""
+        """The size of the body in bytes."""
         return int(_HEAD.unpack_from(self.head)[1])
 
 
 def find_sections(file: int, called: str) -> list[FilePosition]:
-    """Return the positions of the sections of a snapshot without its end, by a descriptor of the
-    file.
+    """Return the positions of the sections of a snapshot without its end, given a file descriptor.
 
-    Their bodies are not read: the file is valid if `read_at` reads every one of them. Raise as
-    `read_sections`.
+    Their bodies are not read: the file is valid if `read_at` succeeds for each of them. Raises the
+    errors of `read_sections`.
     """
     at = len(MAGIC) + _VERSION.size
     _judge(_exactly_at(file, at, 0, called), called)
@@ -138,7 +137,7 @@ def find_sections(file: int, called: str) -> list[FilePosition]:
             raise _ended(called)
         place = FilePosition(at, found[:size], found[size:])
         if place.length <= _BEGINS:
-            read_at(file, place, called)  # else a stretch of zeros would pass for many sections
+            read_at(file, place, called)  # without this, zeros would look like many sections
         if place.kind == END:
             break
         places.append(place)
@@ -148,7 +147,7 @@ def find_sections(file: int, called: str) -> list[FilePosition]:
 
 
 def read_at(file: int, place: FilePosition, called: str) -> bytes:
-    """Return the body of a section, verified; several threads may read at once. Raise
+    """Return the verified body of a section; several threads may read concurrently. Raises
     SnapshotDamaged."""
     (crc,) = _CRC.unpack_from(place.head, _HEAD.size)
     body = _exactly_at(file, place.length, place.at + len(place.head), called)
@@ -157,8 +156,7 @@ def read_at(file: int, place: FilePosition, called: str) -> bytes:
 
 
 def _exactly_at(file: int, length: int, at: int, called: str) -> bytes:
-    """Return `length` bytes from a position on. One read call may return fewer, of 2 GiB or
-    more."""
+    """Return `length` bytes from a position on, by several reads if they are 2 GiB or more."""
     read = os.pread(file, length, at)
     while len(read) < length and (more := os.pread(file, length - len(read), at + len(read))):
         read += more
@@ -168,7 +166,7 @@ def _exactly_at(file: int, length: int, at: int, called: str) -> bytes:
 
 
 def verify(path: Path) -> None:
-    """Read a whole snapshot; raise as `read_sections`, and StorageFailed."""
+    """Read and verify a whole snapshot. Raises the errors of `read_sections`, and StorageFailed."""
     try:
         with path.open("rb") as file:
             for _ in read_sections(file, str(path)):

@@ -10,13 +10,14 @@ from laurels.errors import StorageFailed
 from .form import FilePosition, find_sections, read_at
 
 THREADS = 2
-"""More would wait for the same memory, and few snapshots have more than two large structures."""
+"""The number of threads. More would wait for the same memory, and few snapshots have more than two
+large structures."""
 
 
 class Sections:
     """The sections of a snapshot in their order, each of which is verified when it is read.
 
-    Raises SnapshotDamaged where a byte is wrong or missing, FormatTooNew, StorageFailed.
+    Raises SnapshotDamaged if a byte is wrong or missing, FormatTooNew, StorageFailed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -35,7 +36,7 @@ class Sections:
             raise
 
     def body(self, place: FilePosition) -> bytes:
-        """Return the body of a section; several threads may call this at once."""
+        """Return the body of a section; several threads may call this concurrently."""
         try:
             return read_at(self._file, place, str(self.path))
         except OSError as error:
@@ -51,8 +52,8 @@ class Sections:
 def side_by_side(tasks: Sequence[Iterator[None]]) -> None:
     """Consume iterators, started in their order, `THREADS` of them at a time.
 
-    An error in one is raised when the others have reached their next item: none continues after
-    that.
+    An error in one is raised after the others have reached their next items; none of them is
+    continued then.
     """
     waiting = iter(tasks)
     raised: list[BaseException] = []
@@ -73,7 +74,7 @@ def side_by_side(tasks: Sequence[Iterator[None]]) -> None:
     for helper in helpers:
         try:
             helper.join()
-        except BaseException as error:  # an interrupt: nobody reads on when the file is closed
+        except BaseException as error:  # also an interrupt: no thread may read a closed file
             raised.append(error)
             helper.join()
     if raised:

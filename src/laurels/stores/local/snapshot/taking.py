@@ -19,22 +19,22 @@ from .reading import Sections, side_by_side
 
 LEAST_LOG_BYTES = 64 << 20
 SECOND_OF_LOG = 2 << 20
-"""Bytes of log folded in about a second: from one to six MiB, depending on the windows of the
-boards."""
+"""How many bytes of log are folded in about a second: one to six MiB, depending on the windows of
+the boards."""
 WRITTEN_WHILE_FOLDING = 16
-"""Bytes of a snapshot that are written, at least, in the time one byte of log is folded."""
+"""The least number of bytes of a snapshot that are written in the time in which one byte of log is
+folded."""
 
 
 def is_due(log_bytes: int, snapshot_bytes: int) -> bool:
-    """Return whether the log has grown so far since a snapshot that another one pays: reading it
-    would take longer than reading a snapshot."""
+    """Return whether the log has grown so much since the last snapshot that another one pays off:
+    reading the log would take longer than reading a snapshot."""
     return log_bytes > max(LEAST_LOG_BYTES, snapshot_bytes)
 
 
 def is_due_on_close(log_bytes: int, snapshot_bytes: int) -> bool:
-    """Return whether a snapshot pays before a store is closed: folding this much log would delay
-    the next start by more than about a second, and writing the snapshot takes no longer than
-    that."""
+    """Return whether a snapshot pays off before a store is closed: folding the log would delay the
+    next start by more than about a second, and writing the snapshot takes no longer than that."""
     return log_bytes > max(SECOND_OF_LOG, snapshot_bytes // WRITTEN_WHILE_FOLDING)
 
 
@@ -48,9 +48,9 @@ def take(
     """Write a snapshot of a fold while it continues to fold.
 
     `still` excludes commits; it is entered for one piece of the copy at a time, and the pieces are
-    written in between. `rest` is called after each piece and lets other threads run, `before_end`
-    when everything up to the offset of the snapshot has been copied and it is not yet valid. Raise
-    StorageFailed where the disk refuses a write; nothing is changed then.
+    written in between. `rest` is called after each piece and lets other threads run. `before_end`
+    is called when everything up to the offset of the snapshot has been copied, before the snapshot
+    is valid. If the disk refuses a write, nothing is changed, and StorageFailed is raised.
     """
     heads: list[Head] = []
     with still():
@@ -79,7 +79,7 @@ def take(
 
 
 def moment_of(path: Path) -> Head:
-    """Return the offset and time of a snapshot. Raise SnapshotDamaged, FormatTooNew."""
+    """Return the offset and time of a snapshot. Raises SnapshotDamaged, FormatTooNew."""
     try:
         with closing(Sections(path)) as sections:
             for place in sections.places:
@@ -91,7 +91,8 @@ def moment_of(path: Path) -> Head:
 
 
 def opened(path: Path, index: Index) -> Fold:
-    """Return the fold in a snapshot, with a new index. Raise SnapshotDamaged, FormatTooNew."""
+    """Return the fold in a snapshot, loaded into an empty index. Raises SnapshotDamaged,
+    FormatTooNew."""
     fold = Fold(index)
     loading = index.load()
     try:
@@ -120,7 +121,8 @@ def _first_pass(sections: Sections, loading: Load) -> Head:
 
 
 def _second_pass(sections: Sections, loading: Load) -> None:
-    """Read every section that the first pass left out, so that all are read and verified."""
+    """Read the sections that the first pass left out, so that every section is read and
+    verified."""
     lanes: dict[int, list[FilePosition]] = {}
     caller = get_ident()
     for place in sections.places:
