@@ -3,7 +3,7 @@ the metrics are read."""
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -18,6 +18,7 @@ from laurels.core.clock_status import ClockStatus
 from laurels.core.receipt import Receipts
 from laurels.core.stats import StoreFigures
 from laurels.errors import RefusedReceipts
+from laurels.flows.sinks.figures import SinkFigures
 
 from .limits import AdmissionControl
 
@@ -58,6 +59,11 @@ class Metrics:
         self.commit_seconds = Histogram(SECONDS)
         self.commit_events = Histogram(EVENTS)
         self.cut_off = 0
+        self.sinks: Mapping[str, SinkFigures] = {}
+
+    def now_ms(self) -> int:
+        """Return milliseconds since 1970."""
+        return int(self._clock() * 1_000)
 
     def age(self, taken: float | None) -> float:
         """Return the seconds since an instant, or since the start if it is None."""
@@ -126,6 +132,7 @@ class Exposed(Collector):
         yield from self._counted()
         yield from self._histograms()
         yield from self._of_process()
+        yield from self._of_sinks()
         yield from self._of_store() if self._figures.store is not None else self._of_index()
         yield from self._of_boards()
         if (clock := self._figures.clock) is not None:
@@ -176,6 +183,29 @@ class Exposed(Collector):
             "laurels_writes_waiting", "Writes accepted and not answered yet.", admission.writes
         )
         yield _gauge("laurels_streams", "Live feeds open.", admission.streams)
+
+    def _of_sinks(self) -> Iterator[Metric]:
+        sinks, now_ms = self._metrics.sinks, self._metrics.now_ms()
+        if not sinks:
+            return
+        delivered = CounterMetricFamily(
+            "laurels_sink_delivered", "Changes that a sink's target has.", labels=["sink"]
+        )
+        parked = CounterMetricFamily(
+            "laurels_sink_parked", "Changes that a sink's target refused.", labels=["sink"]
+        )
+        waiting = GaugeMetricFamily(
+            "laurels_sink_waiting", "Changes read and not delivered yet.", labels=["sink"]
+        )
+        lag = GaugeMetricFamily(
+            "laurels_sink_lag_seconds", "Age of the oldest change that waits.", labels=["sink"]
+        )
+        for name, figures in sinks.items():
+            delivered.add_metric([name], figures.delivered)
+            parked.add_metric([name], figures.parked)
+            waiting.add_metric([name], figures.waiting)
+            lag.add_metric([name], figures.lag_seconds(now_ms))
+        yield from (delivered, parked, waiting, lag)
 
     def _of_index(self) -> Iterator[Metric]:
         figures = self._figures

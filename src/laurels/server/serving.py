@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from laurels import config
 from laurels.api.aio import AsyncLeaderboards
+from laurels.flows.sinks.configured import BackgroundSinks
 from laurels.server.audit.auditing import Auditor
 from laurels.server.auth.access import Keys
 from laurels.server.auth.key_upkeep import KeyReader, store_last_used
@@ -132,6 +133,10 @@ async def run(
             upkeep.append(asyncio.create_task(reader.go_on()))
         auditor = Auditor(backing.audit, _now_ms)
         served = _Served(settings, lb, backing.store, keys, reader, auditor, order)
+        if settings.sinks and (order is None or order.number == 1):
+            sinks = BackgroundSinks(settings.sinks, lb, _now_ms, _log_sink)
+            served.metrics.sinks = sinks.figures
+            upkeep.append(asyncio.create_task(sinks.go_on()))
         ip, port = free(settings) if order is None else (order.ip, order.port)
         await served.run(
             ip, port, ending, lambda address: announce(ServingAddress(address, first_key))
@@ -143,6 +148,10 @@ async def run(
         if auditor is not None:
             await auditor.close()
         await lb.close()
+
+
+def _log_sink(name: str, text: str) -> None:
+    _log.warning("sink", sink=name, reason=text)
 
 
 def _keys(settings: Settings, store: KeyStore, admin_key: str | None) -> Keys:
@@ -175,8 +184,8 @@ class _Served:
             max(settings.max_bodies, 2 * settings.max_body), settings.body_seconds, self._deadlines
         )
         self._decoder = Decoder()
-        self._metrics = Metrics(time.time)
-        store.observe(self._metrics.committed, time.perf_counter)
+        self.metrics = Metrics(time.time)
+        store.observe(self.metrics.committed, time.perf_counter)
         self._hub = Hub(
             lb,
             store.change_token,
@@ -196,7 +205,7 @@ class _Served:
                 bodies,
                 self._decoder,
                 self._hub,
-                self._metrics,
+                self.metrics,
                 auditor,
             ),
             Rates(settings.rate, settings.burst, time.monotonic),

@@ -15,6 +15,7 @@ from msgspec import Meta, Struct
 
 from laurels.config import KEY_VARIABLE
 from laurels.errors.service import InvalidSettings
+from laurels.flows.sinks.configured import SinkSettings
 from laurels.model.validation import expectation
 
 PREFIX = "LAURELS_"
@@ -36,6 +37,9 @@ REMOVED = {
     "`laurels serve` makes a key and prints it, or serve this machine alone with --open"
 }
 """Settings of earlier versions, and what to use instead."""
+
+FILE_ONLY = ("sinks",)
+"""Settings that are tables of the file, and neither options nor variables."""
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -138,6 +142,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Annotated[int, Meta(ge=1, le=600)],
         Meta(description="Seconds after which a feed or an export that is not read is cut off."),
     ] = 10
+    sinks: dict[str, SinkSettings] = {}
+    """Where changes are sent to, by name: `[sinks.NAME]` in the file alone."""
 
 
 class Setting(Struct, frozen=True):
@@ -165,6 +171,8 @@ def table() -> Iterator[Setting]:
     """Return all settings in the order in which they are documented."""
     hints = get_type_hints(Settings, include_extras=True)
     for field in msgspec.structs.fields(Settings):
+        if field.name in FILE_ONLY:
+            continue
         described = hints[field.name]
         default = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
         kind, *metas = get_args(described)

@@ -1,0 +1,82 @@
+"""Sinks that a server runs by its settings."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from laurels.api.aio import AsyncLeaderboards
+from laurels.errors import LaurelsError
+
+from .figures import SinkFigures
+from .opening import DeliveryOptions, open_target
+from .parking import ParkingFile
+from .runner import SinkOptions, SinkRunner
+
+AGAIN_SECONDS = 30.0
+"""After so long a sink that ended is begun again."""
+
+
+class SinkSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The settings of one sink, `[sinks.NAME]` of the settings file; see `laurels sink run`."""
+
+    to: str
+    boards: list[str] | None = None
+    fields: str | None = None
+    secret: str | None = None
+    allow_private: bool = False
+    authorities: str | None = None
+    initial: bool = False
+    tries: int = 5
+    parked: str | None = None
+
+
+class BackgroundSinks:
+    """Runs sinks beside a service until it is cancelled. A sink that ends is logged and begun
+    again."""
+
+    def __init__(
+        self,
+        settings: Mapping[str, SinkSettings],
+        lb: AsyncLeaderboards,
+        now_ms: Callable[[], int],
+        report: Callable[[str, str], None],
+    ) -> None:
+        self._settings = settings
+        self._lb = lb
+        self._now_ms = now_ms
+        self._report = report
+        self.figures: dict[str, SinkFigures] = {}
+        for name in settings:
+            self._runner(name)
+
+    async def go_on(self) -> None:
+        """Run all sinks. Never ends by itself."""
+        await asyncio.gather(*[self._keep(name) for name in self._settings])
+
+    async def _keep(self, name: str) -> None:
+        while True:
+            try:
+                runner = self._runner(name)
+                self.figures[name] = runner.figures
+                await runner.run()
+            except LaurelsError as error:
+                self._report(name, str(error))
+            except Exception as error:  # a sink must not end the others or the service
+                self._report(name, repr(error))
+            await asyncio.sleep(AGAIN_SECONDS)
+
+    def _runner(self, name: str) -> SinkRunner:
+        """Return a sink that is not running yet. Raises InvalidTarget, MissingDriver."""
+        each = self._settings[name]
+        delivery = DeliveryOptions(each.fields, each.secret, each.allow_private, each.authorities)
+        path = Path(each.parked or f"{name}.parked.jsonl")
+        return SinkRunner(
+            self._lb,
+            open_target(each.to, name, delivery, self._lb, self._now_ms),
+            SinkOptions(name, each.boards, each.initial, tries=each.tries),
+            now_ms=self._now_ms,
+            parking=ParkingFile(path, name),
+            report=lambda text: self._report(name, text),
+        )
