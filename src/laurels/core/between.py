@@ -37,8 +37,8 @@ def between(rules: Rules, low: Bound | None, high: Bound | None) -> tuple[Anchor
 def between_decayed(
     scale: DecayedScale, low: Bound | None, high: Bound | None
 ) -> tuple[Anchor, Anchor]:
-    """Return the same anchors in a window with decay: for totals that are shown as at least `low`
-    and at most `high`."""
+    """Return the anchors of `between` for a window with decay, where totals are compared as they
+    are shown: at least `low` and at most `high`."""
     lower, upper = scale.bound(low), scale.bound(high)
     if lower is not None and upper is not None and lower > upper:
         raise InvalidRange(

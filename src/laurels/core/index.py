@@ -27,7 +27,7 @@ answers show the same state if all of these are equal."""
 
 
 def changes(offset: Offset) -> int:
-    """Return how many changes an offset stands for."""
+    """Return the number of changes up to an offset."""
     return offset if isinstance(offset, int) else sum(offset)
 
 

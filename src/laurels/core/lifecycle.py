@@ -1,8 +1,9 @@
 """The effect of passing time on the rankings of a board: which periods expire, the step of its
 rolling windows, when a refresh is due. Pure.
 
-The store in this process and the one on an index server follow the same rules. They differ in how
-they do the due work: the former in shares under a lock, the latter in shares by calls.
+The store in this process and the one on an index server follow the same rules. The work that is due
+is done in shares: in this process each share holds a lock, on an index server each share is one
+call.
 """
 
 from collections.abc import Iterable, Sequence

@@ -25,8 +25,8 @@ T = TypeVar("T")
 def whole(
     name: str, value: object, low: int, high: int | None, refusal: Callable[[str], LaurelsError]
 ) -> int:
-    """Return an integer argument if it is within its bounds, which are included; otherwise raise
-    the error made by `refusal`, whose message names the argument."""
+    """Return an argument that is an integer from `low` to `high`; otherwise raise the error made by
+    `refusal`, whose message names the argument."""
     count = integer_within(value, low, high)
     if count is None:
         bounds = f"of {low:,} or more" if high is None else f"from {low:,} to {high:,}"

@@ -178,8 +178,8 @@ cdef const char *check_rows(Rolling *rolling, const Sums *sums) noexcept nogil:
 
 
 cdef const char *check_build(Rolling *rolling) noexcept nogil:
-    """Check that what is prepared is what the tallies add up to, for those whom the build has come
-    to; return the first fault found, or NULL. O(cells)."""
+    """Check that `prepared` has the totals of the tallies for the members that the build has
+    visited; return the first fault found, or NULL. O(cells)."""
     cdef const char *fault = "there is no memory to check with"
     cdef Sums sums
     memset(&sums, 0, sizeof(Sums))

@@ -384,7 +384,7 @@ cdef class RollingSet:
         return self.live.discard(ids)
 
     def load(self, number: int, ids: object, words: object) -> None:
-        """Restore cells of a step's tally, as `Tally.scan` gave them; the pass begins anew.
+        """Restore cells of a step's tally, as returned by `Tally.scan`; the pass begins again.
 
         Raises ValueError for a step that the window does not count, IndexError for an id the roster
         never gave.

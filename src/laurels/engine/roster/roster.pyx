@@ -240,7 +240,7 @@ cdef int intern_all(Names *names, const uint8_t *arena, const uint8_t *lengths, 
 
 
 cdef const uint8_t *bytes_of_text(object text, Py_ssize_t *length) except NULL:
-    """Return the bytes of a member given as str or bytes."""
+    """Return the bytes of a member that is a str or bytes."""
     if PyBytes_Check(text):
         length[0] = PyBytes_GET_SIZE(text)
         return <const uint8_t *>PyBytes_AS_STRING(text)
@@ -248,7 +248,7 @@ cdef const uint8_t *bytes_of_text(object text, Py_ssize_t *length) except NULL:
 
 
 cdef uint32_t find_name(Names *names, object text) except? 0:
-    """Return the id of a member given as str or bytes, or NONE."""
+    """Return the id of a member that is a str or bytes, or NONE."""
     cdef Py_ssize_t length = 0
     cdef const uint8_t *start = bytes_of_text(text, &length)
     if not 0 < length <= LONGEST:

@@ -1,4 +1,4 @@
-"""The boards there are, as the index server keeps them for all processes."""
+"""The definitions of all boards, which processes share on the index server."""
 
 import asyncio
 from typing import Protocol
@@ -17,17 +17,17 @@ class Definitions(Protocol):
     """Board definitions by name on a server, as bytes that are replaced by compare-and-swap."""
 
     async def load(self) -> tuple[dict[str, bytes], int]:
-        """Return all of them, and the number the next board gets."""
+        """Return all definitions, and the number that the next board gets."""
 
     async def put(
         self, name: str, old: bytes | None, new: bytes | None, number: int | None
     ) -> bool:
-        """Replace a definition if it still is `old` (None: not there) and, with a number, if that
-        is still the number of the next board, which is then used up. Return whether it was
-        replaced."""
+        """Replace a definition if it still is `old` (None: it does not exist) and, with a `number`,
+        if that still is the number of the next board, which is then incremented. Return whether it
+        was replaced."""
 
     async def deleted(self) -> list[bytes]:
-        """Return those of boards that were deleted, and whose rankings may still be there."""
+        """Return the definitions of deleted boards whose rankings may still exist."""
 
     async def cleared(self, body: bytes) -> None:
         """Note that nothing is left of a deleted board."""

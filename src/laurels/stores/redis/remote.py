@@ -71,8 +71,8 @@ RefreshStates = dict[int, dict[str, RefreshState]]
 
 
 class Opened(Struct, frozen=True):
-    """A board as a process knows it, or one of its shards; with `feeds` the label replica that
-    follows so many shards."""
+    """A board as a process knows it, one of its shards, or, if `feeds` is not 0, its label replica,
+    which follows that many shards."""
 
     number: int
     version: int
@@ -205,8 +205,8 @@ class RemoteIndex(Protocol):
         keep, and prepare their next steps. Return False if `limit` members were not enough."""
 
     async def sweep(self, board: Opened, due: Due, limit: int) -> bool:
-        """Advance stale scopes, by work worth about `limit` members; return whether there are no
-        others."""
+        """Advance stale scopes until that has cost as much as `limit` members of a pass; return
+        whether no others are left."""
 
     async def refresh(
         self, board: Opened, window: str, *, now_ms: int, due_ms: int

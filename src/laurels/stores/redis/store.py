@@ -151,14 +151,14 @@ class Direct(Paced):
         return None
 
     def write(self, command: Command[T]) -> T:
-        """Carry out a command and return its result; raise what refused it."""
+        """Carry out a command and return its result; raise the error that refused it."""
         committed = self.commit(accepted(self, command))
         if (name := defined_by(command)) is not None:
             committed = self.definition(name)
         return result_of(command, committed)
 
     def commit(self, write: FoldedWrite) -> Any:
-        """Carry out a write and return its result; raise what refused it."""
+        """Carry out a write and return its result; raise the error that refused it."""
         return self.run(self.commit_async(write))
 
     def named(self, board: str) -> BoardState:
@@ -358,7 +358,7 @@ class Direct(Paced):
         return result_of(command, committed)
 
     async def commit_async(self, write: FoldedWrite) -> Any:
-        """Carry out a write and return its result; raise what refused it."""
+        """Carry out a write and return its result; raise the error that refused it."""
         self.ensure_usable()
         return await self._gatherer.write(write)
 

@@ -161,7 +161,7 @@ class ChangeLog:
         file = None if is_in_memory else self._file
         return ChangeRead(context, state.number, place, now, limit, recent, file)
 
-    # Writing behind
+    # Writing to the file
 
     def is_due(self) -> bool:
         """Return whether there are enough blocks in memory for a write."""

@@ -113,7 +113,7 @@ class Connection:
         return {place: sync_policy(answer) for place, answer in found.items()}
 
     async def close(self) -> None:
-        """Disconnect from the server; calls under way end with Closed."""
+        """Disconnect from the server; calls in progress end with Closed."""
         if not self._closed and forks() == self._forks:
             self._closed = True
             await self._wire.close()

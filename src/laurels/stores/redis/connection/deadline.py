@@ -20,8 +20,8 @@ _deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
 
 @contextmanager
 def ends_in(seconds: float, *, anew: bool = False) -> Iterator[None]:
-    """Bound all calls inside by a deadline in so many seconds, or by the existing deadline if that
-    is sooner. With `anew`, because the verb has made progress, the existing one is ignored."""
+    """Bound all calls inside by a deadline in `seconds`, or by the existing deadline if that is
+    sooner. With `anew` the existing one is ignored, because the verb has made progress."""
     with ends_at(asyncio.get_running_loop().time() + seconds, anew=anew):
         yield
 

@@ -313,8 +313,8 @@ class RedisIndex:
         return rankings, entries
 
     async def read_changes(self, board: Opened, after: int, limit: int) -> ShardChanges:
-        """Return the block `after` and those behind it until they have more than `limit`
-        changes."""
+        """Return the block with the sequence number `after`, if it is kept, and those after it
+        until they have more than `limit` changes."""
         arguments = {"after": after, "limit": limit}
         packed, *parts = await self._run(_CHANGES, board, arguments)
         _, *ends = _answer(packed)

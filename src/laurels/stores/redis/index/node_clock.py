@@ -1,11 +1,11 @@
 """The clock of a deployment: every process follows the time of the same node.
 
-The node is asked for its time now and then. Its answer was true at some instant between request and
-answer; the middle of the two is wrong by at most half the round trip. Of several samples the one
-with the shortest round trip is used. Between samples the process's own monotonic clock continues,
-which drifts by at most `DRIFT`. So every reading has a known error bound. A new sample replaces the
-current one if its bound is smaller (so a busy moment does no harm), or if the two contradict each
-other: then the node's clock was set, or another node has taken its place.
+The node's time is sampled from time to time. An answer was right at some instant between request
+and response; taking the middle of the two is wrong by at most half the round trip. Of several
+samples the one with the shortest round trip is used. Between samples the process's own monotonic
+clock continues, which drifts by at most `DRIFT`. So every reading has a known error bound. A new
+sample replaces the current one if its bound is smaller (so a busy moment does no harm), or if the
+two contradict each other: then the node's clock was set, or another node has taken its place.
 """
 
 import asyncio
@@ -131,7 +131,7 @@ class NodeClock:
             await asyncio.wait([task])
 
     async def sample(self) -> None:
-        """Ask the node for its time a few times and use the best answer."""
+        """Read the node's time a few times and use the best sample."""
         best = await self._ask()
         for _ in range(SAMPLES - 1):
             best = min(best, await self._ask(), key=lambda sample: sample.doubt)

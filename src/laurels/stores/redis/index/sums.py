@@ -1,9 +1,9 @@
 """Sums of a batch's events, member by member.
 
-If a board has a single column, which sums, the server often does not need each event: it gets the
-sum of each member's events with their lowest and highest partial sum, and answers what each member
-had before. The outcome of each event follows from that. If a total would leave its range on the
-way, the server counts nothing and requests the events.
+If the only column of a board has the operator `sum`, the server often does not need each event: it
+gets the sum of each member's events with their lowest and highest partial sum, and returns what
+each member had before. The outcome of each event follows from that. If a total would leave its
+range on the way, the server counts nothing and requests the events.
 """
 
 from array import array

@@ -54,8 +54,8 @@ local function from_tallies(names)
   return forms, newest
 end
 
--- Returns the same from the candidates. The newest steps are the stored ones: they cannot be derived,
--- since a candidate that was beaten is not kept.
+-- Returns the forms of members from their candidates, and the newest steps. These are the stored
+-- ones: they cannot be derived, since a candidate that was beaten is not kept.
 local function from_candidates(names, newest)
   local candidates, forms = candidates_of(rolled, names), {}
   for i = 1, #names do

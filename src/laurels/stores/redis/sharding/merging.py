@@ -65,7 +65,7 @@ class Merged(Protocol):
         """Return this round's request for a shard."""
 
     def answer(self, parts: Sequence[ReadResult]) -> ReadResult | None:
-        """Return the answer, if this round has it; else what the next round asks is set right."""
+        """Return the answer if this round has it; else set what the next round requests."""
 
     def near(self, span: int, place: Anchor, position: int) -> None:
         """Use a pivot that was found for a span in `far`."""
@@ -187,7 +187,7 @@ class Merging:
     # Results of the shards
 
     def answer(self, parts: Sequence[ReadResult]) -> ReadResult | None:
-        """Return the answer, if this round has it; else what the next round asks is set right."""
+        """Return the answer if this round has it; else set what the next round requests."""
         self._round += 1
         self.far = {}
         total = sum(part.total for part in parts)
