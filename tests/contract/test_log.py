@@ -65,12 +65,14 @@ def test_its_size_grows_with_what_is_in_it(log: Log) -> None:
 
 
 def test_the_write_ahead_file_begins_anew_however_much_is_written(tmp_path: Path) -> None:
+    """A thread writes it back; where that is late, the commit does at 64 MiB, and the next one
+    begins anew."""
     log = SqliteLog(tmp_path / "log.db")
     body = bytes(1 << 20)
     largest = 0
-    for _ in range(96):
+    for _ in range(160):
         log.append(body)
         largest = max(largest, (tmp_path / "log.db-wal").stat().st_size)
-    assert [offset for offset, _ in log.read()] == list(range(1, 97))
+    assert [offset for offset, _ in log.read()] == list(range(1, 161))
     log.close()
-    assert largest < 48 << 20
+    assert largest < 68 << 20
