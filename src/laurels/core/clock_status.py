@@ -52,7 +52,7 @@ class ClockStatus(Answer, frozen=True):
 
     @property
     def problem(self) -> str | None:
-        """Return a description of the problem, None if there is none."""
+        """A description of the problem, None if there is none."""
         if self.leap_ms:
             return (
                 f"the clock leapt by {self.leap_ms / 1_000:+,.0f} s and is not followed: it is in "

@@ -279,7 +279,7 @@ class Fold(Boards):
 
     @property
     def next_due_ms(self) -> int:
-        """Return the next known end of a period or step of any board. It has no meaning in event
+        """The next known end of a period or step of any board. It has no meaning in event
         time, where the writes to a board advance it."""
         return self._due[0][0] if self._due else MAX_MS
 

@@ -52,7 +52,7 @@ class Plan(Struct, frozen=True):
 
     @property
     def scopes(self) -> set[str]:
-        """Return the scopes in which events count."""
+        """The scopes in which events count."""
         return {target.key.scope for target in self.targets}
 
     def index_of(self, place: int, event: int) -> int:

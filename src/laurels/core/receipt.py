@@ -229,7 +229,7 @@ class Receipts(Plain, Sequence[Receipt]):
 
     @cached_property
     def _codes(self) -> bytes:
-        """Return the codes of the accepted events' outcomes, in the order of the events."""
+        """The codes of the accepted events' outcomes, in the order of the events."""
         codes = b"".join([bytes(part.folded.outcomes.codes) for part in self._parts])
         return codes if self._order is None else bytes([codes[at] for at in self._order])
 

@@ -185,7 +185,7 @@ class Refreshes:
 
     @property
     def interval_ms(self) -> int:
-        """Return the shortest refresh interval of the windows being built, MAX_MS if there are
+        """The shortest refresh interval of the windows being built, MAX_MS if there are
         none."""
         return min(
             (

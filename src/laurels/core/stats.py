@@ -95,8 +95,8 @@ class Stats(Answer, frozen=True):
 
 
 class CheckReport(Answer, frozen=True):
-    """The result of a successful check. `unverified` are sentences about the data that it could not
-    verify, on an index server, because they are stored only once."""
+    """The result of a successful check. `unverified` are sentences about data that the check could
+    not verify, because an index server stores it only once."""
 
     boards: int
     rankings: int

@@ -117,7 +117,7 @@ class Servable(AsyncStore, Protocol):
 
     @property
     def risks(self) -> Sequence[str]:
-        """Return sentences about how counted events may be lost."""
+        """Sentences about how counted events may be lost."""
 
     def submit_one(
         self, board: str, event: Any, window: str | None, scope: Sequence[str] | None

@@ -21,13 +21,13 @@ cdef struct Store:              # a target of events
     Rolling *rolling            # for a tally: the rolling set that it belongs to
 
 cdef struct Route:
-    const int32_t *each         # NULL: every event goes to `all`
+    const int32_t *each         # by event; NULL: every event goes to `all`
     int32_t all
 
 cdef struct DecayPair:             # the weights of the events in a window
     bint on                     # whether the window has decay
-    const int64_t *exponents    # NULL: exponent
-    const int64_t *mantissas    # NULL: mantissa
+    const int64_t *exponents    # by event; NULL: `exponent` for all
+    const int64_t *mantissas    # by event; NULL: `mantissa` for all
     int64_t exponent
     int64_t mantissa
 
@@ -46,8 +46,8 @@ cdef struct Job:
     int watch
     const uint32_t *ids[WINDOWS_MOST]   # the members to count for in a window
     const int64_t *values[COLUMNS_MOST]
-    const int64_t *stamps       # NULL: stamp
-    const int64_t *ats          # NULL: at
+    const int64_t *stamps       # by event; NULL: `stamp` for all
+    const int64_t *ats          # by event; NULL: `at` for all
     int64_t stamp
     int64_t at
     const uint8_t *sets

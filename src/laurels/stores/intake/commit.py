@@ -288,7 +288,7 @@ class Inbox:
     # Called by the committing thread
 
     def wait(self, wanted: int, seconds: float) -> None:
-        """Wait until about `wanted` writers wait, but at most for some seconds."""
+        """Wait until about `wanted` writers wait, but no longer than `seconds`."""
         if wanted < 2:
             return
         self._wakeup.acquire(blocking=False)  # clears an earlier notification

@@ -38,7 +38,7 @@ class ScopeStore(Struct, eq=False, gc=False):
 
     @property
     def nbytes(self) -> int:
-        """Return the memory of all rankings and tallies, in bytes. O(windows * steps)."""
+        """The memory of all rankings and tallies, in bytes. O(windows * steps)."""
         of_rankings = sum([ranking.nbytes for ranking in self.rankings.values()])
         return of_rankings + sum([rolling.nbytes for rolling in self.rolling.values()])
 

@@ -72,7 +72,7 @@ class Remembered:
 
     @property
     def oldest_ms(self) -> int | None:
-        """Return the time at which the oldest id was accepted, None if there are no ids."""
+        """The time at which the oldest id was accepted, None if there are no ids."""
         return self._queue[0][0] if self._queue else None
 
     def follow(self) -> list[tuple[int, list[bytes]]]:

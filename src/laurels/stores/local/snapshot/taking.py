@@ -22,8 +22,7 @@ SECOND_OF_LOG = 2 << 20
 """How many bytes of log are folded in about a second: one to six MiB, depending on the windows of
 the boards."""
 WRITTEN_WHILE_FOLDING = 16
-"""The least number of bytes of a snapshot that are written in the time in which one byte of log is
-folded."""
+"""The least number of bytes of a snapshot that are written while one byte of log is folded."""
 
 
 def is_due(log_bytes: int, snapshot_bytes: int) -> bool:

@@ -18,7 +18,7 @@ from functools import cache
 from laurels.stores.redis.scripts import Script
 
 MOVING_SECONDS = 0.05
-"""The delay before a call is repeated that was refused because its slot moves."""
+"""The delay before repeating a call that was refused because its slot moves."""
 
 _SLOTS = 16_384
 _LOOK = "redis.call('EXISTS', KEYS[1], ARGV[2])\n"

@@ -112,7 +112,7 @@ class NodeClock:
 
     @property
     def doubt_ms(self) -> float:
-        """Return by how many milliseconds `now_ms` may currently differ from the node's time."""
+        """By how many milliseconds `now_ms` may currently differ from the node's time."""
         sample = self._sample
         return float("inf") if sample is None else sample.doubt_at(self._monotonic_ns()) / _MS
 
@@ -148,7 +148,7 @@ class NodeClock:
 
     @property
     def leaps(self) -> int:
-        """Return how many leaps since the start were not followed at once."""
+        """How many leaps since the start were not followed at once."""
         return self._guard.leaps
 
     def source_ms(self) -> int:

@@ -142,7 +142,7 @@ class Merging:
 
     @property
     def _located(self) -> list[bytes]:
-        """Return the requested members whose position in the order is known."""
+        """The requested members whose position in the order is known."""
         members = dict.fromkeys(member.encode() for member in self.ask.members)
         return [member for member in members if member in self._words_of]
 
