@@ -166,7 +166,8 @@ class Leaderboards:
     ) -> Receipt:
         """Sets a member's score: on `sum` columns by an event of the difference to what it has
         in the window `all`, counted in every window; on `last` and `best` by an event of the
-        value. Raises NoAllWindow on a board with a sum column and without that window.
+        value. Raises NoAllWindow on a board with a sum column and without that window, and
+        SetWithTime on one with a sum column for an event with `at`, except in event time.
         """
         event = member, value, at, id, labels
         return self._store.write(Submit(board, event, window, scope, absolute=True))
