@@ -1,4 +1,4 @@
-"""Runs the examples of the README, the tour, the semantics and the recipes; writes their outputs.
+"""Runs the examples of the pages in PAGES; writes their outputs.
 
     python scripts/tour.py
 
@@ -30,7 +30,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 PAGES = (
     ROOT / "README.md",
-    *(ROOT / "docs" / name for name in ("tour.md", "semantics.md", "recipes.md")),
+    *(ROOT / "docs" / name for name in ("tour.md", "semantics.md", "recipes.md", "sources.md")),
 )
 
 _BLOCK = re.compile(
