@@ -26,7 +26,8 @@ from laurels.flows.sources.mapping import DEFAULT, parse_mapping
 from laurels.flows.sources.opening import open_reader
 from laurels.flows.sources.reader import StreamReader
 from laurels.flows.sources.rejects import RejectedMessage
-from laurels.flows.sources.runner import SourceRunner, SourceSettings
+from laurels.flows.sources.runner import SourceRunner
+from laurels.flows.sources.settings import SourceSettings
 from tests.redis.programs import on_path, skip_or_fail
 from tests.redis.servers import WITHIN_SECONDS, free_port, until
 
@@ -303,8 +304,3 @@ def written(path: Path, lines: Sequence[bytes | Mapping[str, object]]) -> Path:
         for line in lines:
             file.write((line if isinstance(line, bytes) else msgspec.json.encode(line)) + b"\n")
     return path
-
-
-def encoded(value: object) -> str:
-    """A value as JSON text."""
-    return msgspec.json.encode(value).decode()

@@ -11,17 +11,16 @@ import pytest
 
 import laurels
 from laurels import config
-from laurels.errors import LaurelsError, NotReady
+from laurels.errors import LaurelsError
 from laurels.errors.index_server import IndexUnavailable
 from laurels.errors.sources import SourceOvertaken
-from laurels.flows.sources.reader import ZERO
 from laurels.stores.redis import retry
 from laurels.stores.redis.sharding.sharded import Sharded
 from tests.redis.servers import Server, free_port
 from tests.redis.test_sharded_counting import Failing
 from tests.serving import Served
 
-from .sourcing import FOUR_FIELDS, Boards, count, encoded, four_fields, reader_of, scores, written
+from .sourcing import FOUR_FIELDS, Boards, SourceProcess, count, four_fields, scores, written
 
 MEMBERS = 12
 BOARDS = (
@@ -173,31 +172,19 @@ def test_a_batch_that_counted_without_an_answer_is_not_sent_again(
     ensure_counted(index_server.url)
 
 
-def test_another_run_of_the_same_source_is_noticed(tmp_path: Path, events: Path) -> None:
-    """A run that wakes up after another one has gone on submits nothing more."""
+def test_another_run_of_the_same_source_is_noticed(
+    index_server: Server, events: Path, tmp_path: Path
+) -> None:
+    """A run that wakes up after another one has counted everything counts nothing more."""
 
-    @asynccontextmanager
-    async def opened() -> AsyncIterator[laurels.AsyncLeaderboards]:
-        async with laurels.open_async(tmp_path / "boards") as lb:
-            await lb.create(laurels.Board("gifts"))
-            await lb.create(laurels.Board("gold"))
-            submit_many, calls = lb.submit_many, iter(range(1_000_000))
-
-            async def paused(board: str, batch: Any, **how: Any) -> Any:
-                if next(calls) == 4:
-                    key, _ = how["position"]
-                    other = reader_of(events)
-                    await other.open()
-                    text = other.stored((await other.read(ZERO, 200, wait=False))[-1].position)
-                    await submit_many(board, (), position=(key, encoded(text)))
-                    raise NotReady("the answer was lost")
-                return await submit_many(board, batch, **how)
-
-            replace(lb, paused)
-            yield lb
+    def run_another(_runner: object, _figures: object) -> None:
+        where = ("--from", str(events), "--at", index_server.url, "--map", FOUR_FIELDS)
+        with SourceProcess(tmp_path, "source", *where, "--until-end") as source:
+            assert source.ended()[0] == 0
 
     with pytest.raises(SourceOvertaken):
-        count(opened, events, FOUR_FIELDS, batch=30)
+        count(index_server.url, events, FOUR_FIELDS, batch=30, on_progress=run_another)
+    ensure_counted(index_server.url)
 
 
 def test_a_board_that_remembers_all_the_ids_it_can_is_waited_for(tmp_path: Path) -> None:

@@ -27,9 +27,10 @@ from laurels.flows.sources.figures import Figures
 from laurels.flows.sources.mapping import DEFAULT, parse_mapping
 from laurels.flows.sources.opening import open_reader
 from laurels.flows.sources.patience import Patience
-from laurels.flows.sources.reader import StreamReader
+from laurels.flows.sources.reader import StreamReader, decode_position
 from laurels.flows.sources.rejects import JsonRejects
-from laurels.flows.sources.runner import SourceRunner, SourceSettings, decode_position
+from laurels.flows.sources.runner import SourceRunner
+from laurels.flows.sources.settings import SourceSettings
 
 SOME_REJECTED = 1
 INTERRUPTED = 130

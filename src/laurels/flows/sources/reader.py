@@ -7,7 +7,10 @@ that what was read and not committed is simply read again.
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+import msgspec
 from msgspec import Struct
+
+from laurels.errors.sources import SourceDiverged
 
 MESSAGE_LIMIT = 1 << 20
 """Bytes of the longest message that is read whole."""
@@ -74,6 +77,14 @@ class StoredPosition(Struct, frozen=True, omit_defaults=True):
     @property
     def position(self) -> StreamPosition:
         return parse_position(self.at)
+
+
+def decode_position(text: str) -> StoredPosition:
+    """Return a position that is stored with a board. Raises SourceDiverged."""
+    try:
+        return msgspec.json.decode(text, type=StoredPosition)
+    except msgspec.MsgspecError as error:
+        raise SourceDiverged(f"expected the position of a source, got {text[:80]!r}") from error
 
 
 class StreamReader(Protocol):

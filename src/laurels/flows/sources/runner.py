@@ -14,12 +14,11 @@ have counted a batch in part: it is sent again as it was cut (`PositionDiffers` 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
-from msgspec import Struct
 
 from laurels.api.aio import AsyncLeaderboards
 from laurels.core.receipt import Receipts
@@ -31,14 +30,23 @@ from laurels.errors import (
     UnknownBoard,
 )
 from laurels.errors.sources import SourceDiverged, SourceExpired, SourceOvertaken
-from laurels.model.board_patterns import matches
 
 from .dedupe_room import DedupeRoom
 from .figures import Figures
 from .mapping import EventMapping, Foreign, MappedEvent, fields_of
 from .patience import Patience, Sleep
-from .reader import ZERO, Message, StoredPosition, StreamPosition, StreamReader, StreamState
+from .reader import (
+    ZERO,
+    Message,
+    StoredPosition,
+    StreamPosition,
+    StreamReader,
+    StreamState,
+    decode_position,
+)
 from .rejects import NoRejects, Rejects, refusal, reject
+from .settings import SourceSettings
+from .stopping import Stopped, StopSignal
 
 T = TypeVar("T")
 
@@ -52,40 +60,11 @@ _ASKED_SINGLY = 16
 """Unknown names up to which boards are asked for one by one."""
 
 
-class SourceSettings(Struct, frozen=True):
-    """How a source runs.
-
-    `name` is the one under which boards keep its positions. `begin` says where a board without a
-    position, or with one that does not fit, begins: `start`, `now`, or None, which is `start`
-    without a position and an error with one that does not fit. `boards` is the pattern of their
-    names. With `until_end` the run ends when nothing is pending.
-    """
-
-    name: str
-    boards: str | None = None
-    batch: int = 1_000
-    begin: str | None = None
-    until_end: bool = False
-
-    @property
-    def key(self) -> str:
-        """The name of the positions on boards."""
-        return f"source/{self.name}"
-
-    def takes(self, board: str) -> bool:
-        """Return whether the source feeds boards of this name."""
-        return self.boards is None or matches(self.boards, board)
-
-
 class Row(NamedTuple):
     """A message and its event."""
 
     message: Message
     event: MappedEvent
-
-
-class Stopped(Exception):  # noqa: N818 (no error)
-    """The run was asked to end."""
 
 
 class SourceRunner:
@@ -112,8 +91,8 @@ class SourceRunner:
         self._rejects = rejects
         self._now_ms = now_ms
         self._progress = progress
-        self._stopping = asyncio.Event()
-        self._patience = Patience(self._pause(sleep), waiting)
+        self._stopping = StopSignal()
+        self._patience = Patience(self._stopping.pausing(sleep), waiting)
         self._positions: dict[str, StreamPosition] = {}
         self._room = DedupeRoom(lb)
         self._at = ZERO
@@ -121,13 +100,13 @@ class SourceRunner:
 
     def stop(self) -> None:
         """End the run, at once while it waits, else after the commit under way."""
-        self._stopping.set()
+        self._stopping.request()
 
     async def run(self) -> None:
         """Count messages until the source ends or is stopped."""
         try:
             await self._begin()
-            while not self._stopping.is_set():
+            while not self._stopping.wanted:
                 messages = await self._next()
                 if not messages and (self._settings.until_end or self._reader.ended):
                     break
@@ -186,7 +165,7 @@ class SourceRunner:
         read = partial(self._reader.read, self._at, self._settings.batch, wait=wait)
 
         async def attempt() -> Sequence[Message]:
-            return await self._unless_stopped(read())
+            return await self._stopping.unless(read())
 
         return await self._patience.answer(attempt)
 
@@ -330,8 +309,10 @@ class SourceRunner:
 
         async def attempt() -> Receipts | None:
             nonlocal doubtful
-            if doubtful and await self._has_moved(board, before, text):
+            stored = await self._lb.position(board, self._settings.key)
+            if doubtful and stored == text:
                 return None
+            self._ensure_unmoved(board, before, stored)
             try:
                 return await self._lb.submit_many(
                     board, events, position=(self._settings.key, text)
@@ -342,18 +323,13 @@ class SourceRunner:
 
         return await self._patience.answer(attempt)
 
-    async def _has_moved(self, board: str, before: StreamPosition, text: str) -> bool:
-        """Return whether the store has counted a batch that it did not answer."""
-        stored = await self._lb.position(board, self._settings.key)
-        if stored == text:
-            return True
-        if stored is not None:
-            found = decode_position(stored)
-            if found.stream == self._stream and found.position != before:
-                raise SourceOvertaken(
-                    f"{board!r} was at {before} of {self._reader.name} and is at {found.at} now"
-                )
-        return False
+    def _ensure_unmoved(self, board: str, before: StreamPosition, stored: str | None) -> None:
+        """Raise SourceOvertaken where the position of a board is not where this run left it."""
+        found = None if stored is None else decode_position(stored)
+        if found is not None and found.stream == self._stream and found.position != before:
+            raise SourceOvertaken(
+                f"{board!r} was at {before} of {self._reader.name} and is at {found.at} now"
+            )
 
     async def _finish(self, board: str, error: PositionDiffers) -> StreamPosition:
         """Send again, as it was cut, a batch that some shards of a board have counted."""
@@ -447,40 +423,6 @@ class SourceRunner:
 
     def _text(self, position: StreamPosition) -> str:
         return msgspec.json.encode(self._reader.stored(position)).decode()
-
-    # What ends the run
-
-    def _pause(self, sleep: Sleep) -> Sleep:
-        async def pause(seconds: float) -> None:
-            await self._unless_stopped(_awaited(sleep(seconds)))
-
-        return pause
-
-    async def _unless_stopped(self, call: Coroutine[Any, Any, T]) -> T:
-        """Return what a call returns, unless the run is to end first; raise Stopped then."""
-        task = asyncio.ensure_future(call)
-        stopping = asyncio.ensure_future(self._stopping.wait())
-        try:
-            await asyncio.wait({task, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            if not task.done():
-                raise Stopped
-            return task.result()
-        finally:
-            for each in (task, stopping):
-                each.cancel()
-            await asyncio.gather(task, stopping, return_exceptions=True)
-
-
-def decode_position(text: str) -> StoredPosition:
-    """Return a position that is stored with a board. Raises SourceDiverged."""
-    try:
-        return msgspec.json.decode(text, type=StoredPosition)
-    except msgspec.MsgspecError as error:
-        raise SourceDiverged(f"expected the position of a source, got {text[:80]!r}") from error
-
-
-async def _awaited(call: Awaitable[T]) -> T:
-    return await call
 
 
 async def _all(calls: Iterable[Coroutine[Any, Any, None]]) -> None:

@@ -1,0 +1,54 @@
+"""The end of a run: what waits is given up, what commits is not."""
+
+import asyncio
+from collections.abc import Awaitable, Coroutine
+from typing import Any, TypeVar
+
+from .patience import Sleep
+
+T = TypeVar("T")
+
+
+class Stopped(Exception):  # noqa: N818 (no error)
+    """The run was asked to end."""
+
+
+class StopSignal:
+    """Whether a run is to end."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    @property
+    def wanted(self) -> bool:
+        return self._event.is_set()
+
+    def request(self) -> None:
+        """Have the run end."""
+        self._event.set()
+
+    async def unless(self, call: Coroutine[Any, Any, T]) -> T:
+        """Return what a call returns, unless the run is to end first; raise Stopped then."""
+        task = asyncio.ensure_future(call)
+        stopping = asyncio.ensure_future(self._event.wait())
+        try:
+            await asyncio.wait({task, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                raise Stopped
+            return task.result()
+        finally:
+            for each in (task, stopping):
+                each.cancel()
+            await asyncio.gather(task, stopping, return_exceptions=True)
+
+    def pausing(self, sleep: Sleep) -> Sleep:
+        """Return a sleep that the end of the run interrupts."""
+
+        async def pause(seconds: float) -> None:
+            await self.unless(_awaited(sleep(seconds)))
+
+        return pause
+
+
+async def _awaited(call: Awaitable[T]) -> T:
+    return await call
