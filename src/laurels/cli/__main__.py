@@ -1,4 +1,4 @@
-"""`python -m laurels.cli`: the command line without its script."""
+"""`python -m laurels.cli`: the command line without its installed script."""
 
 import sys
 

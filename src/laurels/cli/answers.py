@@ -19,7 +19,7 @@ NOT_RANKED = 1
 
 
 class PagingOptions(OptionGroup, frozen=True):
-    """Which part of a ranking is shown."""
+    """The part of a ranking to show."""
 
     limit: Annotated[
         int, typer.Option("--limit", "-n", help="How many entries.", rich_help_panel=READING)
@@ -88,8 +88,8 @@ def rank(
 ) -> int:
     """Show where members stand.
 
-    One is shown with its neighbours; several are ranked among themselves too. Ends with 1 when
-    one of them is not ranked.
+    A single member is shown with its neighbours; several are also ranked among themselves. Ends
+    with 1 if one of them is not ranked.
 
     \b
     Examples:
@@ -155,7 +155,7 @@ def around(
 ) -> int:
     """Show who stands around a member.
 
-    Ends with 1 when the member is not ranked.
+    Ends with 1 if the member is not ranked.
 
     \b
     Examples:

@@ -25,7 +25,7 @@ _COLUMNS: list[tuple[str, Side]] = [
     ("arguments", "left"),
 ]
 _MAX_ARGUMENTS = 80
-"""Characters of the arguments in the table; the JSON has all of them."""
+"""The most characters of the arguments in the table; JSON has all of them."""
 
 
 def audit(
@@ -47,8 +47,9 @@ def audit(
 ) -> int:
     """Show who administered what, when and why.
 
-    Boards created, changed and deleted, keys, rebuilds, the clock, and over HTTP set and remove.
-    At a server it takes a key with the scope admin; one of some boards sees the calls about these.
+    The log has boards created, changed and deleted, keys, rebuilds, the clock, and over HTTP set
+    and remove. A server asks for a key with the scope admin; a key limited to some boards sees the
+    calls about these.
 
     \b
     Examples:

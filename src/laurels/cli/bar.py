@@ -1,4 +1,4 @@
-"""The bar that is drawn while something long goes on."""
+"""The progress bar of long work."""
 
 from rich.console import Console
 from rich.progress import (
@@ -14,7 +14,7 @@ from rich.text import Text
 
 
 class _CountAndRate(ProgressColumn):
-    """The number of lines or events done, and how many a second."""
+    """The number of lines or events done, and their rate per second."""
 
     def render(self, task: Task) -> Text:
         count, unit = task.fields["count"], task.fields["unit"]
@@ -23,7 +23,7 @@ class _CountAndRate(ProgressColumn):
 
 
 def bar() -> Progress | None:
-    """Return a bar on standard error, or None where that is no terminal."""
+    """Return a progress bar on standard error, or None if that is not a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         return None

@@ -1,4 +1,4 @@
-"""`changes`: what has changed on a board, and what does."""
+"""`changes`: the changes of a board, past and present."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -46,9 +46,9 @@ def changes(
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
-    """Show what has changed on a board that keeps its changes, one change a line.
+    """Show the changes of a board that keeps them, one on each line.
 
-    With --json each change is a line of JSON, and the last line has the cursor to go on after.
+    With --json each change is a line of JSON, and the last line has the cursor to continue from.
 
     \b
     Examples:
@@ -79,7 +79,7 @@ def _pages(
     initial: bool,
     follow: bool,
 ) -> Iterator[ChangePage]:
-    """Yield pages until nothing has changed since, or until there are enough changes."""
+    """Yield pages up to the newest change or up to the limit; with `follow`, wait for more."""
     left = limit
     while left is None or left > 0:
         size = 1_000 if left is None else min(left, 1_000)
@@ -96,7 +96,7 @@ def _pages(
 
 
 def line_of(change: Change) -> str:
-    """Return a change on one line: when, what, of whom, what was added, and what it came to."""
+    """Return a change as one line: the time, the action, the member, the value and the result."""
     at = datetime.fromtimestamp(change.at_ms / 1_000, UTC)
     parts = [f"{at:%Y-%m-%dT%H:%M:%S}.{change.at_ms % 1_000:03}Z", f"{change.kind:{_KIND_WIDTH}}"]
     if change.member is not None:

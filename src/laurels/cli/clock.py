@@ -1,4 +1,4 @@
-"""`clock`: the time that a store goes by, and what to do when the machine's clock was wrong."""
+"""`clock`: the time that a store uses, and remedies for a machine clock that was wrong."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -24,7 +24,7 @@ app = typer.Typer(help="The time that the boards go by.", rich_markup_mode=None)
 
 @command(app, "show")
 def show(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
-    """Show the time that the boards go by. Ends with 1 where something is wrong with the clock.
+    """Show the time that the boards use. Ends with 1 if something is wrong with the clock.
 
     \b
     Example:
@@ -38,10 +38,10 @@ def show(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
 
 @command(app, "accept")
 def accept(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
-    """Follow the machine's clock at once, wherever it has leapt.
+    """Follow the machine's clock at once, however far it has jumped.
 
-    A leap of more than max_clock_step is otherwise followed when it has lasted for ten minutes.
-    Look at the clock first: time in a store never goes back.
+    Otherwise a jump of more than max_clock_step is followed after it has lasted for ten minutes.
+    Check the clock first: time in a store never goes back.
 
     \b
     Examples:
@@ -68,11 +68,11 @@ def rewind(
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
-    """Bring a folder back that is ahead of the clock.
+    """Bring back a folder that is ahead of the clock.
 
-    Records and events that are later than TIME become ones of TIME; their order, members, values
-    and ids stay. Make a backup first, and stop the server: the folder must not be in use. Without
-    --yes nothing is changed; it then ends with 1 where there is anything to do.
+    Records and events later than TIME are set to TIME; their order, members, values and ids stay.
+    Make a backup first, and stop the server: the folder must not be in use. Without --yes nothing
+    is changed, and the command ends with 1 if there is anything to do.
 
     \b
     Examples:

@@ -106,13 +106,13 @@ def _write_out(lines: Iterable[bytes], write: Write) -> None:
 
 @contextmanager
 def _output(path: Path | None) -> Iterator[Write]:
-    """Yield a function that writes to a path; a file gets its name when it is complete."""
+    """Yield a function that writes to a path; a regular file gets its name when it is complete."""
     if path is None:
         yield put_bytes
         return
     try:
         target = path.resolve()
-        if target.is_symlink():  # from Python 3.13 on, links in a circle resolve to themselves
+        if target.is_symlink():  # from Python 3.13 on, resolve() returns circular links unchanged
             raise OSError(errno.ELOOP, "the links go in a circle")
         if target.exists() and not target.is_file():
             with target.open("wb") as file:
@@ -120,7 +120,7 @@ def _output(path: Path | None) -> Iterator[Write]:
         else:
             with _whole_or_not(target) as write:
                 yield write
-    except (OSError, RuntimeError) as error:  # RuntimeError: links that go in a circle
+    except (OSError, RuntimeError) as error:  # RuntimeError: circular links
         reason = getattr(error, "strerror", None) or str(error)
         raise OutputFailed(f"{readable(path)} cannot be written: {reason}") from error
 

@@ -1,7 +1,8 @@
-"""The errors only the command line knows: wrong usage, and files that cannot be read or written.
+"""The errors of the command line alone: wrong usage, and files that cannot be read or written.
 
 They are `LaurelsError`s like all others. Those of the family `LineRefused` never end an import:
-they are the codes of its rejects file, beside the codes the board itself refuses by.
+they are codes in its rejects file, as are the codes of the errors by which the board refuses
+events.
 """
 
 from laurels.errors import Conflict, InvalidInput, LaurelsError, NotFound
@@ -9,7 +10,7 @@ from laurels.errors.sources import LineRefused
 
 
 class Usage(InvalidInput):
-    """The command was not given as it takes it."""
+    """The arguments or options of a command are wrong."""
 
     code = "usage"
     advice = "see the command's --help"
@@ -23,28 +24,28 @@ class MissingExtra(InvalidInput):
 
 
 class SourceNotText(InvalidInput):
-    """The file to import is no text, but of a kind such as Parquet, Excel or an archive."""
+    """The file to import is not text, but for example Parquet, Excel or an archive."""
 
     code = "source_not_text"
     advice = "import reads CSV and JSON Lines in UTF-8, packed by gzip or not"
 
 
 class SourceChanged(InvalidInput):
-    """What was imported of a file is not what its beginning says now."""
+    """The beginning of a file is no longer what was imported from it."""
 
     code = "source_changed"
     advice = "to import the file as another one from its first line, name it by another --source"
 
 
 class SourceMissing(NotFound):
-    """There is nothing at the key to import from."""
+    """The key to import from does not exist."""
 
     code = "source_missing"
     advice = "check the key and the number of the database; an empty sorted set is none"
 
 
 class SourceWrongType(Conflict):
-    """What is at the key to import from is not of the type that is read."""
+    """The key to import from has a type that is not read."""
 
     code = "source_wrong_type"
     advice = "name a sorted set by --key, and the hash of the members' data by --data-key"
@@ -65,14 +66,14 @@ class InvalidToml(InvalidInput):
 
 
 class ChangedMeanwhile(Conflict):
-    """Somebody else wrote a board after it was read to be changed."""
+    """Another program changed a board after it was read to be changed."""
 
     code = "changed_meanwhile"
     advice = "run it again: what was done stays, and the rest is judged by what is there now"
 
 
 class InvalidCsv(LineRefused):
-    """The line breaks the rules of quoting, or its quotes do not close."""
+    """The line breaks the rules of quoting, or a quote is not closed."""
 
     code = "invalid_csv"
     advice = 'write fields that hold a quote as "a ""quoted"" field"'
@@ -86,5 +87,5 @@ class WrongFieldCount(LineRefused):
 
 
 def one_line(error: LaurelsError) -> str:
-    """Return an error as text for people, on one line."""
+    """Return an error as one line of text for people."""
     return " ".join(str(error).split())

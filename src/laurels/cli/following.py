@@ -1,4 +1,5 @@
-"""A live feed of boards on an index server, made locally, with the events a server would send."""
+"""A live feed of boards on an index server, computed in this process, with the same events as a
+server sends."""
 
 import secrets
 import time
@@ -15,7 +16,7 @@ _INTERVAL_MS = 100
 
 
 class Followed:
-    """Boards on an index server, to be watched."""
+    """Boards on an index server that can be watched."""
 
     def __init__(self, service: ThreadedStore) -> None:
         self._service = service
@@ -42,9 +43,9 @@ class Followed:
         by: str | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> Iterator[feed.StreamEvent]:
-        """Yield the events of a feed for as long as the caller asks for the next.
+        """Yield the events of a feed.
 
-        Raises the error that refuses the list, also when its board is deleted.
+        Raises the error with which the list cannot be read, also after its board was deleted.
         """
         scope = tuple(sorted((labels or {}).items()))
         what = What(board, window, limit, _INTERVAL_MS, member, by, scope)
@@ -62,7 +63,7 @@ class Followed:
 
 @contextmanager
 def followed(url: str) -> Iterator[Followed]:
-    """Open boards on an index server until the end of the block."""
+    """Open the boards of an index server until the end of the block."""
     service = config.direct_beside(url, create=False)
     try:
         yield Followed(service)

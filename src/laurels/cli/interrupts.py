@@ -1,4 +1,5 @@
-"""Ctrl-C during an import: at once while reading, after the commit while committing."""
+"""Ctrl-C during an import: it takes effect at once during reading, and after the commit during a
+commit."""
 
 import signal
 import threading
@@ -8,7 +9,7 @@ from types import FrameType
 
 
 class Interrupts:
-    """Turn SIGINT into `KeyboardInterrupt`, but finish `deferred` blocks first."""
+    """Turns SIGINT into `KeyboardInterrupt`, but only after the current `deferred` block."""
 
     def __init__(self) -> None:
         self._deferring = False
@@ -16,7 +17,7 @@ class Interrupts:
 
     @contextmanager
     def caught(self) -> Iterator[None]:
-        """Handle SIGINT within the block; signals reach the main thread alone."""
+        """Handle SIGINT within the block; Python delivers signals to the main thread only."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return

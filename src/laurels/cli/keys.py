@@ -23,7 +23,7 @@ from .show import Side, complain, put_json, put_line, put_table
 app = typer.Typer(help="Keys: who may ask a server, and for what.", rich_markup_mode=None)
 
 PERMISSIONS = "Permissions"
-"""The panel of what a key may do, and for how long."""
+"""The help panel of what a key may do, and for how long."""
 
 _COLUMNS: list[tuple[str, Side]] = [
     ("key", "left"),
@@ -39,7 +39,7 @@ KeyName = Annotated[str, typer.Argument(metavar="NAME", help="The key's name.")]
 
 
 class KeyRing(Protocol):
-    """The keys of a store."""
+    """The keys of a store, as the commands use them."""
 
     def listed(self) -> list[KeyTold]: ...
 
@@ -60,7 +60,7 @@ class KeyRing(Protocol):
 
 
 class _OfFolder:
-    """The keys of a folder that no process serves."""
+    """The keys of a folder that is not being served."""
 
     def __init__(self, keys: Keys, record: Recorder) -> None:
         self._keys = keys
@@ -185,7 +185,7 @@ def create(
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
-    """Make a key. It is shown this once.
+    """Make a key. Its secret is shown only now.
 
     \b
     Examples:
@@ -236,7 +236,7 @@ def list_(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
 
 @command(app, "revoke")
 def revoke(name: KeyName, at: Url = DEFAULT_URL, json: AsJson = False) -> int:
-    """Take a key away at once.
+    """Revoke a key at once.
 
     \b
     Example:
@@ -266,9 +266,9 @@ def rotate(
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
-    """Give a key a new secret, which is shown this once; or tokens a new signature.
+    """Give a key a new secret, which is shown only now; or sign tokens with a new one.
 
-    Tokens signed before stay good until they expire; rotate twice, and all of them end.
+    Tokens signed before stay valid until they expire; rotating twice invalidates them all.
 
     \b
     Examples:
@@ -292,7 +292,7 @@ def rotate(
 
 
 def _seconds(text: str) -> int:
-    """Return the whole seconds of a duration."""
+    """Return a duration in whole seconds."""
     return duration_of("duration", text) // 1_000
 
 

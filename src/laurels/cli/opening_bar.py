@@ -1,4 +1,4 @@
-"""A bar while a store is opened, drawn on a terminal where that takes longer than a second."""
+"""A progress bar for opening a store, drawn on a terminal if it takes longer than a second."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -36,7 +36,7 @@ class _OpeningBar:
 
 @contextmanager
 def opening_bar(seconds: Callable[[], float]) -> Iterator[None]:
-    """Draw how far slow openings of stores are; `seconds` is a clock that does not go back."""
+    """Draw the progress of slow openings within the block; `seconds` is a monotonic clock."""
     bar = _OpeningBar(seconds)
     try:
         with reporting(bar.report):

@@ -9,9 +9,9 @@ A command with many options takes some of them together, as fields of an `Option
     @command(app, "top")
     def top(board: BoardName, output: OutputOptions) -> int: ...
 
-The fields are declared as parameters of a Typer command are, and become options just the same;
-the command receives them in one object. The panel of an option, a heading in `--help`, is its
-`rich_help_panel`; options of one panel may be spread over several groups.
+The fields are declared like the parameters of a Typer command, and become options in the same
+way; the command receives them in one object. The panel of an option, a heading in `--help`, is
+its `rich_help_panel`; the options of one panel may be in several groups.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,11 +26,11 @@ from msgspec import Struct
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., int])
 
 OTHER_OPTIONS = "Options"
-"""The panel, shown last, of the options that name none, such as `--help`."""
+"""The help panel of options without one, such as `--help`; it is shown last."""
 
 
 class OptionGroup(Struct, frozen=True):
-    """Options that a command takes together, as one parameter."""
+    """Options that a command receives together, as one parameter."""
 
 
 def command(app: typer.Typer, name: str) -> Callable[[CommandFunction], CommandFunction]:
@@ -47,7 +47,7 @@ def command(app: typer.Typer, name: str) -> Callable[[CommandFunction], CommandF
 
 
 def _flattened(function: Callable[..., int]) -> Callable[..., int]:
-    """Return the function with the fields of its option groups as parameters of their own."""
+    """Return the function with the fields of its option groups as separate parameters."""
     parameters = signature(function, eval_str=True).parameters
     groups: dict[str, type[OptionGroup]] = {
         name: parameter.annotation
@@ -68,7 +68,7 @@ def _flattened(function: Callable[..., int]) -> Callable[..., int]:
 
 
 def _options_of(parameter: Parameter) -> Iterator[Parameter]:
-    """Yield the fields of a parameter that is an option group, and any other one itself."""
+    """Yield the fields of a parameter that is an option group, or else the parameter itself."""
     if _is_group(parameter.annotation):
         fields = signature(parameter.annotation, eval_str=True).parameters
         yield from (field.replace(kind=Parameter.KEYWORD_ONLY) for field in fields.values())
@@ -81,7 +81,7 @@ def _is_group(annotation: object) -> bool:
 
 
 class _CommandWithPanels(typer.core.TyperCommand):
-    """A command whose help, in plain text, has a section for each panel of its options."""
+    """A command whose plain-text help has a section for each panel of its options."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         arguments: list[tuple[str, str]] = []

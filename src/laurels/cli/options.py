@@ -1,4 +1,4 @@
-"""The options that several commands share, and the panels of `--help` that options are in."""
+"""The options that several commands share, and the `--help` panels of options."""
 
 from typing import Annotated
 

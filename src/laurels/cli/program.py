@@ -1,8 +1,8 @@
 """The program `laurels`: its commands, and how errors end it.
 
 Exit codes: 0 done; 1 the answer is no (a member is not ranked, lines were rejected, a check
-found a fault); 2 wrong usage or bad input, or the store failed. A command stopped by Ctrl-C ends
-with 130, one whose reader has gone (`| head`) with 141, as the shell expects.
+found an error); 2 wrong usage or bad input, or the store failed. A command stopped by Ctrl-C ends
+with 130, one whose reader has closed the pipe (`| head`) with 141, as the shell expects.
 """
 
 import io
@@ -85,7 +85,7 @@ def _program(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command, by default that of the process, and return its exit code.
 
-    Whatever a user can do wrong ends in one line `error [code]: message` on standard error.
+    Every mistake of a user ends in one line `error [code]: message` on standard error.
     """
     _settle_output()
     try:
@@ -110,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _settle_output() -> None:
-    """Allow any text to be written, and drop messages where nobody can read them."""
+    """Make the output accept any text, and discard messages if standard error is closed."""
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123  to the end
     for stream in (sys.stdout, sys.stderr):
@@ -124,7 +124,7 @@ def _judge_output() -> None:
 
 
 def _drop_output() -> None:
-    """Discard the output that is still buffered, so that nothing fails again at the end."""
+    """Discard the buffered output, so that flushing it at exit cannot fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -134,12 +134,12 @@ def _failure(error: OSError) -> OutputFailed:
 
 
 def _invoked(arguments: list[str]) -> int:
-    """Run the command that the arguments name; without any, print the help."""
+    """Run the command named by the arguments; without arguments print the help."""
     command = typer.main.get_command(app)
     try:
         with (
             opening_bar(time.monotonic),
-            warnings.catch_warnings(action="ignore", category=LaurelsWarning),  # commands say so
+            warnings.catch_warnings(action="ignore", category=LaurelsWarning),  # commands report
             command.make_context("laurels", arguments or ["--help"]) as context,
         ):
             code: int = command.invoke(context)

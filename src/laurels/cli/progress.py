@@ -1,4 +1,4 @@
-"""Progress bars for imports and other long work, drawn on a terminal only."""
+"""Progress bars for imports and other long work, drawn only on a terminal."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class SourceProgress:
-    """Draw one source: bytes read while reading, events while replaying in time order."""
+    """The progress of one source: bytes while reading, events while replaying in time order."""
 
     def __init__(self, progress: "Progress | None", name: str, source: Source) -> None:
         self._progress = progress
@@ -36,7 +36,7 @@ class SourceProgress:
 
 
 class ScanProgress:
-    """Draw the scans of a set of about `size` members."""
+    """The progress of scans of a set of about `size` members."""
 
     def __init__(self, progress: "Progress | None", name: str, size: int) -> None:
         self._progress = progress
@@ -45,7 +45,7 @@ class ScanProgress:
             self._task = progress.add_task(escaped(name), total=size, count=0, unit="members")
 
     def restart(self, name: str) -> None:
-        """Begin another scan."""
+        """Start the bar again for the next scan."""
         if self._progress is not None:
             description = escaped(name)
             self._progress.reset(
@@ -83,7 +83,7 @@ def _ignore_count(done: int) -> None:
 
 @contextmanager
 def bytes_bar(enabled: bool, name: str) -> Iterator[Callable[[int, int], None]]:
-    """Draw a bar of bytes; yields a function of the bytes done and their total."""
+    """Draw a bar of bytes; yield a function that takes the bytes done and their total."""
     with progress_bar(enabled) as progress:
         if progress is None:
             yield _ignore_bytes
@@ -98,7 +98,7 @@ def bytes_bar(enabled: bool, name: str) -> Iterator[Callable[[int, int], None]]:
 
 @contextmanager
 def count_bar(enabled: bool, name: str, of: int, unit: str) -> Iterator[Callable[[int], None]]:
-    """Draw a bar of `of` things to do; yields a function of how many are done."""
+    """Draw a bar of `of` units; yield a function that takes the number done."""
     with progress_bar(enabled) as progress:
         if progress is None:
             yield _ignore_count

@@ -1,4 +1,4 @@
-"""What `watch` knows of a board: its list as of the newest event."""
+"""The state of a board that `watch` shows: its list as of the newest event."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ _change = msgspec.json.Decoder(ListChange).decode
 
 
 class Ranking:
-    """The watched list as of the newest event, and how its members got to their ranks."""
+    """The watched list as of the newest event, and how the ranks of its members changed."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -28,7 +28,7 @@ class Ranking:
         return list(self._entries.values())
 
     def mark(self, member: str) -> str:
-        """Return how a member came to its rank: `▲2`, `▼1`, `new` or nothing."""
+        """Return how a member's rank changed: `▲2`, `▼1`, `new` or nothing."""
         return self._marks.get(member, "")
 
     def take(self, event: feed.StreamEvent) -> None:

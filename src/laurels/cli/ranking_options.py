@@ -1,4 +1,4 @@
-"""The options that name the ranking of a board that a command reads."""
+"""The options that select the ranking that a command reads."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from .options import PeriodLabel, WindowName
 
 
 class RankingOptions(OptionGroup, frozen=True):
-    """Which ranking of a board is read: its window, period and scope."""
+    """The ranking of a board to read: its window, period and scope."""
 
     window: WindowName = None
     period: PeriodLabel = None
@@ -17,6 +17,6 @@ class RankingOptions(OptionGroup, frozen=True):
     by: By = None
 
     def arguments(self) -> dict[str, Any]:
-        """Return these options as arguments of `lb.top` and the like. Raises Usage."""
+        """Return these options as arguments of methods such as `lb.top`. Raises Usage."""
         labels = parse_labels(self.label)
         return {"window": self.window, "period": self.period, "labels": labels, "by": self.by}

@@ -1,7 +1,7 @@
-"""What commands administer, written to the audit log.
+"""Audit entries of commands that administer.
 
 A service writes the entries of its calls itself. Commands on a folder or an index server write
-theirs here: they name the user of this machine, as no key was used.
+theirs here; they name the user of this machine, since no key was used.
 """
 
 import os
@@ -26,10 +26,11 @@ DONE, MAYBE_DONE = 200, 500
 
 
 class Recorder:
-    """Write entries to the audit log that belongs to a URL; none where a service writes its own.
+    """Writes entries to the audit log that belongs to a URL, or none if a service writes them
+    itself.
 
-    The log is opened with the first entry. One that cannot be written is a warning: what it is
-    about was carried out.
+    The log is opened with the first entry. An entry that cannot be written is a warning, since the
+    command itself has been carried out.
     """
 
     def __init__(self, url: str) -> None:
@@ -41,7 +42,7 @@ class Recorder:
     def call(
         self, verb: str, *, board: str | None = None, target: str | None = None, request: Any = None
     ) -> Iterator[None]:
-        """Record what is done in this block, unless it is refused."""
+        """Record the action of this block, unless it is refused."""
 
         def add(status: int) -> None:
             if not config.is_remote(self._url):
@@ -93,15 +94,15 @@ def _entry(
 
 
 def _bounded(request: Any) -> Any:
-    """Return the arguments of a call, or how long they are."""
+    """Return the arguments of a call, or their length if they are long."""
     size = len(msgspec.json.encode(request))
     return request if size <= MAX_REQUEST_BYTES else {"bytes": size}
 
 
 def _user() -> str:
-    """Return the name of the user whose process this is, which no variable can change."""
+    """Return the user of this process by its id, which no environment variable can change."""
     number = os.getuid()
     try:
         return pwd.getpwuid(number).pw_name
-    except KeyError:  # as in a container
+    except KeyError:  # for example in a container
         return str(number)

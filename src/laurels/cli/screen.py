@@ -1,4 +1,4 @@
-"""The picture that `watch` draws of a board, in the place of the one before."""
+"""The picture of a board that `watch` draws in place of the previous one."""
 
 from collections.abc import Callable
 
@@ -14,11 +14,11 @@ from .show import Side, harmless, numbers
 from .tables import table_of
 
 _REFRESHES = 10
-"""Of the screen, a second."""
+"""Refreshes of the screen per second."""
 
 
 class screen:  # noqa: N801 (it is used as a function)
-    """Draw each picture in place of the last; print them one after another without a terminal."""
+    """Draws each picture in place of the previous one; without a terminal, one below the other."""
 
     def __init__(self) -> None:
         self._console = Console(highlight=False)
@@ -35,7 +35,7 @@ class screen:  # noqa: N801 (it is used as a function)
 
 
 def picture(board: laurels.Board, ranking: Ranking) -> RenderableType:
-    """Return a ranking as a table, with moves marked."""
+    """Return a ranking as a table with the moves marked."""
     as_of = ranking.as_of
     who = as_of.by if as_of is not None and as_of.by is not None else "member"
     columns: list[tuple[str, Side]] = [("rank", "right"), ("", "left"), (who, "left")]

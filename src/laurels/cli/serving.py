@@ -1,4 +1,4 @@
-"""`serve`: the boards as a service."""
+"""`serve`: the HTTP service."""
 
 import inspect
 import os
@@ -23,15 +23,15 @@ _PANELS = {
     **dict.fromkeys(("log_format", "log_requests"), "Log"),
 }
 _LIMITS = "Limits"
-"""The panel of every other setting: how much of something there may be."""
+"""The help panel of the remaining settings, which limit something."""
 
 
 def serve(config: Path | None = None, **options: Any) -> int:
     """Serve the boards over HTTP.
 
     Settings come from options, then LAURELS_... in the environment, then --config FILE (TOML).
-    Where there is no key yet, an admin key is made and printed once, unless LAURELS_ADMIN_KEY is
-    one. --open serves without keys, to this machine alone.
+    If there is no key yet, an admin key is made and printed once, unless LAURELS_ADMIN_KEY is
+    set. --open serves without keys, to this machine alone.
 
     \b
     Examples:
@@ -55,7 +55,7 @@ def serve(config: Path | None = None, **options: Any) -> int:
 
 
 def _announce(data: str, url: str, first_key: str | None) -> None:
-    """Print where the boards are served; a first key is printed this once."""
+    """Print the address of the service, and a first key, which is not shown again."""
     complain(f"serving {data} on {url}")
     if first_key is None:
         return
@@ -72,7 +72,8 @@ def _announce(data: str, url: str, first_key: str | None) -> None:
 
 
 def _parameter(setting: Setting) -> inspect.Parameter:
-    """Return the option of a setting; left out, the environment and the file decide."""
+    """Return the option of a setting; its default None leaves the value to the environment and
+    file."""
     kind = setting.kind
     default = setting.default
     description = f"{setting.does} Default: {default if default not in ([], '') else 'none'}."
@@ -105,7 +106,7 @@ def _config() -> inspect.Parameter:
 
 
 def _removed(name: str) -> inspect.Parameter:
-    """Return an option of an earlier version, accepted so that the refusal can say what to do."""
+    """Return an option of an earlier version, which is accepted only to report its replacement."""
     option = f"--{name}/--no-{name}"
     return inspect.Parameter(
         name,

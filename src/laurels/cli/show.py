@@ -1,8 +1,8 @@
-"""What commands print: tables for people, JSON for programs.
+"""The output of commands: tables for people, JSON for programs.
 
-Ids come from anywhere, so nothing in them may act: whatever a terminal could obey or hide
-(control characters, text direction, invisible marks) is shown as an escape, and no text is read
-as markup.
+Ids may contain any text, and must not control a terminal. Everything that a terminal might obey or
+hide (control characters, text direction, invisible marks) is shown as an escape, and no text is
+read as markup.
 """
 
 import os
@@ -25,12 +25,12 @@ Side = Literal["left", "right"]
 
 
 def escaped(text: str) -> str:
-    """Return the text with everything invisible escaped; two different texts stay different."""
+    """Return the text with everything invisible escaped; different texts stay different."""
     return harmless(text.replace("\\", "\\\\"))
 
 
 def harmless(text: str) -> str:
-    """Return the text with everything invisible escaped, backslashes unchanged: for messages."""
+    """Return a message with everything invisible escaped and backslashes unchanged."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(
@@ -45,17 +45,17 @@ def readable(path: str | Path) -> str:
 
 
 def number(value: int | Decimal) -> str:
-    """Return a number in full, without exponent."""
+    """Return a number in full, without an exponent."""
     return format(value, "f") if isinstance(value, Decimal) else str(value)
 
 
 def numbers(score: Score) -> list[str]:
-    """Return the columns of a score."""
+    """Return the columns of a score as texts."""
     return [number(part) for part in (score if isinstance(score, tuple) else (score,))]
 
 
 def moved_by(places: int) -> str:
-    """Return how far a member moved, as a mark: up, down or not at all."""
+    """Return the number of places that a member moved, with an arrow up or down, or nothing."""
     return f"{'▲' if places > 0 else '▼'}{abs(places)}" if places else ""
 
 
@@ -67,7 +67,7 @@ def put_table(
     foot: str = "",
     headed: bool = True,
 ) -> None:
-    """Print a table; cells are plain text, escaped here."""
+    """Print a table. Cells are plain text, and are escaped here."""
     from .tables import lines_of  # noqa: PLC0415 (drawing takes long to import)
 
     for line in lines_of(columns, rows, title=title, foot=foot, headed=headed):
@@ -75,7 +75,7 @@ def put_table(
 
 
 def put_pairs(pairs: Iterable[tuple[str, str]], *, title: str) -> None:
-    """Print names and their values."""
+    """Print names with their values."""
     put_table([("", "left"), ("", "left")], pairs, title=title, headed=False)
 
 
@@ -85,7 +85,7 @@ def put_line(text: str) -> None:
 
 
 def put_json(value: object) -> None:
-    """Print one JSON document on one line; Decimals as numbers, digit for digit."""
+    """Print one JSON document on one line; Decimals become numbers, digit for digit."""
     put_bytes(json_bytes(value) + b"\n")
 
 
@@ -97,7 +97,7 @@ def json_bytes(value: object) -> bytes:
 
 
 def put_bytes(content: bytes) -> None:
-    """Write bytes to standard output unchanged, whatever encoding the terminal has."""
+    """Write bytes to standard output unchanged, whatever the encoding of the terminal."""
     sys.stdout.flush()
     sys.stdout.buffer.write(content)
     sys.stdout.buffer.flush()

@@ -1,4 +1,4 @@
-"""Tables as they are drawn: as wide as a terminal, or as they need where there is none."""
+"""Tables as text: as wide as the terminal, or as wide as their content if there is none."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -10,13 +10,13 @@ from rich.text import Text
 from .show import Side, escaped, harmless
 
 _UNBOUNDED = 100_000
-"""Columns of a table that is not printed on a terminal: lines are never broken there."""
+"""The width of a table that is not printed on a terminal, so that its lines are never broken."""
 
 
 def table_of(
     columns: Sequence[tuple[str, Side]], rows: Iterable[Sequence[str]], *, headed: bool = True
 ) -> Table:
-    """Return a table; cells are plain text, escaped here."""
+    """Return a table. Cells are plain text, and are escaped here."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, show_header=headed)
     for heading, side in columns:
         table.add_column(Text(heading), justify=side, overflow="fold")

@@ -1,9 +1,9 @@
-"""Times as files write them, to integer milliseconds.
+"""Parsing times in files to integer milliseconds.
 
 A form is `iso` (a date, or a date and time), `ms` or `s` (since 1970 UTC), or a pattern of
-`datetime.strptime` such as `%d.%m.%Y`. A time without an offset is local time of a given zone:
-of a local time that occurs twice the first is meant, one that does not exist is read with the
-offset before the gap, so that a missing midnight is the instant of the change.
+`datetime.strptime` such as `%d.%m.%Y`. A time without an offset is local time of a given zone. A
+local time that occurs twice is read as the first occurrence; one that does not exist is read with
+the offset before the gap, so that a missing midnight is the instant of the change.
 """
 
 import re
@@ -20,12 +20,14 @@ from .failures import Usage
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  subtracted from naive UTC time
 _MILLISECOND = timedelta(milliseconds=1)
 _REMEMBERED = 65_536
-"""Texts whose reading is kept: files repeat their dates."""
+"""The most texts whose times are cached, since files repeat their dates."""
 
 _BARE_NUMBERS_FROM_MS = 631_152_000_000
-"""The year 1990: an earlier time written as a bare number of milliseconds is none, but seconds."""
+"""The start of 1990. An earlier time written as a bare number of milliseconds is refused, since it
+is probably in seconds."""
 _DATE_DIGITS = 8
-"""Digits that are an ISO date, such as 20261120; any other number of digits is none."""
+"""The digits of a basic ISO date, such as 20261120; a bare number of another length is not a
+date."""
 _NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?", re.ASCII)
 _SAMPLE = datetime(2000, 2, 3, 4, 5, 6, tzinfo=UTC)
 
@@ -35,9 +37,9 @@ ReadTime = Callable[[object], int]
 
 
 def time_reader(form: str, zone: Zone) -> ReadTime:
-    """Return a function that parses times of this form; it raises `InvalidAt` for other text.
+    """Return a function that parses times of a form; it raises `InvalidAt` for other text.
 
-    Whole numbers out of JSON are milliseconds under `iso`, from the year 1990 on.
+    Under `iso`, whole numbers in JSON are milliseconds, from the year 1990 on.
     """
     if form == "ms":
         return _milliseconds
@@ -67,7 +69,8 @@ def _seconds(value: object) -> int:
 
 
 def _scaled(value: object, factor: int, unit: str) -> int:
-    """Return a number of the unit as whole milliseconds, rounded down; exact for any digits."""
+    """Return a number in the unit as whole milliseconds, rounded down; exact for any number of
+    digits."""
     if not isinstance(value, (int, str, Decimal)) or isinstance(value, bool):
         raise InvalidAt(f"expected a number of {unit}, got {value!r}")
     try:

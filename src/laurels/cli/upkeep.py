@@ -1,4 +1,4 @@
-"""Keeping a folder in order and safe: `check`, `rebuild`, `snapshot`, `backup`, `restore`."""
+"""Maintenance of a folder: `check`, `rebuild`, `snapshot`, `backup`, `restore`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -18,11 +18,11 @@ FAULTY = 1
 
 
 def check(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
-    """Check that the rankings are what the log says.
+    """Check that the rankings agree with the log.
 
-    Every structure and every snapshot is checked, and the rankings are compared with a fold of the
-    log: of all of it, or from the oldest snapshot on where it was trimmed. Ends with 1 when
-    something is not in order.
+    Every data structure and every snapshot is checked, and the rankings are compared with a
+    rebuild from the log: from its beginning or, if it was trimmed, from the oldest snapshot. Ends
+    with 1 if something is wrong.
 
     \b
     Examples:
@@ -48,7 +48,7 @@ def check(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
 
 
 def rebuild(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
-    """Derive all rankings anew from the log.
+    """Rebuild all rankings from the log.
 
     \b
     Example:
@@ -68,7 +68,7 @@ def rebuild(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
 def snapshot(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
     """Take a snapshot, so that opening the folder need not read the log before it.
 
-    A process that serves takes them by itself as the log grows; this is for folders at rest.
+    A server takes snapshots by itself as the log grows; this is for a folder not in use.
 
     \b
     Example:
@@ -116,7 +116,7 @@ def restore(
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
-    """Make a folder of a backup. The folder must not be there yet, or be empty.
+    """Make a folder from a backup. The folder must not exist yet, or must be empty.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""`watch`: a board, live."""
+"""`watch`: a live view of a board."""
 
 import time
 from collections.abc import Iterator
@@ -51,7 +51,8 @@ def watch(
 ) -> int:
     """Watch a board of a server or an index server live, until Ctrl-C.
 
-    A broken connection is taken up again where it was. With --json every event is a line.
+    After a broken connection the feed continues where it stopped. With --json every event is a
+    line.
 
     \b
     Examples:
@@ -101,7 +102,7 @@ def _put_standings(events: Iterator[feed.StreamEvent]) -> None:
 
 
 def standing_line(change: MemberChange) -> str:
-    """Return the standing of a member on one line."""
+    """Return the standing of a member as one line."""
     if change.rank is None or change.score is None:
         return f"{escaped(change.member)} is not ranked"
     parts = [f"{change.rank}. of {change.total:,}", ", ".join(numbers(change.score))]

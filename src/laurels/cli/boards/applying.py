@@ -18,7 +18,7 @@ from .commands import Clock, summary
 
 REFUSED = 1
 _FEW = 20
-"""So many boards are done before a bar could be read."""
+"""The most boards that are written without a progress bar."""
 _ADVICE = laurels.errors.UnsafeChange.advice
 
 
@@ -33,11 +33,11 @@ def apply(
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
-    """Create and change the boards of a file, and the folder where there is none.
+    """Create and change the boards of a file, and the folder if there is none.
 
-    A board is what the file says: a field it leaves out has its default. Boards the file does not
-    name are left alone. Where one board cannot be changed safely nothing is done, and the command
-    ends with 1. Run again it changes nothing.
+    The file has the whole definition of a board: a field it omits gets its default. Boards that
+    are not in the file are left alone. If one board cannot be changed safely, nothing is done, and
+    the command ends with 1. A second run changes nothing.
 
     \b
     Examples:
@@ -81,7 +81,7 @@ def _existing_boards(at: str, clock: str | None) -> list[laurels.Board]:
 
 
 def _carry_out(lb: laurels.Leaderboards, plan: ApplyPlan, record: Recorder, *, json: bool) -> None:
-    """Carry out the plan board by board, and print what was done also where it ends early."""
+    """Carry out the plan board by board. Print what was done, even if an error ends it early."""
     done: list[Step] = []
     try:
         many = len(plan.to_do) > _FEW

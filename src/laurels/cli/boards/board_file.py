@@ -1,13 +1,13 @@
-"""The file `board apply` reads: many boards in TOML or JSON, judged whole before any is used.
+"""The file of `board apply`: many boards in TOML or JSON, all validated before any is written.
 
-    [defaults]                    # holds for every board that does not say otherwise
+    [defaults]                    # for every board that does not override them
     tz = "Asia/Shanghai"
 
     [boards.gifts]                # a table for each board, by its name
     windows = ["all", "day"]
 
-Or an array `[[boards]]`, each with its `name`. JSON has the same form, and besides it what
-`board list --json` and `board show --json` print: a list of definitions, or one alone.
+Alternatively it has an array `[[boards]]`, each with its `name`. JSON has the same form, or that
+of `board list --json` and `board show --json`: a list of definitions, or a single one.
 """
 
 import json
@@ -29,11 +29,11 @@ from laurels.model.validation import is_name, safe_repr
 _FIELDS = frozenset(Board.__struct_fields__) - {"name"}
 _PARTS = ("defaults", "boards")
 _JSON_BEGINS = re.compile(r"\s*(\{|\[\s*[{\]])")
-"""How JSON begins, and no TOML."""
+"""The beginning of JSON text, which no TOML has."""
 
 
 class RawBoard(NamedTuple):
-    """The fields of a board as written, before validation; `place` is its name in errors."""
+    """The fields of a board as written, before validation; `place` names it in errors."""
 
     place: str
     fields: Mapping[str, Any]
@@ -52,8 +52,8 @@ class _Errors:
 def boards_in(file: str) -> list[Board]:
     """Return the boards that a file defines, in its order; `-` reads standard input.
 
-    Raises SourceUnreadable, InvalidToml or InvalidJson with the line, JsonTooDeep, or
-    BoardInvalid with every fault of every board.
+    Raises SourceUnreadable, InvalidToml or InvalidJson with the line, JsonTooDeep, or BoardInvalid
+    with every error of every board.
     """
     where = "standard input" if file == "-" else file
     errors = _Errors()
@@ -86,7 +86,7 @@ def _read_toml(text: str, where: str) -> object:
         return tomllib.loads(text, parse_float=exact)
     except tomllib.TOMLDecodeError as error:
         raise InvalidToml(f"{where} is not TOML: {error}") from error
-    except ValueError as error:  # from int(), of digits without end
+    except ValueError as error:  # from int(), for too many digits
         raise InvalidToml(f"{where}: a number has too many digits") from error
     except RecursionError as error:
         raise InvalidToml(f"{where} is nested too deeply") from error
@@ -102,7 +102,7 @@ def _read_json(text: str, where: str) -> object:
         raise InvalidJson(f"{where} is not JSON: {error.msg} (at {place})") from error
     except InvalidJson as error:
         raise InvalidJson(f"{where}: {error.what}") from error
-    except ValueError as error:  # from int(), of digits without end
+    except ValueError as error:  # from int(), for too many digits
         raise InvalidJson(f"{where}: a number has too many digits") from error
     except RecursionError as error:
         raise JsonTooDeep(f"{where} is nested too deeply") from error
@@ -113,7 +113,7 @@ def _no_number(text: str) -> object:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object; raises where a name occurs twice."""
+    """Return a JSON object; raise if a name occurs twice."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
         twice = next(
@@ -124,7 +124,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _judged(document: object, errors: _Errors) -> list[Board]:
-    """Return the valid boards of a document, and note the errors of the others."""
+    """Return the valid boards of a document, and record the errors of the others."""
     defaults, boards = _parts(document, errors)
     raw = list(_raw_boards(boards, errors))
     for name, count in Counter(each.fields["name"] for each in raw).items():
@@ -142,7 +142,7 @@ def _judged(document: object, errors: _Errors) -> list[Board]:
 
 
 def _parts(document: object, errors: _Errors) -> tuple[Mapping[str, Any], object]:
-    """Return the defaults and the value that holds the boards."""
+    """Return the defaults, and the value that has the boards."""
     if isinstance(document, list):
         return {}, document
     if not isinstance(document, dict):
@@ -157,7 +157,7 @@ def _parts(document: object, errors: _Errors) -> tuple[Mapping[str, Any], object
 
 
 def _misplaced(name: str, value: object) -> str:
-    """Return the message for a name that is not a part of a file."""
+    """Return the error message for a name that a file may not have."""
     if name in ("default", "board"):
         return f"unknown field {name!r}: write {name}s"
     if name in _FIELDS:
@@ -231,12 +231,12 @@ def _board(
 
 
 def _is_dotted(name: str, value: object) -> bool:
-    """Return whether a field is what TOML makes of a dotted name without quotes."""
+    """Return whether a field is the table that TOML makes of an unquoted dotted name."""
     return isinstance(value, dict) and name not in _FIELDS
 
 
 def _board_or_errors(fields: Mapping[str, Any]) -> Board | list[str]:
-    """Return the board of a definition, or what is wrong with it."""
+    """Return the board of a definition, or its errors."""
     try:
         return Board.from_json(fields)
     except BoardInvalid as error:

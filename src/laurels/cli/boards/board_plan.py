@@ -1,4 +1,4 @@
-"""The plan of `board apply`: what to do with each board, complete before any is written."""
+"""The plan of `board apply`: the action for each board, complete before anything is written."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
@@ -15,7 +15,7 @@ Action = Literal["create", "change", "unchanged", "refused"]
 
 
 class Difference(Struct, frozen=True):
-    """A field of a board that changes; both values are those of a definition in JSON."""
+    """A field of a board that changes, with both values as in JSON."""
 
     field: str
     before: Any = msgspec.field(name="from")
@@ -23,7 +23,7 @@ class Difference(Struct, frozen=True):
 
 
 class Step(Struct, frozen=True):
-    """The action for one board; `reasons` say why it is refused."""
+    """The action for one board; `reasons` has why it is refused."""
 
     board: Board
     action: Action
@@ -32,7 +32,7 @@ class Step(Struct, frozen=True):
 
 
 class ApplyPlan(Struct, frozen=True):
-    """The steps in the order of the file, and the names of the boards that it does not name."""
+    """The steps in the order of the file, and the names of existing boards that are not in it."""
 
     steps: Sequence[Step]
     others: Sequence[str]
@@ -42,7 +42,7 @@ class ApplyPlan(Struct, frozen=True):
 
     @property
     def to_do(self) -> list[Step]:
-        """The steps that write something; none while any board is refused."""
+        """The steps that write something; empty while any board is refused."""
         if self.of("refused"):
             return []
         return [step for step in self.steps if step.action in ("create", "change")]
@@ -78,11 +78,11 @@ def _step(old: Board | None, new: Board) -> Step:
 
 
 _OMITTED = ("labels", "changes", "changes_max")
-"""Fields that JSON has only where they are not the default."""
+"""The fields that JSON omits if they have their default."""
 
 
 def written(board: Board) -> dict[str, Any]:
-    """Return a definition without its name, as JSON has it."""
+    """Return a definition as in JSON, without its name."""
     fields: dict[str, Any] = msgspec.json.decode(board.to_json())
     del fields["format"], fields["name"]
     return {name: getattr(board, name) for name in _OMITTED} | fields
@@ -91,8 +91,8 @@ def written(board: Board) -> dict[str, Any]:
 def carry_out(lb: Leaderboards, step: Step) -> None:
     """Carry out one step with one write.
 
-    A change says all that the board is to be, so that what comes of it is what the file says or
-    nothing. Raises ChangedMeanwhile where the board is no more what the plan was made for.
+    A change has all fields of the board, so the board becomes exactly what the file has, or stays
+    as it is. Raises ChangedMeanwhile if the board is no longer the one that the plan was made for.
     """
     name = step.board.name
     try:

@@ -48,9 +48,9 @@ def create(
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
-    """Create a board, and the folder where there is none.
+    """Create a board, and the folder if there is none.
 
-    Options win over what --file says.
+    Options override the definition in --file.
 
     \b
     Examples:
@@ -96,7 +96,7 @@ def list_(at: Url = DEFAULT_URL, json: AsJson = False) -> int:
 
 @command(app, "show")
 def show(name: BoardName, at: Url = DEFAULT_URL, json: AsJson = False) -> int:
-    """Show a board's definition, its windows and the periods they keep.
+    """Show a board's definition, its windows and the periods that they keep.
 
     \b
     Examples:
@@ -144,11 +144,11 @@ def change(
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
-    """Change what may be changed: title, keep, changes, and windows, scopes and labels to rank by
-    added from now on.
+    """Change title, keep and changes of a board, or add windows, scopes and labels to rank by,
+    which count from now on.
 
-    A --window with the name of one the board has gives that one another keep: NAME=day:keep=5.
-    Without a name of its own a window is called by its text, so day is changed by day=day:keep=5.
+    A --window with the name of an existing one changes its keep: NAME=day:keep=5. A window
+    without a name of its own is named by its text, so day is changed by day=day:keep=5.
 
     \b
     Examples:
@@ -186,7 +186,7 @@ def delete(
 ) -> int:
     """Delete a board and everything in it.
 
-    Ends with 1 when the question is answered with no.
+    Ends with 1 if the question is answered with no.
 
     \b
     Example:
@@ -256,7 +256,7 @@ def summary(board: laurels.Board) -> str:
 
 
 def _counted_scopes(board: laurels.Board) -> Sequence[Sequence[str]]:
-    """Return the scopes of a board that counts by labels, and none of any other."""
+    """Return the scopes of a board that counts by labels; of other boards none."""
     return board.scopes if board.rules().scoped else ()
 
 

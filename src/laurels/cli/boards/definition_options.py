@@ -1,4 +1,4 @@
-"""The options that define a board, as `board create` and `board change` take them."""
+"""The options of `board create` and `board change` that define a board."""
 
 from typing import Annotated, Any
 
@@ -50,7 +50,7 @@ Changes = Annotated[
 
 
 class DefinitionOptions(OptionGroup, frozen=True):
-    """The definition of a new board: that of `--file`, changed by the other options."""
+    """The definition of a new board: that of `--file`, overridden by the other options."""
 
     column: Annotated[
         list[str] | None,
@@ -159,7 +159,7 @@ class DefinitionOptions(OptionGroup, frozen=True):
     ] = None
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields that are given, as `Board.from_json` takes them. Raises Usage."""
+        """Return the fields that the user gave, in the form of `Board.from_json`. Raises Usage."""
         columns, scopes = self.column, self.scope
         options = {
             "columns": None if columns is None else [column_of(text) for text in columns],

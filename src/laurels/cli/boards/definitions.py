@@ -16,9 +16,9 @@ _COLUMN_FIELDS = ("op", "order", "scale", "min", "max")
 
 
 def windows_with(existing: Sequence[str], added: Sequence[str]) -> list[str]:
-    """Return the windows of a board with others added; one of the same name is replaced.
+    """Return the windows of a board with others added, which replace those of the same name.
 
-    One that differs from a window of the board in its options alone needs a name of its own.
+    An added window that differs from an existing one only in its options needs a name of its own.
     """
     windows = {parse_window(text).name: text for text in existing}
     for text in added:

@@ -12,7 +12,7 @@ from laurels.cli.options import DEFAULT_URL, READING, AsJson, BoardName, Url
 from laurels.cli.show import put_json, put_line, put_table
 
 LABELS = "Labels"
-"""The panel of what a board counts by labels."""
+"""The help panel of scopes and labels."""
 
 Labels = Annotated[
     list[str] | None,
@@ -67,14 +67,14 @@ def parse_labels(texts: Sequence[str] | None, option: str = "--label") -> dict[s
 
 
 def parse_scope(text: str) -> list[str]:
-    """Return the labels of a scope written as `zone,gender`; none for an empty text."""
+    """Return the labels of a scope written as `zone,gender`, none for an empty text."""
     return text.split(",") if text else []
 
 
 def with_scopes(
     board: laurels.Board, scopes: Sequence[str] | None, rank_by: Sequence[str] | None
 ) -> dict[str, Any]:
-    """Return the changes that add scopes and labels to rank by to those of a board."""
+    """Return the arguments of a change that adds scopes, and labels to rank by, to a board."""
     changes: dict[str, Any] = {}
     if scopes:
         changes["scopes"] = [*board.scopes, *map(parse_scope, scopes)]
@@ -84,7 +84,7 @@ def with_scopes(
 
 
 def scope_words(labels: Mapping[str, str] | None, by: str | None) -> str:
-    """Return a scope for a title: `, room=42`, or nothing for the scope of all."""
+    """Return a scope for a title: `, room=42`, or empty for the scope of all events."""
     if by is not None:
         return f", by {by}"
     return "".join([f", {name}={value}" for name, value in sorted((labels or {}).items())])
@@ -97,7 +97,7 @@ def scopes_text(board: laurels.Board) -> str:
 
 
 def form_text(form: str) -> str:
-    """Return the labels that scopes have in common, for people."""
+    """Return the labels of a kind of scope as text for people."""
     return form.replace(",", ", ") or "all"
 
 
@@ -118,7 +118,7 @@ def scopes(
     at: Url = DEFAULT_URL,
     json: AsJson = False,
 ) -> int:
-    """List the scopes of some labels that hold anybody, in the order of their values.
+    """List the scopes by some labels that have members, in the order of their values.
 
     \b
     Examples:

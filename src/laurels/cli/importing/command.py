@@ -46,7 +46,7 @@ from .source import ImportSettings
 SOME_REJECTED = 1
 INTERRUPTED = 130
 MAX_SENT = 10_000
-"""Lines of one commit at most over HTTP: what a request takes."""
+"""The most lines of one commit over HTTP, where a batch is one request."""
 _MEMBER, _AT, _ID = "member", "at", "id"
 
 
@@ -66,10 +66,10 @@ def import_(
     target: TargetOptions,
     json: AsJson = False,
 ) -> int:
-    """Count the events of files, or take a sorted set of Redis over. Interrupted and run again,
+    """Count the events of files, or take over a sorted set of Redis. If interrupted and run again,
     it counts nothing twice.
 
-    Ends with 1 when some lines were rejected, or when a sorted set and the board do not agree.
+    Ends with 1 if some lines were rejected, or if a sorted set and the board do not agree.
 
     \b
     Examples:
@@ -141,13 +141,13 @@ def _request(
 
 
 def _exit_code(results: Sequence[FileResult], *, late_ok: bool) -> int:
-    """Return how the command ends where nothing interrupted it."""
+    """Return the exit code of a command that was not interrupted."""
     too_late = not late_ok and any(result.tally.late for result in results)
     return SOME_REJECTED if too_late or any(result.tally.rejected for result in results) else 0
 
 
 def _replay_command(context: typer.Context) -> str:
-    """Return this command with the option that replays its files in the order of their times."""
+    """Return this command with the option that replays its files in time order."""
     words: list[str] = []
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
@@ -172,7 +172,8 @@ def _most_at_once(at: str) -> int:
 
 
 def _latest_ms() -> int:
-    """Return the latest time of an event: that of this machine, plus what boards tolerate."""
+    """Return the latest time an event may have: now on this machine, plus the tolerance of
+    boards."""
     return time.time_ns() // 1_000_000 + AHEAD_MS
 
 

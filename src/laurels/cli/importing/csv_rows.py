@@ -1,4 +1,4 @@
-"""CSV: each record the fields of an event, by the names of a header or by number."""
+"""CSV: each record has the fields of an event, identified by a header or by number."""
 
 import csv
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from .lines import Lines, too_long
 from .reading import BOM, VALUE, Mapping, RawEvent, Reject, SourceRow, decoded, rejected
 
 RECORD_LINES = 100
-"""Lines over which a quoted field may run."""
+"""The most lines of a record with a quoted field."""
 _SMALL_INT_DIGITS = 15
 
 
@@ -25,9 +25,9 @@ class _Places(NamedTuple):
 
 
 class CsvRows:
-    """The events of a CSV source; a header is read from `lines` at once.
+    """The events of a CSV source; its header is read from `lines` at once.
 
-    Every line has as many fields as the header. Without a header columns are numbered from 1.
+    Every line has as many fields as the header. Without a header, columns are numbered from 1.
     """
 
     def __init__(self, lines: Lines, mapping: Mapping, *, delimiter: str, header: bool) -> None:
@@ -78,10 +78,10 @@ class CsvRows:
         return self._quoted(text, raw)
 
     def _quoted(self, text: str, raw: bytes) -> tuple[list[str], bytes]:
-        """Return the fields of a record with quotes, which may run over several lines.
+        """Return the fields of a record with quotes, which may have several lines.
 
-        Where the record is faulty only its first line has been taken, so that a stray quote
-        costs one line and not the rest of the file.
+        Of a malformed record only the first line is consumed, so a stray quote costs one line and
+        not the rest of the file.
         """
         more: list[bytes] = []
 
@@ -130,7 +130,7 @@ class CsvRows:
 
 
 def _number(text: str) -> int | str:
-    """Return a small whole number as int, which the board reads fastest, else the text."""
+    """Return a small whole number as int, which the board reads fastest, otherwise the text."""
     text = text.strip()
     if len(text) <= _SMALL_INT_DIGITS and text.isascii() and text.isdigit():
         return int(text)

@@ -32,9 +32,9 @@ Format = Literal["auto", "csv", "jsonl"]
 
 
 class Request(Struct, frozen=True):
-    """How the files of one command are read and counted.
+    """The options with which the files of one command are read and counted.
 
-    `source` and `rejects` are the options of the user; None leaves both to the file's path.
+    `source` and `rejects` are options of the user; None derives both from the file's path.
     """
 
     board: str
@@ -51,8 +51,9 @@ class Request(Struct, frozen=True):
 class FileResult(Struct, frozen=True):
     """The result of importing one file.
 
-    `last_line` is the line reached, `resumed_after` the one where this run began; `source` is None
-    where the file cannot be resumed. `error` is what ended the import early, unless it was Ctrl-C.
+    `last_line` is the last line read, and `resumed_after` the one after which this run began;
+    `source` is None if the file cannot be resumed. `error` is what ended the import early, except
+    for Ctrl-C.
     """
 
     file: str
@@ -75,8 +76,8 @@ def import_file(
 ) -> FileResult:
     """Import one file, `-` for standard input; Ctrl-C ends it between two commits.
 
-    Raises, with the file's name, what ends it before a line was read; what ends it later is told
-    in the result, beside what was counted before.
+    Raises an error before the first line, with the file's name. A later error is in the result,
+    with the counts up to it.
     """
     path = None if file == STDIN else Path(file)
     name = readable(file)
@@ -143,7 +144,7 @@ def _naming(file: str) -> Iterator[None]:
 
 
 def _source_name(path: Path | None, named: str | None) -> str | None:
-    """Return the key of a file's position; a pipe has none unless the user names one."""
+    """Return the key of a file's position; a pipe has one only if the user names it."""
     if named is not None:
         return named
     if path is None or not path.is_file():

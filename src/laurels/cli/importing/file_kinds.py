@@ -1,7 +1,7 @@
-"""Files that hold no text, recognised by their first bytes, so that a refusal says what to do.
+"""Files that are not text, recognised by their first bytes, so that the error has a remedy.
 
-An import reads CSV and JSON Lines, packed by gzip or not. Anything else would be refused line by
-line as "not UTF-8", which no change of the encoding mends.
+An import reads CSV and JSON Lines, optionally compressed by gzip. Any other file would be refused
+line by line as "not UTF-8", though no other encoding would help.
 """
 
 from typing import NamedTuple
@@ -9,11 +9,11 @@ from typing import NamedTuple
 from laurels.cli.failures import SourceNotText
 
 HEAD_BYTES = 64
-"""How much of a file `ensure_text` looks at."""
+"""The number of bytes that `ensure_text` looks at."""
 
 
 class Kind(NamedTuple):
-    """A kind of file: its first bytes, what people call it, and how it becomes text."""
+    """A kind of file: its first bytes, its name for people, and how to convert it to text."""
 
     magic: bytes
     name: str
@@ -50,9 +50,9 @@ _KINDS = (
 
 
 def ensure_text(head: bytes) -> None:
-    """Raise SourceNotText for a file whose first bytes are those of a kind that holds no text.
+    """Raise SourceNotText for a file that begins like a kind of file that is not text.
 
-    A line of text may begin with the mark of such a kind, too: `PAR1,100`.
+    A line of text may begin with the same bytes: `PAR1,100`.
     """
     for kind in _KINDS:
         if head.startswith(kind.magic) and not _is_line(head):
@@ -64,7 +64,7 @@ def _is_line(head: bytes) -> bool:
     try:
         text = head.decode()
     except UnicodeDecodeError as error:
-        if error.start < len(head) - 3:  # a letter cut off at the end is no fault
+        if error.start < len(head) - 3:  # a character cut off at the end is not an error
             return False
         text = head[: error.start].decode()
     return all(letter.isprintable() or letter in "\t\r\n\ufeff" for letter in text)

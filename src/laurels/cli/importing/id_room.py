@@ -1,7 +1,7 @@
-"""How many events with ids a board is sure to accept, computed before they are submitted.
+"""The number of events with ids that a board is sure to accept, computed before they are submitted.
 
-A board refuses a new id while it remembers `dedupe_max` of them, and takes it later. An import
-must not count what comes behind such an event, for its position could not say so.
+A board refuses a new id while it remembers `dedupe_max` ids, and may accept it later. An import
+must not count events after such an event, since its position could not record the gap.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from .reading import SourceRow
 
 
 class IdRoom:
-    """Count the ids submitted against those that fit. Queries the board seldom: O(rankings)."""
+    """Counts submitted ids against those that fit. It queries the board rarely: O(rankings)."""
 
     def __init__(self, lb: laurels.Leaderboards, board: str) -> None:
         self._lb = lb
@@ -20,7 +20,8 @@ class IdRoom:
         self._free = 0
 
     def fitting(self, rows: Sequence[SourceRow]) -> int:
-        """Return how many of the first rows can be submitted at once without exceeding the room."""
+        """Return how many of the first rows can be submitted at once without exceeding the
+        limit."""
         with_ids = [place for place, row in enumerate(rows) if row.event[3] is not None]
         if len(with_ids) > self._free:
             self._free = self._read_free()

@@ -20,14 +20,15 @@ def looks_like_json(lines: Lines) -> bool:
 
 
 LABELS = "labels"
-"""Where an event has an object of its labels."""
+"""The key of the object with an event's labels."""
 _NONE = (None, "")
 _SCORE = "score"
-"""Where an export has the value."""
+"""The key of the value in an export."""
 
 
 class JsonRows:
-    """The events of a JSON Lines source: one object a line; keys not mapped are passed over."""
+    """The events of a JSON Lines source: one object a line. Keys that are not mapped are
+    ignored."""
 
     def __init__(self, lines: Lines, mapping: Mapping) -> None:
         self._lines = lines
@@ -62,7 +63,7 @@ class JsonRows:
         return (*event, labels) if labels else event
 
     def _labels(self, fields: dict[str, object]) -> dict[str, str]:
-        """Return the labels of an event: from its object `labels`, or from fields of their names.
+        """Return the labels of an event: from its object `labels`, or from fields with their names.
 
         Options of the user take precedence.
         """
@@ -104,7 +105,7 @@ def _required(fields: dict[str, object], name: str) -> object:
 
 
 def _text(value: object, refusal: type[LaurelsError]) -> str:
-    """Return an id as text; a whole number, as many sources write ids, by its digits."""
+    """Return an id as text; a whole number, as many sources write ids, becomes its digits."""
     if type(value) is int:
         return str(value)
     if not isinstance(value, str):

@@ -1,8 +1,8 @@
-"""Which events of a source windows of a board would refuse as too late, before they are counted.
+"""Finding the events of a source that windows would refuse as late, before any is counted.
 
-`all` takes what another window refuses, so an import of history that the board is not at would
-leave windows that look right and are not. It is judged ahead by the rule that the board goes by
-(`plan.takes`): in event time the now of an event is the latest `at` up to it, else the board's.
+The window `all` takes what other windows refuse, so importing late history would fill `all` and
+leave the others incomplete without a sign. The check uses the board's own rule (`window.takes`): in
+event time, the now of an event is the latest `at` up to it, else the board's.
 """
 
 from array import array
@@ -19,7 +19,7 @@ from .reading import SourceRow
 
 
 class LateEvents:
-    """The events of a source that windows of a board would refuse, among those looked at so far."""
+    """The late events of a source among those added so far."""
 
     def __init__(self, lb: laurels.Leaderboards, board: str) -> None:
         stats = lb.stats(board)
@@ -63,7 +63,7 @@ class LateEvents:
 
     @property
     def sentence(self) -> str:
-        """Say how many events are late for which windows."""
+        """A sentence with the number of late events for each window."""
         assert self.first is not None
         by_window = ", ".join(f"{count:,} for {name}" for name, count in self.by_window.items())
         of = f"{self.count:,} of {self.total:,} events"
@@ -71,10 +71,11 @@ class LateEvents:
 
 
 class Pieces:
-    """Split a replay into commits.
+    """Splits a replay into commits.
 
-    On an index server a batch in event time is carried out piece by piece (`plan.cut`), and only
-    the last call has its position: after a kill in between, the others would be counted again.
+    On an index server, a batch in event time is carried out in pieces (`plan.cut`), and only the
+    last piece is committed with the position: after a kill in between, the others would be counted
+    again. So each commit is one piece.
     """
 
     def __init__(self, lb: laurels.Leaderboards, board: str) -> None:
@@ -84,7 +85,8 @@ class Pieces:
         self._applies = stats.event_time and stats.layout is not None
 
     def next(self, rows: Sequence[SourceRow]) -> int:
-        """Return how many of the next rows may go into one commit; those before were counted."""
+        """Return how many of the next rows may go into one commit, given that all before are
+        counted."""
         if not self._applies or any(row.event[2] is None for row in rows):
             return len(rows)
         ats = array("q", [row.event[2] or 0 for row in rows])

@@ -1,9 +1,9 @@
 """The lines of one source, with the position reached and a digest of everything before it.
 
 A source is read once, from its first byte, whether it is a file, a compressed file or standard
-input. Every line taken goes into a digest, so that after an interruption the beginning of the
-source can be compared with what was imported of it: the same bytes are skipped, any others are
-an error, and what was appended since is simply the rest.
+input. Every line consumed goes into a digest, so that after an interruption the beginning of the
+source can be compared with what was imported: equal bytes are skipped, different ones are an error,
+and lines appended since are imported.
 """
 
 import gzip
@@ -24,14 +24,14 @@ from laurels.errors.sources import SourceUnreadable
 from .file_kinds import HEAD_BYTES, ensure_text
 
 LINE_LIMIT = 1 << 20
-"""Bytes of the longest line that is read whole."""
+"""The length in bytes of the longest line that is read whole."""
 _CHUNK = 1 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
 _FAILURES = (OSError, EOFError, zlib.error)
 
 
 class Lines:
-    """Read a binary stream line by line. `line` and `offset` are the position reached.
+    """Reads a binary stream line by line. `line` and `offset` are the position reached.
 
     `end` is an offset to stop at as if the stream ended there, None for its real end.
     """
@@ -45,10 +45,10 @@ class Lines:
         self._ahead: deque[bytes] = deque()
 
     def take(self) -> bytes:
-        """Return the next line with its end, b"" after the last.
+        """Return the next line with its end, or b"" after the last.
 
-        Of a line over `LINE_LIMIT` only the beginning is returned, longer than the limit and
-        without a line end; the rest of it is passed over.
+        A line over `LINE_LIMIT` is cut: only a beginning is returned, longer than the limit and
+        without a line end, and the rest is skipped.
         """
         if self.end is not None and self.offset >= self.end:
             return b""
@@ -75,7 +75,7 @@ class Lines:
         return self._ahead[place]
 
     def _begin_of(self, place: int) -> int:
-        """Return where the line `place` lines after the next one begins, as far as is buffered."""
+        """Return where the line `place` lines after the next one begins in the buffer."""
         return self.offset + sum(len(raw) for raw in islice(self._ahead, place))
 
     def digest(self) -> str:
@@ -138,19 +138,19 @@ class Source:
         self.lines = Lines(stream)
 
     def consumed(self) -> int:
-        """Return how many bytes of the file are read so far (compressed ones where it is)."""
+        """Return how many bytes of the file have been read, compressed ones if it is compressed."""
         return self._raw.tell() if self.size is not None else self.lines.offset
 
 
 def _unpacked(raw: "io.BufferedReader[Any]") -> "gzip.GzipFile | io.BufferedReader[Any]":
-    """Return the bytes of a file, uncompressed where it is packed by gzip."""
+    """Return the bytes of a file, decompressed if it is in gzip format."""
     is_packed = raw.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
     return gzip.GzipFile(fileobj=raw) if is_packed else raw
 
 
 @contextmanager
 def opened_source(path: Path | None) -> Iterator[Source]:
-    """Open a file for import, packed by gzip or not; None is standard input."""
+    """Open a file for import, compressed by gzip or not; None is standard input."""
     with ExitStack() as stack:
         try:
             source = _opened(path, stack)
@@ -160,7 +160,7 @@ def opened_source(path: Path | None) -> Iterator[Source]:
 
 
 def standard_input() -> BinaryIO:
-    """Return the stream of standard input; raises SourceUnreadable where the caller closed it."""
+    """Return the stream of standard input. Raises SourceUnreadable if it is closed."""
     if sys.stdin is None:
         raise SourceUnreadable("standard input is closed")
     return sys.stdin.buffer

@@ -17,11 +17,11 @@ RESUMING = "Batches and rejects"
 SORTED_SET = "Sorted set of Redis"
 
 FROM_VARIABLE = "LAURELS_FROM"
-"""The address of --from, where it has a password that the list of processes need not show."""
+"""The variable with the address of --from, so that a password is not in the list of processes."""
 
 
 class FileOptions(OptionGroup, frozen=True):
-    """How files are written."""
+    """The format of the files."""
 
     form: Annotated[
         Format,
@@ -51,7 +51,7 @@ class FileOptions(OptionGroup, frozen=True):
 
 
 class ColumnOptions(OptionGroup, frozen=True):
-    """Where a line has what an event needs, and how its times are read."""
+    """The columns with the fields of an event, and how its times are read."""
 
     member: Annotated[
         str | None,
@@ -118,7 +118,7 @@ class ColumnOptions(OptionGroup, frozen=True):
 
 
 class TimeOptions(OptionGroup, frozen=True):
-    """In which order events are counted, and until when."""
+    """The order in which events are counted, and until when."""
 
     clock: Annotated[
         Literal["system", "event"] | None,
@@ -150,7 +150,7 @@ class TimeOptions(OptionGroup, frozen=True):
 
 
 class CountingOptions(OptionGroup, frozen=True):
-    """How many lines are counted at once, under which name, and where the others go."""
+    """The size of batches, the name of the source, and the file of rejects."""
 
     batch: Annotated[
         int,
@@ -187,7 +187,7 @@ class CountingOptions(OptionGroup, frozen=True):
 
 
 class SortedSetOptions(OptionGroup, frozen=True):
-    """A sorted set of Redis, to be imported instead of files."""
+    """A sorted set of Redis to import instead of files."""
 
     from_: Annotated[
         str | None,
@@ -232,7 +232,7 @@ class SortedSetOptions(OptionGroup, frozen=True):
 
 
 class TargetOptions(OptionGroup, frozen=True):
-    """Where the board is, and whether it is created."""
+    """The board to import into, and whether to create it."""
 
     create: Annotated[
         bool,

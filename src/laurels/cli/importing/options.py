@@ -1,4 +1,4 @@
-"""Argument parsing that imports of files and of sorted sets share."""
+"""Argument parsing that the imports of files and of sorted sets share."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from laurels.timeline.zones import Zone, zone
 from .reading import LabelSource
 
 MAX_BATCH = 100_000
-"""Lines of one commit at most: what the board takes at once."""
+"""The most lines of one commit, which is the largest batch that a board takes."""
 
 
 def ensure_batch(batch: int) -> None:
@@ -23,7 +23,7 @@ def ensure_batch(batch: int) -> None:
 
 
 def board_named(lb: laurels.Leaderboards, name: str, *, at: str, create: bool) -> laurels.Board:
-    """Return the board of an import, made where it is missing and `create` allows it."""
+    """Return the board of an import, created if it is missing and `create` is set."""
     try:
         return lb.get(name)
     except UnknownBoard:
@@ -41,7 +41,7 @@ def zone_named(name: str) -> Zone:
 
 
 def instant(option: str, text: str, tz: str) -> int:
-    """Parse a time on the command line, ISO 8601."""
+    """Parse a time on the command line, in ISO 8601."""
     try:
         return time_reader("iso", zone_named(tz))(text)
     except InvalidAt as error:
@@ -51,7 +51,7 @@ def instant(option: str, text: str, tz: str) -> int:
 def label_sources(board: laurels.Board, texts: Sequence[str] | None) -> tuple[LabelSource, ...]:
     """Return the sources of a board's labels, from NAME=VALUE and NAME=@COLUMN.
 
-    Raises Usage, UnknownLabel for one that the board has not, InvalidLabel.
+    Raises Usage, UnknownLabel for a label that the board does not have, InvalidLabel.
     """
     arguments = parse_labels(texts)
     names = board.rules().labels
@@ -63,7 +63,7 @@ def label_sources(board: laurels.Board, texts: Sequence[str] | None) -> tuple[La
 
 
 def constant_labels(board: laurels.Board, texts: Sequence[str] | None) -> dict[str, str]:
-    """Return the labels that all members of a sorted set get.
+    """Return the labels for all members of a sorted set.
 
     Raises as `label_sources` does, and Usage for a column.
     """

@@ -1,8 +1,8 @@
-"""What a line of a file becomes: a row with the event it holds, or a reject with the reason.
+"""The result of reading a line of a file: a row with its event, or a reject with the reason.
 
-Nothing is judged here that the board can judge: values leave as they are written (text, int or
-Decimal, never a float). What holds no event at all leaves as a `Reject`, with the code of the
-error and the line as it stood in the file.
+Only the board validates events: values are passed on as they are written (text, int or Decimal,
+never a float). A line without an event becomes a `Reject`, with the code of the error and the
+original line.
 """
 
 from typing import NamedTuple
@@ -17,20 +17,21 @@ from laurels.errors.sources import LineNotUtf8, LineTooLong
 from .lines import LINE_LIMIT, too_long
 
 VALUE = "value"
-"""Where the value is looked for when no column was named."""
+"""The column of the value if none is named."""
 BOM = b"\xef\xbb\xbf"
 
 Value = object
-"""A number as the file writes it, a tuple of them for several columns; the board judges it."""
+"""A number as written in the file, or a tuple of them for several columns; the board validates
+it."""
 RawEvent = (
     tuple[str, Value, int | None, str | None]
     | tuple[str, Value, int | None, str | None, dict[str, str]]
 )
-"""Member, value, at and id, and on a board with labels those the line has."""
+"""Member, value, at and id, and on a board with labels those of the line."""
 
 
 class SourceRow(NamedTuple):
-    """A line (or the lines of one CSV record, named by the first) and the event it holds."""
+    """A line with its event; for a CSV record of several lines, the first."""
 
     line: int
     raw: bytes
@@ -49,7 +50,7 @@ class Reject(NamedTuple):
 class LabelSource(Struct, frozen=True):
     """The source of a label: one `value` for all events, or a `column`.
 
-    A column that the user named explicitly must exist.
+    A column that the user named has to exist.
     """
 
     label: str
@@ -59,12 +60,12 @@ class LabelSource(Struct, frozen=True):
 
 
 class Mapping(Struct, frozen=True):
-    """Where a line has what an event needs.
+    """The names of the columns with the fields of an event.
 
-    `explicit` are the names that the user gave. Any other may be missing from the source, or empty:
-    `at` and `id` are then left out, and the values may also stand in one column named `value`. A
-    label whose column is empty is left out, and its column is never one of something else. `labels`
-    has a source for each label of the board.
+    `explicit` are the names that the user gave. A column with another name may be missing from the
+    source, or empty: then the event has no `at` or no `id`, and the values may be in one column
+    named `value`. A label with an empty column is left out, and its column is not used for anything
+    else. `labels` has a source for each label of the board.
     """
 
     member: str
@@ -77,12 +78,12 @@ class Mapping(Struct, frozen=True):
 
     @property
     def taken(self) -> frozenset[str]:
-        """Return the names under which a line has something other than a label."""
+        """The names under which a line has something other than a label."""
         return frozenset({self.member, *self.values, VALUE, self.at, self.id})
 
     @property
     def constants(self) -> dict[str, str]:
-        """Return the labels that all events have."""
+        """The labels that all events have."""
         return {each.label: each.value for each in self.labels if each.value is not None}
 
 
@@ -91,7 +92,7 @@ def rejected(line: int, error: LaurelsError, raw: bytes) -> Reject:
 
 
 def decoded(raw: bytes) -> str:
-    """Decode a line; raises LineTooLong, LineNotUtf8."""
+    """Return a line as text. Raises LineTooLong, LineNotUtf8."""
     if too_long(raw):
         raise LineTooLong(f"expected a line of at most {LINE_LIMIT:,} bytes, got more")
     try:
@@ -101,7 +102,7 @@ def decoded(raw: bytes) -> str:
 
 
 def in_time_order(rows: list[SourceRow]) -> tuple[list[SourceRow], list[Reject]]:
-    """Sort rows by `at`, equal times in the order of the file; reject those without one."""
+    """Sort rows by `at`, equal times in the order of the file; reject rows without a time."""
     timed = [row for row in rows if row.event[2] is not None]
     timed.sort(key=lambda row: row.event[2] or 0)
     refusal = AtRequired("the line has no time, and events are to be put in time order")

@@ -1,10 +1,9 @@
 """The rejects of an import: every line that was not counted, with its number and the reason.
 
 The file is CSV: board, source, line number, code, message, the line as it stood (bytes that are
-not UTF-8 shown as \\xNN). It is written as the import goes on and is in step with it: an import
-begun anew drops what it wrote before, one that goes on keeps what was written up to the place
-where it goes on. What other imports wrote into the same file stays. It exists only where there
-is something in it.
+not UTF-8 shown as \\xNN). It is kept in step with the import: a restarted import drops its earlier
+rejects, and a resumed one keeps those before the position where it resumes. Rejects of other
+imports in the same file are kept. The file exists only while it has rejects.
 """
 
 import csv
@@ -27,7 +26,7 @@ _Line = tuple[str, str, int, str, str, str]
 
 
 class RejectsFile:
-    """The file of rejects of one source, None for one without a name; to be closed."""
+    """The rejects file of one source, which is None for a source without a name. Close it."""
 
     def __init__(self, path: Path, board: str, source: str | None) -> None:
         self.path = path
@@ -36,10 +35,10 @@ class RejectsFile:
         self._file: TextIO | None = None
 
     def keep_to(self, line: int) -> None:
-        """Drop what an earlier run of this import wrote about lines after `line`.
+        """Drop the rejects of an earlier run of this import for lines after `line`.
 
-        Raises OutputFailed where the file could not be written later, and where there is one of
-        this name that is no rejects file, which is left alone.
+        Raises OutputFailed if the file could not be written later, or if another kind of file has
+        its name; that file is left unchanged.
         """
         with _writable(self.path):
             if self.path.is_file():
@@ -54,7 +53,7 @@ class RejectsFile:
                 target.unlink()
 
     def write(self, rejects: Iterable[Reject]) -> None:
-        """Append rejects and hand them to the system."""
+        """Append rejects and pass them to the operating system."""
         lines: list[_Line] = [
             (
                 *(self._board, self._source or "", reject.line, reject.code, reject.message),
@@ -71,7 +70,7 @@ class RejectsFile:
             self._file.flush()
 
     def close(self) -> None:
-        """Close the file; `write` has reported what could not be written."""
+        """Close the file; `write` has already reported errors of writing."""
         if self._file is not None:
             with suppress(OSError):
                 self._file.close()
@@ -85,7 +84,7 @@ class RejectsFile:
         return self._board, self._source or ""
 
     def _rewrite(self, lines: list[_Line]) -> None:
-        """Replace the file by one with these lines, or remove it where there are none."""
+        """Replace the lines of the file, or remove the file if there are none."""
         target = self.path.resolve()
         if not lines:
             target.unlink()
@@ -109,7 +108,7 @@ class RejectsFile:
         return file
 
     def _stored_records(self) -> list[_Line]:
-        """Return the records of the file, without a line that was cut off by a kill."""
+        """Return the records of the file, without a line cut off by a kill."""
         with self.path.open(encoding="utf-8", errors="replace", newline="") as file:
             content = file.read()
         rows = _parsed(content)
@@ -129,12 +128,12 @@ def _text(raw: bytes) -> str:
 
 
 def _write(file: TextIO, lines: Iterable[Iterable[str | int]]) -> None:
-    """Write records with every text in quotes, so that line ends in it are read back unchanged."""
+    """Write records with every text in quotes, so that line ends in texts can be read back."""
     csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC).writerows(lines)
 
 
 def _parsed(content: str) -> list[list[str]]:
-    """Return the records of a CSV text up to its end, or to the first that is broken."""
+    """Return the records of a CSV text, up to its end or the first malformed one."""
     before = csv.field_size_limit(_FIELD_LIMIT)
     rows: list[list[str]] = []
     try:
@@ -150,7 +149,7 @@ def _parsed(content: str) -> list[list[str]]:
 def _writable(path: Path) -> Iterator[None]:
     try:
         yield
-    except (OSError, RuntimeError) as error:  # RuntimeError: links that go in a circle
+    except (OSError, RuntimeError) as error:  # RuntimeError: circular links
         reason = getattr(error, "strerror", None) or str(error)
         raise OutputFailed(
             f"the rejects file {path} cannot be written: {reason}: give another by --rejects"

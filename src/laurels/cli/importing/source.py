@@ -1,19 +1,19 @@
-"""One source into one board, each line counted once however often the import is interrupted.
+"""Importing one source into one board, counting each line once even if the import is interrupted.
 
 With every batch the board commits a `SourcePosition`: how much of the source the batches so far
-have read, and the digest of it. An import that begins finds the position and passes over what it
-covers, provided those bytes are the same. What was appended since is the rest, so an import run
-again and again follows a growing file.
+have read, and its digest. A new import finds the position and skips the part before it, provided
+that its bytes are the same. Lines appended since are the rest, so an import that is run repeatedly
+follows a growing file.
 
-The source is read in *sections*: as written, a section is the lines of the next batch; in time
-order, it is the whole rest of the source, sorted by `at`. Where a section takes more than one
-commit, the position says how many of its events are done, in that order.
+The source is read in *sections*. In the order of the source, a section is the lines of the next
+batch; in time order, it is the whole rest of the source, sorted by `at`. If a section takes more
+than one commit, the position has the number of its events that are done, in that order.
 
-A replay may be told to pause after an instant: what happened later is left for another run, as
-after an interruption.
+A replay may pause after an instant: later events are left for another run, as after an
+interruption.
 
-An event that the board only refuses for now (it remembers as many ids as it may) is not
-rejected: what comes before it is counted, and the import ends there, to be run again.
+An event that the board refuses only for now (it already remembers the most ids it may) is not
+rejected: the events before it are counted, and the import ends there, to be run again.
 """
 
 from bisect import bisect_right
@@ -40,13 +40,14 @@ from .reading import Reject, SourceRow, in_time_order, rejected
 from .rejects import RejectsFile
 
 MAX_EXAMPLES = 5
-"""Rejects kept for showing; the rejects file has all."""
+"""The most rejects that are kept for display; the rejects file has all."""
 
 
 class Section(Struct, frozen=True, omit_defaults=True):
-    """A part of a source of which `applied` of `size` events are counted.
+    """A part of a source, of which `applied` of `size` events are counted.
 
-    It says where the part begins, in which order it is counted, and the latest time allowed in it.
+    `line` and `offset` are its beginning; the other fields are the order in which it is counted and
+    the latest time allowed in it.
     """
 
     line: int
@@ -58,7 +59,8 @@ class Section(Struct, frozen=True, omit_defaults=True):
 
 
 class SourcePosition(Struct, frozen=True, omit_defaults=True):
-    """The counted part of a source: all before `offset`, or only a part of the last section."""
+    """The counted part of a source: everything before `offset`, or only a part of the last
+    section."""
 
     line: int
     offset: int
@@ -69,8 +71,8 @@ class SourcePosition(Struct, frozen=True, omit_defaults=True):
 class Tally(Struct):
     """The counts of the lines of one source in this run.
 
-    `late` counts by window the events that came too late for it, whatever other windows did;
-    `left` those that happened after the instant the import was to pause at.
+    `late` counts by window the events too late for it, whether or not other windows took them;
+    `left` counts the events after the instant at which the import was to pause.
     """
 
     left: int = 0
@@ -99,9 +101,9 @@ class Watcher(Protocol):
 class ImportSettings(Struct, frozen=True):
     """How a source is counted: `batch` lines in a commit.
 
-    `latest_ms` returns how late the time of an event may be just now. Unless `late_ok`, a source is
-    refused of which a window would refuse events as too late; `replay` is the command that counts
-    it in the order of its times. After `until_ms` a replay pauses.
+    `latest_ms` returns the latest time that an event may have now. Unless `late_ok`, a source with
+    events too late for a window is refused; `replay` is the command that counts it in time order. A
+    replay pauses after `until_ms`.
     """
 
     batch: int
@@ -112,7 +114,8 @@ class ImportSettings(Struct, frozen=True):
 
 
 class SourceImport:
-    """Import one source. `key` names its position; without one a run counts from the start."""
+    """Imports one source. `key` names its position; without one, every run counts from the
+    start."""
 
     def __init__(
         self,
@@ -148,10 +151,9 @@ class SourceImport:
         self._position = self._stored()
 
     def judge_ahead(self, lines: Lines, rows: Iterable[SourceRow | Reject]) -> None:
-        """Read the source ahead, from another handle, and refuse it if events would come too
-        late."""
+        """Read the whole source through another handle, and refuse it if it has late events."""
         if self._position is not None:
-            if self._position.section is not None:  # it was judged when it was begun
+            if self._position.section is not None:  # it was checked when the section was begun
                 return
             lines.skip_to(self._position.offset, self._position.line)
         self._late = LateEvents(self._lb, self._board)
@@ -171,7 +173,7 @@ class SourceImport:
             self._reject(rejects)
             self._ensure_in_time(accepted)
             section = Section(line, offset, 0, len(accepted), True, latest_ms)
-            # A source of which nothing was counted yet may be tried again with other options.
+            # A source without a counted event may be tried again with other options.
             if accepted:
                 self._replay(accepted, self._current_position(), section)
             elif self._position is not None:
@@ -205,7 +207,7 @@ class SourceImport:
             ) from error
 
     def _begin(self, *, as_written: bool) -> None:
-        """Skip what is counted already, and finish a section that was interrupted."""
+        """Skip what is already counted, and finish an interrupted section."""
         if (position := self._position) is None:
             self._rejects.keep_to(0)
         elif position.section is None:
@@ -222,7 +224,7 @@ class SourceImport:
         self._rejects.keep_to(position.line)
 
     def _finish(self, position: SourcePosition, section: Section) -> None:
-        """Count the rest of a section that was interrupted; its rejects were written then."""
+        """Count the rest of an interrupted section, whose rejects are already written."""
         self._lines.skip_to(section.offset, section.line)
         self._lines.end = position.offset
         if section.as_written:
@@ -241,14 +243,15 @@ class SourceImport:
         self._replay(rows, msgspec.structs.replace(position, section=None), section)
 
     def _ensure_in_time(self, rows: Sequence[SourceRow]) -> None:
-        """Refuse events before they are counted if some would come too late."""
+        """Refuse events before they are counted if some would be late."""
         if not self._late_ok:
             self._late = self._late or LateEvents(self._lb, self._board)
             self._late.add(rows)
             self._ensure_none_late(self._late)
 
     def _ensure_none_late(self, late: LateEvents) -> None:
-        """Raise Usage if events are late: how many, and the command that counts them all."""
+        """Raise Usage if events are late, with their number and the command that counts them
+        all."""
         if late.first is None:
             return
         if self._in_time_order:
@@ -274,7 +277,7 @@ class SourceImport:
         return SourcePosition(self._lines.line, self._lines.offset, self._lines.digest())
 
     def _read_section(self, latest_ms: int) -> tuple[list[SourceRow], list[Reject]]:
-        """Return all rows from here on in time order, and the rejects."""
+        """Return all further rows in time order, and the rejects."""
         rows, rejects = _sifted(self._watched(), latest_ms)
         timed, untimed = in_time_order(rows)
         return timed, sorted([*rejects, *untimed])
@@ -293,7 +296,7 @@ class SourceImport:
         section: Section,
         watch: Callable[[int, int], None] | None = None,
     ) -> None:
-        """Count the rows of a section from `section.applied` on; `end` is its end."""
+        """Count the rows of a section from `section.applied` on; `end` is the position after it."""
         stop = len(rows)
         if not section.as_written:
             stop = bisect_right(rows, self._until_ms, section.applied, key=_time_of)
@@ -323,7 +326,7 @@ class SourceImport:
     ) -> None:
         """Submit events to the board together with the position reached.
 
-        Where the board `may_be_full`, the one row is handed in so that a refusal leaves no trace.
+        If the board `may_be_full`, the only row is submitted so that a refusal changes nothing.
         """
         stored = None if self._key is None else (self._key, msgspec.json.encode(position).decode())
         with self._interrupts.deferred():

@@ -1,4 +1,4 @@
-"""`import --from`: import a sorted set as the options say, and report the result."""
+"""`import --from`: import a sorted set, and report the result."""
 
 import time
 from contextlib import ExitStack
@@ -41,18 +41,18 @@ _OF_SETS = {
     "event_at": "--event-at",
 }
 _BEFORE_ALL_MS = 0
-"""1970: before every period that runs, so that only the window `all` counts it."""
+"""1970, which is before every current period, so that only the window `all` counts it."""
 
 
 def refuse_options_of_files(context: typer.Context, files: list[str] | None) -> None:
-    """Raise Usage where an option that only files have is used."""
+    """Raise Usage if an option for files is used."""
     if files:
         raise Usage("give files or --from, not both")
     _refuse(context, _OF_FILES, "goes with files, and not with --from")
 
 
 def refuse_options_of_sets(context: typer.Context, files: list[str] | None) -> None:
-    """Raise Usage where an option that only sorted sets have is used, or there are no files."""
+    """Raise Usage if an option for sorted sets is used, or if there are no files."""
     if not files:
         raise Usage("give the files to import, or --from and --key")
     _refuse(context, _OF_SETS, "goes with --from")

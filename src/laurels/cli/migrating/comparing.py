@@ -1,13 +1,13 @@
-"""Compare a board with the present state of the sorted set it was imported from.
+"""Comparing a board with the present state of the sorted set it was imported from.
 
-Two passes: every member of the set against the board, and every member of the board, in standing
-order, against the set. After them, whoever is in the set has its score on the board, nobody else
-is there, and whoever stands higher has no worse score in the set: so both agree in every position,
-up to the order of equal scores.
+It takes two passes: every member of the set is compared with the board, and every member of the
+board, in the order of its ranking, with the set. If both find nothing, every member of the set has
+its score on the board, the board has no other members, and nobody ranks above a member with a
+better score in the set. So both agree in every position, up to the order of equal scores.
 
-A member that differs is read once more in the set and set to what it has there now. If it agrees
-then, the set (or the board) changed after the member was read first; if it still differs while the
-set stands still, the import has not done what it should, or the board keeps something better.
+A member that differs is read again from the set and set to its present score. If it agrees then,
+the set (or the board) changed after the member was first read. If it still differs while the set
+does not change, the import has failed for it, or the board keeps a better score.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,13 +24,13 @@ from .taking_over import ScanPosition, TakeoverWatcher, missing_data, scanned
 from .totals import AT_ONCE, Totals
 
 MAX_EXAMPLES = 5
-"""Members of each kind whose names are kept."""
+"""The most names of members that are kept of each kind of difference."""
 _ROUNDS = 3
-"""How often a member that keeps changing is set anew."""
+"""How often a member that keeps changing is set again."""
 
 
 class Differing(Struct, frozen=True):
-    """A member that has one score in the sorted set and another, or none, on the board."""
+    """A member with one score in the sorted set and another, or none, on the board."""
 
     member: str
     source: Number
@@ -40,12 +40,13 @@ class Differing(Struct, frozen=True):
 class Compared(Struct):
     """The result of a comparison.
 
-    `changed` members did not agree at first, and do by now or are still changing; `gone` left the
-    set between two looks. `differ`, `only_on_board` and `misplaced` are differences: members with
-    another score, members the set does not have, and members who stand below one with a worse
-    score. `reordered` stand right below one with the same score that stands below them in the set:
-    no fault, since a set orders equal scores by their bytes alone. The lists name the first of
-    each. `left_out` have a score or an id that the board cannot keep.
+    `changed` members did not agree at first; they do by now, or are still changing. `gone` members
+    left the set between two reads. `differ`, `only_on_board` and `misplaced` are differences:
+    members with another score, members that the set does not have, and members that rank below one
+    with a worse score. `reordered` members rank right below one with the same score that is below
+    them in the set; this is not an error, since a set orders equal scores only by their bytes. The
+    lists have the first members of each kind. `left_out` members have a score or an id that the
+    board cannot store.
     """
 
     members: int = 0
@@ -68,7 +69,7 @@ class Compared(Struct):
 
 
 class Comparison:
-    """Compare a sorted set with a board, and correct what changed meanwhile."""
+    """Compares a sorted set with a board, and corrects what changed meanwhile."""
 
     def __init__(
         self,
@@ -87,7 +88,7 @@ class Comparison:
         self._watch = watch
 
     def run(self) -> None:
-        """Run both passes: O(n log n) in all, and memory for a batch."""
+        """Run both passes: O(n log n) in all, with memory for one batch."""
         self._compare_set()
         self._compare_board()
 
@@ -142,7 +143,7 @@ class Comparison:
         ]
 
     def _settle(self, rows: Sequence[Ranked]) -> None:
-        """Set members that differ to their present values, and record those that still differ."""
+        """Set differing members to their present values, and record those that still differ."""
         for _ in range(_ROUNDS):
             if not rows:
                 return
@@ -165,7 +166,7 @@ class Comparison:
             _keep(self.result.first_changed, row.member)
 
     def _fresh(self, rows: Sequence[Ranked]) -> list[Ranked]:
-        """Return the same members with their present scores, without those that are gone."""
+        """Return the same members with their present scores, without those no longer in the set."""
         scores = self._source.scores([row.member for row in rows])
         rows_now = [
             None if score is None else self._row(row.member, score)
@@ -195,10 +196,10 @@ class Comparison:
 
 
 def _stands_above(member: str, other: str, sign: int) -> bool:
-    """Return whether a member of a set stands above another with the same score.
+    """Return whether a member of a set ranks above another with the same score.
 
-    They stand by their bytes, in the order in which the set is read: from its end where more is
-    better.
+    Equal scores are in the order of the members' bytes, reversed if more is better, since the set
+    is read from its end then.
     """
     low, high = (other, member) if sign < 0 else (member, other)
     return low.encode() < high.encode()

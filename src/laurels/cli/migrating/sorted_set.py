@@ -32,10 +32,11 @@ INTERRUPTED = 130
 
 
 class SetRequest(Struct, frozen=True):
-    """Which sorted set is imported, and how.
+    """The sorted set to import, and the options.
 
-    `source` and `rejects` are what the user said; None leaves both to the address and the key.
-    `at_ms` is when the totals are set to have been reached, `labels` name the scope they are in.
+    `source` and `rejects` are options of the user; None derives both from the address and the key.
+    `at_ms` is the time at which the totals are recorded as reached; `labels` are those of their
+    scope.
     """
 
     url: str
@@ -52,8 +53,8 @@ class SetRequest(Struct, frozen=True):
 class SetResult(Struct, frozen=True):
     """The result of importing a sorted set.
 
-    `compared` is None where the import ended before the comparison, `error` is what ended it early,
-    unless it was Ctrl-C.
+    `compared` is None if the import ended before the comparison. `error` is what ended it early,
+    except for Ctrl-C.
     """
 
     name: str
@@ -67,7 +68,7 @@ class SetResult(Struct, frozen=True):
 
     @property
     def code(self) -> int:
-        """Return the exit code where no error ends the command."""
+        """The exit code, if no error ended the command."""
         if self.interrupted:
             return INTERRUPTED
         compared, taken = self.compared, self.overtaken
@@ -82,9 +83,9 @@ def import_set(
     interrupts: Interrupts,
     progress: "Progress | None",
 ) -> SetResult:
-    """Import a sorted set, and compare; Ctrl-C ends it between two commits.
+    """Import a sorted set, and compare it; Ctrl-C ends it between two commits.
 
-    Raises what ends it before a member was read; what ends it later is told in the result.
+    Raises an error before the first member; a later one is in the result.
     """
     address = redis_address(request.url)
     name = f"{address} {readable(request.key)}"

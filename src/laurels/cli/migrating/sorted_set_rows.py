@@ -1,8 +1,8 @@
-"""What a member of a sorted set becomes: an id with an exact score, or a reject with the reason.
+"""The result of reading a member of a sorted set: an id with an exact score, or a reject.
 
-A score is a double. It is read as the shortest decimal number that stands for it, as it is shown
-everywhere, and is taken where the board keeps that number exactly: 0.1 at a scale of 1, and not
-the 0.1000000000000000055… which the double is.
+A score is a double. It is read as the shortest decimal number that represents it, which is how it
+is displayed everywhere, and is taken if the board stores that number exactly: 0.1 at a scale of 1,
+and not the exact value 0.1000000000000000055… of the double.
 """
 
 from decimal import Decimal
@@ -20,11 +20,12 @@ from laurels.stores.intake.accept import data_bytes
 from .totals import Totals
 
 _DATA_TEXT = 256
-"""Bytes of refused data that are shown."""
+"""The most bytes of refused data that are shown."""
 
 
 class Ranked(NamedTuple):
-    """A member whose score the board can keep. `line` counts the members read so far."""
+    """A member with a score that the board can store. `line` is its number among the members
+    read."""
 
     line: int
     member: str
@@ -33,7 +34,7 @@ class Ranked(NamedTuple):
 
 
 def ranked(line: int, member: bytes, score: float, totals: Totals) -> Ranked | Reject:
-    """Check a member of a sorted set against the board's definition."""
+    """Return a member of a sorted set as the board stores it, or a reject."""
     raw = b"%s,%s" % (member, repr(score).encode())
     try:
         name = _name(member)
@@ -43,9 +44,9 @@ def ranked(line: int, member: bytes, score: float, totals: Totals) -> Ranked | R
 
 
 def carried(line: int, member: str, text: bytes) -> Any | Reject:
-    """Return the data of a member: JSON by its value, any other text as text, null as nothing.
+    """Return the data of a member: JSON as its value, other text as text, None for null.
 
-    A reject where a board takes no such data.
+    Return a reject for data that a board does not take.
     """
     try:
         data = _json_or_text(text)
@@ -56,12 +57,12 @@ def carried(line: int, member: str, text: bytes) -> Any | Reject:
 
 
 def same_data(one: Any, other: Any) -> bool:
-    """Return whether two pieces of data are written alike: 1 is not true."""
+    """Return whether two pieces of data are the same in JSON: 1 and true differ."""
     return json_bytes(one) == json_bytes(other)
 
 
 def _shortest(score: float) -> Number:
-    """Return the shortest number that stands for a double, an int where it is whole and exact."""
+    """Return the shortest number that represents a double, an int if it is whole and exact."""
     if score.is_integer() and abs(score) <= LIMIT:
         return int(score)
     return Decimal(repr(score))

@@ -1,4 +1,4 @@
-"""Open a sorted set to import from, check its type, and read it."""
+"""Opening a sorted set to import from, checking its type, and reading it."""
 
 import os
 from collections.abc import Coroutine, Iterator, Sequence
@@ -16,17 +16,17 @@ from laurels.stores.redis.connection.sorted_set import BEGINNING, Scanned, Sorte
 __all__ = ["BEGINNING", "RedisSource", "opened_redis"]
 
 MEMBER_DATA = ":member_data"
-"""What agoragames' `leaderboard` adds to the name of a board for the hash with its members' data
-(its options `member_data_namespace` and `global_member_data` may say otherwise)."""
+"""The suffix by which agoragames' `leaderboard` names the hash with the members' data of a board
+(unless its options `member_data_namespace` and `global_member_data` say otherwise)."""
 _TIMEOUT_MS = 5_000
 
 T = TypeVar("T")
 
 
 class RedisSource:
-    """Query a sorted set, synchronously. `data_key` is the hash of the members' data, or None.
+    """Reads a sorted set, synchronously. `data_key` is the hash of the members' data, or None.
 
-    Raises SourceUnavailable where the server is away, and what else a connection raises.
+    Raises SourceUnavailable if the server is not reachable, and the other errors of a connection.
     """
 
     def __init__(self, loop: LoopThread, sorted_set: SortedSet, data_key: bytes | None) -> None:
@@ -38,7 +38,7 @@ class RedisSource:
         return self._ask(self._set.size())
 
     def process(self) -> str:
-        """Return the id of the process that serves the set: cursors are valid for it alone."""
+        """Return the id of the server process; cursors are valid only for this process."""
         return self._ask(self._set.process())
 
     def scan(self, cursor: int, count: int) -> Scanned:
@@ -48,7 +48,7 @@ class RedisSource:
         return self._ask(self._set.scores([member.encode() for member in members]))
 
     def data(self, members: Sequence[str]) -> list[bytes | None]:
-        """Return the data of the members; None for all of them where there is no hash."""
+        """Return the data of the members; all are None without a hash."""
         if self.data_key is None:
             return [None] * len(members)
         return self._ask(self._set.fields(self.data_key, [member.encode() for member in members]))
@@ -91,7 +91,7 @@ def _hash(
     address: RedisAddress,
     with_data: bool,
 ) -> bytes | None:
-    """Return the key of the members' data: one that is named must exist, the default may."""
+    """Return the key of the members' data. A named key must exist, the default need not."""
     if not with_data:
         return None
     place = os.fsencode(named or f"{key}{MEMBER_DATA}")

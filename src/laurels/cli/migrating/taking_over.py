@@ -1,8 +1,8 @@
-"""A sorted set taken over into a board: every member's total set to its score there.
+"""Taking over a sorted set into a board: each member's total is set to its score in the set.
 
-The set is scanned in shares. With each the board commits the cursor behind it, so an import that
-was broken off goes on there, as long as the server was not started anew meanwhile; else it begins
-again, which counts nobody twice, for totals are set and not added.
+The set is scanned in batches. With each batch the board commits the cursor after it, so an
+interrupted import continues there, unless the server was restarted meanwhile. Then it begins again,
+which counts nobody twice, since totals are set and not added.
 """
 
 from collections import Counter
@@ -41,9 +41,9 @@ class ScanPosition(Struct, frozen=True):
 class TakeoverResult(Struct):
     """The counts of the members of a sorted set in this run.
 
-    `unchanged` had their score already; `disturbed` had another one just after they were set, for
-    somebody else writes to the board. `data` counts who was given data, `data_left` those whose
-    data the board does not take.
+    `unchanged` members already had their score; `disturbed` members had another score just after
+    they were set, since another client writes to the board. `data` counts the members that got
+    data, `data_left` those whose data the board does not take.
     """
 
     resumed_after: int = 0
@@ -58,18 +58,18 @@ class TakeoverResult(Struct):
 
     @property
     def rejected(self) -> int:
-        """Return how many members were not imported."""
+        """The number of members that were not imported."""
         return self.reasons.total() - self.data_left
 
 
 class TakeoverWatcher(Protocol):
-    """Receives how many members of a scan are done."""
+    """Receives the progress of a scan, in members."""
 
     def __call__(self, done: int) -> None: ...
 
 
 class TakingOver:
-    """Import a sorted set; `key` is the key of its position."""
+    """Imports a sorted set; `key` is the key of its position."""
 
     def __init__(
         self,
@@ -168,8 +168,8 @@ def scanned(
 ) -> Iterator[tuple[list[tuple[bytes, float]], int]]:
     """Yield the rest of a set in batches of about `batch` members, each with the cursor after it.
 
-    Raises SourceUnavailable at the end where the server was started anew meanwhile: members may
-    have been passed over.
+    Raises SourceUnavailable at the end if the server was restarted meanwhile, since members may
+    have been skipped.
     """
     cursor, entries = start.cursor, list[tuple[bytes, float]]()
     while True:
@@ -189,7 +189,7 @@ def scanned(
 def missing_data(
     source: RedisSource, rows: Sequence[Ranked], states: dict[str, MemberState]
 ) -> tuple[dict[str, Any], list[Reject]]:
-    """Return the data that the board does not have yet, and rejects for what it does not accept."""
+    """Return the data that the board does not have yet, and rejects for data it does not accept."""
     texts = source.data([row.member for row in rows])
     missing: dict[str, Any] = {}
     data_rejects: list[Reject] = []

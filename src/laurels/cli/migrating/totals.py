@@ -1,9 +1,8 @@
-"""What the members of a board have in its window `all`, or there in a scope, read and set in
-batches.
+"""Reading and setting, in batches, the totals of a board in its window `all`, also within a scope.
 
-A total is set by an event of the difference to what the member has, on `last` and `best` by one
-of the value itself. So it may be set again and again and counts once, and who has it already needs
-no event at all. What others write between the reading and the setting is counted on top of it.
+A total is set by an event: of the difference from the present total, or on `last` and `best` of the
+value itself. So it may be set repeatedly and counts once, and a member that already has it needs no
+event. Events of other clients between the reading and the setting are counted on top.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,9 +15,10 @@ from laurels.errors import NoAllWindow, ValueOutOfRange
 from laurels.model.score import LIMIT, Number, Score, exact_units, to_value
 
 AT_ONCE = 5_000
-"""Members of one reading or setting: what any deployment takes, with two events for each."""
+"""The most members of one read or write: within the limits of every deployment, even with two
+events for each."""
 _WRITERS = 8
-"""Threads that set data: each waits for its commit, and those that wait share one."""
+"""The threads that set data. Each waits for its commit, and waiting threads share one."""
 
 
 class MemberState(NamedTuple):
@@ -29,7 +29,7 @@ class MemberState(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """A member whose total the board refused to set, with the reason."""
+    """A member whose total the board refused, with the reason."""
 
     member: str
     code: str
@@ -49,9 +49,9 @@ class SetTotalsResult(NamedTuple):
 
 
 class Totals:
-    """The totals of a board of one column; raises Usage for others, and NoAllWindow.
+    """The totals of a board with one column. Raises Usage for other boards, NoAllWindow.
 
-    `at_ms` is when they are set to have been reached, `labels` say in which scope.
+    `at_ms` is the time at which they are recorded as reached, `labels` are those of their scope.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Totals:
         self._labels: dict[str, str] = dict(labels or {})
 
     def units(self, score: Number) -> int:
-        """Return a total in units. Raises for one that the board refuses."""
+        """Return a total in units. Raises an error for a total that the board refuses."""
         column = self.column
         units = exact_units(score, column.scale, column.name)
         if not column.low <= units <= column.high:
@@ -93,7 +93,7 @@ class Totals:
         return to_value(units, self.column.scale)
 
     def read(self, members: Sequence[str]) -> dict[str, MemberState]:
-        """Return the state of those of up to AT_ONCE members that are ranked. O(k log n)."""
+        """Return the state of the ranked ones of up to AT_ONCE members. O(k log n)."""
         if not members:
             return {}
         page = self._lb.standings(
@@ -104,7 +104,8 @@ class Totals:
         }
 
     def page(self, after: str | None) -> tuple[list[tuple[str, int]], str | None]:
-        """Return the next members in standing order with their units, and the cursor after them."""
+        """Return the next members in the order of the ranking with their units, and the cursor
+        after them."""
         page = self._lb.top(
             self._board, window=self.window, limit=AT_ONCE, after=after, labels=self._labels
         )
@@ -153,7 +154,7 @@ class Totals:
         return SetTotalsResult(applied, list(refused.values()), disturbed)
 
     def set_data(self, data_by_member: Mapping[str, Any]) -> None:
-        """Set the data of members, each in a commit of its own or shared with others."""
+        """Set the data of members, each in its own commit or one shared with others."""
         if not data_by_member:
             return
         with ThreadPoolExecutor(min(_WRITERS, len(data_by_member))) as writers:
@@ -174,7 +175,7 @@ class Totals:
     def _parts(self, units: int, state: MemberState | None) -> list[int]:
         """Return the events that bring a member to its total: none, one or two.
 
-        There are two where one would be too large.
+        There are two if one would be too large.
         """
         if state is not None and state.units == units:
             return []
