@@ -84,10 +84,14 @@ class Expression(Struct, frozen=True):
 
     pieces: tuple[str | Field, ...]
     optional: bool = False
+    plain: str = ""
+    """The name of the field, where the expression is one that is no path and has no pattern."""
 
     def evaluate(self, fields: Fields) -> object:
         """Return the value of the one field as it is, or the text of all pieces; None where an
         optional one is missing. Raises MissingField, Foreign."""
+        if self.plain and (value := fields.get(self.plain)):
+            return value
         found = [_piece(piece, fields) for piece in self.pieces]
         for piece, value in zip(self.pieces, found, strict=True):
             if value is None or (value == "" and self.optional):
@@ -144,6 +148,8 @@ class EventMapping(Struct, frozen=True):
         )
 
     def _labels(self, fields: Fields) -> dict[str, str]:
+        if self.labels is None and not self.label:
+            return {}
         whole = None if self.labels is None else self.labels.evaluate(fields)
         if whole is not None and not isinstance(whole, Mapping):
             raise InvalidLabel(f"expected labels as an object, got {safe_repr(whole)}")
@@ -253,7 +259,14 @@ def _item(name: str, pieces: tuple[str | Field, ...]) -> tuple[str, Expression]:
         )
     if optional and name in ("board", "member", "value"):
         raise InvalidTemplate(f"no event is without its {name}: leave the ? out")
-    return name, Expression(pieces, optional)
+    return name, Expression(pieces, optional, _plain(pieces))
+
+
+def _plain(pieces: tuple[str | Field, ...]) -> str:
+    piece = pieces[0]
+    if len(pieces) > 1 or isinstance(piece, str) or len(piece.path) > 1 or "*" in piece.modifier:
+        return ""
+    return piece.path[0]
 
 
 def _pieces(text: str) -> tuple[str | Field, ...]:

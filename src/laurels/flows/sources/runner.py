@@ -56,6 +56,8 @@ ADVANCED_AT_ONCE = 64
 """Boards of which the position is moved at a time."""
 BOARDS_AT_ONCE = 64
 """Boards of a batch that are submitted to at a time."""
+ON_LOOP = 100
+"""Messages that are mapped on the loop; more are mapped in a thread."""
 _ASKED_SINGLY = 16
 """Unknown names up to which boards are asked for one by one."""
 
@@ -177,7 +179,10 @@ class SourceRunner:
         self.figures.read += len(messages)
         self.figures.batches += 1
         end = messages[-1].position
-        boards = self._divided(messages)
+        if len(messages) > ON_LOOP:
+            boards = await asyncio.to_thread(self._divided, messages)
+        else:
+            boards = self._divided(messages)
         await self._know(boards)
         known = [(board, rows) for board, rows in boards.items() if board in self._positions]
         for first in range(0, len(known), BOARDS_AT_ONCE):
