@@ -54,6 +54,7 @@ LONG_FIRST = (
     "http/test_key_changes.py",
     "bench/test_targets.py",
     "crash/test_kill.py",
+    "flows/test_source_kills.py",
     "crash/test_power_cut.py",
     "engine/test_stubs.py",
     "http/test_crowd.py",
