@@ -1,1 +1,1 @@
-"""The verbs: `Leaderboards` and `AsyncLeaderboards`, over any store."""
+"""The public classes `Leaderboards` and `AsyncLeaderboards`, which work over any store."""

@@ -1,7 +1,7 @@
 """The verbs for event loops: the same names and arguments, awaited.
 
-A query is answered on the loop, at once, where nothing stands in its way; a write is awaited as a
-future. So no await here holds the loop for a disk or a server: that is up to the store
+A query is answered at once on the loop if it need not wait; a write is awaited as a future. So no
+await here blocks the loop on a disk or a server: that is the store's task
 (`stores.base.AsyncStore`).
 """
 
@@ -36,7 +36,8 @@ _Async = Callable[Concatenate["AsyncLeaderboards", P], Coroutine[Any, Any, T]]
 
 
 class _Awaited:
-    """A store whose methods return awaitables: over it the verbs of `Leaderboards` do so, too."""
+    """A store whose methods return awaitables, so that the verbs of `Leaderboards` over it do,
+    too."""
 
     def __init__(self, store: AsyncStore) -> None:
         self._store = store
@@ -45,7 +46,7 @@ class _Awaited:
         return self._store.ask_async(board, query)
 
     def cached_view(self, *_: object) -> None:
-        """Return None: `ask` looks for one as well."""
+        """Return None, since `ask` looks for a cached view as well."""
 
     def write(self, command: Command[T]) -> Awaitable[T]:
         return self._store.write_async(command)
@@ -89,7 +90,7 @@ class _Awaited:
 
 
 def _awaited(verb: _Sync[P, T]) -> _Async[P, T]:
-    """Return a verb of `Leaderboards`, to be awaited."""
+    """Return an awaitable form of a verb of `Leaderboards`."""
 
     async def awaited(self: "AsyncLeaderboards", /, *args: P.args, **kwargs: P.kwargs) -> T:
         awaitable: Any = verb(self._verbs, *args, **kwargs)
@@ -103,8 +104,8 @@ def _awaited(verb: _Sync[P, T]) -> _Async[P, T]:
 class AsyncLeaderboards:
     """Boards on one deployment, for event loops. Open one with `laurels.open_async`.
 
-    Every verb of `Leaderboards` under its name, with `await`; `sync` is that object, for threads
-    beside the loop.
+    It has every verb of `Leaderboards` under the same name, with `await`. `sync` is the synchronous
+    object, for threads beside the loop.
     """
 
     def __init__(self, store: AsyncStore) -> None:

@@ -1,4 +1,4 @@
-"""The verbs, synchronous: what `laurels.open` gives."""
+"""The synchronous verbs: the class that `laurels.open` returns."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -48,21 +48,21 @@ from laurels.stores.intake.accept import warn_if_all_refused
 
 EXPORT_CHUNK = 1_000
 POLL_SECONDS = 0.1
-"""How often changes are looked for where there are no new ones."""
+"""How often changes are polled after none were found."""
 
 
 class Leaderboards:
     """Boards on one deployment. Open one with `laurels.open`; use it from any thread.
 
-    Every method that names a board raises `UnknownBoard` when there is none of that name, and
-    every method raises `Closed` after `close` and `Forked` in a child of the process that
-    opened it. `window` is a window's name, by default the board's first; `period` the label of
-    one of its periods, by default the running one. A question just after a boundary of a large
-    rolling window may raise `NotReady`: asked again, it is answered.
+    Every method that names a board raises `UnknownBoard` if there is none of that name. Every
+    method raises `Closed` after `close`, and `Forked` in a child of the process that opened it.
+    `window` is a window's name, by default the board's first; `period` is the label of one of its
+    periods, by default the current one. A query just after a boundary of a large rolling window may
+    raise `NotReady`; it succeeds when it is repeated.
 
-    On a board with scopes a question is about the scope of its `labels`
-    (`lb.top("gifts", labels={"room": "42"})`), without any about all events, or with `by` about the
-    values of a label: `lb.top("gifts", by="room")`. UnknownScope where the board has none such.
+    On a board with scopes, a query is about the scope of its `labels` (`lb.top("gifts",
+    labels={"room": "42"})`), about all events without labels, or with `by` about the values of a
+    label: `lb.top("gifts", by="room")`. UnknownScope is raised if the board has no such scope.
     """
 
     def __init__(self, store: Store) -> None:
@@ -73,32 +73,32 @@ class Leaderboards:
     # Boards
 
     def create(self, board: Board | Mapping[str, Any], *, exist_ok: bool = False) -> Board:
-        """Creates a board, given as a `Board` or in its JSON form.
+        """Create a board from a `Board` or its JSON form, and return it.
 
-        With `exist_ok` an equal board that is there already is accepted. Raises BoardInvalid
-        (every fault named), BoardExists.
+        With `exist_ok`, an equal existing board is accepted. Raises BoardInvalid (with every
+        fault), BoardExists.
         """
         defined = board if isinstance(board, Board) else Board.from_json(board)
         return self._store.write(CreateBoard(defined, exist_ok))
 
     def change(self, name: str, /, **changes: Any) -> Board:
-        """Changes a board's `title`, `keep` or `changes`, or adds `windows`, `scopes` or labels to
+        """Change a board's `title`, `keep` or `changes`, or add `windows`, `scopes` or labels to
         `rank_by`, which count from now on.
 
-        Anything else, and taking one of these away, is refused as UnsafeChange with the reasons.
+        Any other change, and removing one of these, raises UnsafeChange with the reasons.
         """
         return self._store.write(ChangeBoard(name, changes))
 
     def get(self, name: str) -> Board:
-        """The definition of a board."""
+        """Return the definition of a board."""
         return self._store.definition(name)
 
     def boards(self) -> list[Board]:
-        """All definitions, in the order of their names."""
+        """Return all definitions, sorted by name."""
         return self._store.definitions()
 
     def delete(self, name: str) -> None:
-        """Deletes a board with everything it holds."""
+        """Delete a board and all it contains."""
         return self._store.write(DeleteBoard(name))
 
     # Writes
@@ -115,12 +115,12 @@ class Leaderboards:
         labels: Mapping[str, str] | None = None,
         scope: Sequence[str] | None = None,
     ) -> Receipt:
-        """Reports one score and answers, when it is durable, where the member stands now.
+        """Report one score, and return its receipt, with the member's rank, when it is durable.
 
-        Raises the error of whatever refuses it; a repeated id is not an error but the status
-        `duplicate`. See `Event` for the forms of value, at and labels; `scope` names the labels of
-        the scope whose score and rank the receipt tells, by default the board's first. O(log n) a
-        window and scope, one flush.
+        Raises the error that refuses the event; a repeated id is not an error but the status
+        `duplicate`. See `Event` for the forms of value, at and labels. `scope` has the label names
+        of the scope whose score and rank are in the receipt, by default the board's first. O(log n)
+        per window and scope, one flush.
         """
         return self._store.write(Submit(board, (member, value, at, id, labels), window, scope))
 
@@ -136,16 +136,16 @@ class Leaderboards:
         position: tuple[str, str] | None = None,
         scope: Sequence[str] | None = None,
     ) -> Receipts:
-        """Reports up to 100,000 scores in one commit: tuples (member, value[, at[, id[, labels]]]),
-        mappings or named tuples with those names (pandas' `itertuples()`: its `Index` is left out),
+        """Report up to 100,000 scores in one commit: tuples (member, value[, at[, id[, labels]]]),
+        mappings or named tuples with those names (of pandas' `itertuples()`, `Index` is ignored),
         or Events.
 
-        A refused event does not refuse the others: its receipt says why. Where every event is
-        refused a warning says so, `errors.AllEventsRefused`. With `all_or_nothing`
-        any refusal refuses them all (BatchRefused). A batch `key` stands for the ids key#0,
-        key#1, … of events without one. `ranks` asks for ranks before and after the commit.
-        `position`, a pair (source, text), is kept with the batch in one commit and read back by
-        `position()`: an import goes on from there and counts nothing twice.
+        A refused event does not affect the others: its receipt has the reason. If every event is
+        refused, there is a warning `errors.AllEventsRefused`. With `all_or_nothing`, one refused
+        event refuses the whole batch (BatchRefused). A batch `key` gives events without an id the
+        ids key#0, key#1, …. `ranks` adds the ranks before and after the commit. `position`, a pair
+        (source, text), is committed with the batch and returned by `position()`, so that an import
+        continues there and counts nothing twice.
         """
         command = SubmitMany(board, events, window, ranks, all_or_nothing, key, position, scope)
         receipts = self._store.write(command)
@@ -164,30 +164,33 @@ class Leaderboards:
         labels: Mapping[str, str] | None = None,
         scope: Sequence[str] | None = None,
     ) -> Receipt:
-        """Sets a member's score: on `sum` columns by an event of the difference to what it has
-        in the window `all`, counted in every window; on `last` and `best` by an event of the
-        value. Raises NoAllWindow on a board with a sum column and without that window, and
-        SetWithTime on one with a sum column for an event with `at`, except in event time.
+        """Set a member's score.
+
+        On `sum` columns this is an event of the difference from its score in the window `all`,
+        counted in every window; on `last` and `best` it is an event of the value. On a board with a
+        sum column, raises NoAllWindow without that window, and SetWithTime for an event with `at`,
+        except in event time.
         """
         event = member, value, at, id, labels
         return self._store.write(Submit(board, event, window, scope, absolute=True))
 
     def set_data(self, board: str, member: str, data: Any) -> None:
-        """Gives a member JSON of up to 1 KiB to carry (a name, an avatar); None takes it away.
+        """Set the data of a member, JSON of up to 1 KiB (a name, an avatar); None removes it.
 
-        Lists return it with `with_data=True`. It never ranks. Raises InvalidData, DataTooLarge.
+        Lists return it with `with_data=True`. It never affects ranks. Raises InvalidData,
+        DataTooLarge.
         """
         return self._store.write(SetData(board, member, data))
 
     def remove(self, board: str, member: str) -> bool:
-        """Take a member and its data out of every ranking of a board; return whether it was in any.
+        """Remove a member and its data from every ranking of a board; return whether it was in any.
 
-        Ids of its events stay remembered.
+        The ids of its events stay remembered.
         """
         return self._store.write(RemoveMember(board, member))
 
     def position(self, board: str, source: str) -> str | None:
-        """The position committed last for a source imported into a board, None without one."""
+        """Return the position last committed for a source imported into a board, or None."""
         return self._store.position(board, str(source))
 
     # Questions
@@ -206,10 +209,11 @@ class Leaderboards:
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
     ) -> Page:
-        """The entries from the top, with `reverse` from the bottom, after `offset` entries.
+        """Return the entries from the top, or with `reverse` from the bottom, after `offset`
+        entries.
 
-        `after` is the `next` of the page before, and goes on in its period: members that do not
-        move across it are seen exactly once, whatever happens in between. At most 10,000
+        `after` is the `next` of the previous page, and continues in its period: a member that does
+        not move across that point appears exactly once, whatever happens in between. At most 10,000
         entries. O(log n + limit).
         """
         return self._ask(
@@ -239,7 +243,8 @@ class Leaderboards:
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
     ) -> Page | None:
-        """A member and its neighbours: min(2·radius + 1, total) entries, shifted at the ends.
+        """Return a member and its neighbours: min(2·radius + 1, total) entries, shifted at the
+        ends.
 
         None for a member that is not ranked. O(log n + radius).
         """
@@ -268,10 +273,10 @@ class Leaderboards:
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
     ) -> Standing | None:
-        """Where a member stands: rank, score, neighbours and the gaps to them, top percent.
+        """Return a member's standing: rank, score, neighbours and the gaps to them, top percent.
 
-        `to_rank` adds the gap to the holder of that position. None for a member that is not
-        ranked. O(log n).
+        `to_rank` adds the gap to the holder of that position. None for a member that is not ranked.
+        O(log n).
         """
         return self._ask(
             board,
@@ -296,8 +301,8 @@ class Leaderboards:
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
     ) -> int | None:
-        """A member's rank and nothing else, in a fraction of the time of `standing`; None for a
-        member that is not ranked. O(log n)."""
+        """Return a member's rank, in a fraction of the time of `standing`; None for a member that
+        is not ranked. O(log n)."""
         if period is None and by is None and not labels and type(board) is str:
             ensure_member(member)
             rank = self._cached_view(
@@ -320,8 +325,8 @@ class Leaderboards:
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
     ) -> list[int | None]:
-        """The ranks of up to 10,000 members, all of one moment, in the order given; None for each
-        that is not ranked. O(k log n)."""
+        """Return the ranks of up to 10,000 members at one moment, in the order of the arguments;
+        None for each that is not ranked. O(k log n)."""
         listed = checked_members(members)
         if period is None and by is None and not labels and type(board) is str:
             ranks = self._cached_view(
@@ -346,8 +351,8 @@ class Leaderboards:
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
     ) -> dict[str, Standing | None]:
-        """A member's card: its standing in the running period of every window of the board, all
-        of one moment; None for a window it is not ranked in. O(windows · log n)."""
+        """Return a member's standing in the current period of every window, all of one moment; None
+        for a window in which it is not ranked. O(windows · log n)."""
         return self._ask(
             board,
             Card(
@@ -370,8 +375,8 @@ class Leaderboards:
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
     ) -> Page:
-        """Friends: those of the members who are ranked, in standing order; `place` is the rank
-        among them, in the board's rank style. At most 10,000. O(k log n)."""
+        """Return the ranked ones of the members, such as friends, in the order of the ranking.
+        `place` is the rank among them, in the board's rank style. At most 10,000. O(k log n)."""
         return self._ask(
             board,
             StandingsOf(
@@ -399,10 +404,11 @@ class Leaderboards:
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
     ) -> Page:
-        """The entries with scores from low to high, ends included, in standing order.
+        """Return the entries with scores from low to high, ends included, in the order of the
+        ranking.
 
-        On several columns a bound is a tuple that may name only the first ones, and either bound
-        may stand higher. `after` is the `next` of the page before. O(log n + limit).
+        On several columns a bound is a tuple that may have only the first ones, and the bounds may
+        be in either order. `after` is the `next` of the previous page. O(log n + limit).
         """
         return self._ask(
             board,
@@ -431,7 +437,7 @@ class Leaderboards:
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
     ) -> Standing | None:
-        """Who stands at that position, counted from 1; None beyond the last. O(log n)."""
+        """Return the standing at a position, counted from 1; None beyond the last. O(log n)."""
         return self._ask(
             board,
             AtRank(
@@ -454,8 +460,8 @@ class Leaderboards:
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
     ) -> Score | None:
-        """The score that this percent of the members do not exceed (nearest rank): 100 is the
-        best, 50 the median. None on an empty ranking. O(log n)."""
+        """Return the score that this percent of the members do not exceed (nearest rank): 100 is
+        the best, 50 the median. None on an empty ranking. O(log n)."""
         return self._ask(
             board,
             ScoreAtPercentile(
@@ -478,7 +484,7 @@ class Leaderboards:
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
     ) -> int:
-        """How many members have scores from low to high, ends included. O(log n)."""
+        """Return how many members have scores from low to high, ends included. O(log n)."""
         return self._ask(
             board,
             Count(
@@ -494,7 +500,7 @@ class Leaderboards:
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
     ) -> list[PeriodInfo]:
-        """The periods of a window that can be read, newest first. O(keep)."""
+        """Return the periods of a window that can be read, newest first. O(keep)."""
         return self._ask(
             board,
             Periods(window=window, labels=label_pairs(labels), by=by),
@@ -507,8 +513,8 @@ class Leaderboards:
         after: Mapping[str, str] | None = None,
         limit: int = 1_000,
     ) -> list[dict[str, str]]:
-        """The scopes of these label names that hold anybody, in the order of their values' texts:
-        `lb.scopes("gifts", "room")` are the rooms. `after` is the last one of those listed before;
+        """Return the scopes of these label names that have members, in the order of their values:
+        `lb.scopes("gifts", "room")` are the rooms. `after` is the last scope of the previous page;
         at most 10,000. O(log n + limit)."""
         return self._ask(board, Scopes(labels=labels, after=scope_after(after), limit=limit))
 
@@ -522,8 +528,8 @@ class Leaderboards:
         labels: Mapping[str, str] | None = None,
         by: str | None = None,
     ) -> Iterator[Entry]:
-        """All entries in standing order, read in pages; between pages commits go on, and
-        members who do not move across the place read so far are seen exactly once."""
+        """Return all entries in the order of the ranking, read in pages. Commits continue between
+        pages; a member that does not move across the current position appears exactly once."""
 
         def page(after: str | None) -> Page:
             return self.top(
@@ -547,16 +553,16 @@ class Leaderboards:
         limit: int = 1_000,
         initial: bool = False,
     ) -> ChangePage:
-        """What has changed on a board that keeps its changes, in order: a page of up to `limit`
-        changes after a cursor, which is the `cursor` of the page before.
+        """Return the changes of a board that keeps them, in order: up to `limit` changes after a
+        cursor, which is the `cursor` of the previous page.
 
-        Without a cursor it begins with the oldest change that is kept, with `after="now"` with
-        those to come. With `initial` it begins with every present entry, in changes of the kind
-        `initial`, ends those with an `initial_end`, and goes on with what has changed since. Each
-        change is there once, with the same id however often it is read; those of one member are
-        in order. Raises ChangesNotKept for a board without `changes`; ChangesExpired where
-        the changes after the cursor are no longer kept, and CursorDiverged where the store never
-        had them: begin with `initial` again. InvalidCursor, InvalidLimit (1 to 10,000). O(limit).
+        Without a cursor the page begins with the oldest change that is kept, with `after="now"`
+        with future ones. With `initial` it begins with every present entry, in changes of the kind
+        `initial`, then has an `initial_end`, and continues with the changes since. Each change
+        appears once, and has the same id whenever it is read; those of one member are in order.
+        Raises ChangesNotKept for a board without `changes`, ChangesExpired if the changes after the
+        cursor are no longer kept, and CursorDiverged if the store never had them: begin with
+        `initial` again. InvalidCursor, InvalidLimit (1 to 10,000). O(limit).
         """
         return self._store.changes(board, after, checked_limit(limit), initial=initial)
 
@@ -569,9 +575,9 @@ class Leaderboards:
         initial: bool = False,
         poll_seconds: float = POLL_SECONDS,
     ) -> Iterator[ChangePage]:
-        """The same page by page, for as long as the caller asks for the next: each page has at
-        least one change. Where there is none yet it looks again every `poll_seconds`. A caller that
-        keeps the `cursor` of each page it is done with goes on there after a restart."""
+        """Yield pages of changes, each with at least one change, for as long as the caller reads.
+        If there are none yet, they are polled every `poll_seconds`. A caller that stores the
+        `cursor` of each page it has processed can continue there after a restart."""
         while True:
             page = self.changes(board, after=after, limit=limit, initial=initial)
             after, initial = page.cursor, False
@@ -585,44 +591,45 @@ class Leaderboards:
     @overload
     def stats(self, board: str) -> BoardStats: ...
     def stats(self, board: str | None = None) -> Stats | BoardStats:
-        """Figures of a board (members, rankings, memory, ids remembered), or of the whole store.
+        """Return figures of a board (members, rankings, memory, ids remembered), or of the whole
+        store.
 
         O(rankings).
         """
         return self._store.stats() if board is None else self._store.board_stats(board)
 
-    # Keeping it in order
+    # Maintenance
 
     def check(self) -> CheckReport:
-        """Asserts every invariant of every structure, and that the index equals a fold of the
-        log from its beginning. Raises CheckFailed with the first difference. Writes wait,
-        reads go on."""
+        """Check every invariant of every structure, and that the index equals a fold of the log
+        from its beginning. Raises CheckFailed with the first difference. Writes wait, reads
+        continue."""
         return self._store.check()
 
     def rebuild(self) -> None:
-        """Folds the log anew and puts the result in the place of the present index. Writes
-        wait; reads go on until the exchange."""
+        """Rebuild the index from the log, and replace the present one. Writes wait; reads continue
+        until the replacement."""
         return self._store.rebuild()
 
     def snapshot(self) -> int:
-        """Takes a snapshot of everything, so that opening need not read the log before it; the
-        offset it is of. Reads and writes go on. Snapshots are taken by themselves, too, as the log
-        grows; two are kept, and the log is trimmed to the older one unless it is kept whole.
-        Raises StorageFailed where the disk refuses, NothingToBackUp for `memory:`."""
+        """Take a snapshot of everything, so that opening need not read the log before it; return
+        its offset. Reads and writes continue. Snapshots are also taken automatically as the log
+        grows; two are kept, and the log is trimmed to the older one unless it is kept whole. Raises
+        StorageFailed if the disk refuses, NothingToBackUp for `memory:`."""
         return self._store.snapshot()
 
     def clock_status(self) -> ClockStatus:
-        """The time the store goes by, and how it stands to the system's clock."""
+        """Return the time that the store uses, and how it differs from the system's clock."""
         return self._store.clock_status()
 
     def accept_clock(self) -> ClockStatus:
-        """Follow the system's clock from now on, wherever it has leapt; the status afterwards.
-        Time does not go back by it: where the clock is behind the newest record, it stands still.
-        Raises InvalidClock where the store goes by another clock."""
+        """Follow the system's clock from now on, however far it has jumped; return the status
+        afterwards. Time does not go back: if the clock is behind the newest record, time stands
+        still. Raises InvalidClock if the store uses another clock."""
         return self._store.accept_clock()
 
     def close(self) -> None:
-        """Commits what is queued and closes; another close does nothing."""
+        """Commit the queued writes and close; closing again does nothing."""
         self._store.close()
 
     def __enter__(self) -> Self:
@@ -638,7 +645,7 @@ class Leaderboards:
 
 
 def _pages(page: Callable[[str | None], Page]) -> Iterator[Entry]:
-    """The entries of a page, read at once, and of those after it, read when they are reached."""
+    """Yield the entries of a page, and of the following pages, which are read when reached."""
 
     def entries(read: Page) -> Iterator[Entry]:
         yield from read.entries

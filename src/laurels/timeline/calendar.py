@@ -41,13 +41,13 @@ class Cut(ABC):
 
     @abstractmethod
     def find(self, at_ms: int) -> Period:
-        """Return the period an instant lies in."""
+        """Return the period that contains an instant."""
 
     @abstractmethod
     def read(self, label: str) -> list[Period]:
-        """Return the periods a label names: none, one, or the two passes of a repeated hour.
+        """Return the periods with a label: none, one, or the two passes of a repeated hour.
 
-        ValueError or OverflowError, too, where it names none.
+        May also raise ValueError or OverflowError if there is none.
         """
 
 
@@ -59,7 +59,7 @@ class Dates(Cut):
 
     @abstractmethod
     def first(self, day: date) -> date:
-        """Return the first date of the period that has `day`."""
+        """Return the first date of the period that contains `day`."""
 
     @abstractmethod
     def after(self, first: date) -> date:
@@ -181,7 +181,7 @@ class Hours(Cut):
         return [period for period in on_clock if found[2] is None or period.label == label]
 
     def _on_clock(self, local: datetime) -> list[Period]:
-        """Return the periods in which the local clock shows the hour that begins at `local`."""
+        """Return the periods in which the local clock shows the hour beginning at `local`."""
         found: dict[int, Period] = {}
         for edge in (local, local + timedelta(minutes=59, seconds=59)):
             for offset_ms in self._zone.local_offsets(edge):

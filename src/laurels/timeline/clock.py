@@ -1,4 +1,4 @@
-"""Clocks: one per deployment, passed in.
+"""Clocks: one per deployment, which is passed to the code that needs it.
 
 Times are integer milliseconds since 1970-01-01T00:00Z. Nothing below `config.py` reads the host's
 clock; it uses the clock passed to it.
@@ -18,7 +18,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The host's clock, which never goes back here."""
+    """The host's clock, except that it never goes back."""
 
     def __init__(self) -> None:
         self._latest_ms = MIN_MS
@@ -33,7 +33,7 @@ class SystemClock:
 class EventClock:
     """Event time, for imports and replays: now is the latest `at` seen.
 
-    The service moves it as it accepts events; recovery moves it to where the log ends.
+    The store advances it as it accepts events; recovery sets it to the time at which the log ends.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class ManualClock:
         return self._now_ms
 
     def set(self, now_ms: int) -> None:
-        """Move to `now_ms`; a time before the current one is a ValueError."""
+        """Move to `now_ms`; raise ValueError for a time before the current one."""
         if now_ms < self._now_ms:
             raise ValueError(f"a clock does not run backwards: {now_ms} < {self._now_ms}")
         self._now_ms = now_ms

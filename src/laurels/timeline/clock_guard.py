@@ -1,24 +1,24 @@
-"""A guard against clocks that leap.
+"""A guard against clocks that jump.
 
-A wall clock may be set wrongly for a moment: by an operator, by a time server, by a host that wakes
+A wall clock may be wrong for a moment: set by an operator, by a time server, or when the host wakes
 up. Time in a store never goes back, so one write under a clock that is three days ahead would end
-the running day, and have the events of the next three days refused as late.
+the current day, and the events of the next three days would be refused as late.
 
 The guard compares the clock with one that cannot be set: the time since the machine was started,
-the time it was suspended included. Their difference, the *offset*, changes only when the wall clock
-is set or slewed. Three offsets are known:
+including the time it was suspended. Their difference, the *offset*, changes only when the wall
+clock is set or slewed. The guard keeps three offsets:
 
-- the *base*, which has lasted for `HOLD_MS`: what the clock is judged by;
+- the *base*, which has lasted for `HOLD_MS` and against which the clock is judged;
 - the one *followed*, at most `max_step_ms` away from the base;
 - the *candidate*, which the clock has had since some instant, give or take `TOLERANCE_MS`. Once it
-  has lasted for `HOLD_MS` it becomes the base.
+has lasted for `HOLD_MS`, it becomes the base.
 
-So within any `HOLD_MS` the time followed leaps by at most `max_step_ms`, in one step or in many. A
-leap beyond that is not followed until it has lasted, or somebody accepts it; until then time goes
-on from before the leap. Slewing moves the base along.
+So within any `HOLD_MS` the time followed jumps by at most `max_step_ms`, in one step or in many. A
+larger jump is not followed until it has lasted, or an operator accepts it; until then, time
+continues from before the jump. Slewing moves the base along.
 
-A `Reference` is what a process must know to judge as the one before it did, on the same boot of the
-same machine; after a reboot nothing is known, and the clock is believed.
+A `Reference` has what a process needs to judge like the one before it, on the same boot of the same
+machine. After a reboot nothing is known, and the clock is trusted.
 """
 
 import logging
@@ -37,7 +37,7 @@ _log = logging.getLogger("laurels")
 
 
 class Reference(Struct, frozen=True):
-    """The offsets that a guard knows, as of one boot of a machine."""
+    """The offsets of a guard, as of one boot of a machine."""
 
     boot_id: str
     base_ms: int
@@ -46,15 +46,15 @@ class Reference(Struct, frozen=True):
 
 
 class Leap(Struct, frozen=True):
-    """A leap that is not followed: the clock is `by_ms` ahead of the time that is followed, behind
-    it where negative. It is followed after `follow_in_ms` more."""
+    """A jump that is not followed. The clock is `by_ms` ahead of the time that is followed, or
+    behind it if negative. It will be followed after `follow_in_ms` more."""
 
     by_ms: int
     follow_in_ms: int
 
 
 class ClockGuard:
-    """Judges the offsets of a clock. `leaps` counts those beyond `max_step_ms`, since the start;
+    """Judges the offsets of a clock. `leaps` counts the jumps beyond `max_step_ms` since the start;
     `save` stores a reference for the next process. Not thread-safe."""
 
     def __init__(
@@ -80,14 +80,15 @@ class ClockGuard:
         self._logged_at: int | None = None
 
     def leap(self) -> Leap | None:
-        """Return the leap that is not followed; None while the clock is."""
+        """Return the jump that is not followed, or None while the clock is followed."""
         if not self._leaping:
             return None
         lasted_ms = self._latest - self._since
         return Leap(self._candidate - self._followed, max(0, HOLD_MS - lasted_ms))
 
     def follow(self, offset_ms: int, boot_ms: int) -> int:
-        """Judge the offset of the clock at an instant since the boot; return the offset to use."""
+        """Judge the offset of the clock at an instant since the boot, and return the offset to
+        use."""
         self._latest = boot_ms
         if not self._begun:
             self._begin(offset_ms, boot_ms)
@@ -104,7 +105,7 @@ class ClockGuard:
         return self._followed
 
     def accept(self, offset_ms: int, boot_ms: int) -> None:
-        """Follow the clock from now on, wherever it has leapt."""
+        """Follow the clock from now on, however far it has jumped."""
         self._begun = True
         self._candidate = self._followed = offset_ms
         self._become_base(offset_ms, boot_ms)
@@ -127,8 +128,8 @@ class ClockGuard:
             self._keep()
 
     def _note(self, offset_ms: int) -> None:
-        """Count and log that a leap began or ended; for an unsteady clock, one leap a minute is
-        logged."""
+        """Count and log the beginning or end of a jump; of an unsteady clock, at most one a minute
+        is logged."""
         self.leaps += self._leaping
         if not self._leaping:
             if self._logged:
@@ -153,9 +154,9 @@ class ClockGuard:
 class GuardedClock:
     """The wall clock as far as its guard follows it; never less than it returned before.
 
-    `boot_ns` is the time since the boot, suspension included. A reading is judged when the wall
-    clock has advanced by a second, or has gone back, since the last judged one: so a reading costs
-    one comparison more than the clock, and no leap of a second is missed.
+    `boot_ns` returns the time since the boot, suspension included. A reading is judged if the wall
+    clock has advanced by a second, or has gone back, since the last judged one. So a reading costs
+    only one comparison more than the clock, and no jump of a second is missed.
     """
 
     def __init__(
@@ -177,28 +178,28 @@ class GuardedClock:
 
     @property
     def leaps(self) -> int:
-        """How many leaps since the start were not followed at once."""
+        """The number of jumps since the start that were not followed at once."""
         return self._guard.leaps
 
     def source_ms(self) -> int:
-        """Return the wall clock, followed or not."""
+        """Return the wall clock, whether or not it is followed."""
         return self._wall_ns() // _MS
 
     def leap(self) -> Leap | None:
-        """Return the leap of the wall clock that is not followed; None while it is."""
+        """Return the jump of the wall clock that is not followed, or None while it is followed."""
         self.now_ms()
         with self._lock:
             return self._guard.leap()
 
     def accept(self) -> None:
-        """Follow the wall clock from now on, wherever it has leapt."""
+        """Follow the wall clock from now on, however far it has jumped."""
         with self._lock:
             boot_ms, wall_ms = self._boot_ns() // _MS, self.source_ms()
             self._guard.accept(wall_ms - boot_ms, boot_ms)
             self._judged_ms = wall_ms
 
     def _judge(self, wall_ms: int) -> int:
-        """Return the guarded time where the wall clock shows `wall_ms`."""
+        """Return the guarded time when the wall clock shows `wall_ms`."""
         with self._lock:
             boot_ms = self._boot_ns() // _MS
             now_ms = self._guard.follow(wall_ms - boot_ms, boot_ms) + boot_ms
@@ -207,4 +208,4 @@ class GuardedClock:
 
 
 _NEVER = -(1 << 62)
-"""No reading of the clock is within a second of it, so the next one is judged."""
+"""A reading so far from every other one that the next one is always judged."""

@@ -1,4 +1,4 @@
-"""The instants that laurels counts in, as milliseconds since 1970 UTC."""
+"""The range of instants that laurels supports, in milliseconds since 1970 UTC."""
 
 MIN_MS = -2_208_988_800_000
 """The first instant of the year 1900, UTC: no event is earlier."""

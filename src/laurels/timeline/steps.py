@@ -26,19 +26,19 @@ class Steps(ABC):
 
     @abstractmethod
     def number(self, at_ms: int) -> int:
-        """Return the number of the step an instant lies in."""
+        """Return the number of the step that contains an instant."""
 
     @abstractmethod
     def step(self, number: int) -> Period:
-        """Return the step of a number."""
+        """Return the step with a number."""
 
     @abstractmethod
     def read(self, label: str) -> int:
-        """Return the number of the step of a label; ValueError where it names none."""
+        """Return the number of the step with a label; raise ValueError if there is none."""
 
 
 class FixedSteps(Steps):
-    """Steps of so many milliseconds, whole seconds."""
+    """Steps of a fixed number of milliseconds, in whole seconds."""
 
     def __init__(self, length_ms: int) -> None:
         self._length_ms = length_ms
@@ -64,7 +64,7 @@ class FixedSteps(Steps):
 
 
 class DaySteps(Steps):
-    """Steps of so many local days."""
+    """Steps of a fixed number of local days."""
 
     def __init__(self, zone: Zone, days: int) -> None:
         self._zone = zone

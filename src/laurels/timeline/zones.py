@@ -27,14 +27,14 @@ _DAY_MS = 86_400_000
 
 @lru_cache(maxsize=1)
 def zone_names() -> frozenset[str]:
-    """Return the IANA names there are."""
+    """Return all IANA names of time zones."""
     listed = resources.files("tzdata").joinpath("zones").read_text(encoding="ascii")
     return frozenset(listed.split())
 
 
 @lru_cache(maxsize=1024)
 def zone(name: str) -> "Zone":
-    """Return the zone of an IANA name, one of `zone_names()`; KeyError for another."""
+    """Return the zone of an IANA name in `zone_names()`; raise KeyError for other names."""
     if name not in zone_names():
         raise KeyError(name)
     with resources.files("tzdata.zoneinfo").joinpath(*name.split("/")).open("rb") as file:
@@ -48,26 +48,25 @@ class Zone:
         self._info = info
 
     def offset_ms(self, at_ms: int) -> int:
-        """Return by how much local time is ahead of UTC at an instant; whole seconds."""
+        """Return how far local time is ahead of UTC at an instant, in whole seconds."""
         return _milliseconds(datetime.fromtimestamp(at_ms // 1000, self._info).utcoffset())
 
     def local_offsets(self, local: datetime) -> tuple[int, int]:
-        """Return the offsets, in milliseconds, with which a local time (naive) is read.
+        """Return the two offsets, in milliseconds, with which a local time (naive) can be read.
 
-        Both are equal but where clocks change: of a repeated time these are the offsets of its
-        first and second pass, of a skipped one those before and after the skip.
+        They are equal except where clocks change. For a repeated time they are those of its first
+        and second pass, for a skipped time those before and after the skip.
         """
         first = local.replace(tzinfo=self._info)
         return _milliseconds(first.utcoffset()), _milliseconds(first.replace(fold=1).utcoffset())
 
     def date_start(self, day: date) -> int:
-        """Return the first instant of a local date, that of the skip where its midnight was
-        skipped."""
+        """Return the first instant of a local date; if its midnight was skipped, that of the
+        skip."""
         return self.first_instant(datetime(day.year, day.month, day.day))  # noqa: DTZ001 (local)
 
     def first_instant(self, local: datetime) -> int:
-        """Return the first instant of a local time (naive), that of the skip where it was
-        skipped."""
+        """Return the first instant of a local time (naive); if it was skipped, that of the skip."""
         before_ms, after_ms = self.local_offsets(local)
         shown_ms = local_ms(local)
         first_ms = shown_ms - before_ms
@@ -89,7 +88,7 @@ class Zone:
         return high * 1000
 
     def date_at(self, at_ms: int) -> date:
-        """Return the local date of an instant: the greatest that has started."""
+        """Return the local date of an instant: the latest date that has started."""
         day = datetime.fromtimestamp(at_ms // 1000, self._info).date() + _DAY
         while self.date_start(day) > at_ms:
             day -= _DAY
@@ -97,12 +96,12 @@ class Zone:
 
 
 def local_time(local_ms: int) -> datetime:
-    """Return the time a local clock shows (naive), from its milliseconds since local 1970."""
+    """Return the naive local time of so many milliseconds since local 1970."""
     return _EPOCH + timedelta(milliseconds=local_ms)
 
 
 def local_ms(local: datetime) -> int:
-    """Return the milliseconds since local 1970 of what a local clock shows."""
+    """Return the milliseconds since local 1970 of a local time."""
     return (local - _EPOCH) // timedelta(milliseconds=1)
 
 

@@ -1,1 +1,1 @@
-"""The format of requests, answers, errors and keys over HTTP, for both of its ends."""
+"""The HTTP format of requests, answers, errors and keys, for the service and its client."""

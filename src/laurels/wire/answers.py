@@ -1,4 +1,4 @@
-"""From what a verb answers to bytes: JSON, msgpack, and problems (RFC 9457)."""
+"""Encoding answers: JSON, msgpack, and problem documents (RFC 9457)."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -22,8 +22,8 @@ to_msgpack = msgspec.msgpack.Encoder()
 
 
 class BatchAnswer(Struct, frozen=True, omit_defaults=True):
-    """What became of a batch: counts, and the receipts in the order of the events. Where only some
-    are listed, `places` are their places in the batch."""
+    """The outcome of a batch: counts, and the receipts in the order of the events. If only some
+    receipts are listed, `places` has their places in the batch."""
 
     offset: Offset
     window: str
@@ -37,7 +37,7 @@ class BatchAnswer(Struct, frozen=True, omit_defaults=True):
 
 
 class BoardsAnswer(Struct, frozen=True):
-    """What became of events of several boards."""
+    """The outcome of events of several boards."""
 
     applied: int
     unchanged: int
@@ -47,7 +47,7 @@ class BoardsAnswer(Struct, frozen=True):
 
 
 class Problem(Struct, frozen=True, omit_defaults=True):
-    """Why a request was refused, and what to do. `code` never changes its meaning."""
+    """Why a request was refused, and what to do about it. `code` never changes its meaning."""
 
     type: str
     title: str
@@ -60,13 +60,13 @@ class Problem(Struct, frozen=True, omit_defaults=True):
     request_id: str
     receipts: list[Receipt] | None = None
     may_have_applied: bool | None = None
-    """Of a write that an index server did not answer: whether it may have counted."""
+    """Whether a write may have counted, if an index server did not answer it."""
     ends_at: str | None = None
-    """Of a batch that was counted in part: the position at which it ended."""
+    """The position at which a batch ended, if only a part of it was counted."""
 
 
-class EventRefused(Exception):  # noqa: N818 (what became of an event)
-    """A single event that was refused: whatever the error, the request itself was understood."""
+class EventRefused(Exception):  # noqa: N818 (the outcome of an event)
+    """A single event was refused. The request itself was valid, whatever the error."""
 
     def __init__(self, error: LaurelsError) -> None:
         super().__init__(error)
@@ -78,7 +78,7 @@ EVENT_REFUSED = 422
 
 
 def batch_answer(receipts: Receipts, listed: str) -> BatchAnswer:
-    """A batch's answer with all receipts, those of refused events, or none."""
+    """Return the answer to a batch, with all receipts, those of refused events, or none."""
     refused = receipts.refused
     places: list[int] | None = None
     if listed == "all":
@@ -117,7 +117,7 @@ def boards_answer(batches: dict[str, BatchAnswer]) -> BoardsAnswer:
 
 
 def encoded(value: object, accept: str | None) -> tuple[bytes, str]:
-    """The bytes of an answer and their content type."""
+    """Return an answer as bytes, and their content type."""
     if accept is not None and accept.partition(";")[0].strip().lower() in _PACKED:
         return to_msgpack.encode(value), MSGPACK
     return to_json.encode(value), JSON
@@ -128,7 +128,7 @@ def lines(values: Iterable[object]) -> bytes:
 
 
 def problem(error: LaurelsError, status: int, request_id: str) -> Problem:
-    """An error as a document."""
+    """Return an error as a problem document."""
     receipts = list(error.receipts) if isinstance(error, BatchRefused) else None
     what = without_paths(error.what) if status >= SERVER_ERROR else error.what
     return Problem(
@@ -152,17 +152,17 @@ def _meaning(kind: type[Any]) -> str:
 
 
 def drop_frames(error: BaseException) -> None:
-    """Let go of the frames that an error, its cause and its context came through.
+    """Drop the frames that an error, its cause and its context have passed through.
 
-    A frame that keeps an error, or a future that has one, is a cycle with the traceback of the
-    error: everything the frames of the request refer to, its body first of all, would wait for the
-    collector, which runs rarely. O(length of the chain).
+    A frame with a reference to an error, or to a future that has one, forms a cycle with the
+    error's traceback. Everything that the frames of the request refer to, above all its body, would
+    stay until the garbage collector runs, which is rare. O(length of the chain).
     """
     left: list[BaseException | None] = [error]
     seen: set[BaseException] = set()
     while left:
         each = left.pop()
-        if each is not None and each not in seen:  # a chain may lead back into itself
+        if each is not None and each not in seen:  # a chain may be circular
             seen.add(each)
             each.__traceback__ = None
             left += each.__cause__, each.__context__

@@ -1,4 +1,4 @@
-"""An entry of the audit log, and what keeps entries."""
+"""An entry of the audit log, and the protocol of stores of entries."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -9,16 +9,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 MAX_ENTRIES = 100_000
-"""The newest that are kept; an entry has a few hundred bytes, and never more than some KiB."""
+"""The number of entries that are kept. An entry has a few hundred bytes, and never more than some
+KiB."""
 
 MAX_REQUEST_BYTES = 2_048
-"""The longest arguments that an entry has; of longer ones it says how long they were."""
+"""The longest arguments that an entry contains; of longer ones it has only the length."""
 
 
 class AuditEntry(Struct, frozen=True, kw_only=True):
-    """One administrative call: `by` is the name of the key, or the command line and its user,
-    `verb` the operation, `request` its arguments. A `status` of 500 or more means that it may have
-    been carried out."""
+    """One administrative call.
+
+    `by` is the name of the key, or the command line with its user; `verb` is the operation,
+    `request` its arguments. A `status` of 500 or more means that the call may have been carried
+    out.
+    """
 
     id: str = ""
     at_ms: int
@@ -26,7 +30,7 @@ class AuditEntry(Struct, frozen=True, kw_only=True):
     verb: str
     board: str | None = None
     target: str | None = None
-    """What else the call names: the name of a key."""
+    """The other name in the call, that of a key."""
     reason: str | None = None
     status: int = 200
     request: Any = None
@@ -41,21 +45,21 @@ def is_recorded(status: int) -> bool:
 
 
 class AuditStore(Protocol):
-    """Keeps the newest MAX_ENTRIES entries for longer than a process lives."""
+    """Keeps the newest MAX_ENTRIES entries beyond the life of a process."""
 
     async def add(self, entries: Sequence[AuditEntry]) -> None:
-        """Append entries; they are durable when this returns. Raise StorageFailed or what the
-        index server refuses it by."""
+        """Append entries; they are durable when this returns. Raise StorageFailed, or the errors of
+        an index server."""
 
     async def page(self, before: str | None, limit: int) -> list[AuditEntry]:
         """Return up to `limit` entries, newest first, older than the entry with the id `before`."""
 
     async def close(self) -> None:
-        """Release what it holds."""
+        """Release all resources."""
 
 
 class MemoryAudit:
-    """Entries of a store in memory; implements `AuditStore`."""
+    """The audit log of a store in memory; implements `AuditStore`."""
 
     def __init__(self, most: int = MAX_ENTRIES) -> None:
         self._entries: deque[AuditEntry] = deque(maxlen=most)

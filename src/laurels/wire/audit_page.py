@@ -20,7 +20,7 @@ class AuditPage(Struct, frozen=True):
 async def page_of(
     store: AuditStore, is_wanted: Callable[[AuditEntry], bool], before: str | None, limit: int
 ) -> AuditPage:
-    """Return up to `limit` of the entries that are wanted, older than the entry `before`."""
+    """Return up to `limit` entries for which `is_wanted` is true, older than the entry `before`."""
     found: list[AuditEntry] = []
     while True:
         chunk = await store.page(before, _CHUNK)

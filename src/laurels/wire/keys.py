@@ -1,5 +1,5 @@
-"""What is stored of keys, and the stores: the protocol that all of them implement, and the one in
-memory. `key_file` has the store in a folder, `key_server` the one on an index server."""
+"""The stored form of keys, the protocol of key stores, and the key store in memory. `key_file` has
+the store in a folder, `key_server` the one on an index server."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -14,9 +14,9 @@ Scope = Literal["read", "write", "admin"]
 class Key(Struct, frozen=True, omit_defaults=True):
     """A key as it is stored, without its secret.
 
-    `boards` are patterns, `rate` is requests a second (None: the server's). `id` is a random number
-    that no other key ever has, also one of the same name. `issuer` is the id of the key that made
-    it, "" for the operator. After a rotation the secret before is accepted until
+    `boards` are patterns, `rate` is in requests a second (None for the server's). `id` is a random
+    number that no other key ever has, not even one of the same name. `issuer` is the id of the key
+    that made it, "" for the operator. After a rotation, the previous secret is accepted until
     `previous_until_ms`.
     """
 
@@ -34,7 +34,7 @@ class Key(Struct, frozen=True, omit_defaults=True):
 
 
 class SigningSecret(Struct, frozen=True):
-    """A secret that tokens are signed with; `id` is a random number that a token names it by."""
+    """A secret for signing tokens; `id` is the random number by which a token refers to it."""
 
     id: str
     secret: str
@@ -52,11 +52,11 @@ class KeySet(Struct, frozen=True):
         return next((key for key in self.keys if key.name == name), None)
 
     def adding(self, key: Key) -> "KeySet":
-        """Return these keys and another one."""
+        """Return these keys with another one added."""
         return replace(self, keys=(*self.keys, key))
 
     def replacing(self, key: Key) -> "KeySet":
-        """Return these keys with one in place of that of its name."""
+        """Return these keys with one replaced by a key of the same name."""
         return replace(
             self, keys=tuple(key if each.name == key.name else each for each in self.keys)
         )
@@ -67,49 +67,50 @@ class KeySet(Struct, frozen=True):
 
 
 Edit: TypeAlias = Callable[[KeySet], KeySet]
-"""Returns what is to be stored in place of what is. It may be called again, after another process
-has changed the keys; what it raises leaves them as they are."""
+"""A function from the stored keys to those to store instead. It is called again if another process
+has changed the keys meanwhile; if it raises, they stay as they are."""
 
 
 class KeyStore(Protocol):
-    """Keeps keys for longer than a process lives. Every call raises StorageFailed, or what an index
-    server refuses it by."""
+    """Keeps keys beyond the life of a process. Every call raises StorageFailed, or the errors of an
+    index server."""
 
     def read(self) -> KeySet:
-        """Return what is stored."""
+        """Return the stored keys."""
 
     def change(self, edit: Edit) -> KeySet:
-        """Store what `edit` makes of what is stored, unless another process changed that meanwhile:
-        then of what it is now. Return what is stored."""
+        """Store the result of `edit` on the stored keys, and return it. If another process changes
+        them meanwhile, `edit` is called again."""
 
     def needs_keys(self) -> bool:
-        """Return whether the store has ever had a key: then it needs one for ever."""
+        """Return whether the store has ever had a key; from then on it always needs one."""
 
     def set_needs_keys(self) -> None:
         """Record that the store needs keys from now on."""
 
     def last_used(self) -> Mapping[str, int]:
-        """Return when keys were last used, by their ids, as far as that was stored."""
+        """Return when keys were last used, by their ids, as far as it has been stored."""
 
     def store_last_used(self, used_ms: Mapping[str, int]) -> None:
-        """Store when keys were last used; those not named stay."""
+        """Store when keys were last used; other keys are unaffected."""
 
     def forget_last_used(self, key_id: str) -> None:
-        """Remove when a key was last used."""
+        """Remove the time of a key's last use."""
 
 
 class SharedKeyStore(KeyStore, Protocol):
-    """A key store that other processes change, too; the coroutines are for its own loop."""
+    """A key store that other processes change, too. Its coroutines run on its own loop."""
 
     async def load(self) -> tuple[str | None, KeySet]:
-        """Return what is stored, and its version."""
+        """Return the stored keys with their version."""
 
     async def version(self) -> str | None:
-        """Return what changes with every change of the keys; None while there never was one."""
+        """Return a version that changes with every change of the keys, or None if they were never
+        changed."""
 
 
 class MemoryKeyStore:
-    """Keys that end with the process: those of a store in memory."""
+    """The key store in memory, whose keys end with the process."""
 
     def __init__(self) -> None:
         self._stored = KeySet()
@@ -140,7 +141,7 @@ class MemoryKeyStore:
 
 
 def with_id(key: Key) -> Key:
-    """Return a key with an id; one of an older version gets an id that follows from its secret."""
+    """Return a key with an id; a key of an older version gets an id derived from its secret."""
     if key.id:
         return key
     return replace(key, id=hashlib.sha256(b"id:" + key.sha256.encode()).hexdigest()[:16])

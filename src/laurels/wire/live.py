@@ -1,4 +1,4 @@
-"""What both ends of the feed of changes know."""
+"""What the service and its client share about the feed of changes."""
 
 RETRY_MS = 2_000
-"""How long a reader waits before it connects again."""
+"""How long a client waits before it reconnects."""

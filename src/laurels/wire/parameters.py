@@ -19,7 +19,7 @@ from laurels.model.validation import integer, is_name, safe_repr
 
 
 def write_bound(bound: Bound | None) -> str | None:
-    """Return an end of a range as text. Raises InvalidRange, and as `any_number`."""
+    """Return an end of a range as text. Raises InvalidRange, and the errors of `any_number`."""
     if bound is None:
         return None
     parts = bound if isinstance(bound, (tuple, list)) else (bound,)
@@ -46,8 +46,8 @@ def write_percentile(percentile: object) -> str:
 
 
 def write_labels(labels: LabelPairs | None) -> str | None:
-    """Return the labels of a scope as one parameter, None for none. Raises UnknownScope where no
-    board can have such a label."""
+    """Return the labels of a scope as one parameter, None for no labels. Raises UnknownScope for a
+    label that no board can have."""
     for name, _ in labels or ():
         if not name.isidentifier():
             raise UnknownScope(f"no board has a label called {safe_repr(name)}")
@@ -55,8 +55,8 @@ def write_labels(labels: LabelPairs | None) -> str | None:
 
 
 def read_labels(text: str | None) -> LabelPairs:
-    """Return the labels of a scope in a parameter, their values percent-encoded; none in nothing.
-    Raises InvalidQuery, InvalidLabel."""
+    """Return the labels of a scope from a parameter, in which values are percent-encoded; no labels
+    for None. Raises InvalidQuery, InvalidLabel."""
     labels: dict[str, str] = {}
     for part in text.split(",") if text else ():
         name, is_there, value = part.partition("=")
@@ -69,7 +69,7 @@ def read_labels(text: str | None) -> LabelPairs:
 
 
 def write_label_names(labels: object) -> str | None:
-    """Return the names of labels as one parameter. Raises UnknownScope for what is no list of
+    """Return the names of labels as one parameter. Raises UnknownScope for anything but a list of
     them."""
     if labels is None:
         return None
@@ -81,13 +81,14 @@ def write_label_names(labels: object) -> str | None:
 
 
 def read_label_names(text: str | None) -> tuple[str, ...] | None:
-    """Return the names of labels in a parameter: `zone,gender`; nothing is the scope of all."""
+    """Return the names of labels from a parameter such as `zone,gender`; an empty one is the scope
+    of all events."""
     return None if text is None else tuple([name for name in text.split(",") if name])
 
 
 def target(path: str, /, **query: object) -> str:
-    """Return a path with its query: None is left out. Raises InvalidQuery for what is not
-    Unicode."""
+    """Return a path with its query string, without parameters that are None. Raises InvalidQuery
+    for text that is not Unicode."""
     texts = {
         name: str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in query.items()
@@ -100,7 +101,7 @@ def target(path: str, /, **query: object) -> str:
 
 
 def board_path(board: object, *rest: str) -> str:
-    """Return the path of a board; what cannot be the name of one is not looked for."""
+    """Return the path of a board. Raises UnknownBoard for a name that no board can have."""
     if not is_name(board):
         raise UnknownBoard(f"there is no board {safe_repr(board)}")
     return "/".join(["/v1/boards", quote(board), *rest])
@@ -127,7 +128,7 @@ def _text(raw: str) -> str:
 
 
 def unquoted(text: str) -> str:
-    """Return text that was percent-encoded. Raises InvalidQuery where it is not UTF-8."""
+    """Return percent-encoded text decoded. Raises InvalidQuery if it is not UTF-8."""
     try:
         return unquote_to_bytes(text).decode()
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""From a response that is an error to the exception the verb would have raised."""
+"""Turning an error response back into the exception that the verb would have raised."""
 
 import msgspec
 from msgspec import Struct
@@ -38,7 +38,7 @@ _GATEWAY = {502, 503, 504}
 
 
 class _Told(Struct):
-    """What is read of a problem document."""
+    """The fields that are read of a problem document."""
 
     code: str
     what: str
@@ -53,9 +53,9 @@ _decode = msgspec.json.Decoder(_Told).decode
 
 
 def error_of(status: int, content: bytes) -> LaurelsError:
-    """The error that a response tells. One whose code this version does not know is an error of
-    the family of its status; one that laurels did not write is UnknownAnswer, or
-    ServerUnreachable where something in between says that the server is not there."""
+    """Return the error in a response. An error with a code unknown to this version becomes one of
+    its status's family. A response that is not by laurels becomes UnknownAnswer, or
+    ServerUnreachable if a proxy reports that the server is not reachable."""
     try:
         told = _decode(content)
     except ValueError:

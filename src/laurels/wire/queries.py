@@ -1,6 +1,6 @@
-"""Queries over HTTP: what the service reads and the client writes, from the types of their fields.
+"""Queries over HTTP: the service reads and the client writes them by the types of their fields.
 
-Neither names a query: a field is a parameter of its name, in the form of its type.
+No code here is specific to one query: a field is a parameter of its name, in the form of its type.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ LABELS = "The labels of a scope of the board, values percent-encoded: room=42, o
 
 
 class _Form(NamedTuple):
-    """A field as a parameter, whose type is `kind`; how it is read and written."""
+    """How a field of the type `kind` is read from and written to a parameter."""
 
     kind: Any
     read: Callable[[Any], Any]
@@ -54,7 +54,7 @@ _FORMS: Mapping[Any, _Form] = {
     Bound | None: _Form(str | None, read_bound, write_bound),
     Percentile: _Form(str, _as_it_is, write_percentile, NODEFAULT),
 }
-"""The types of fields that are not written as they are."""
+"""The types of fields that need a conversion."""
 
 
 class _Parameter(NamedTuple):
@@ -64,7 +64,8 @@ class _Parameter(NamedTuple):
 
 
 class _Parameters(NamedTuple):
-    """What is made of a query type: the type its parameters are read as, and each of them."""
+    """What is derived from a query type: the type that its parameters are read as, and the
+    parameters."""
 
     kind: type[Struct]
     each: list[_Parameter]
@@ -91,13 +92,14 @@ def _plain(info: FieldInfo) -> _Form:
 
 
 def parameters_of(kind: type[Struct]) -> type[Struct]:
-    """Return the type that the parameters of a query, or of what queries share, are read as."""
+    """Return the type that the parameters of a query, or of a base class of queries, are read
+    as."""
     return _parameters(kind).kind
 
 
 def read_query(kind: type[Q], parameters: Struct, body: Any = None) -> Q:
-    """Return a query from its parameters and, where a field is the body, that. Raises what is wrong
-    with a field."""
+    """Return a query made from its parameters and, if a field is the body, from that. Raises the
+    error of an invalid field."""
     fields = read_fields(kind, parameters)
     if kind.body is not None:
         fields[kind.body] = body
@@ -105,7 +107,7 @@ def read_query(kind: type[Q], parameters: Struct, body: Any = None) -> Q:
 
 
 def read_fields(kind: type[Struct], parameters: Struct) -> dict[str, Any]:
-    """Return the fields of a query that its parameters stand for, by name."""
+    """Return the fields of a query from its parameters, by name."""
     return {
         each.field: each.form.read(getattr(parameters, each.name))
         for each in _parameters(kind).each
@@ -113,8 +115,8 @@ def read_fields(kind: type[Struct], parameters: Struct) -> dict[str, Any]:
 
 
 def query_target(board: object, query: Query[Any]) -> str:
-    """Return the path of a query about a board, with its parameters. Raises UnknownBoard for what
-    cannot be a board, InvalidQuery for what is not Unicode."""
+    """Return the path of a query about a board, with its parameters. Raises UnknownBoard for a name
+    that no board can have, InvalidQuery for text that is not Unicode."""
     parameters = {
         each.name: each.form.write(getattr(query, each.field))
         for each in _parameters(type(query)).each

@@ -1,4 +1,4 @@
-"""The receipts of a batch that a server counted."""
+"""The receipts of a batch that a server has counted."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,11 +12,11 @@ from laurels.errors import BatchRefused, LaurelsError, by_code
 from .answers import BatchAnswer
 
 Refusals = Mapping[int, LaurelsError]
-"""Why events were refused before they were sent, by their place in the batch."""
+"""The errors of events refused before they were sent, by place in the batch."""
 
 
 class RemoteReceipts(Receipts):
-    """Receipts as they were told, with the interface of those that are built when looked at."""
+    """Receipts decoded from an answer, with the interface of receipts that are built when read."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class RemoteReceipts(Receipts):
         return BatchRefused(what, self) if issubclass(kind, BatchRefused) else kind(what)
 
     def with_refusals(self, refusals: Refusals, members: Mapping[int, str | None]) -> Receipts:
-        """The same, with the true reasons of the events that were refused before they were
+        """Return the same receipts, with the original errors of events refused before they were
         sent."""
         told = list(self._told)
         for i, error in refusals.items():
@@ -77,7 +77,7 @@ class RemoteReceipts(Receipts):
 
 
 def joined(answers: Iterable[BatchAnswer]) -> RemoteReceipts:
-    """The receipts of a batch that was sent in parts."""
+    """Return the receipts of a batch that was sent in parts."""
     receipts: list[Receipt] = []
     late: Counter[str] = Counter()
     window = ""

@@ -1,4 +1,4 @@
-"""What a client is not told: where on the server files lie."""
+"""Hiding from clients where on the server files are."""
 
 import re
 from pathlib import Path
@@ -8,13 +8,13 @@ _folders: set[str] = set()
 
 
 def hide_folder(folder: Path) -> None:
-    """Have `without_paths` know a folder by its whole name, which may have spaces, for as long as
-    the process runs."""
+    """Make `without_paths` recognize a folder by its whole path, which may have spaces, for as long
+    as the process runs."""
     _folders.update({str(folder), str(folder.absolute())})
 
 
 def without_paths(text: str) -> str:
-    """Return a text with the last name of each absolute path in place of the path."""
+    """Return a text in which each absolute path is replaced by its last name."""
     for folder in sorted(_folders, key=len, reverse=True):
         text = text.replace(f"{folder}/", "")
         text = re.sub(rf"{re.escape(folder)}(?!\w)", Path(folder).name or "the folder", text)

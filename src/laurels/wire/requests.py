@@ -1,10 +1,11 @@
-"""From bytes to what a verb takes: queries and bodies. The only place of the service that parses.
+"""Parsing requests: query strings and bodies become arguments of verbs. The only parser of the
+service.
 
-Queries are strict: an unknown parameter, a wrong form or bytes that are no UTF-8 are refused by
-name. The labels of a scope are one parameter, `labels=gender=f,room=42`.
-Bodies are read with exact numbers. Events are first read as what most are, records of the known
-fields; where one of them is not, they are read as whatever they are, so that each is refused by
-itself, with its receipt.
+Query strings are strict: an unknown parameter, a wrong form or invalid UTF-8 is refused by name.
+The labels of a scope are one parameter, `labels=gender=f,room=42`. Bodies are read with exact
+numbers. Events are first decoded as records of the known fields, which fits most. If one does not
+fit, all are decoded as general documents, so that each invalid event is refused alone, with its
+receipt.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -52,7 +53,7 @@ class BatchTooLong(TooLarge):
 
 
 def query_of(raw: str, form: type[Q]) -> Q:
-    """The parameters of a query. Raises InvalidQuery."""
+    """Return the parameters of a query. Raises InvalidQuery."""
     parameters = read_parameters(raw)
     try:
         return msgspec.convert(parameters, form, strict=False)
@@ -61,7 +62,7 @@ def query_of(raw: str, form: type[Q]) -> Q:
 
 
 def _fault(message: str, found: Mapping[str, str], form: type[Struct]) -> str:
-    """What is wrong with a parameter, by its name."""
+    """Return what is wrong with a parameter, with its name."""
     if message.startswith(_UNKNOWN):
         name = message.removeprefix(_UNKNOWN).strip(" `")
         hint = (
@@ -76,15 +77,18 @@ def _fault(message: str, found: Mapping[str, str], form: type[Struct]) -> str:
 
 
 def ensure_text(path: str) -> None:
-    """Raises InvalidPath where a path, decoded, was not UTF-8."""
+    """Raise InvalidPath if a decoded path was not UTF-8."""
     if _NOT_UTF8 in path:
         raise InvalidPath("the path is not UTF-8")
 
 
 class EventFields(Struct, forbid_unknown_fields=True):
-    """An event in a body: `value` a number, decimal text, or an array of them for several columns;
-    `at` milliseconds since 1970 UTC or RFC 3339, by default the moment of acceptance; `labels` say
-    in which of the board's scopes it counts."""
+    """An event in a body.
+
+    `value` is a number, decimal text, or an array of them for several columns; `at` is in
+    milliseconds since 1970 UTC or RFC 3339, by default the time of acceptance; `labels` decide in
+    which of the board's scopes it counts.
+    """
 
     member: str
     value: Any
@@ -102,10 +106,10 @@ _any_packed = msgspec.msgpack.Decoder()
 
 
 def media_type(content_type: str | None) -> str:
-    """The form of a body: JSON, NDJSON or MSGPACK. Raises UnsupportedMediaType.
+    """Return the format of a body: JSON, NDJSON or MSGPACK. Raises UnsupportedMediaType.
 
-    Every write names one of them, also without a body: a page of another origin can only send
-    them after the browser has asked (CORS), while a form or text/plain goes out unasked.
+    Every write has to have one of them, even without a body. A page of another origin can send
+    these only after a CORS preflight, while it can send a form or text/plain without one.
     """
     if content_type == JSON:
         return JSON
@@ -120,7 +124,7 @@ def media_type(content_type: str | None) -> str:
 
 
 def document(raw: bytes, kind: str) -> Any:
-    """Whatever a body says, its numbers exact. Of NDJSON, the list of its lines."""
+    """Return the document in a body, with exact numbers; of NDJSON, the list of its lines."""
     if kind == MSGPACK:
         return _decoded(_any_packed.decode, raw, InvalidMsgpack)
     if kind == NDJSON:
@@ -129,10 +133,10 @@ def document(raw: bytes, kind: str) -> Any:
 
 
 def events(raw: bytes, kind: str) -> tuple[list[Any], bool]:
-    """The events of a body, in a form the board takes, and whether it is a single one.
+    """Return the events in a body as a board takes them, and whether the body is a single event.
 
-    Raises InvalidJson, InvalidMsgpack, JsonTooDeep, InvalidBody, BatchTooLong; what is wrong with
-    one event is left to the board.
+    Raises InvalidJson, InvalidMsgpack, JsonTooDeep, InvalidBody, BatchTooLong; the board judges
+    what is wrong with a single event.
     """
     single = kind != NDJSON and _is_object(raw, kind)
     try:
@@ -155,20 +159,20 @@ def events(raw: bytes, kind: str) -> tuple[list[Any], bool]:
 
 
 def ensure_count(count: int) -> None:
-    """Raises BatchTooLong where a body has too many events."""
+    """Raise BatchTooLong if a body has too many events."""
     if count > MAX_BATCH:
         raise BatchTooLong(f"expected at most {MAX_BATCH:,} events, got {count:,}")
 
 
 def _as_they_are(read: Any, *, single: bool) -> list[Any]:
-    """Events of any form, their times read, each to be judged by the board."""
+    """Return events of any form with their times parsed; the board judges each."""
     if not single and not isinstance(read, list):
         raise InvalidBody(f"expected an event or a list of events, got {safe_repr(read)}")
     return [timed(event) for event in ([read] if single else read)]
 
 
 def timed(event: Any) -> Any:
-    """An event with an RFC 3339 `at` as a time; one of another form as it is."""
+    """Return an event with an RFC 3339 `at` parsed; other forms are unchanged."""
     if isinstance(event, dict) and isinstance(event.get("at"), str):
         return {**event, "at": _time(event["at"]), **_columns(event)}
     if isinstance(event, dict):
@@ -190,7 +194,7 @@ def _value(value: Any) -> Any:
 
 
 def _time(text: str) -> Any:
-    """RFC 3339 as a time; what is none stays text, which the board refuses."""
+    """Return RFC 3339 text as a time; other text is unchanged, and the board refuses it."""
     try:
         return msgspec.convert(text, datetime)
     except msgspec.ValidationError:
@@ -215,7 +219,8 @@ def _decoded(decode: Callable[[bytes], T], raw: bytes, refusal: type[LaurelsErro
 
 
 def fields(read: Any, *names: str, optional: Sequence[str] = ()) -> list[Any]:
-    """The fields of an object in a body, None for those left out that may be. InvalidBody."""
+    """Return the fields of an object in a body, None for absent optional ones. Raises
+    InvalidBody."""
     if not isinstance(read, dict):
         raise InvalidBody(f"expected an object, got {safe_repr(read)}")
     if unknown := sorted(str(name) for name in read.keys() - set(names) - set(optional)):
@@ -226,8 +231,8 @@ def fields(read: Any, *names: str, optional: Sequence[str] = ()) -> list[Any]:
 
 
 def plain(value: Any) -> Any:
-    """A document that never ranks, with its numbers as JSON has them: floats where they are not
-    whole. Raises JsonTooDeep."""
+    """Return a document that does not affect ranks with plain JSON numbers: floats where they are
+    not whole. Raises JsonTooDeep."""
     try:
         return _plain(value)
     except RecursionError as error:
