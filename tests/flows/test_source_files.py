@@ -13,7 +13,9 @@ import pytest
 import laurels
 from laurels.errors import AllEventsRefused
 from laurels.errors.sources import SourceDiverged
+from laurels.flows.sources import runner
 from laurels.flows.sources.figures import Figures
+from laurels.flows.sources.reader import ZERO, StreamPosition, decode_position
 from laurels.flows.sources.runner import SourceRunner
 from tests.redis.servers import until
 
@@ -66,6 +68,32 @@ def test_each_board_goes_on_from_its_own_position(boards: Path, tmp_path: Path) 
     again = count(boards, file, FOUR_FIELDS, batch=8)
     assert (again.figures.applied, again.figures.repeated) == (10, 20)
     assert scores(boards, "gifts") == scores(boards, "gold") == scores(boards, "late")
+
+
+def position_of(boards: Path, board: str) -> StreamPosition:
+    with laurels.open(boards) as lb:
+        text = lb.position(board, "source/source")
+    return ZERO if text is None else decode_position(text).position
+
+
+def test_a_board_that_gets_nothing_holds_no_run_back(
+    boards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of a run that dies, whose positions were moved after every other batch."""
+    monkeypatch.setattr(runner, "ADVANCE_EVERY", 2)
+    file = written(tmp_path / "events", [four_fields("gifts", "ann", 1) for _ in range(10)])
+
+    def die(_runner: object, figures: Figures) -> None:
+        if figures.batches == 4:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        count(boards, file, FOUR_FIELDS, batch=2, on_progress=die)
+    size = file.stat().st_size
+    assert position_of(boards, "gold") == position_of(boards, "gifts") == (size * 8 // 10, 0)
+    assert count(boards, file, FOUR_FIELDS).figures.repeated == 0
+    assert position_of(boards, "gold") == position_of(boards, "gifts") == (size, 0)
+    assert scores(boards, "gifts") == {"ann": 10}
 
 
 def test_boards_that_do_not_match_are_skipped_and_counted(boards: Path, tmp_path: Path) -> None:

@@ -177,7 +177,13 @@ def test_a_server_that_is_away_is_waited_for(server: Server, stream: str, boards
 
 
 def test_an_address_without_a_stream_is_refused(server: Server, stream: str, boards: Path) -> None:
-    for address in (server.url, f"{server.url}/0", f"{server.url}/0/", "kafka://x/y"):
+    for address in (
+        "redis://[::1/0/key",
+        server.url,
+        f"{server.url}/0",
+        f"{server.url}/0/",
+        "kafka://x/y",
+    ):
         with pytest.raises(InvalidStream):
             reader_of(address)
     server.call("SET", KEY, "text")

@@ -175,7 +175,10 @@ class RedisStreamReader:
 
 def _divided(address: str) -> tuple[str, bytes]:
     """Return the URL of the server with its database, and the key of the stream."""
-    parts = urlsplit(address)
+    try:
+        parts = urlsplit(address)
+    except ValueError as error:
+        raise InvalidStream("expected redis://host:port/DATABASE/KEY, got no valid host") from error
     database, _, key = parts.path.removeprefix("/").partition("/")
     if not key or not database.isdecimal():
         raise InvalidStream("expected redis://host:port/DATABASE/KEY, got no database or no key")

@@ -52,6 +52,8 @@ T = TypeVar("T")
 
 ADVANCE_EVERY = 100
 """Batches after which the positions of boards that got nothing are moved."""
+IDLE_READS = 60
+"""Reads that found nothing, about a second each, after which they are moved as well."""
 ADVANCED_AT_ONCE = 64
 """Boards of which the position is moved at a time."""
 BOARDS_AT_ONCE = 64
@@ -98,6 +100,7 @@ class SourceRunner:
         self._positions: dict[str, StreamPosition] = {}
         self._room = DedupeRoom(lb)
         self._at = ZERO
+        self._idle = 0
         self._stream = ""
 
     def stop(self) -> None:
@@ -122,13 +125,18 @@ class SourceRunner:
     async def _begin(self) -> None:
         state = await self._patience.answer(self._reader.open)
         self._stream = state.identity
-        for board in await self._patience.answer(self._lb.boards):
-            if self._settings.takes(board.name):
-                self._positions[board.name] = await self._first_position(board.name, state)
+        boards = await self._patience.answer(self._lb.boards)
+        names = [board.name for board in boards if self._settings.takes(board.name)]
+        for first in range(0, len(names), BOARDS_AT_ONCE):
+            share = names[first : first + BOARDS_AT_ONCE]
+            await _all(self._learn(board, state) for board in share)
         starts = self._positions.values()
         newest = state.newest if self._settings.begin == "now" else ZERO
         self._at = min(starts, default=newest)
         self.figures.position = str(self._at)
+
+    async def _learn(self, board: str, state: StreamState) -> None:
+        self._positions[board] = await self._first_position(board, state)
 
     async def _first_position(self, board: str, state: StreamState) -> StreamPosition:
         """Return after which position a board counts."""
@@ -174,7 +182,9 @@ class SourceRunner:
     async def _count(self, messages: Sequence[Message]) -> None:
         """Count a batch and go on behind it."""
         if not messages:
-            await self._advance(most=ADVANCED_AT_ONCE)
+            self._idle += 1
+            if self._idle % IDLE_READS == 0:
+                await self._advance(most=ADVANCED_AT_ONCE)
             return
         self.figures.read += len(messages)
         self.figures.batches += 1
